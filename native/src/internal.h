@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * internal.h: what the C files of tlmem share; never seen by Python. Prototypes stand under the file that defines them.
+ *
+ * Order (a file uses only what is above it): status clock own < file meta segment < codec fold < site < source_* <
+ * service recording. docs/format.md is the contract for everything that reaches the disk.
+ */
+#ifndef TLMEM_INTERNAL_H
+#define TLMEM_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "tlmem.h"
+
+#define tlmi_likely(x) __builtin_expect(!!(x), 1)
+#define tlmi_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* One event, 32 bytes; drawn in docs/format.md. Committed when kind is not 0. */
+typedef struct {
+    uint64_t ticks;
+    uint64_t object;
+    uint64_t arg;
+    uint32_t site;
+    uint16_t count;
+    _Atomic uint8_t kind;
+    uint8_t device;
+} tlmi_event;
+_Static_assert(sizeof(tlmi_event) == 32, "an event is 32 bytes on disk");
+
+/* ---- clock.c: the one place that knows what time is ---- */
+#if defined(__x86_64__)
+static inline uint64_t tlmi_cycle_counter(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+    return ((uint64_t)hi << 32) | lo;
+}
+#elif defined(__aarch64__)
+static inline uint64_t tlmi_cycle_counter(void)
+{
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+}
+#endif
+extern bool tlmi_clock_is_counter;        /* the CPU counter is constant and may be used; set once by tlmi_clock_init */
+uint64_t tlmi_clock_ns(void);             /* CLOCK_MONOTONIC */
+uint64_t tlmi_clock_thread_ns(void);      /* CPU time of the calling thread */
+void tlmi_clock_init(void);
+uint32_t tlmi_clock_shift(void);          /* lowest bits of ticks that are dropped on disk */
+static inline uint64_t tlmi_clock_ticks(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+    if (tlmi_likely(tlmi_clock_is_counter))
+        return tlmi_cycle_counter();
+#endif
+    return tlmi_clock_ns();
+}
+
+/* ---- own.c: our own bookkeeping memory: mapped, zeroed, counted, never from malloc; can be made to fail ---- */
+void *tlmi_own_alloc(size_t bytes);            /* NULL on failure; page aligned, rounded up to pages */
+void tlmi_own_free(void *start, size_t bytes); /* the same size as asked for; NULL is fine */
+uint64_t tlmi_own_current_bytes(void);
+
+/* ---- segment.c: one writer segment per thread ---- */
+extern _Atomic bool tlmi_recording_on; /* the one branch of a probe that is switched off */
+
+/* The hot part of a thread's state. Owned by the thread; others read it under the recording's lock. */
+typedef struct tlmi_thread {
+    tlmi_event *cursor; /* next event to write */
+    tlmi_event *end;    /* one past the last; cursor == end: ask for another segment */
+    struct tlmi_thread_cold *cold;
+} tlmi_thread;
+extern __thread tlmi_thread tlmi_self;
+
+/* Gives the calling thread a fresh segment. false: none to be had, the event is counted as lost. */
+bool tlmi_segment_rotate(void);
+
+/* The one way in for events, whatever the source. Never blocks but when a segment is full; never calls malloc or Python. */
+static inline void tlmi_event_append(uint8_t kind, uint8_t device, uint64_t object, uint64_t arg, uint32_t site,
+                                     uint16_t count)
+{
+    if (tlmi_unlikely(tlmi_self.cursor == tlmi_self.end) && !tlmi_segment_rotate())
+        return;
+    tlmi_event *event = tlmi_self.cursor;
+    event->ticks = tlmi_clock_ticks();
+    event->object = object;
+    event->arg = arg;
+    event->site = site;
+    event->count = count;
+    event->device = device;
+    atomic_store_explicit(&event->kind, kind, memory_order_release);
+    tlmi_self.cursor = event + 1;
+}
+static inline bool tlmi_probe_on(void)
+{
+    return tlmi_unlikely(atomic_load_explicit(&tlmi_recording_on, memory_order_relaxed));
+}
+
+/* ---- meta.c: names, written once when first seen. Thread-safe; false: no room, nothing written ---- */
+bool tlmi_meta_code(uint32_t code, uint32_t first_line, const char *file, uint32_t file_bytes, const char *name,
+                    uint32_t name_bytes);
+bool tlmi_meta_site(uint32_t site, uint32_t parent, uint32_t code, uint32_t line);
+bool tlmi_meta_thread(uint32_t thread, uint32_t flags, uint64_t os_id, uint64_t ticks, const char *name);
+bool tlmi_meta_note(const char *key, const char *text);
+uint32_t tlmi_meta_label(const char *text); /* its number, from 1; 0: no room */
+
+/* ---- site.c: the tree of call sites ---- */
+bool tlmi_site_init(uint32_t stack_depth); /* at start of a recording; forgets all sites of a former one */
+void tlmi_site_reset(void);                /* at its end, and in a forked child */
+/* Child of parent for (code, instruction); makes it, calling line() only then. 0: no room. Lock-free when it exists. */
+uint32_t tlmi_site_child(uint32_t parent, uint32_t code, uint32_t instruction, uint32_t (*line)(void *), void *context);
+uint64_t tlmi_site_count(void);
+
+/* ---- pystack.c: the walk of interpreter frames ---- */
+uint32_t tlmi_pystack_site(void); /* site of the calling thread's Python stack; 0: none. Needs no GIL */
+void tlmi_pystack_init(uint32_t stack_depth);
+void tlmi_pystack_reset(void);
+uint64_t tlmi_pystack_code_count(void);
+
+/* ---- source_numpy.c, source_pyheap.c: see tlmem.h ---- */
+uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known); /* large live blocks, pages never touched */
+uint64_t tlmi_pyheap_arena_bytes(bool *known);
+uint64_t tlmi_pyheap_large_bytes(bool *known);
+
+/* ---- source_rss.c: the sampler. Called by the service thread, without the GIL; never allocates with malloc ---- */
+void tlmi_rss_open(bool smaps); /* opens what is read again and again */
+void tlmi_rss_close(void);
+void tlmi_rss_fast(void);       /* anonymous and recorder bytes, as sample events of the calling thread */
+void tlmi_rss_slow(bool force); /* allocator, Python heap, high water, untouched; backs off to stay under 1 % of the time */
+#endif
