@@ -1,0 +1,73 @@
+# Every target works in a clean clone; the virtual environment is made and kept up to date as needed.
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= auto
+BIN := $(VENV)/bin
+C_FILES := $(wildcard native/src/*.c native/src/*.h native/include/*.h tests/native/*.c tests/native/*.h)
+NATIVE := $(wildcard native/src/*.c native/src/*.h native/include/*.h) native/build_ffi.py
+BUILD := pyproject.toml setup.py
+DEMO := dict_cache
+export TLMEM_REQUIRE_NATIVE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-python test-native bench lint format clean
+
+help: ## show what can be made
+	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "tlmem needs Python 3.11 or later; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Only what recording and reading need.
+$(VENV)/.installed: $(BUILD) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+# The rest of what developing needs.
+$(VENV)/.developed: $(BUILD) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet setuptools -e '.[test,dev]'
+	@touch $@ $(VENV)/.installed
+
+# The editable install has built the extension once; after that only changed C files are compiled.
+$(VENV)/.built: $(NATIVE) $(VENV)/.developed
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@$(BIN)/python -c 'import tlmem._native'
+	@touch $@
+
+setup: $(VENV)/.developed $(VENV)/.built ## make .venv with everything and build the extension
+
+demo: $(VENV)/.installed ## record a leaking NumPy program and print the report
+	@rm -f tlmem-demo.tlm
+	$(BIN)/tlmem record -o tlmem-demo.tlm scenarios/$(DEMO).py
+	$(BIN)/tlmem report tlmem-demo.tlm
+
+test: setup ## every test, C and Python
+	$(BIN)/pytest -n $(JOBS)
+
+test-python: setup ## the Python tests only
+	$(BIN)/pytest -n $(JOBS) -m "not native"
+
+test-native: setup ## the C tests under AddressSanitizer, UBSan, ThreadSanitizer and valgrind
+	$(BIN)/pytest -n $(JOBS) -m native
+
+bench: setup ## measure: ns per event, whole programs beside others, bytes per event, reading
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
+	$(BIN)/python benchmarks/run.py
+
+lint: setup ## ruff, mypy and clang-format, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+
+format: setup ## bring Python and C into shape
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(C_FILES)
+
+clean: ## remove what was built, not .venv
+	rm -rf build dist *.egg-info tlmem/_native*.so tlmem/_native.c $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

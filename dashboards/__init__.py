@@ -1,0 +1,1 @@
+"""The terminal user interface over recordings; installed as ``tlmem.dashboards``."""

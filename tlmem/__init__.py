@@ -1,0 +1,34 @@
+"""tlmem: who still holds this memory, since when, and should they?
+
+Public names are loaded when first used: importing tlmem imports neither NumPy nor pandas, and the
+reading side works where the extension module was not built.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tlmem.recorder import Recorder, mark
+    from tlmem.recording import Recording, read
+
+__version__ = "0.1.0"
+__all__ = ["Recorder", "Recording", "__version__", "mark", "read"]
+
+_MODULE_OF = {
+    "Recorder": "tlmem.recorder",
+    "mark": "tlmem.recorder",
+    "Recording": "tlmem.recording",
+    "read": "tlmem.recording",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'tlmem' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
