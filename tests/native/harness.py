@@ -1,0 +1,252 @@
+"""Builds a C test and runs it under a sanitizer or valgrind.
+
+A test is one file ``tests/native/test_*.c`` with a ``main`` that returns 0 when every check held. Near
+its top it says what it needs::
+
+    /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
+
+``sources`` are files of ``native/src``; ``core`` stands for those that need neither Python nor a source
+of events, and ``all`` for every file. ``python=yes`` links the interpreter. Each part may be left out; the values above, with
+``sources=core``, are then meant. Objects are kept in ``build/native-tests`` by the hash of what they
+were made from, so that a second run compiles only what changed.
+"""
+
+import functools
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "native" / "src"
+TESTS = ROOT / "tests" / "native"
+CACHE = ROOT / "build" / "native-tests"
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+SECONDS_PER_TEST = 300
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One way to build and run a test."""
+
+    name: str
+    flags: tuple[str, ...]
+    wrapper: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+MODES = {
+    mode.name: mode
+    for mode in (
+        Mode(
+            "address",
+            (
+                "-fsanitize=address,undefined",
+                "-fno-sanitize-recover=all",
+                "-fno-omit-frame-pointer",
+            ),
+            environment={"UBSAN_OPTIONS": "print_stacktrace=1"},
+        ),
+        Mode(
+            "thread",
+            ("-fsanitize=thread",),
+            environment={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
+        ),
+        Mode(
+            "valgrind",
+            (),
+            wrapper=(
+                "valgrind",
+                "--quiet",
+                "--error-exitcode=99",
+                "--leak-check=full",
+                f"--suppressions={TESTS / 'valgrind.supp'}",
+            ),
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a C test says about itself."""
+
+    sources: tuple[str, ...]
+    python: bool
+    modes: tuple[str, ...]
+
+
+def core() -> list[str]:
+    """The C files that need neither the interpreter nor a source of events."""
+    return sorted(
+        path.name
+        for path in SOURCES.glob("*.c")
+        if not path.name.startswith("source_") and not includes_python(path)
+    )
+
+
+def includes_python(path: Path) -> bool:
+    """Whether a C file includes Python.h, itself or through a header beside it."""
+    text = path.read_text(encoding="utf-8")
+    beside = (SOURCES / name for name in re.findall(r'#\s*include "([^"]+)"', text))
+    return "<Python.h>" in text or any(includes_python(h) for h in beside if h.exists())
+
+
+def needs(test: Path) -> Needs:
+    """What the ``tlm-test:`` line of a test asks for.
+
+    Raises:
+        ValueError: it names a key, a mode or a source file that does not exist.
+    """
+    head = "\n".join(test.read_text(encoding="utf-8").splitlines()[:15])
+    line = re.search(r"tlm-test:([^*\n]*)", head)
+    said = dict(part.split("=", 1) for part in (line.group(1).split() if line else ()))
+    sources: list[str] = []
+    for name in filter(None, said.pop("sources", "core").split(",")):
+        if name == "core":
+            sources += core()
+        elif name == "all":
+            sources += sorted(path.name for path in SOURCES.glob("*.c"))
+        else:
+            sources.append(name)
+    python = said.pop("python", "no") == "yes"
+    modes = tuple(said.pop("modes", said.pop("sanitizers", ",".join(MODES))).split(","))
+    wrong = [*said, *(m for m in modes if m not in MODES)]
+    wrong += [s for s in sources if not (SOURCES / s).exists()]
+    if wrong:
+        raise ValueError(f"{test.name}: the tlm-test line names {', '.join(wrong)}, unknown here")
+    return Needs(tuple(dict.fromkeys(sources)), python, modes)
+
+
+def compiler() -> list[str]:
+    """The C compiler as a command: ``CC``, else gcc, else cc."""
+    return shlex.split(os.environ.get("CC", "")) or ["gcc" if shutil.which("gcc") else "cc"]
+
+
+def run(command: list[str], **options) -> subprocess.CompletedProcess[str]:
+    """Runs a command with its output captured; a command that cannot start has exit code 127."""
+    try:
+        return subprocess.run(
+            command,
+            text=True,
+            errors="replace",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS_PER_TEST,
+            **options,
+        )
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout or b""
+        text = said if isinstance(said, str) else said.decode(errors="replace")
+        text += f"\nstill running after {SECONDS_PER_TEST} s: {shlex.join(command)}"
+        return subprocess.CompletedProcess(command, 124, text)
+    except OSError as error:
+        return subprocess.CompletedProcess(command, 127, str(error))
+
+
+@functools.cache
+def wrapper_of(name: str) -> tuple[tuple[str, ...], str]:
+    """The command a mode's programs run under, and the reason when the mode does not work here."""
+    mode = MODES[name]
+    with tempfile.TemporaryDirectory() as place:
+        source = Path(place, "probe.c")
+        source.write_text("int main(void) { return 0; }\n")
+        program = str(Path(place, "probe"))
+        made = run([*compiler(), *mode.flags, str(source), "-o", program])
+        if made.returncode:
+            return (), f"{' '.join(compiler())} cannot build for {name}: {made.stdout.strip()}"
+        tried = [mode.wrapper]
+        if sys.platform == "linux":
+            # ThreadSanitizer of older compilers dies on kernels with wide address randomisation.
+            tried.append(("setarch", "-R", *mode.wrapper))
+        for wrapper in tried:
+            result = run([*wrapper, program])
+            if result.returncode == 0:
+                return wrapper, ""
+    return (), f"a program built for {name} does not run: {result.stdout.strip()}"
+
+
+def python_flags() -> tuple[list[str], list[str]]:
+    """Flags that compile against, and link, the running interpreter's library."""
+    get = sysconfig.get_config_var
+    compile_flags = [f"-I{get('INCLUDEPY')}"]
+    where = get("LIBDIR")
+    link = [f"-L{where}", f"-L{get('LIBPL')}", f"-Wl,-rpath,{where}", f"-lpython{get('LDVERSION')}"]
+    for more in ("LIBS", "SYSLIBS", "LINKFORSHARED"):
+        link += shlex.split(get(more) or "")
+    return compile_flags, [flag for flag in link if "Python.framework" not in flag]
+
+
+@functools.cache
+def headers_hash() -> str:
+    """One hash over every header a C file may include."""
+    digest = hashlib.sha256()
+    for header in sorted([*(ROOT / "native").rglob("*.h"), *TESTS.glob("*.h")]):
+        digest.update(header.read_bytes())
+    return digest.hexdigest()
+
+
+def make(command: list[str], inputs: list[Path], suffix: str) -> Path:
+    """Runs a compiler command that ends in ``-o OUT``, or finds what it made before.
+
+    Raises:
+        AssertionError: the compiler failed; the message is what it printed.
+    """
+    digest = hashlib.sha256("\0".join(command).encode())
+    digest.update(headers_hash().encode())
+    for path in inputs:
+        digest.update(path.read_bytes())
+    out = CACHE / f"{inputs[-1].stem}-{digest.hexdigest()[:24]}{suffix}"
+    if not out.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        draft = out.with_name(f"{out.name}.{os.getpid()}")
+        made = run([*command, "-o", str(draft)], cwd=ROOT)
+        assert made.returncode == 0, f"{shlex.join(command)}\n{made.stdout}"
+        draft.replace(out)
+    return out
+
+
+def build(test: Path, mode: Mode, wanted: Needs) -> Path:
+    """The program of a test, built for a mode."""
+    base = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
+    base += [f"-I{ROOT / 'native/include'}", f"-I{SOURCES}", f"-I{TESTS}", "-D_GNU_SOURCE"]
+    link: list[str] = ["-lm"]
+    if wanted.python:
+        compile_flags, python_link = python_flags()
+        base += compile_flags
+        link += python_link
+    if sys.platform == "linux":
+        link.append("-ldl")
+    inputs = [*(SOURCES / name for name in wanted.sources), test]
+    objects = [make([*base, "-c", str(path)], [path], ".o") for path in inputs]
+    return make([*base, *map(str, objects), *link], objects, "")
+
+
+def environment(mode: Mode, wanted: Needs) -> dict[str, str]:
+    """The environment a test's program runs in."""
+    result = {**os.environ, **mode.environment}
+    if wanted.python:
+        result["PYTHONHOME"] = sys.base_prefix
+        result["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if "-packages" in p)
+        result["PYTHONMALLOC"] = "malloc"
+        result["ASAN_OPTIONS"] = "detect_leaks=0"  # the interpreter leaves much behind at its end
+    return result
+
+
+def execute(
+    program: Path, mode: Mode, wanted: Needs, place: Path
+) -> subprocess.CompletedProcess[str]:
+    """Runs a test's program in a directory of its own."""
+    wrapper = list(wrapper_of(mode.name)[0])
+    if wanted.python and "valgrind" in wrapper:
+        # The interpreter leaves memory behind and reads words it never wrote; neither is ours.
+        wrapper += ["--leak-check=no", "--undef-value-errors=no"]
+    return run([*wrapper, str(program)], cwd=place, env=environment(mode, wanted))
