@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say: the mapped packages and the extension module.
 
-The reading side works without a compiler. ``TLMEM_PURE=1`` asks for it (a wheel for every platform);
-a build that fails for want of a compiler ends there too, with a message. ``TLMEM_REQUIRE_NATIVE=1``,
-set by the Makefile, turns that failure into an error.
+The reading side works without a compiler. ``TLMEM_PURE=1`` asks for it alone (a wheel for every
+platform); a build that fails for want of a compiler ends there too, with a message.
+``TLMEM_REQUIRE_NATIVE=1``, set by the Makefile, turns that failure into an error.
 """
 
 import os
@@ -26,7 +26,7 @@ class BuildNative(build_ext):
                 raise
             print(
                 f"tlmem: {ext.name} could not be built ({error}). Reading and reporting will work, "
-                "recording will not; install a C compiler and Python's headers, then install again.",
+                "recording will not; install a C compiler and Python's headers and try again.",
                 file=sys.stderr,
             )
 

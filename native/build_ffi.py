@@ -1,8 +1,8 @@
 """Tells setuptools and cffi what ``tlmem._native`` is.
 
-Run by cffi from the repository root (source paths must stay relative to it). Imports nothing of tlmem.
-The interface is the part of ``native/include/tlmem.h`` between its two cffi markers, so header and
-Python can never disagree.
+Run by cffi from the repository root; source paths must stay relative to it. Imports nothing of
+tlmem. The interface is the part of ``native/include/tlmem.h`` between its two cffi markers, so that
+header and Python can never disagree.
 """
 
 import os

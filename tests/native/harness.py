@@ -1,14 +1,15 @@
 """Builds a C test and runs it under a sanitizer or valgrind.
 
-A test is one file ``tests/native/test_*.c`` with a ``main`` that returns 0 when every check held. Near
-its top it says what it needs::
+A test is one file ``tests/native/test_*.c`` with a ``main`` that returns 0 when every check held.
+Near its top it says what it needs::
 
     /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
 
-``sources`` are files of ``native/src``; ``core`` stands for those that need neither Python nor a source
-of events, and ``all`` for every file. ``python=yes`` links the interpreter. Each part may be left out; the values above, with
-``sources=core``, are then meant. Objects are kept in ``build/native-tests`` by the hash of what they
-were made from, so that a second run compiles only what changed.
+``sources`` are files of ``native/src``; ``core`` stands for those that need neither Python nor a
+source of events, and ``all`` for every file. ``python=yes`` links the interpreter. Each part may be
+left out; the values above, with ``sources=core``, are then meant. Objects are kept in
+``build/native-tests`` by the hash of what they were made from, so that a second run compiles only
+what changed.
 """
 
 import functools

@@ -1,10 +1,11 @@
-"""Every C test of this directory, once per sanitizer; and that the sanitizers do find what they should."""
+"""Every C test of this directory, once per sanitizer, and proof that each sanitizer finds faults."""
 
 import os
 import sys
 from pathlib import Path
 
 import pytest
+
 from native import harness
 
 pytestmark = pytest.mark.native
