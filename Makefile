@@ -45,10 +45,10 @@ demo: $(VENV)/.installed ## record a leaking NumPy program and print the report
 	$(BIN)/tlmem report tlmem-demo.tlm
 
 test: setup ## every test, C and Python
-	$(BIN)/pytest -n $(JOBS)
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup
 
 test-python: setup ## the Python tests only
-	$(BIN)/pytest -n $(JOBS) -m "not native"
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not native"
 
 test-native: setup ## the C tests under AddressSanitizer, UBSan, ThreadSanitizer and valgrind
 	$(BIN)/pytest -n $(JOBS) -m native

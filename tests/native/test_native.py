@@ -1,4 +1,4 @@
-"""Every C test of this directory, once per sanitizer, and proof that each sanitizer finds faults."""
+"""Every C test of this directory, once per sanitizer, and proof that each one finds faults."""
 
 import os
 import sys

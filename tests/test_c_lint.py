@@ -1,0 +1,92 @@
+"""Rules for the C sources that a compiler does not check.
+
+A line that breaks one for a reason says so with ``tlm-lint: ok`` in a comment.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = sorted([*(ROOT / "native").rglob("*.c"), *(ROOT / "native").rglob("*.h")])
+ALL = [*CORE, *sorted((ROOT / "tests" / "native").glob("*.[ch]"))]
+OPT_OUT = "tlm-lint: ok"
+MAY_ALLOCATE = {"own.c", "backend_cpu.c"}
+HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf)\s*\(")
+DEFINITION = re.compile(
+    r"^(?!static|typedef|#|extern|\s|/|\*)[\w][\w\s*]*?\b(\w+)\s*\(", re.MULTILINE
+)
+HEADER = ROOT / "native" / "include" / "tlmem.h"
+
+
+def name_of(path: Path) -> str:
+    """How a test case is named after its file."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def code_lines(path: Path) -> list[tuple[int, str]]:
+    """Numbered lines with comments and strings blanked; lines that opted out are left out."""
+    text = path.read_text(encoding="utf-8")
+    kept = {number for number, line in enumerate(text.splitlines(), 1) if OPT_OUT not in line}
+    blank = lambda match: re.sub(r"[^\n]", " ", match.group())  # noqa: E731
+    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', blank, text, flags=re.DOTALL)
+    return [(n, line) for n, line in enumerate(text.splitlines(), 1) if n in kept]
+
+
+@pytest.mark.parametrize("path", CORE, ids=name_of)
+def test_heap_functions_are_called_in_few_places(path: Path) -> None:
+    if path.name in MAY_ALLOCATE:
+        return
+    calls = [f"{n}: {line.strip()}" for n, line in code_lines(path) if HEAP.search(line)]
+
+    assert calls == []
+
+
+@pytest.mark.parametrize("path", ALL, ids=name_of)
+def test_a_file_opens_with_its_licence_and_purpose(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+
+    assert lines[0].startswith("/* SPDX-License-Identifier: MIT")
+    assert re.match(rf" \* {re.escape(path.name)}: \S.*", lines[1]), "second line: name: purpose"
+
+
+@pytest.mark.parametrize("path", [p for p in CORE if p.suffix == ".c"], ids=name_of)
+def test_functions_seen_by_other_files_carry_the_prefix(path: Path) -> None:
+    code = "\n".join(line for _, line in code_lines(path))
+    names = DEFINITION.findall(code)
+
+    assert [name for name in names if not name.startswith(("tlm_", "tlmi_"))] == []
+
+
+@pytest.mark.parametrize("path", CORE, ids=name_of)
+def test_no_name_begins_with_an_underscore(path: Path) -> None:
+    defined = re.compile(r"^\s*#\s*define\s+(_\w+)|\b(?:struct|enum|union)\s+(_\w+)\s*\{")
+    allowed = {"_GNU_SOURCE", "_DEFAULT_SOURCE", "_DARWIN_C_SOURCE"}
+    names = [
+        m.group(1) or m.group(2) for _, line in code_lines(path) if (m := defined.search(line))
+    ]
+
+    assert [name for name in names if name not in allowed] == []
+
+
+def test_the_type_stub_names_every_public_function() -> None:
+    interface = HEADER.read_text(encoding="utf-8").split("/* cffi: begin */")[1]
+    interface = re.sub(r"/\*.*?\*/", "", interface.split("/* cffi: end */")[0], flags=re.DOTALL)
+    public = set(re.findall(r"\b(tlm_\w+)\s*\(", interface))
+    stub = (ROOT / "tlmem" / "_native.pyi").read_text(encoding="utf-8")
+    typed = set(re.findall(r"def (tlm_\w+)\(", stub))
+
+    assert typed == public
+
+
+def test_every_public_function_says_what_it_promises() -> None:
+    text = HEADER.read_text(encoding="utf-8").split("/* cffi: begin */")[1]
+    lines = text.split("/* cffi: end */")[0].splitlines()
+    bare = []
+    for above, line in zip(lines, lines[1:], strict=False):
+        is_prototype = re.match(r"\w[\w\s*]*\btlm_\w+\(", line)
+        if is_prototype and not (above.rstrip().endswith(("*/", ";"))):
+            bare.append(line)
+
+    assert bare == []

@@ -1,0 +1,194 @@
+"""What an installation contains, and that it works outside the checkout.
+
+One clean environment is made; the wheel from the sdist, the wheel without the extension module and
+the editable install follow each other in it. Dependencies come from the package index.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOT_COPIED = (
+    ".git",
+    ".venv",
+    "build",
+    "dist",
+    "*.egg-info",
+    "*.so",
+    "*.tlm",
+    "__pycache__",
+    ".*_cache",
+)
+LEAK = "import numpy\nkept = []\nfor i in range(2000):\n    kept.append(numpy.ones(200))\n"
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+
+
+def run(*command: object, **changes: str) -> str:
+    """Runs a command outside the checkout; its output, or a failure with all that it printed."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TLMEM_", "PYTHON"))}
+    where = changes.pop("cwd", None)
+    result = subprocess.run(
+        [str(part) for part in command],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        env={**environment, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **changes},
+        cwd=where,
+        timeout=600,
+    )
+    assert result.returncode == 0, f"{command}\n{result.stdout}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for everything made here, away from the checkout."""
+    return tmp_path_factory.mktemp("packaging")
+
+
+@pytest.fixture(scope="module")
+def checkout(place: Path) -> Path:
+    """A copy of the sources as a clean clone would hold them."""
+    copy = place / "checkout"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def built(checkout: Path, place: Path) -> tuple[Path, Path]:
+    """An sdist, and a wheel made from the sdist in an isolated environment."""
+    out = place / "dist"
+    run(sys.executable, "-m", "build", "--outdir", out, checkout, TLMEM_REQUIRE_NATIVE="1")
+    (sdist,) = out.glob("*.tar.gz")
+    (wheel,) = out.glob("*.whl")
+    return sdist, wheel
+
+
+@pytest.fixture(scope="module")
+def pure_wheel(checkout: Path, place: Path) -> Path:
+    """A wheel of the reading side."""
+    out = place / "pure"
+    run(
+        sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", out, checkout, TLMEM_PURE="1"
+    )
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def clean(built: tuple[Path, Path], place: Path) -> Path:
+    """The programs of a clean environment in which the wheel was installed, with its dependencies."""
+    venv.create(place / "clean", with_pip=True)
+    programs = place / "clean" / "bin"
+    run(programs / "pip", "install", "-q", built[1])
+    return programs
+
+
+@pytest.fixture(scope="module")
+def recording(clean: Path, place: Path) -> Path:
+    """A recording of a leaking program, made by the installed wheel."""
+    script = place / "leak.py"
+    script.write_text(LEAK)
+    path = place / "leak.tlm"
+    run(clean / "tlmem", "record", "-q", "-f", "-o", path, script, cwd=str(place))
+    return path
+
+
+def blamed_line(programs: Path, recording: Path) -> int:
+    """The line that the report names first."""
+    report = run(
+        programs / "tlmem", "report", "--format", "json", recording, cwd=str(recording.parent)
+    )
+    return json.loads(report)["findings"][0]["site"]["line"]
+
+
+def names_in(wheel: Path) -> set[str]:
+    """Paths inside a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def shipped() -> set[str]:
+    """Paths that every wheel must hold, from the source tree."""
+    trees = {"tlmem": "tlmem", "dashboards": "tlmem/dashboards", "scenarios": "tlmem/scenarios"}
+    found = {
+        f"{target}/{path.relative_to(ROOT / source).as_posix()}"
+        for source, target in trees.items()
+        for path in (ROOT / source).rglob("*.py")
+    }
+    return found | {"tlmem/py.typed", "tlmem/_native.pyi"}
+
+
+def test_the_wheel_holds_every_module_and_the_extension(built: tuple[Path, Path]) -> None:
+    names = names_in(built[1])
+    extensions = {name for name in names if name.endswith(".so")}
+
+    assert shipped() - names == set()
+    assert {name.split(".")[0] for name in extensions} == {"tlmem/_native"}
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"tlmem"}
+
+
+def test_the_sdist_holds_what_building_and_testing_need(built: tuple[Path, Path]) -> None:
+    with tarfile.open(built[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = ["native/build_ffi.py", "native/include/tlmem.h", "native/src/internal.h", "LICENSE"]
+    wanted += ["setup.py", "tests/test_packaging.py", "docs/format.md", "Makefile"]
+
+    assert set(wanted) - names == set()
+    assert {name for name in names if name.endswith((".so", ".o", ".pyc"))} == set()
+
+
+def test_the_installed_wheel_records_and_reports(clean: Path, recording: Path) -> None:
+    assert blamed_line(clean, recording) == 4
+
+
+def test_mapped_packages_are_installed_below_tlmem(clean: Path, place: Path) -> None:
+    code = "import tlmem.dashboards, tlmem.scenarios, sys; print('scenarios' in sys.modules)"
+
+    assert run(clean / "python", "-c", code, cwd=str(place)).strip() == "False"
+
+
+def test_without_a_compiler_the_build_gives_the_reading_side(checkout: Path, place: Path) -> None:
+    out = place / "no-compiler"
+    pip = [sys.executable, "-m", "pip", "wheel", "-v", "--no-deps", "-w", out, checkout]
+    said = run(*pip, CC=str(place / "no-such-compiler"))
+    (wheel,) = out.glob("*.whl")
+
+    assert "tlmem._native could not be built" in said
+    assert {name for name in names_in(wheel) if name.endswith(".so")} == set()
+
+
+def test_the_reading_side_installs_and_reads_without_the_extension(
+    clean: Path, recording: Path, pure_wheel: Path
+) -> None:
+    assert pure_wheel.name.endswith("-py3-none-any.whl")
+    assert shipped() - names_in(pure_wheel) == set()
+
+    run(clean / "pip", "install", "-q", "--force-reinstall", "--no-deps", pure_wheel)
+    code = "import importlib.util as u; print(u.find_spec('tlmem._native'))"
+
+    assert run(clean / "python", "-c", code, cwd=str(recording.parent)).strip() == "None"
+    assert blamed_line(clean, recording) == 4
+
+
+def test_an_editable_install_records_and_reports(
+    clean: Path, checkout: Path, recording: Path, place: Path
+) -> None:
+    run(clean / "pip", "install", "-q", "--no-deps", "-e", checkout, TLMEM_REQUIRE_NATIVE="1")
+    again = place / "again.tlm"
+    run(clean / "tlmem", "record", "-q", "-o", again, place / "leak.py", cwd=str(place))
+    where = run(clean / "python", "-c", "import tlmem; print(tlmem.__file__)", cwd=str(place))
+
+    assert Path(where.strip()).is_relative_to(checkout)
+    assert blamed_line(clean, again) == 4
