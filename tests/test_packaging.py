@@ -88,7 +88,7 @@ def pure_wheel(checkout: Path, place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def clean(built: tuple[Path, Path], place: Path) -> Path:
-    """The programs of a clean environment in which the wheel was installed, with its dependencies."""
+    """The programs of a clean environment that has the wheel and its dependencies."""
     venv.create(place / "clean", with_pip=True)
     programs = place / "clean" / "bin"
     run(programs / "pip", "install", "-q", built[1])
