@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * internal.h: what the C files of tlmem share; never seen by Python. Prototypes stand under the file that defines them.
  *
- * Order (a file uses only what is above it): status clock own < file meta segment < codec fold < site < source_* <
- * service recording. docs/format.md is the contract for everything that reaches the disk.
+ * Order (a file uses only what is to its left): status clock own < checksum codec < file < meta segment < site pystack <
+ * source_* < compact fold seal < service recording. What only the files of the log share is in log.h.
+ * docs/format.md is the contract for everything that reaches the disk.
  */
 #ifndef TLMEM_INTERNAL_H
 #define TLMEM_INTERNAL_H
@@ -69,8 +70,8 @@ extern _Atomic bool tlmi_recording_on; /* the one branch of a probe that is swit
 
 /* The hot part of a thread's state. Owned by the thread; others read it under the recording's lock. */
 typedef struct tlmi_thread {
-    tlmi_event *cursor; /* next event to write */
-    tlmi_event *end;    /* one past the last; cursor == end: ask for another segment */
+    _Atomic(tlmi_event *) cursor; /* next event to write */
+    _Atomic(tlmi_event *) end;    /* one past the last; cursor >= end: ask for another segment. Taken away by setting it to NULL */
     struct tlmi_thread_cold *cold;
 } tlmi_thread;
 extern __thread tlmi_thread tlmi_self;
@@ -82,9 +83,12 @@ bool tlmi_segment_rotate(void);
 static inline void tlmi_event_append(uint8_t kind, uint8_t device, uint64_t object, uint64_t arg, uint32_t site,
                                      uint16_t count)
 {
-    if (tlmi_unlikely(tlmi_self.cursor == tlmi_self.end) && !tlmi_segment_rotate())
-        return;
-    tlmi_event *event = tlmi_self.cursor;
+    tlmi_event *event = atomic_load_explicit(&tlmi_self.cursor, memory_order_relaxed);
+    if (tlmi_unlikely(event >= atomic_load_explicit(&tlmi_self.end, memory_order_relaxed))) {
+        if (!tlmi_segment_rotate())
+            return;
+        event = atomic_load_explicit(&tlmi_self.cursor, memory_order_relaxed);
+    }
     event->ticks = tlmi_clock_ticks();
     event->object = object;
     event->arg = arg;
@@ -92,7 +96,7 @@ static inline void tlmi_event_append(uint8_t kind, uint8_t device, uint64_t obje
     event->count = count;
     event->device = device;
     atomic_store_explicit(&event->kind, kind, memory_order_release);
-    tlmi_self.cursor = event + 1;
+    atomic_store_explicit(&tlmi_self.cursor, event + 1, memory_order_relaxed);
 }
 static inline bool tlmi_probe_on(void)
 {
