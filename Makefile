@@ -22,20 +22,20 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Only what recording and reading need.
-$(VENV)/.installed: $(BUILD) | $(BIN)/python
+$(VENV)/.installed: $(BUILD) $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
 # The rest of what developing needs.
 $(VENV)/.developed: $(BUILD) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet setuptools -e '.[test,dev]'
+	$(BIN)/python -m pip install --quiet 'setuptools>=77' -e '.[test,dev]'
 	@touch $@ $(VENV)/.installed
 
 # The editable install has built the extension once; after that only changed C files are compiled.
 $(VENV)/.built: $(NATIVE) $(VENV)/.developed
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@$(BIN)/python -c 'import tlmem._native'
-	@touch $@
+	@touch $@ $(VENV)/.installed
 
 setup: $(VENV)/.developed $(VENV)/.built ## make .venv with everything and build the extension
 

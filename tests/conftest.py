@@ -1,0 +1,33 @@
+"""What holds for every test: no time limits by accident, and no recording left running."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The machine may be shared and slow; a test that fails for that is a test of the machine.
+settings.register_profile("tlmem", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tlmem")
+
+
+def pytest_report_header() -> str:
+    """Which extension module is tested, or that there is none."""
+    try:
+        from tlmem._native import ffi, lib
+    except ImportError as error:
+        return f"tlmem: no extension module ({error})"
+    method = ffi.string(lib.tlm_site_method()).decode()
+    zlib = "found" if lib.tlm_zlib_available() else "not found"
+    return f"tlmem: stacks by {method}, zlib {zlib}"
+
+
+@pytest.fixture(autouse=True)
+def no_recording_left_running() -> Iterator[None]:
+    """Fails a test of this process that leaves a recording behind; the next one could not start."""
+    yield
+    native = sys.modules.get("tlmem._native")
+    if native is not None:
+        now = native.ffi.new("tlm_recording_statistics *")
+        native.lib.tlm_recording_stats(now)
+        assert not now.running, "the test left a recording running; stop it in the test"
