@@ -1,0 +1,223 @@
+"""The command ``tlmem``: what the words of a command line mean. The work is done elsewhere.
+
+Exit codes: 0 fine; 2 usage, or nothing could be started or read; 3 a recording that is recognised
+but empty or too damaged to use. ``tlmem record`` otherwise exits as the recorded program did.
+"""
+
+import sys
+from typing import Any
+
+from tlmem.errors import TlmemError
+
+USAGE = """\
+usage: tlmem COMMAND ...
+
+  record    run a Python program and record its memory (alias: run)
+  report    say what a recording shows: does it leak, where, how fast
+  scenario  list or run small programs whose truth is known
+  doctor    what is supported on this machine
+
+tlmem COMMAND --help explains one command; tlmem --version prints the version.
+"""
+
+RECORD_USAGE = """\
+usage: tlmem record [OPTIONS] (SCRIPT | -m MODULE | -c CODE) [ARGS ...]
+
+Runs a program as python would and records its memory. What stands after SCRIPT, MODULE or CODE
+belongs to the program. The exit code is the program's.
+
+  -o, --output FILE    where to write (default: tlmem-SCRIPT.PID.tlm in this directory)
+  -f, --force          overwrite FILE
+  -q, --quiet          write nothing to stderr
+  --source LIST        where events come from: auto, or names with commas between: numpy
+  --stack-depth N      innermost frames kept of a stack, 0 to 1024 (default: 64)
+  --max-file SIZE      keep FILE below SIZE (200MB, 1.5GB, 64MiB) by folding its oldest events into
+                       exact sums
+  --ring SIZE          the same under the name that flight recorders use
+  --rss-interval MS    time between samples of resident memory (default: 10; 0: start and end only)
+  --smaps              sample proportional and private memory and page faults too
+"""
+
+_RECORD_VALUES = {
+    "-o": "output",
+    "--output": "output",
+    "--source": "source",
+    "--stack-depth": "stack_depth",
+    "--ring": "ring",
+    "--max-file": "max_file",
+    "--rss-interval": "rss_interval_ms",
+}
+_RECORD_FLAGS = {
+    "-f": "overwrite",
+    "--force": "overwrite",
+    "-q": "quiet",
+    "--quiet": "quiet",
+    "--smaps": "smaps",
+    "-h": "help",
+    "--help": "help",
+}
+_TARGETS = {"-m": "module", "-c": "code"}
+
+
+class UsageError(TlmemError):
+    """The command line does not say what to do."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command and returns its exit code; ``record`` lets the program's end through."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _dispatch(words)
+    except TlmemError as error:
+        sys.stderr.write(f"tlmem: {error}\n")
+        return error.exit_code
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words:
+        sys.stderr.write(USAGE)
+        return 2
+    command, rest = words[0], words[1:]
+    if command in ("-h", "--help"):
+        sys.stdout.write(USAGE)
+        return 0
+    if command == "--version":
+        import tlmem
+
+        sys.stdout.write(f"tlmem {tlmem.__version__}\n")
+        return 0
+    if command in ("record", "run"):
+        return _record(rest)
+    if command == "report":
+        return _report(rest)
+    if command == "scenario":
+        import tlmem.scenarios
+
+        return tlmem.scenarios.main(rest)
+    if command == "doctor":
+        return _doctor(rest)
+    sys.stderr.write(f"tlmem: '{command}' is not a command of tlmem\n{USAGE}")
+    return 2
+
+
+def _record(words: list[str]) -> int:
+    values, kind, target, rest = split_record(words)
+    if "help" in values:
+        sys.stdout.write(RECORD_USAGE)
+        return 0
+    if not target:
+        raise UsageError(
+            "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "
+            "(tlmem record --help explains)."
+        )
+    from tlmem.recorder.options import Options, parse_sources
+    from tlmem.recorder.run import record
+
+    path = values.pop("output", None)
+    sizes = {name: values.pop(name) for name in ("ring", "max_file") if name in values}
+    if len(sizes) == 2:
+        raise UsageError("--ring and --max-file say the same; give one of them.")
+    try:
+        if sizes:
+            values["limit_bytes"] = _size(*sizes.values())
+        for option in ("--stack-depth", "--rss-interval"):
+            name = _RECORD_VALUES[option]
+            if name in values:
+                values[name] = _count(values[name], option)
+        if "source" in values:
+            values["sources"] = parse_sources(values.pop("source"))
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None
+    options = Options(**values)
+    del words, values
+    return record(kind, target, rest, path, options)
+
+
+def split_record(words: list[str]) -> tuple[dict[str, Any], str, str, list[str]]:
+    """Takes the options of ``record`` apart from what belongs to the program.
+
+    Returns:
+        Options by name (texts; flags are True), what kind of program (``script``, ``module``,
+        ``code``), which one (empty: none was given), and its arguments.
+
+    Raises:
+        UsageError: an option that is not known, or one without its value.
+    """
+    values: dict[str, Any] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word == "-" or not word.startswith("-"):
+            rest.insert(0, word)
+            break
+        name, has_value, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        if not word.startswith("--") and len(word) > 2:
+            name, value = word[:2], word[2:]
+            if name in _RECORD_FLAGS:
+                rest.insert(0, f"-{value}")
+            else:
+                has_value = "="
+        if name in _RECORD_FLAGS and (not has_value):
+            values[_RECORD_FLAGS[name]] = True
+        elif name in _RECORD_VALUES or name in _TARGETS:
+            if not has_value:
+                if not rest:
+                    raise UsageError(f"{name} needs a value (tlmem record --help explains).")
+                value = rest.pop(0)
+            if name in _TARGETS:
+                return values, _TARGETS[name], value, rest
+            values[_RECORD_VALUES[name]] = value
+        else:
+            raise UsageError(
+                f"'{word}' is not an option of record (tlmem record --help lists them)."
+            )
+    return values, "script", rest[0] if rest else "", rest[1:]
+
+
+def _size(text: str) -> int:
+    from tlmem.units import parse_bytes
+
+    size = parse_bytes(text)
+    if size == 0:
+        raise ValueError(f"{text!r} leaves no room for a recording; give at least 4.2MB")
+    return size
+
+
+def _count(text: str, option: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{option} needs a whole number, not '{text}'")
+    return int(text)
+
+
+def _report(words: list[str]) -> int:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="tlmem report",
+        description="Says what a recording shows: does it leak, where, how fast.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="default: %(default)s"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
+    given = parser.parse_args(words)
+    from tlmem import report
+
+    return report.run(given.files, given.format, given.output)
+
+
+def _doctor(words: list[str]) -> int:
+    import argparse
+
+    argparse.ArgumentParser(
+        prog="tlmem doctor",
+        description="Says what is supported on this machine. Exits 0 when programs can be recorded "
+        "and recordings read, 1 when one of both is not possible.",
+    ).parse_args(words)
+    from tlmem import doctor
+
+    return doctor.main()

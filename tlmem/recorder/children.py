@@ -1,0 +1,184 @@
+"""Gives the processes that a recorded program makes recordings of their own.
+
+Covers: ``os.fork`` and what is built on it, ``multiprocessing`` with fork, spawn and forkserver.
+Does not cover: programs started by ``subprocess`` or ``os.exec``; they are other programs, even
+when they are Python.
+
+The child of ``X.tlm`` with process number P records to ``X.P.tlm``. A forked child starts in
+``os.register_at_fork``. A spawned one is told on its command line: a few words are put before the
+``-c`` program that ``multiprocessing`` starts it with, so nothing is left in the environment.
+"""
+
+import os
+import sys
+from typing import Any
+
+from tlmem.recorder import imports, session, summary
+from tlmem.recorder.failure import CannotRecord
+from tlmem.recorder.options import Options
+from tlmem.recorder.session import Session
+
+FOLLOWED = ("from multiprocessing.spawn import", "from multiprocessing.forkserver import")
+# Below every priority a program would choose, so that sealing is the last thing a worker does.
+LAST = -(10**9)
+
+_hooked = False
+_spawn_wrapped = False
+_armed: "Lineage | None" = None
+
+
+class Lineage:
+    """What the children of a process need to record themselves.
+
+    Args:
+        path: absolute, the recording that theirs are named after.
+        pid: the process that makes it.
+        options: how to record.
+        notes: texts that the whole family has in common.
+    """
+
+    def __init__(self, path: str, pid: int, options: Options, notes: dict[str, str]) -> None:
+        self.path = path
+        self.pid = pid
+        self.options = options
+        self.notes = notes
+
+    def session(self) -> Session:
+        """The recording of the calling process, not started."""
+        stem = self.path.removesuffix(".tlm")
+        options = Options(**{**self.options.as_dict(), "overwrite": True})  # type: ignore[arg-type]
+        return Session(f"{stem}.{os.getpid()}.tlm", options, self.pid, self.notes)
+
+    def prelude(self, server: bool) -> str:
+        """Python code that makes a new interpreter record itself, or a server only its children."""
+        import tlmem
+
+        root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
+        values = (self.path, self.pid, self.options.as_dict(), self.notes, server)
+        return (
+            f"import sys; sys.path.insert(0, {root!r}); "
+            "from tlmem.recorder.children import adopt; del sys.path[0]; "
+            f"adopt(*{values!r}); del sys, adopt; "
+        )
+
+
+def follow() -> None:
+    """Follows the children of this process from now on, as long as it is being recorded."""
+    global _hooked
+    if not _hooked:
+        os.register_at_fork(
+            before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+        )
+        _hooked = True
+    if "multiprocessing.util" in sys.modules:
+        _wrap_spawn()
+    else:
+        imports.when_loaded("multiprocessing.util", _wrap_spawn)
+
+
+def adopt(
+    path: str, pid: int, options: dict[str, Any], notes: dict[str, str], server: bool
+) -> None:
+    """In a spawned interpreter: records it, or only its children when it is a fork server."""
+    global _armed
+    lineage = Lineage(path, pid, Options(**options), notes)
+    if server:
+        _armed = lineage
+    else:
+        session.seal_at_exit()
+        _begin(lineage)
+    follow()
+
+
+def _lineage() -> "Lineage | None":
+    current = session.active
+    if current is None:
+        return _armed
+    return Lineage(current.path, current.pid, current.options, current.notes)
+
+
+def _begin(lineage: Lineage) -> None:
+    """Starts the recording of a child. A program does not end because that is impossible."""
+    child = lineage.session()
+    try:
+        child.start()
+    except CannotRecord as refused:
+        summary.say(f"process {os.getpid()} is not recorded: {refused}", lineage.options.quiet)
+        return
+    child.mark("tlmem:begin")
+
+
+def _before_fork() -> None:
+    if session.active is not None:
+        from tlmem._native import lib
+
+        lib.tlm_fork_before()
+
+
+def _after_in_parent() -> None:
+    if session.active is not None:
+        from tlmem._native import lib
+
+        lib.tlm_fork_after_in_parent()
+
+
+def _after_in_child() -> None:
+    global _armed
+    lineage = _lineage()
+    if lineage is None:
+        return
+    _armed = None
+    if session.forget_after_fork() is not None:
+        from tlmem._native import lib
+
+        lib.tlm_fork_after_in_child()
+    _begin(lineage)
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is not None and session.active is not None:
+        # A worker clears the inherited finalizers first, then runs these, then its own work.
+        util.register_after_fork(session.active, _seal_worker_last)
+
+
+def _seal_worker_last(recording: Session) -> None:
+    from multiprocessing import util
+
+    util.Finalize(None, _seal_worker, args=(recording,), exitpriority=LAST)
+
+
+def _seal_worker(recording: Session) -> None:
+    """Seals a multiprocessing worker, which leaves by ``os._exit``: no exit handler runs."""
+    if session.active is not recording or recording.pid != os.getpid():
+        return
+    import threading
+
+    vars(threading)["_shutdown"]()  # what the worker does next: its threads belong to the recording
+    recording.mark("tlmem:end")
+    recording.stop()
+
+
+def _wrap_spawn() -> None:
+    from multiprocessing import util
+
+    global _spawn_wrapped
+    if _spawn_wrapped:
+        return
+    _spawn_wrapped = True
+    original: Any = vars(util)["spawnv_passfds"]
+
+    def spawnv_passfds(path: Any, args: Any, passfds: Any) -> Any:
+        return original(path, _with_prelude(args), passfds)
+
+    vars(util)["spawnv_passfds"] = spawnv_passfds
+
+
+def _with_prelude(arguments: list[Any]) -> list[Any]:
+    """The command line of a new interpreter, with our words before a ``-c`` that we know."""
+    lineage = _lineage()
+    if lineage is None or "-c" not in arguments:
+        return arguments
+    at = arguments.index("-c") + 1
+    program = arguments[at] if at < len(arguments) else None
+    if not isinstance(program, str) or not program.startswith(FOLLOWED):
+        return arguments
+    server = "forkserver" in program.split("import", 1)[0]
+    return [*arguments[:at], lineage.prelude(server) + program, *arguments[at + 1 :]]

@@ -1,0 +1,86 @@
+"""What a recording is asked to be: sizes, depths, intervals, sources.
+
+Does not cover: the command line that these come from (``tlmem.cli``).
+"""
+
+from tlmem.recorder.failure import CannotRecord
+
+SOURCES = ("numpy",)
+STACK_DEPTH = 64
+RSS_INTERVAL_MS = 10
+SMALLEST_LIMIT_BYTES = 4 << 20
+
+
+def parse_sources(text: str) -> tuple[str, ...]:
+    """The sources that a ``--source`` value names; ``auto`` is every one there is.
+
+    Raises:
+        ValueError: a name that is not a source of this version.
+    """
+    names = tuple(name.strip() for name in text.split(","))
+    if names == ("auto",):
+        return SOURCES
+    for name in names:
+        if name not in SOURCES:
+            known = ", ".join(("auto", *SOURCES))
+            raise ValueError(f"'{name}' is not a source of this version; choose from {known}")
+    return names
+
+
+class Options:
+    """How to record. Plain values, so that they can be handed to a spawned child as text.
+
+    Args:
+        overwrite: replace a file that exists.
+        stack_depth: innermost frames kept of a stack, 0 to 1024.
+        limit_bytes: the file stays below this by folding its oldest events; 0 means no limit.
+        rss_interval_ms: time between samples of resident memory; 0 means start and end only.
+        smaps: take the dearer samples too (proportional and private memory, page faults).
+        sources: names from ``SOURCES``.
+        quiet: nothing is written to stderr.
+
+    Raises:
+        CannotRecord: a value out of its range.
+    """
+
+    __slots__ = (
+        "limit_bytes",
+        "overwrite",
+        "quiet",
+        "rss_interval_ms",
+        "smaps",
+        "sources",
+        "stack_depth",
+    )
+
+    def __init__(
+        self,
+        overwrite: bool = False,
+        stack_depth: int = STACK_DEPTH,
+        limit_bytes: int = 0,
+        rss_interval_ms: int = RSS_INTERVAL_MS,
+        smaps: bool = False,
+        sources: tuple[str, ...] = SOURCES,
+        quiet: bool = False,
+    ) -> None:
+        if not 0 <= stack_depth <= 1024:
+            raise CannotRecord(f"a stack depth of {stack_depth} is not between 0 and 1024.")
+        if limit_bytes and limit_bytes < SMALLEST_LIMIT_BYTES:
+            raise CannotRecord(
+                f"a file limit of {limit_bytes} bytes is too small; give at least 4.2MB."
+            )
+        if not 0 <= rss_interval_ms <= 3_600_000:
+            raise CannotRecord(
+                f"an interval of {rss_interval_ms} ms is not between 0 and 3600000 (an hour)."
+            )
+        self.overwrite = overwrite
+        self.stack_depth = stack_depth
+        self.limit_bytes = limit_bytes
+        self.rss_interval_ms = rss_interval_ms
+        self.smaps = smaps
+        self.sources = tuple(sources)
+        self.quiet = quiet
+
+    def as_dict(self) -> dict[str, object]:
+        """The values by name; ``Options(**options.as_dict())`` is an equal object."""
+        return {name: getattr(self, name) for name in self.__slots__}

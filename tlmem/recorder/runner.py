@@ -1,0 +1,280 @@
+"""Runs a script, a module or a piece of code in this process as ``python`` would run it.
+
+Covers: ``sys.argv``, ``sys.path[0]``, a fresh ``__main__``, tracebacks without our frames, every
+way of ending. Whatever ends the program is let through to the interpreter, which then does what it
+always does: print, join threads, run exit handlers, choose the exit code.
+
+Does not cover: recording. The runner works without the extension module.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tlmem.recorder.failure import CannotRecord
+
+Call = Callable[..., Any]
+
+
+class Program:
+    """What to run, checked and compiled as far as that is possible without running it.
+
+    Attributes:
+        name: for the default name of the recording: the script's or module's.
+        script: absolute path of the script; empty for a module or a piece of code.
+    """
+
+    name = ""
+    script = ""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.arguments = arguments
+
+    def words(self) -> list[str]:
+        """What stands on a command line of ``python`` to run the same."""
+        raise NotImplementedError
+
+    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+        """Prepares ``sys`` and the module ``__main__``; returns what to call, with arguments."""
+        raise NotImplementedError
+
+
+class Script(Program):
+    """A file of Python source or byte code."""
+
+    def __init__(self, path: str, arguments: list[str]) -> None:
+        super().__init__(arguments)
+        self.path = path
+        self.name = os.path.basename(path)
+        self.script = _absolute(path)
+        self.code: Any = _compile_file(path, self.script)
+
+    def words(self) -> list[str]:
+        return [self.path, *self.arguments]
+
+    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+        from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+
+        sys.argv = [self.path, *self.arguments]
+        _set_path0(os.path.dirname(os.path.realpath(self.path)))
+        loader = SourcelessFileLoader if self.path.endswith(".pyc") else SourceFileLoader
+        main.__loader__ = loader("__main__", self.script)
+        main.__file__ = self.script
+        main.__cached__ = None
+        code, self.code = self.code, None
+        return exec, (code, main.__dict__)
+
+
+class Directory(Program):
+    """A directory or zip file with a ``__main__`` in it."""
+
+    def __init__(self, path: str, arguments: list[str]) -> None:
+        super().__init__(arguments)
+        self.path = path
+        self.name = os.path.basename(os.path.normpath(path))
+        self.script = _absolute(path)
+
+    def words(self) -> list[str]:
+        return [self.path, *self.arguments]
+
+    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+        import runpy
+
+        sys.argv = [self.path, *self.arguments]
+        if sys.flags.safe_path:
+            sys.path.insert(0, self.script)
+        else:
+            _set_path0(self.script)
+        return vars(runpy)["_run_module_as_main"], ("__main__", False)
+
+
+class Module(Program):
+    """A module or package by name, as after ``-m``."""
+
+    def __init__(self, name: str, arguments: list[str]) -> None:
+        super().__init__(arguments)
+        self.name = name
+
+    def words(self) -> list[str]:
+        return ["-m", self.name, *self.arguments]
+
+    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+        import runpy
+
+        sys.argv = ["-m", *self.arguments]
+        _set_path0(os.getcwd())
+        return vars(runpy)["_run_module_as_main"], (self.name, True)
+
+
+class Code(Program):
+    """A piece of source, as after ``-c``."""
+
+    name = "string"
+
+    def __init__(self, source: str, arguments: list[str]) -> None:
+        super().__init__(arguments)
+        self.source = source + "\n"
+        self.code: Any = compile(self.source, "<string>", "exec", 0, True)
+
+    def words(self) -> list[str]:
+        return ["-c", self.source[:-1], *self.arguments]
+
+    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+        sys.argv = ["-c", *self.arguments]
+        _set_path0("")
+        if sys.version_info >= (3, 13):
+            import linecache
+
+            register: Any = vars(linecache).get("_register_code")
+            if register is not None:
+                register(self.code, self.source, "<string>")
+        code, self.code = self.code, None
+        return exec, (code, main.__dict__)
+
+
+def find(path: str, arguments: list[str]) -> Program:
+    """The program at ``path``: a file, or a directory or archive that holds a ``__main__``.
+
+    Raises:
+        CannotRecord: there is nothing that can be read.
+        SyntaxError: as Python raises it.
+    """
+    if not os.path.exists(path):
+        raise CannotRecord(
+            f"cannot open the script '{path}' (No such file or directory); check its path."
+        )
+    for hook in sys.path_hooks:
+        try:
+            hook(path)
+        except ImportError:
+            continue
+        return Directory(path, arguments)
+    return Script(path, arguments)
+
+
+def run(program: Program, begin: Call, end: Callable[[BaseException | None], None]) -> None:
+    """Runs a program to the end of its main code and lets through what ended it.
+
+    Args:
+        program: what to run; usable once.
+        begin: called right before its first line.
+        end: called right after its last, with the exception that ended it or None, while its frames
+            are still alive.
+    """
+    main = _fresh_main()
+    sys.modules["__main__"] = main
+    prefix = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
+    prefix = prefix[: -2 if prefix[-2:-1] == ["-m"] else -1] or [sys.executable]
+    call, arguments = program.enter(main)
+    sys.orig_argv = [*prefix, *program.words()]
+    scope = main.__dict__ if isinstance(program, Script) else {}
+    del main, program, prefix
+    begin()
+    outcome: list[Any] = []
+    _call_outermost(call, arguments, outcome)
+    del call, arguments
+    error = outcome.pop()
+    end(error)
+    if error is None or not isinstance(error, SystemExit):
+        _leave(scope, error)
+    if error is not None:
+        try:
+            raise error
+        finally:
+            error = None
+
+
+def _call_outermost(call: Call, arguments: tuple[Any, ...], outcome: list[Any]) -> None:
+    """Calls and appends None or the exception, whose traceback begins with the called code."""
+    try:
+        call(*arguments)
+    except BaseException as error:
+        trace = error.__traceback__
+        error.__traceback__ = trace.tb_next if trace is not None else None
+        outcome.append(error)
+    else:
+        outcome.append(None)
+
+
+def _leave(scope: dict[str, Any], error: BaseException | None) -> None:
+    """Does what Python does when main code is over: prints, then takes ``__file__`` away.
+
+    Args:
+        scope: of a script's ``__main__``; empty for programs that Python does not do this to.
+        error: what ended the program, not a SystemExit; it is about to pass through our frames.
+    """
+
+    def forget_file() -> None:
+        scope.pop("__file__", None)
+        scope.pop("__cached__", None)
+
+    if error is None:
+        forget_file()
+        return
+    pass_through(error, forget_file)
+
+
+def pass_through(error: BaseException, after: Call | None = None) -> None:
+    """Lets the interpreter print ``error`` as if it had not passed through our frames.
+
+    Args:
+        error: about to be raised; its traceback is as the user should see it.
+        after: called once it was printed.
+    """
+    hook = sys.excepthook
+    trace = error.__traceback__
+
+    def show(kind: Any, value: Any, _: Any) -> None:
+        sys.excepthook = hook
+        value.__traceback__ = sys.last_traceback = trace
+        try:
+            hook(kind, value, trace)
+        finally:
+            if after is not None:
+                after()
+
+    sys.excepthook = show
+
+
+def _fresh_main() -> Any:
+    import builtins
+    from importlib.machinery import BuiltinImporter
+
+    main: Any = type(sys)("__main__")
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
+    main.__builtins__ = builtins
+    main.__loader__ = BuiltinImporter
+    return main
+
+
+def _set_path0(path: str) -> None:
+    """Replaces the directory of ``tlmem`` itself, which Python put there unless told not to."""
+    if not sys.flags.safe_path:
+        sys.path[0] = path
+
+
+def _absolute(path: str) -> str:
+    """Absolute as Python makes the path of its script: joined, not normalised."""
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+
+
+def _compile_file(path: str, shown: str) -> Any:
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        raise CannotRecord(
+            f"cannot open the script '{path}' ({error.strerror}); check its path."
+        ) from None
+    if path.endswith(".pyc"):
+        import marshal
+        from importlib.util import MAGIC_NUMBER
+
+        if source[:4] != MAGIC_NUMBER:
+            raise CannotRecord(
+                f"'{path}' was compiled by another Python; record its source instead."
+            )
+        return marshal.loads(source[16:])
+    return compile(source, shown, "exec", 0, True)

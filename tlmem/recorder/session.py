@@ -1,0 +1,193 @@
+"""The recording that this process makes: start, notes, sources, end. At most one at a time.
+
+Covers: the life of one file in one process. Does not cover: which children get files of their own
+(``children``), running a script (``runner``), what is printed (``summary``).
+"""
+
+import atexit
+import os
+import sys
+
+from tlmem.recorder import imports
+from tlmem.recorder.failure import CannotRecord, refusal
+from tlmem.recorder.options import Options
+
+NUMPY_MODULES = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
+
+active: "Session | None" = None
+
+
+class Statistics:
+    """Counters of the C core when a recording ended.
+
+    Attributes:
+        events: recorded in all.
+        lost_events: could not be recorded.
+        stopped: it ended before the program did, because the disk was full or failed.
+        errno: of the operating system, when it did.
+        sealed: the file was compacted and closed.
+    """
+
+    def __init__(self, events: int, lost: int, stopped: bool, errno: int, sealed: bool) -> None:
+        self.events = events
+        self.lost_events = lost
+        self.stopped = stopped
+        self.errno = errno
+        self.sealed = sealed
+
+
+class Session:
+    """One recording, from ``start`` to ``stop``.
+
+    Args:
+        path: where to write; made absolute, because programs change their directory.
+        options: how to record.
+        parent_pid: the recorded process that this one was made by, 0 for the first.
+        notes: texts for the file, by key, beside those that every recording has.
+    """
+
+    def __init__(
+        self, path: str, options: Options, parent_pid: int = 0, notes: dict[str, str] | None = None
+    ) -> None:
+        self.shown_path = path
+        self.path = os.path.abspath(path)
+        self.options = options
+        self.parent_pid = parent_pid
+        self.notes = dict(notes or {})
+        self.pid = 0
+
+    def start(self) -> None:
+        """Creates the file, turns the probes on and follows NumPy, imported now or later.
+
+        Raises:
+            CannotRecord: nothing was started and no file is left behind.
+        """
+        global active
+        from tlmem._native import ffi, lib
+
+        path = ffi.new("char[]", os.fsencode(self.path))
+        request = ffi.new("tlm_recording_options *")
+        request.path = path
+        request.overwrite = self.options.overwrite
+        request.limit_bytes = self.options.limit_bytes
+        request.stack_depth = self.options.stack_depth
+        request.sample_ms = self.options.rss_interval_ms
+        request.sample_smaps = self.options.smaps
+        request.parent_pid = self.parent_pid
+        request.compact = 1
+        status = lib.tlm_recording_start(request)
+        if status != lib.TLM_OK:
+            text = ffi.string(lib.tlm_status_text(status)).decode()
+            raise refusal(status, lib.tlm_recording_errno(), self.shown_path, text)
+        active = self
+        self.pid = os.getpid()
+        for key, value in {**environment_notes(self.options), **self.notes}.items():
+            self.note(key, value)
+        lib.tlm_pyheap_install()
+        if "numpy" in self.options.sources:
+            if any(name in sys.modules for name in NUMPY_MODULES):
+                lib.tlm_numpy_install()
+            for name in NUMPY_MODULES:
+                imports.when_loaded(name, _install_numpy)
+
+    def note(self, key: str, value: str) -> None:
+        """Adds a text to the file; a note that finds no room is left out, the program goes on."""
+        from tlmem._native import lib
+
+        lib.tlm_note(encode(key), encode(value))
+
+    def mark(self, label: str, index: int = 0) -> None:
+        """Records a point in time with the calling stack."""
+        from tlmem._native import lib
+
+        lib.tlm_mark(encode(label), index)
+
+    def stop(self) -> Statistics:
+        """Takes the sources out, seals the file and says what was recorded."""
+        global active
+        from tlmem._native import ffi, lib
+
+        active = None
+        imports.forget_all()
+        lib.tlm_numpy_uninstall()
+        lib.tlm_pyheap_uninstall()
+        status = lib.tlm_recording_stop(1)
+        counters = ffi.new("tlm_recording_statistics *")
+        lib.tlm_recording_stats(counters)
+        return Statistics(
+            events=counters.events,
+            lost=counters.lost_events,
+            stopped=bool(counters.stopped),
+            errno=lib.tlm_recording_errno(),
+            sealed=status == lib.TLM_OK,
+        )
+
+
+def encode(text: str) -> bytes:
+    """UTF-8 for the file; lone surrogates, as in file names, are passed through."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def environment_notes(options: Options) -> dict[str, str]:
+    """What every recording says about the process that made it."""
+    import tlmem
+
+    system = os.uname()
+    try:
+        directory = os.getcwd()
+    except FileNotFoundError:
+        directory = ""
+    library = os.path.dirname(os.__file__)
+    platform_library = os.path.join(
+        sys.base_exec_prefix, sys.platlibdir, "python" + ".".join(map(str, sys.version_info[:2]))
+    )
+    sites = [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]
+    return {
+        "cwd": directory,
+        "executable": sys.executable,
+        "python": sys.version.split()[0],
+        "platform": f"{system.sysname} {system.release} {system.machine}",
+        "tlmem": tlmem.__version__,
+        "stack_depth": str(options.stack_depth),
+        "rss_interval_ms": str(options.rss_interval_ms),
+        "python.stdlib": os.pathsep.join(dict.fromkeys([library, platform_library])),
+        "python.sites": os.pathsep.join(dict.fromkeys(sites)),
+        "tlmem.path": os.path.dirname(os.path.abspath(tlmem.__file__)),
+    }
+
+
+def _install_numpy() -> None:
+    for name in NUMPY_MODULES:
+        imports.forget(name)
+    if active is not None:
+        from tlmem._native import lib
+
+        lib.tlm_numpy_install()
+
+
+def forget_after_fork() -> "Session | None":
+    """In a forked child: what the parent was recording; this process records nothing now."""
+    global active
+    former, active = active, None
+    return former
+
+
+def seal_at_exit() -> None:
+    """Arranges that a recording still running when the interpreter ends is sealed."""
+    atexit.register(_seal)
+
+
+def _seal() -> None:
+    if active is not None and active.pid == os.getpid():
+        active.stop()
+
+
+def require_native() -> None:
+    """Raises CannotRecord when the extension module is missing; says how to get it."""
+    try:
+        import tlmem._native  # noqa: F401
+    except ImportError as error:
+        raise CannotRecord(
+            f"this installation can read recordings but not make them ({error}); install tlmem "
+            "where a C compiler is."
+        ) from None
