@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * pystack.c: the site of the calling thread's Python stack, by a walk of its interpreter frames.
+ *
+ * Covers: the walk, the memory of each thread's last stack, finding the site. The numbers and names of code objects are
+ * pycode.c's, the tree is site.c's, the private layout of frames is pystack_3xx.h's. Each of those headers gives
+ *     PYSTACK_METHOD, pyframe, pyframe_current(tstate), pyframe_outer(frame), pyframe_release(frame),
+ *     pyframe_position(frame): an address inside the code object that tells the instruction, never odd,
+ *     pyframe_code(frame): the code object, NULL for a frame that stands for none,
+ *     pyframe_offset(code, position): bytes from the first instruction, negative before it.
+ *
+ * Invariant: each thread keeps (position, site) for every frame of its last stack, root last, and the number of the epoch in
+ * which it did. Two stacks with the same positions have the same site, as long as none of the code objects died in between:
+ * a death of a known code object begins a new epoch. A thread that does not hold the GIL may walk its own frames: only it
+ * changes them, and they own their code objects.
+ */
+#include <Python.h>
+
+#if defined(Py_GIL_DISABLED)
+#include "pystack_public.h"
+#elif PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#include "pystack_311.h"
+#elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+#include "pystack_312.h"
+#elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
+#include "pystack_313.h"
+#elif PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000
+#include "pystack_314.h"
+#else
+#include "pystack_public.h"
+#endif
+
+#include "pycode.h"
+
+#define CUT_ROOT 1
+#define MAX_DEPTH 1024
+/* No frame is at this position: they are even. It ends the last stack. */
+#define NOWHERE 1
+
+typedef struct {
+    uintptr_t position;
+    uint32_t site; /* of this frame called from the frames outside it */
+} known_frame;
+
+typedef struct {
+    uintptr_t position;
+    PyObject *code; /* borrowed from the frame; NULL: stands for no code */
+} met_frame;
+
+/* A thread's last stack: known[room - length] is the innermost frame, known[room - 1] the root, known[room] is NOWHERE. */
+typedef struct {
+    uint64_t epoch;
+    uint32_t room;
+    uint32_t length;
+    bool cut; /* the stack went on beyond the root kept here */
+    size_t bytes;
+    met_frame *met;
+    known_frame known[];
+} last_stack;
+
+static __thread last_stack *own_last;
+static pthread_key_t last_key;
+static pthread_once_t last_key_once = PTHREAD_ONCE_INIT;
+static bool last_key_made;
+static _Atomic uint32_t depth_limit; /* 0: no stacks */
+
+const char *tlm_site_method(void)
+{
+    return PYSTACK_METHOD;
+}
+
+static void free_last_stack(void *last)
+{
+    own_last = NULL;
+    tlmi_own_free(last, ((last_stack *)last)->bytes);
+}
+
+static void make_last_key(void)
+{
+    last_key_made = pthread_key_create(&last_key, free_last_stack) == 0;
+}
+
+static void forget_frames(last_stack *last)
+{
+    last->length = 0;
+    last->cut = false;
+}
+
+/* The calling thread's last stack, empty if it is of another epoch; NULL without memory. */
+static last_stack *renew_last_stack(uint64_t epoch, uint32_t depth)
+{
+    /* A frame that stands for no code comes with at least one that does. */
+    uint32_t room = 2 * depth;
+    last_stack *last = own_last;
+    if (last != NULL && last->room != room) {
+        free_last_stack(last);
+        pthread_setspecific(last_key, NULL);
+        last = NULL;
+    }
+    if (last == NULL) {
+        pthread_once(&last_key_once, make_last_key);
+        size_t known_bytes = sizeof(last_stack) + (room + 1) * sizeof(known_frame);
+        size_t bytes = known_bytes + room * sizeof(met_frame);
+        last = last_key_made ? tlmi_own_alloc(bytes) : NULL;
+        if (last == NULL)
+            return NULL;
+        if (pthread_setspecific(last_key, last) != 0) {
+            tlmi_own_free(last, bytes);
+            return NULL;
+        }
+        last->bytes = bytes;
+        last->room = room;
+        last->met = (met_frame *)((char *)last + known_bytes);
+        last->known[room].position = NOWHERE;
+        own_last = last;
+    }
+    forget_frames(last);
+    last->epoch = epoch;
+    return last;
+}
+
+/* Writes the frames down from the innermost on, at most `depth` with code. Consumes the frame. */
+static uint32_t collect_frames(last_stack *last, pyframe *frame, uint32_t depth, bool *cut)
+{
+    uint32_t met = 0, with_code = 0;
+    while (frame != NULL && met < last->room) {
+        PyObject *code = pyframe_code(frame);
+        if (code != NULL && with_code++ == depth)
+            break;
+        last->met[met].position = pyframe_position(frame);
+        last->met[met].code = code;
+        met++;
+        frame = pyframe_outer(frame);
+    }
+    *cut = frame != NULL;
+    pyframe_release(frame);
+    return met;
+}
+
+struct instruction {
+    PyCodeObject *code;
+    int offset;
+};
+
+static uint32_t line_of(void *context)
+{
+    struct instruction *at = context;
+    int line = PyCode_Addr2Line(at->code, at->offset);
+    return line > 0 ? (uint32_t)line : 0;
+}
+
+/* The stack is not the last one: keeps what both have in common at the root and finds the sites of the rest. */
+static uint32_t find_changed(last_stack *last, pyframe *frame, uint32_t depth, PyThreadState *tstate)
+{
+    bool cut;
+    uint32_t count = collect_frames(last, frame, depth, &cut);
+    known_frame *root = &last->known[last->room - 1];
+    met_frame *met_root = &last->met[count] - 1;
+    if (cut != last->cut)
+        forget_frames(last);
+    last->cut = cut;
+    uint32_t same = 0;
+    uint32_t most = count < last->length ? count : last->length;
+    while (same < most && met_root[-(ptrdiff_t)same].position == root[-(ptrdiff_t)same].position)
+        same++;
+    uint32_t site = same > 0 ? root[1 - (ptrdiff_t)same].site : cut ? CUT_ROOT : 0;
+    for (; same < count; same++) {
+        met_frame *met = &met_root[-(ptrdiff_t)same];
+        if (met->code != NULL) {
+            uint32_t code = tlmi_pycode_number(met->code, tstate);
+            struct instruction at = {(PyCodeObject *)met->code, 0};
+            if (code == 0)
+                break;
+            at.offset = pyframe_offset(at.code, met->position);
+            uint32_t child = tlmi_site_child(site, code, (uint32_t)at.offset, line_of, &at);
+            if (child == 0)
+                break;
+            site = child;
+        }
+        root[-(ptrdiff_t)same].position = met->position;
+        root[-(ptrdiff_t)same].site = site;
+    }
+    /* Where a site could not be had the stack ends at the deepest one known; what is kept is true as far as it goes. */
+    last->length = same;
+    return site;
+}
+
+uint32_t tlmi_pystack_site(void)
+{
+    uint32_t depth = atomic_load_explicit(&depth_limit, memory_order_relaxed);
+    if (depth == 0)
+        return 0;
+    PyThreadState *tstate = tlmi_pycode_own_thread();
+    if (tstate == NULL)
+        return 0;
+#ifdef PYSTACK_NEEDS_GIL
+    if (!tlmi_pycode_holds_gil(tstate))
+        return 0;
+#endif
+    pyframe *frame = pyframe_current(tstate);
+    if (frame == NULL)
+        return 0;
+    uint64_t epoch = tlmi_pycode_epoch();
+    last_stack *last = own_last;
+    if (tlmi_unlikely(last == NULL || last->epoch != epoch)) {
+        last = renew_last_stack(epoch, depth);
+        if (last == NULL) {
+            pyframe_release(frame);
+            return 0;
+        }
+    }
+    known_frame *innermost = &last->known[last->room - last->length];
+    known_frame *known = innermost;
+    while (frame != NULL && known->position == pyframe_position(frame)) {
+        frame = pyframe_outer(frame);
+        known++;
+    }
+    bool all = known == &last->known[last->room] && last->length > 0;
+    if (tlmi_likely(all && (frame != NULL) == last->cut)) {
+        pyframe_release(frame);
+        return innermost->site;
+    }
+    pyframe_release(frame);
+    return find_changed(last, pyframe_current(tstate), depth, tstate);
+}
+
+void tlmi_pystack_init(uint32_t stack_depth)
+{
+    tlmi_pycode_reset();
+    atomic_store_explicit(&depth_limit, stack_depth > MAX_DEPTH ? MAX_DEPTH : stack_depth, memory_order_relaxed);
+}
+
+void tlmi_pystack_reset(void)
+{
+    atomic_store_explicit(&depth_limit, 0, memory_order_relaxed);
+    tlmi_pycode_reset();
+}
+
+uint64_t tlmi_pystack_code_count(void)
+{
+    return tlmi_pycode_count();
+}

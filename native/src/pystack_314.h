@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * pystack_314.h: CPython 3.14's private layout of interpreter frames; the contract is in pystack.c.
+ *
+ * As 3.13, but f_executable is a tagged reference and the frames that stand for no code have other owners. Written after
+ * CPython's headers; compiled by the workflow, not measured.
+ */
+#define Py_BUILD_CORE 1
+#include "internal/pycore_interpframe_structs.h"
+#undef Py_BUILD_CORE
+
+#define PYSTACK_METHOD "3.14 private frames"
+typedef struct _PyInterpreterFrame pyframe;
+
+static inline pyframe *pyframe_current(PyThreadState *tstate)
+{
+    return tstate->current_frame;
+}
+
+static inline pyframe *pyframe_outer(pyframe *frame)
+{
+    return frame->previous;
+}
+
+static inline uintptr_t pyframe_position(pyframe *frame)
+{
+    return (uintptr_t)frame->instr_ptr;
+}
+
+static inline PyObject *pyframe_code(pyframe *frame)
+{
+    /* Objects are aligned to 8 at least: whatever the tag means, it is in the lowest bits. */
+    return frame->owner >= FRAME_OWNED_BY_INTERPRETER ? NULL : (PyObject *)(frame->f_executable.bits & ~(uintptr_t)7);
+}
+
+/* A release would be needed if frames were counted references. */
+static inline void pyframe_release(pyframe *frame)
+{
+    (void)frame;
+}
+
+static inline int pyframe_offset(PyCodeObject *code, uintptr_t position)
+{
+    return (int)((intptr_t)position - (intptr_t)code->co_code_adaptive);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ * source_rss.c: samples what the process as a whole occupies: resident memory, the C allocator, Python's heap.
+ *
+ * A fast sample costs one read of a file that is kept open. A slow sample asks everybody; early in a run it is taken often,
+ * later each hundredth of the run's length, at most once a second, and each of its dear parts (the C allocator walks its
+ * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed.
+ * Runs in the service thread and in whoever calls tlm_sample_now(); a lock keeps them apart. Never calls malloc.
+ * On other systems than Linux and macOS nothing is sampled here; the recorder asks psutil.
+ */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <mach/mach.h>
+#include <malloc/malloc.h>
+#endif
+
+#include "internal.h"
+
+#define NANOSECONDS 1000000000u
+#define FIRST_SLOW_NS 10000000u /* slow samples are at least so far apart in the first second */
+#define DEAR_SHARE 300          /* a dear part rests for 300 times what it took */
+#define UNTOUCHED_BUDGET_NS 20000000u
+
+enum dear_part { DEAR_ALLOCATOR, DEAR_UNTOUCHED, DEAR_SMAPS, DEAR_PARTS };
+
+typedef struct {
+    uint64_t anon_bytes;
+    uint64_t file_bytes;
+} resident;
+
+static pthread_mutex_t sampler_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool with_smaps;
+static uint64_t opened_ns;
+static uint64_t next_slow_ns;
+static uint64_t next_dear_ns[DEAR_PARTS];
+static uint64_t last_recorder_bytes;
+
+static void emit_metric(tlm_metric metric, uint64_t value)
+{
+    tlmi_event_append(TLM_KIND_SAMPLE, TLM_DEVICE_NONE, metric, value, 0, 0);
+}
+
+#if defined(__linux__)
+
+/* As glibc declares it; found at run time so that another C library will do as well. */
+typedef struct {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+} allocator_statistics;
+
+static int statm_fd = -1, status_fd = -1, smaps_fd = -1;
+static allocator_statistics (*ask_allocator)(void);
+static uint64_t page_bytes;
+
+static int reopen_file(int old, const char *path)
+{
+    if (old >= 0)
+        close(old);
+    return path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool read_text(int fd, char *text, size_t room)
+{
+    ssize_t got = fd < 0 ? -1 : pread(fd, text, room - 1, 0);
+    text[got > 0 ? got : 0] = 0;
+    return got > 0;
+}
+
+/* The number of kB after a label at the start of a line, in bytes. */
+static bool find_bytes(const char *text, const char *label, uint64_t *bytes)
+{
+    const char *found = strstr(text, label);
+    if (found == NULL)
+        return false;
+    *bytes = strtoull(found + strlen(label), NULL, 10) * 1024;
+    return true;
+}
+
+static void open_platform(void)
+{
+    page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    statm_fd = reopen_file(statm_fd, "/proc/self/statm");
+    status_fd = reopen_file(status_fd, "/proc/self/status");
+    smaps_fd = reopen_file(smaps_fd, with_smaps ? "/proc/self/smaps_rollup" : NULL);
+    ask_allocator = (allocator_statistics (*)(void))dlsym(RTLD_DEFAULT, "mallinfo2");
+}
+
+static void close_platform(void)
+{
+    statm_fd = reopen_file(statm_fd, NULL);
+    status_fd = reopen_file(status_fd, NULL);
+    smaps_fd = reopen_file(smaps_fd, NULL);
+}
+
+static bool read_resident(resident *out)
+{
+    char text[128];
+    if (!read_text(statm_fd, text, sizeof text))
+        return false;
+    char *rest;
+    strtoull(text, &rest, 10);
+    uint64_t pages = strtoull(rest, &rest, 10);
+    uint64_t shared = strtoull(rest, &rest, 10);
+    out->anon_bytes = (pages > shared ? pages - shared : 0) * page_bytes;
+    out->file_bytes = shared * page_bytes;
+    return true;
+}
+
+static void emit_limits(void)
+{
+    char text[2048];
+    uint64_t bytes;
+    if (!read_text(status_fd, text, sizeof text))
+        return;
+    if (find_bytes(text, "\nVmHWM:", &bytes))
+        emit_metric(TLM_METRIC_HIGH_WATER, bytes);
+    if (find_bytes(text, "\nVmSwap:", &bytes))
+        emit_metric(TLM_METRIC_SWAP, bytes);
+}
+
+static void emit_allocator(void)
+{
+    if (ask_allocator == NULL)
+        return;
+    allocator_statistics now = ask_allocator();
+    emit_metric(TLM_METRIC_MALLOC_USED, now.uordblks + now.hblkhd);
+    emit_metric(TLM_METRIC_MALLOC_FREE, now.fordblks);
+}
+
+static void emit_smaps(void)
+{
+    char text[4096];
+    uint64_t bytes, dirty;
+    if (!read_text(smaps_fd, text, sizeof text))
+        return;
+    if (find_bytes(text, "\nPss:", &bytes))
+        emit_metric(TLM_METRIC_PSS, bytes);
+    if (find_bytes(text, "\nPrivate_Clean:", &bytes) && find_bytes(text, "\nPrivate_Dirty:", &dirty))
+        emit_metric(TLM_METRIC_PRIVATE, bytes + dirty);
+}
+
+#elif defined(__APPLE__)
+
+static void open_platform(void)
+{
+}
+
+static void close_platform(void)
+{
+}
+
+static bool ask_kernel(task_vm_info_data_t *info)
+{
+    mach_msg_type_number_t count = TASK_VM_INFO_COUNT;
+    return task_info(mach_task_self(), TASK_VM_INFO, (task_info_t)info, &count) == KERN_SUCCESS;
+}
+
+static bool read_resident(resident *out)
+{
+    task_vm_info_data_t info;
+    if (!ask_kernel(&info))
+        return false;
+    out->anon_bytes = info.phys_footprint;
+    out->file_bytes = info.external;
+    return true;
+}
+
+static void emit_limits(void)
+{
+    task_vm_info_data_t info;
+    if (!ask_kernel(&info))
+        return;
+    emit_metric(TLM_METRIC_HIGH_WATER, info.resident_size_peak);
+    emit_metric(TLM_METRIC_SWAP, info.compressed);
+}
+
+static void emit_allocator(void)
+{
+    malloc_statistics_t now = {0};
+    malloc_zone_statistics(NULL, &now);
+    emit_metric(TLM_METRIC_MALLOC_USED, now.size_in_use);
+    emit_metric(TLM_METRIC_MALLOC_FREE, now.size_allocated - now.size_in_use);
+}
+
+static void emit_smaps(void)
+{
+}
+
+#else
+
+static void open_platform(void)
+{
+}
+
+static void close_platform(void)
+{
+}
+
+static bool read_resident(resident *out)
+{
+    (void)out;
+    return false;
+}
+
+static void emit_limits(void)
+{
+}
+
+static void emit_allocator(void)
+{
+}
+
+static void emit_smaps(void)
+{
+}
+
+#endif
+
+static void emit_faults(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return;
+    emit_metric(TLM_METRIC_MINOR_FAULTS, (uint64_t)usage.ru_minflt);
+    emit_metric(TLM_METRIC_MAJOR_FAULTS, (uint64_t)usage.ru_majflt);
+}
+
+static void emit_untouched(void)
+{
+    bool known;
+    uint64_t bytes = tlmi_numpy_untouched_bytes(UNTOUCHED_BUDGET_NS, &known);
+    if (known)
+        emit_metric(TLM_METRIC_UNTOUCHED, bytes);
+}
+
+static void emit_python_heap(void)
+{
+    bool known;
+    uint64_t bytes = tlmi_pyheap_arena_bytes(&known);
+    if (known)
+        emit_metric(TLM_METRIC_PYTHON_ARENA, bytes);
+    bytes = tlmi_pyheap_large_bytes(&known);
+    if (known)
+        emit_metric(TLM_METRIC_PYTHON_LARGE, bytes);
+}
+
+/* Takes a dear part when it is due, and puts it off by what it cost. */
+static void emit_dear(enum dear_part part, void (*emit)(void), bool force)
+{
+    uint64_t begin = tlmi_clock_ns();
+    if (!force && begin < next_dear_ns[part])
+        return;
+    emit();
+    uint64_t end = tlmi_clock_ns();
+    next_dear_ns[part] = end + (end - begin) * DEAR_SHARE;
+}
+
+static void emit_fast(bool slow)
+{
+    resident now;
+    if (read_resident(&now)) {
+        emit_metric(TLM_METRIC_ANON, now.anon_bytes);
+        if (slow)
+            emit_metric(TLM_METRIC_FILE, now.file_bytes);
+    }
+    uint64_t recorder = tlmi_own_current_bytes();
+    if (slow || recorder != last_recorder_bytes)
+        emit_metric(TLM_METRIC_RECORDER, recorder);
+    last_recorder_bytes = recorder;
+}
+
+void tlmi_rss_open(bool smaps)
+{
+    /* After a fork the files are the parent's, and the lock may belong to a thread that is not here. */
+    pthread_mutex_init(&sampler_lock, NULL);
+    with_smaps = smaps;
+    open_platform();
+    opened_ns = tlmi_clock_ns();
+    next_slow_ns = 0;
+    memset(next_dear_ns, 0, sizeof next_dear_ns);
+    last_recorder_bytes = 0;
+}
+
+void tlmi_rss_close(void)
+{
+    pthread_mutex_lock(&sampler_lock);
+    close_platform();
+    pthread_mutex_unlock(&sampler_lock);
+}
+
+void tlmi_rss_fast(void)
+{
+    pthread_mutex_lock(&sampler_lock);
+    emit_fast(false);
+    pthread_mutex_unlock(&sampler_lock);
+}
+
+void tlmi_rss_slow(bool force)
+{
+    pthread_mutex_lock(&sampler_lock);
+    uint64_t now = tlmi_clock_ns();
+    if (force || now >= next_slow_ns) {
+        uint64_t apart = (now - opened_ns) / 100;
+        apart = apart < FIRST_SLOW_NS ? FIRST_SLOW_NS : apart > NANOSECONDS ? NANOSECONDS : apart;
+        next_slow_ns = now + apart;
+        emit_fast(true);
+        emit_limits();
+        emit_python_heap();
+        emit_dear(DEAR_ALLOCATOR, emit_allocator, force);
+        emit_dear(DEAR_UNTOUCHED, emit_untouched, force);
+        if (with_smaps) {
+            emit_faults();
+            emit_dear(DEAR_SMAPS, emit_smaps, force);
+        }
+    }
+    pthread_mutex_unlock(&sampler_lock);
+}
