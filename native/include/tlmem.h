@@ -171,6 +171,12 @@ uint32_t tlm_site_current(void);
 /* "3.11 private frames", "public API": how stacks are walked in this build; static storage. */
 const char *tlm_site_method(void);
 
+/* ---- running a program (outermost.c) ---- */
+/* Calls Python code with no frame below it, in the calling thread; takes the GIL itself. callable: id() of a code object,
+ * then arguments is id() of its globals; or of anything else that is called, then of its argument tuple. Appends None, or
+ * the exception that came out, to the list whose id() is outcome. TLM_UNSUPPORTED: nothing was called. */
+tlm_status tlm_call_outermost(uint64_t callable, uint64_t arguments, uint64_t outcome);
+
 /* ---- measuring and testing ---- */
 /* Records `count` events in a C loop and returns the nanoseconds it took. stack: 0 none, 1 the current stack each time. */
 uint64_t tlm_bench_events(uint64_t count, int stack);

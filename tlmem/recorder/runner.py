@@ -35,8 +35,12 @@ class Program:
         """What stands on a command line of ``python`` to run the same."""
         raise NotImplementedError
 
-    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
-        """Prepares ``sys`` and the module ``__main__``; returns what to call, with arguments."""
+    def enter(self, main: Any) -> tuple[Any, Any]:
+        """Prepares ``sys`` and the module ``__main__``.
+
+        Returns:
+            Code and its globals, or a function and its arguments.
+        """
         raise NotImplementedError
 
 
@@ -53,7 +57,7 @@ class Script(Program):
     def words(self) -> list[str]:
         return [self.path, *self.arguments]
 
-    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+    def enter(self, main: Any) -> tuple[Any, Any]:
         from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 
         sys.argv = [self.path, *self.arguments]
@@ -63,7 +67,7 @@ class Script(Program):
         main.__file__ = self.script
         main.__cached__ = None
         code, self.code = self.code, None
-        return exec, (code, main.__dict__)
+        return code, main.__dict__
 
 
 class Directory(Program):
@@ -78,7 +82,7 @@ class Directory(Program):
     def words(self) -> list[str]:
         return [self.path, *self.arguments]
 
-    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+    def enter(self, main: Any) -> tuple[Any, Any]:
         import runpy
 
         sys.argv = [self.path, *self.arguments]
@@ -99,7 +103,7 @@ class Module(Program):
     def words(self) -> list[str]:
         return ["-m", self.name, *self.arguments]
 
-    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+    def enter(self, main: Any) -> tuple[Any, Any]:
         import runpy
 
         sys.argv = ["-m", *self.arguments]
@@ -120,17 +124,17 @@ class Code(Program):
     def words(self) -> list[str]:
         return ["-c", self.source[:-1], *self.arguments]
 
-    def enter(self, main: Any) -> tuple[Call, tuple[Any, ...]]:
+    def enter(self, main: Any) -> tuple[Any, Any]:
         sys.argv = ["-c", *self.arguments]
         _set_path0("")
         if sys.version_info >= (3, 13):
             import linecache
 
-            register: Any = vars(linecache).get("_register_code")
-            if register is not None:
-                register(self.code, self.source, "<string>")
+            by_code = "_interactive_cache" in vars(linecache)  # 3.13.0 still has it by name
+            register: Any = vars(linecache)["_register_code"]
+            register(self.code if by_code else "<string>", self.source, "<string>")
         code, self.code = self.code, None
-        return exec, (code, main.__dict__)
+        return code, main.__dict__
 
 
 def find(path: str, arguments: list[str]) -> Program:
@@ -185,10 +189,23 @@ def run(program: Program, begin: Call, end: Callable[[BaseException | None], Non
             error = None
 
 
-def _call_outermost(call: Call, arguments: tuple[Any, ...], outcome: list[Any]) -> None:
-    """Calls and appends None or the exception, whose traceback begins with the called code."""
+def _call_outermost(call: Any, arguments: Any, outcome: list[Any]) -> None:
+    """Calls and appends None or the exception, whose traceback begins with the called code.
+
+    Without the extension module, or on a Python that it does not know, our frames stay below.
+    """
     try:
-        call(*arguments)
+        from tlmem._native import lib
+    except ImportError:
+        pass
+    else:
+        if lib.tlm_call_outermost(id(call), id(arguments), id(outcome)) == lib.TLM_OK:
+            return
+    try:
+        if isinstance(arguments, dict):
+            exec(call, arguments)
+        else:
+            call(*arguments)
     except BaseException as error:
         trace = error.__traceback__
         error.__traceback__ = trace.tb_next if trace is not None else None
