@@ -1,0 +1,169 @@
+"""Programs that never ran: object and sample tables written down step by step.
+
+Covers: the part of ``Recording`` that analyses read, with times chosen by the test instead of a clock.
+Does not cover: files; see ``writer``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+METRICS = [
+    "anon",
+    "file",
+    "malloc_used",
+    "malloc_free",
+    "python_arena",
+    "python_large",
+    "recorder",
+    "untouched",
+]
+
+
+@dataclass
+class Program:
+    """A simulated program: allocate, free, let time pass; ``recording()`` is what a reader would give.
+
+    Lines are numbers in ``program.py``. ``native``, ``python`` and ``kept`` are bytes outside arrays
+    that each sample reports.
+    """
+
+    step_ns: int = 10_000
+    sample_every_ns: int = 10_000_000
+    now_ns: int = 0
+    native: float = 0.0
+    python: float = 5e6
+    kept: float = 0.0
+    end_ns: int | None = None
+    born: list[int] = field(default_factory=list)
+    died: list[int] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+    site: list[int] = field(default_factory=list)
+    samples: list[dict[str, float]] = field(default_factory=list)
+    live_bytes: int = 0
+    lines: dict[int, int] = field(default_factory=dict)
+    imports: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.sample()
+
+    def alloc(self, line: int, size: int = 8_000) -> int:
+        """Makes an object and returns its number."""
+        self.wait(self.step_ns)
+        self.born.append(self.now_ns)
+        self.died.append(-1)
+        self.size.append(size)
+        self.site.append(self.lines.setdefault(line, len(self.lines) + 2))
+        self.live_bytes += size
+        return len(self.born) - 1
+
+    def free(self, number: int) -> None:
+        self.wait(self.step_ns // 10)
+        assert self.died[number] < 0
+        self.died[number] = self.now_ns
+        self.live_bytes -= self.size[number]
+
+    def wait(self, ns: int) -> None:
+        """Lets time pass, taking samples on the way."""
+        target = self.now_ns + ns
+        while self.samples[-1]["time_ns"] + self.sample_every_ns <= target:
+            self.now_ns = int(self.samples[-1]["time_ns"]) + self.sample_every_ns
+            self.sample()
+        self.now_ns = target
+
+    def sample(self) -> None:
+        row = dict.fromkeys(METRICS, 0.0)
+        row |= {
+            "time_ns": self.now_ns,
+            "tracked": self.live_bytes,
+            "python_arena": self.python,
+            "recorder": 1e6,
+            "malloc_used": self.live_bytes + self.native,
+            "malloc_free": self.kept,
+            "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + 1e6,
+            "file": 30e6,
+        }
+        self.samples.append(row)
+
+    def temporary(self, line: int, size: int = 8_000) -> None:
+        self.free(self.alloc(line, size))
+
+    def recording(self) -> Any:
+        """What the reader would hand to an analysis."""
+        self.sample()
+        numbers = list(range(len(self.lines) + 2))
+        line_of = {site: line for line, site in self.lines.items()}
+        sites = pd.DataFrame(
+            {
+                "parent": [0] * len(numbers),
+                "file": ["/home/user/program.py" if n in line_of else "" for n in numbers],
+                "function": ["work" if n in line_of else "" for n in numbers],
+                "line": [line_of.get(n, 0) for n in numbers],
+                "depth": [1 if n in line_of else 0 for n in numbers],
+            },
+            index=pd.Index(numbers, name="site"),
+        )
+        objects = pd.DataFrame(
+            {
+                "size_bytes": np.array(self.size, np.int64),
+                "born_ns": np.array(self.born, np.int64),
+                "died_ns": np.array(self.died, np.int64),
+                "born_site": np.array(self.site, np.int64),
+                "folded": np.zeros(len(self.born), bool),
+            },
+            index=pd.RangeIndex(len(self.born), name="object"),
+        )
+        live = objects["died_ns"] < 0
+        totals = SimpleNamespace(
+            current_bytes=int(objects["size_bytes"][live].sum()),
+            current_count=int(live.sum()),
+            peak_bytes=int(objects["size_bytes"].sum()),
+            peak_count=len(objects),
+            total_bytes=int(objects["size_bytes"].sum()),
+            total_count=len(objects),
+            acquires=0,
+            releases=0,
+            unknown_frees=0,
+        )
+        return SimpleNamespace(
+            path="/home/user/tlmem-program.7.tlm",
+            pid=7,
+            parent_pid=0,
+            info={"command": "program.py", "script": "program.py"},
+            version=1,
+            objects=objects,
+            samples=pd.DataFrame(self.samples),
+            sites=sites,
+            blame_table=pd.Series(numbers, index=sites.index),
+            stack=lambda site: [
+                {"file": "/home/user/program.py", "line": line_of.get(site, 0), "function": "work"}
+            ],
+            totals=totals,
+            fold=None,
+            seconds=self.now_ns / 1e9,
+            begin_ns=0,
+            end_ns=self.end_ns,
+            lost_events=0,
+            event_count=2 * len(self.born),
+            complete=True,
+            problems=[],
+        )
+
+
+class Ring:
+    """A bounded cache: beyond ``capacity`` the oldest object goes."""
+
+    def __init__(self, program: Program, line: int, capacity: int, size: int = 8_000) -> None:
+        self.program, self.line, self.capacity, self.size = program, line, capacity, size
+        self.held: deque[int] = deque()
+
+    def add(self) -> None:
+        self.held.append(self.program.alloc(self.line, self.size))
+        if len(self.held) > self.capacity:
+            self.program.free(self.held.popleft())

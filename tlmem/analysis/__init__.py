@@ -1,0 +1,47 @@
+"""From tables to findings: ``analyse(recording)`` answers what grows, who is alive, where memory is.
+
+Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (lines that
+grow), ``resident`` (growth outside arrays), ``leaks``, ``attribution``, ``verdict``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tlmem.analysis.attribution import attribute
+from tlmem.analysis.growth import growing_lines
+from tlmem.analysis.leaks import live_at_end
+from tlmem.analysis.lifetimes import lifetimes
+from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
+from tlmem.analysis.places import Places
+from tlmem.analysis.resident import judge_samples
+from tlmem.analysis.verdict import Evidence, growth_findings, judge, resident_findings
+
+if TYPE_CHECKING:
+    from tlmem.recording import Recording
+
+__all__ = ["Analysis", "Attribution", "Finding", "Frame", "Verdict", "analyse"]
+
+
+def analyse(recording: Recording) -> Analysis:
+    """Everything tlmem has to say about one recording; the same events always give the same findings."""
+    places = Places.of(recording)
+    lives = lifetimes(recording, places)
+    evidence = Evidence(
+        recording=recording,
+        places=places,
+        lives=lives,
+        growths=growing_lines(lives, places.count),
+        resident=judge_samples(recording.samples, lives.work_begin_ns, lives.judged_ns),
+    )
+    found = [
+        *growth_findings(evidence),
+        *resident_findings(evidence),
+        *live_at_end(lives, places),
+    ]
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return Analysis(
+        verdict=judge(evidence),
+        attribution=attribute(recording.samples, lives.judged_ns),
+        findings=tuple(found),
+    )

@@ -1,0 +1,200 @@
+"""Growing sites: lines whose objects keep surviving, from ever new generations of the run.
+
+A line grows when, up to the last of its allocations that matter, three things hold together:
+
+* *survivors* come from all parts of its life (not only from the last ones, as in a cache that evicts
+  or a list that is emptied now and then);
+* the *floor*, the live count that is never given back, rises evenly (not only at the beginning, as
+  in warm-up, a bounded cache or a model that is built once) and still rises at the end;
+* that life covers a good part of the program's run and reaches its end.
+
+"Evenly" and "part" are measured on several clocks, see ``lifetimes``: time alone is bent by pauses
+and by steps that become slower, a count of allocations by loops that do not allocate.
+
+Covers: tracked objects by blamed line. Does not cover: memory outside arrays; see ``resident``.
+See also: docs/findings.md, for every threshold and its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.robust import floor_curve, share_at, unevenness
+
+FEWEST_SURVIVORS = 8
+FEW_SURVIVORS = 20
+LEAST_BYTES = 10_000
+LEAST_BYTES_OF_FEW = 100_000
+MANY_SURVIVORS = 300
+"""With so many survivors of one line even a run shorter than ``SHORTEST_RUN`` can be judged."""
+SHORTEST_RUN = 0.2
+
+UNEVENNESS = 0.27
+UNEVENNESS_OF_CHANCE = 0.4
+LATE_RATE = 0.3
+REACH = 0.8
+LEAST_REACH = 0.2
+WALL_REACH = 0.4
+SPAN = 0.3
+DRAWDOWN = 0.3
+OWN_CLOCK = 0.6
+GENERATIONS = 10
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A line that grows, judged when its live count was highest near its last allocations.
+
+    ``survivors`` of ``made`` objects were alive then, together ``bytes``; the line had been at work
+    from ``first_ns`` to ``judged_ns``. ``site`` is the most common full site of the survivors and
+    ``example`` the object number of one of the oldest.
+    """
+
+    group: int
+    survivors: int
+    made: int
+    bytes: int
+    first_ns: int
+    judged_ns: int
+    site: int
+    example: int
+    slope_bytes_per_s: float
+
+
+def growing_lines(lives: Lifetimes, groups: int) -> list[Growth]:
+    """All lines that grow, most bytes first."""
+    if len(lives) == 0:
+        return []
+    order = np.argsort(lives.group, kind="stable")
+    sizes = np.bincount(lives.group, minlength=groups)
+    ends = np.cumsum(sizes)
+    found = []
+    for group in np.flatnonzero(sizes >= FEWEST_SURVIVORS).tolist():
+        rows = order[ends[group] - sizes[group] : ends[group]]
+        growth = judge_line(lives, group, rows)
+        if growth is not None:
+            found.append(growth)
+    return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
+
+
+def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Growth | None:
+    """Whether one line grows; ``rows`` are its objects in order of birth."""
+    born, died = lives.born[rows], lives.died[rows]
+    if not may_grow(born, died):
+        return None
+    rows = rows[: highest_near_end(live_counts(born, died, lives.weight[rows])) + 1]
+    judged_ns = int(lives.born[rows[-1]])
+    alive = lives.died[rows] > judged_ns
+    weight = lives.weight[rows]
+    survivors = int(weight[alive].sum())
+    held = int((lives.size[rows] * weight)[alive].sum())
+    if survivors < FEWEST_SURVIVORS or held < LEAST_BYTES and survivors < MANY_SURVIVORS:
+        return None
+    if survivors < FEW_SURVIVORS and held < LEAST_BYTES_OF_FEW:
+        return None
+    if lives.run_seconds < SHORTEST_RUN and survivors < MANY_SURVIVORS:
+        return None
+    if not reaches_the_end(lives, rows, judged_ns):
+        return None
+    if not rises_evenly(lives, rows, alive):
+        return None
+    sites, counts = np.unique(lives.site[rows[alive]], return_counts=True)
+    seconds = max(1e-3, (judged_ns - int(born[0])) / 1e9)
+    return Growth(
+        group=group,
+        survivors=survivors,
+        made=int(weight.sum()),
+        bytes=held,
+        first_ns=int(born[0]),
+        judged_ns=judged_ns,
+        site=int(sites[np.argmax(counts)]),
+        example=int(lives.ordinal[rows[np.argmax(alive)]]),
+        slope_bytes_per_s=held / seconds,
+    )
+
+
+def may_grow(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:
+    """A quick look that spares most lines the full one: did early objects outlive most others?"""
+    late = born[int(0.9 * (len(born) - 1))]
+    middle = max(born[len(born) // 2], (born[0] + late) // 2)
+    return int(np.count_nonzero((died > late) & (born < middle))) >= FEWEST_SURVIVORS // 4
+
+
+def live_counts(
+    born: NDArray[np.int64], died: NDArray[np.int64], weight: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many were alive just after each birth."""
+    order = np.argsort(died, kind="stable")
+    dead = np.searchsorted(died[order], born, side="right")
+    return np.cumsum(weight) - np.concatenate(([0], np.cumsum(weight[order])))[dead]
+
+
+def highest_near_end(counts: NDArray[np.int64]) -> int:
+    """The latest birth with the highest live count among the last tenth of a line's births.
+
+    Judging there counts what was held before frames unwound, whatever is allocated afterwards.
+    """
+    start = int(0.9 * (len(counts) - 1))
+    tail = counts[start:]
+    return start + len(tail) - 1 - int(np.argmax(tail[::-1]))
+
+
+def reaches_the_end(lives: Lifetimes, rows: NDArray[np.int64], judged_ns: int) -> bool:
+    """Whether a line's life covers a good part of the program's activity and lasts to its end."""
+    begin = lives.clocks[:, 0]
+    whole = np.maximum(lives.clocks[:, lives.active] - begin, 1e-9)
+    reach = np.sort(np.clip((lives.clocks[:, rows[-1]] - begin) / whole, 0, 1))
+    span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
+    wall = (judged_ns - lives.born[0]) / max(1, lives.cut_ns - lives.born[0])
+    return bool(reach[1] >= REACH and reach[0] >= LEAST_REACH and span[1] >= SPAN and wall >= WALL_REACH)
+
+
+def rises_evenly(lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bool_]) -> bool:
+    """Whether floor and survivors rise evenly on enough clocks that are not the line's own."""
+    weight = lives.weight[rows]
+    counts = live_counts(lives.born[rows], lives.died[rows], weight)
+    total = int(counts[-1])
+    before = np.append(counts[1:] - weight[1:], total)
+    floor = floor_curve(before) / total
+    kept = np.cumsum(weight * alive) / total
+    drawdown = float(np.max(np.maximum.accumulate(counts) - before)) / total
+
+    # A clock that this line drives itself would call anything even; so would bytes after a fold.
+    whole = np.maximum(lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]], 1e-9)
+    own = (0.0, len(rows) / whole[1], 1.0 if lives.folded else lives.size[rows].sum() / whole[2])
+    votes = [
+        rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown)
+        for clock in range(len(own))
+        if own[clock] <= OWN_CLOCK
+    ]
+    return sum(votes) >= min(2, max(1, len(votes) - 1))
+
+
+def rises_on(
+    clock: NDArray[np.float64],
+    floor: NDArray[np.float64],
+    kept: NDArray[np.float64],
+    alive: NDArray[np.bool_],
+    drawdown: float,
+) -> bool:
+    """Whether floor and survivors rise evenly, and to the end, on one clock."""
+    count = int(np.count_nonzero(alive))
+    first = clock[len(clock) // 100]
+    if clock[-1] <= first:
+        return False
+    x = np.clip((clock - first) / (clock[-1] - first), 0, 1)
+    allowed = UNEVENNESS + UNEVENNESS_OF_CHANCE / np.sqrt(count)
+    if unevenness(x, floor) > allowed or unevenness(x, kept) > allowed:
+        return False
+    late = [0.8, 0.92] if count >= 60 else [0.8] if count >= FEW_SURVIVORS else []
+    if any(1 - share_at(x, floor, at) < LATE_RATE * (1 - at) for at in late):
+        return False
+    generations = GENERATIONS if count >= FEW_SURVIVORS else GENERATIONS // 2
+    born_in = np.minimum((x[alive] * generations).astype(int), generations - 1)
+    made = np.bincount(born_in, minlength=generations)
+    steady = bool(np.all(made >= 0.25 * made.mean()))
+    return bool(np.count_nonzero(made) >= 0.7 * generations and (steady or drawdown <= DRAWDOWN))

@@ -1,0 +1,170 @@
+"""When objects were made and died, on clocks that noise cannot bend, up to the moment of judging.
+
+Covers: the end of the program's own activity, the moment before its frames unwind, the clocks.
+Does not cover: which line grows; see ``growth``. What is alive at the end; see ``leaks``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.analysis.places import Places
+
+if TYPE_CHECKING:
+    from tlmem.recording import Recording
+
+NEVER = np.iinfo(np.int64).max
+"""``died_ns`` of an object that was alive when the recording ended."""
+ACTIVE_SHARE = 0.985
+"""Activity ends with this share of the allocations: a few more may follow when the work is done."""
+LONGEST_PAUSE = 0.05
+"""Of the whole time between the first and the last allocation, the most that one pause counts."""
+UNWOUND_SHARE = 0.5
+"""Less than this share of the usual live set left at the end: the program's frames have unwound."""
+LATEST_BEGIN = 0.4
+"""Share of the run after which work has begun even when no array was made: imports take less."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """Objects made by the program itself, in order of birth, without those made by imports.
+
+    ``ordinal`` counts every allocation of the recording, ``size`` is in bytes, ``weight`` is how many
+    objects a row stands for (more than 1 only where a size limit thinned the list of live objects).
+    ``clocks`` has one row per clock (time without pauses, allocations, bytes) and one column per
+    object. ``begin_ns`` to ``cut_ns`` is the program's run, ``judged_ns`` the last moment before its
+    frames unwind, ``active`` the index of the object that ends its activity. ``folded`` says that of the
+    oldest objects only those that stayed alive are known.
+    """
+
+    born: Ints
+    died: Ints
+    size: Ints
+    site: Ints
+    group: NDArray[np.int32]
+    ordinal: Ints
+    weight: Ints
+    clocks: Floats
+    begin_ns: int
+    cut_ns: int
+    judged_ns: int
+    active: int
+    folded: bool = False
+
+    @property
+    def run_seconds(self) -> float:
+        """Length of the program's run in seconds."""
+        return max(0, self.cut_ns - self.begin_ns) / 1e9
+
+    @property
+    def work_begin_ns(self) -> int:
+        """When the program's own work began: at its first array, but not late in the run."""
+        first = int(self.born[0]) if len(self) else self.begin_ns
+        latest = self.begin_ns + LATEST_BEGIN * (self.cut_ns - self.begin_ns)
+        return max(self.begin_ns, min(first, int(latest)))
+
+    def __len__(self) -> int:
+        return len(self.born)
+
+
+def lifetimes(recording: Recording, places: Places) -> Lifetimes:
+    """The objects of a recording, ready to be judged."""
+    table = recording.objects
+    born = table["born_ns"].to_numpy(np.int64)
+    died = table["died_ns"].to_numpy(np.int64)
+    site = table["born_site"].to_numpy(np.int64)
+    size = table["size_bytes"].to_numpy(np.int64)
+    folded = table["folded"].to_numpy(bool)
+    begin_ns, cut_ns = program_span(recording, born, died)
+
+    site = np.where(site < len(places.group_of_site), site, 0)
+    own = (born <= cut_ns) & ~places.importing[site]
+    if not own.all():
+        born, died, site, size, folded = born[own], died[own], site[own], size[own], folded[own]
+    died = np.where(died < 0, NEVER, died)
+    ordinal = table.index.to_numpy(np.int64)[own]
+    stride = int((recording.fold or {}).get("live_stride", 1) or 1)
+    return Lifetimes(
+        born=born,
+        died=died,
+        size=size,
+        site=site,
+        group=places.group_of_site[site],
+        ordinal=ordinal,
+        weight=np.where(folded, stride, 1),
+        clocks=clocks(born, ordinal if folded.any() else np.arange(len(born)), size),
+        begin_ns=begin_ns,
+        cut_ns=cut_ns,
+        judged_ns=moment_of_judging(born, died, size, cut_ns),
+        active=int(ACTIVE_SHARE * max(0, len(born) - 1)),
+        folded=bool(folded.any()),
+    )
+
+
+def program_span(recording: Recording, born: Ints, died: Ints) -> tuple[int, int]:
+    """Begin and end of the program's own run in ns.
+
+    The end is where the script's code ended, or the last event: of a file without that mark, and of a
+    program whose threads go on allocating after it.
+    """
+    begin = recording.begin_ns if recording.begin_ns is not None else 0
+    last = max(int(born.max(initial=0)), int(died.max(initial=0)), round(recording.seconds * 1e9))
+    end = recording.end_ns
+    if end is None or end < begin:
+        return begin, max(begin, last)
+    after = np.count_nonzero(born > end)
+    if after > max(50, 0.1 * len(born)):
+        return begin, max(begin, last)
+    return begin, end
+
+
+def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
+    """Three ways to say how far a program had come when each object was made, one row each."""
+    if len(born) == 0:
+        return np.zeros((3, 0))
+    gaps = np.diff(born, prepend=born[0]).astype(np.float64)
+    longest = LONGEST_PAUSE * float(born[-1] - born[0])
+    return np.vstack(
+        (np.cumsum(np.minimum(gaps, longest)), ordinal.astype(np.float64), np.cumsum(size, dtype=float))
+    )
+
+
+def moment_of_judging(born: Ints, died: Ints, size: Ints, cut_ns: int) -> int:
+    """The last moment at which what the program holds is still held, in ns.
+
+    Usually the end of the run. When most of what was usually alive is gone by then, frames have
+    unwound (``main()`` returned): then the latest allocation at which it was still there.
+    """
+    if len(born) == 0:
+        return cut_ns
+    recent = min(len(born), max(8, min(1000, len(born) // 100)))
+    gone = died <= cut_ns
+    order = np.argsort(died[gone], kind="stable")
+    deaths = died[gone][order]
+    dead_bytes = np.concatenate(([0], np.cumsum(size[gone][order])))
+    made_bytes = np.cumsum(size)
+
+    last = np.arange(len(born) - recent, len(born))
+    dead = np.searchsorted(deaths, born[last], side="right")
+    # Just before each of the last births, so that the temporary it may be is not counted.
+    count = last - dead
+    held = made_bytes[last] - size[last] - dead_bytes[dead]
+    count_left = len(born) - len(deaths)
+    held_left = int(made_bytes[-1] - dead_bytes[-1])
+    usual_count, usual_held = np.max(count), np.max(held)
+    middle_count, middle_held = np.median(count), np.median(held)
+    if min(middle_count, usual_count) <= 0:
+        return cut_ns
+    if count_left >= UNWOUND_SHARE * middle_count and held_left >= UNWOUND_SHARE * middle_held:
+        return cut_ns
+    there = (count >= UNWOUND_SHARE * usual_count) & (held >= UNWOUND_SHARE * usual_held)
+    if not there.any():
+        there = held >= UNWOUND_SHARE * usual_held
+    return int(born[last[np.flatnonzero(there)[-1]]])

@@ -1,0 +1,166 @@
+"""Growth outside arrays: native memory, Python's heap, memory that was freed but is still resident.
+
+Covers: robust judgement of the resident-memory samples after warm-up.
+Does not cover: tracked objects; see ``growth``. A single picture of where memory is; see ``attribution``.
+See also: docs/findings.md, for every threshold and its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tlmem.analysis.robust import (
+    floor_curve,
+    running_median,
+    share_at,
+    spread,
+    theil_sen,
+    unevenness,
+)
+
+Floats = NDArray[np.float64]
+
+WARM_UP = 0.35
+"""Share of the run, from the program's first array or the begin of its code, that is not judged."""
+FEWEST_SAMPLES = 6
+SHORTEST_WINDOW_S = 0.05
+UNEVENNESS = 0.3
+LATE_RATE = 0.3
+LATE_FROM = 0.75
+LARGEST_STEP = 0.4
+NOISE_FACTOR = 4.0
+NATIVE_FLOOR_BYTES = 250_000
+RESIDENT_FLOOR_BYTES = 4_000_000
+PYTHON_FLOOR_BYTES = 2_000_000
+RELATIVE_FLOOR = 0.01
+RETAINED_BYTES = 30_000_000
+RETAINED_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Rise:
+    """A steady rise of one kind of memory: ``bytes`` in ``seconds`` of steady state."""
+
+    kind: str
+    bytes: int
+    seconds: float
+    slope_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class Resident:
+    """What the samples say. ``judged`` is False when there were too few to say anything."""
+
+    judged: bool
+    rises: tuple[Rise, ...] = ()
+    kept_bytes: int = 0
+    kept_seconds: float = 0.0
+
+
+class Window:
+    """The samples between two moments, each metric carried on to where it was not taken."""
+
+    def __init__(self, samples: pd.DataFrame, begin_ns: int, end_ns: int) -> None:
+        inside = (samples["time_ns"] >= begin_ns) & (samples["time_ns"] <= end_ns)
+        self.samples = samples[inside]
+        self.time_ns = self.samples["time_ns"].to_numpy(np.int64)
+
+    def taken(self, name: str) -> NDArray[np.bool_]:
+        """Which samples have a metric."""
+        if name not in self.samples:
+            return np.zeros(len(self.samples), bool)
+        return self.samples[name].notna().to_numpy()
+
+    def bytes(self, name: str) -> Floats:
+        """A metric in every sample: its last known value, 0 when it was never taken."""
+        if not self.taken(name).any():
+            return np.zeros(len(self.samples))
+        return self.samples[name].astype(float).ffill().bfill().to_numpy()
+
+
+def judge_samples(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Resident:
+    """Judges the samples between two moments, the program's warm-up left out."""
+    window = Window(samples, begin_ns, end_ns)
+    steady_ns = begin_ns + WARM_UP * (end_ns - begin_ns)
+    rises: list[Rise] = []
+    judged = False
+    for kind, rows, values, floor in (
+        ("native", window.taken("malloc_used"), native_bytes(window), NATIVE_FLOOR_BYTES),
+        ("python", window.taken("python_arena"), python_bytes(window), PYTHON_FLOOR_BYTES),
+        ("native", window.taken("anon"), outside_bytes(window), RESIDENT_FLOOR_BYTES),
+    ):
+        rows = rows & (window.time_ns >= steady_ns)
+        if rows.sum() < FEWEST_SAMPLES or end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9:
+            continue
+        judged = judged or kind == "native"
+        rise = steady_rise(kind, window.time_ns[rows] / 1e9, values[rows], floor)
+        if rise is not None and all(rise.kind != other.kind for other in rises):
+            rises.append(rise)
+    return Resident(judged, tuple(rises), *kept_free(window, steady_ns))
+
+
+def native_bytes(window: Window) -> Floats:
+    """Bytes that the C allocator has handed out to neither arrays nor Python."""
+    return window.bytes("malloc_used") - window.bytes("tracked") - window.bytes("python_large")
+
+
+def python_bytes(window: Window) -> Floats:
+    """Bytes of Python's own heap: arenas of small objects and everything larger."""
+    return window.bytes("python_arena") + window.bytes("python_large")
+
+
+def outside_bytes(window: Window) -> Floats:
+    """Resident bytes that even fully touched arrays, Python and free allocator memory cannot explain.
+
+    Arrays are touched little by little after they are made, so only what rises above the level before
+    the first arrays counts.
+    """
+    rest = window.bytes("anon") - window.bytes("recorder") - python_bytes(window)
+    rest = rest - window.bytes("malloc_free")
+    base = rest[0] if len(rest) else 0.0
+    return np.maximum(rest - window.bytes("tracked"), base)
+
+
+def steady_rise(kind: str, times: Floats, values: Floats, floor_bytes: float) -> Rise | None:
+    """The rise of a curve (bytes over seconds) that goes on evenly to its end, or None.
+
+    A few large steps (a lazy import, a buffer made once), a plateau at the end and noise are no rise.
+    """
+    seconds = float(times[-1] - times[0])
+    if seconds <= 0:
+        return None
+    values = running_median(values, 5 if len(values) >= 15 else 3)
+    slope = theil_sen(times, values)
+    grown = slope * seconds
+    noise = spread(values - slope * times)
+    least = max(floor_bytes, RELATIVE_FLOOR * float(np.median(values)), NOISE_FACTOR * noise)
+    floor = np.maximum(floor_curve(values) - values[0], 0)
+    if grown < least or floor[-1] < 0.5 * least:
+        return None
+    x = (times - times[0]) / seconds
+    share = floor / floor[-1]
+    largest = float(np.max(np.diff(share, prepend=0.0)))
+    if unevenness(x, share) > UNEVENNESS or largest > LARGEST_STEP:
+        return None
+    if 1 - share_at(x, share, LATE_FROM) < LATE_RATE * (1 - LATE_FROM):
+        return None
+    return Rise(kind, round(grown), seconds, slope)
+
+
+def kept_free(window: Window, steady_ns: float) -> tuple[int, float]:
+    """Bytes freed by the program yet resident through the whole steady state, and its seconds."""
+    rows = window.taken("malloc_free") & (window.time_ns >= steady_ns)
+    if rows.sum() < FEWEST_SAMPLES:
+        return 0, 0.0
+    resident = window.bytes("anon") - window.bytes("recorder")
+    in_use = window.bytes("malloc_used") - window.bytes("untouched") + window.bytes("python_arena")
+    free = np.clip(np.minimum(window.bytes("malloc_free"), resident - in_use)[rows], 0, None)
+    least = float(free.min())
+    if least < max(RETAINED_BYTES, RETAINED_SHARE * float(resident[rows][-1])):
+        return 0, 0.0
+    times = window.time_ns[rows]
+    return round(least), float(times[-1] - times[0]) / 1e9

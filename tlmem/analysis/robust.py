@@ -1,0 +1,65 @@
+"""Small robust statistics on curves: does it keep rising, how evenly, how fast.
+
+Covers: floors, evenness, steps and slopes of one-dimensional NumPy arrays.
+Does not cover: what the curves mean; see ``growth`` and ``resident``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+SLOPE_POINTS = 300
+"""A Theil-Sen slope compares every pair of points; this many keep it to a few milliseconds."""
+
+
+def floor_curve(values: NDArray) -> NDArray:
+    """The lowest value from each position on: what is never given back again."""
+    return np.minimum.accumulate(values[::-1])[::-1]
+
+
+def unevenness(x: Floats, share: Floats) -> float:
+    """Largest distance between a rising curve and the straight line, both from 0 to 1.
+
+    Args:
+        x: positions from 0 to 1, ascending.
+        share: share of the whole rise that is reached after each position.
+    """
+    if len(x) == 0:
+        return 1.0
+    before = np.concatenate(([0.0], share[:-1]))
+    return float(max(np.max(np.abs(share - x)), np.max(np.abs(before - x))))
+
+
+def share_at(x: Floats, share: Floats, position: float) -> float:
+    """The share reached at a position from 0 to 1; 0 before the first point."""
+    index = int(np.searchsorted(x, position, side="right")) - 1
+    return float(share[index]) if index >= 0 else 0.0
+
+
+def theil_sen(x: Floats, y: Floats) -> float:
+    """Median slope over all pairs of at most ``SLOPE_POINTS`` evenly chosen points; 0 for fewer than two."""
+    if len(x) > SLOPE_POINTS:
+        chosen = np.linspace(0, len(x) - 1, SLOPE_POINTS).astype(np.int64)
+        x, y = x[chosen], y[chosen]
+    first, second = np.triu_indices(len(x), 1)
+    run = x[second] - x[first]
+    apart = run > 0
+    if not apart.any():
+        return 0.0
+    return float(np.median((y[second] - y[first])[apart] / run[apart]))
+
+
+def running_median(values: Floats, width: int) -> Floats:
+    """Median over ``width`` neighbours (odd), shorter at the ends."""
+    half = width // 2
+    if half == 0 or len(values) == 0:
+        return values
+    padded = np.concatenate((np.full(half, np.nan), values, np.full(half, np.nan)))
+    return np.nanmedian(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
+
+
+def spread(values: Floats) -> float:
+    """Typical distance from the median, scaled so that it is the standard deviation of normal noise."""
+    return 1.4826 * float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0

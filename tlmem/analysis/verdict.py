@@ -1,0 +1,175 @@
+"""The answer to "does this program leak?", in one word and one sentence.
+
+Covers: weighing growing lines, growth outside arrays and what cannot be judged against each other.
+Does not cover: finding them; see ``growth`` and ``resident``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tlmem.analysis.growth import MANY_SURVIVORS, SHORTEST_RUN, Growth
+from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.model import Finding, Verdict
+from tlmem.analysis.places import Places, place
+from tlmem.analysis.resident import Resident, Rise
+from tlmem.units import format_bytes, format_count, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from tlmem.recording import Recording
+
+PYTHON_BYTES_PER_ARRAY = 4_000
+"""A kept array or slice keeps Python objects too; up to this much each is not a growth of its own."""
+
+RISE_KINDS = {
+    "native": (
+        "native-growth",
+        "Memory outside arrays and Python grew by {bytes} in {seconds} of steady state, {rate}, "
+        "evenly to the end: native code (a C library, an extension, ctypes) keeps what it allocates.",
+    ),
+    "python": (
+        "python-growth",
+        "Python's own heap grew by {bytes} in {seconds} of steady state, {rate}, evenly to the end: "
+        "Python objects (strings, lists, dicts, numbers) are kept, not arrays.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything a verdict is made from."""
+
+    recording: Recording
+    places: Places
+    lives: Lifetimes
+    growths: list[Growth]
+    resident: Resident
+
+
+def growth_findings(evidence: Evidence) -> list[Finding]:
+    """One finding for each growing line."""
+    found = []
+    for growth in evidence.growths:
+        frame = evidence.places.frames[growth.group]
+        since = max(0.0, (growth.first_ns - evidence.lives.begin_ns) / 1e9)
+        seconds = (growth.judged_ns - growth.first_ns) / 1e9
+        found.append(
+            Finding(
+                kind="growing-site",
+                severity="error",
+                count=growth.survivors,
+                bytes=growth.bytes,
+                evidence=(
+                    f"{format_count(growth.survivors)} of {format_count(growth.made)} arrays made at "
+                    f"{place(frame)} since {format_seconds(since)} are still alive; "
+                    f"{format_bytes(growth.bytes)} in {format_seconds(seconds)}, "
+                    f"{format_rate(growth.slope_bytes_per_s)}, evenly through the run."
+                ),
+                object=growth.example,
+                site=frame,
+                stack=evidence.places.stack(growth.site),
+                slope_bytes_per_s=growth.slope_bytes_per_s,
+            )
+        )
+    return found
+
+
+def rises_that_count(evidence: Evidence) -> list[Rise]:
+    """Growth outside arrays that growing arrays do not bring with them."""
+    arrays = sum(growth.survivors for growth in evidence.growths)
+    held = sum(growth.bytes for growth in evidence.growths)
+    return [
+        rise
+        for rise in evidence.resident.rises
+        if not evidence.growths or rise.bytes > max(held, arrays * PYTHON_BYTES_PER_ARRAY)
+    ]
+
+
+def resident_findings(evidence: Evidence) -> list[Finding]:
+    """Findings about memory that belongs to no line."""
+    found = []
+    for rise in rises_that_count(evidence):
+        kind, sentence = RISE_KINDS[rise.kind]
+        found.append(
+            Finding(
+                kind=kind,
+                severity="warning",
+                count=0,
+                bytes=rise.bytes,
+                evidence=sentence.format(
+                    bytes=format_bytes(rise.bytes),
+                    seconds=format_seconds(rise.seconds),
+                    rate=format_rate(rise.slope_bytes_per_s),
+                ),
+                slope_bytes_per_s=rise.slope_bytes_per_s,
+            )
+        )
+    kept = evidence.resident
+    if kept.kept_bytes:
+        found.append(
+            Finding(
+                kind="retained",
+                severity="warning",
+                count=0,
+                bytes=kept.kept_bytes,
+                evidence=(
+                    f"{format_bytes(kept.kept_bytes)} that the program freed stayed resident for "
+                    f"{format_seconds(kept.kept_seconds)}: the C allocator keeps it."
+                ),
+            )
+        )
+    return found
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict; a doubt is never a pass."""
+    if evidence.growths:
+        worst = growth_findings(evidence)[0]
+        others = len(evidence.growths) - 1
+        more = f" ({others} more line{'s' if others > 1 else ''} grow{'' if others > 1 else 's'}.)"
+        return Verdict(
+            "leak",
+            f"Leak: {worst.evidence}{more if others else ''}",
+            sum(growth.slope_bytes_per_s for growth in evidence.growths),
+            sum(growth.bytes for growth in evidence.growths),
+        )
+    for rise in evidence.resident.rises:
+        sentence = resident_findings(evidence)[0].evidence
+        return Verdict(
+            rise.kind, f"{rise.kind.capitalize()}: {sentence}", rise.slope_bytes_per_s, rise.bytes
+        )
+    doubt = reason_not_to_judge(evidence)
+    if doubt:
+        return Verdict("cannot-judge", f"Cannot judge: {doubt}")
+    if evidence.resident.kept_bytes:
+        return Verdict("retained", f"Retained: {resident_findings(evidence)[0].evidence}", 0.0, 0)
+    seconds = format_seconds(evidence.lives.run_seconds)
+    return Verdict(
+        "stable",
+        f"Stable: in {seconds} no line keeps ever more arrays, and neither Python's heap nor native "
+        "memory grows.",
+        0.0,
+        0,
+    )
+
+
+def reason_not_to_judge(evidence: Evidence) -> str:
+    """Why finding nothing means nothing, as a sentence; empty when it means something."""
+    recording, seconds = evidence.recording, evidence.lives.run_seconds
+    if recording.lost_events:
+        return (
+            f"{format_count(recording.lost_events)} events were lost, so an object that seems alive "
+            "may have been freed; give the recording more room and run it again."
+        )
+    if seconds < SHORTEST_RUN:
+        return (
+            f"the run lasted {format_seconds(seconds)} and no line had {MANY_SURVIVORS} survivors; "
+            f"run it for {format_seconds(SHORTEST_RUN)} or longer."
+        )
+    if not evidence.resident.judged:
+        return (
+            "no line keeps ever more arrays, but there are too few samples of resident memory to "
+            "speak for the rest; record with a shorter --rss-interval or for longer."
+        )
+    return ""
