@@ -4,7 +4,8 @@
  * A fast sample costs one read of a file that is kept open. A slow sample asks everybody; early in a run it is taken often,
  * later each hundredth of the run's length, at most once a second, and each of its dear parts (the C allocator walks its
  * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed.
- * Runs in the service thread and in whoever calls tlm_sample_now(); a lock keeps them apart. Never calls malloc.
+ * Runs in the service thread and in whoever calls tlm_sample_now(); a lock keeps them apart. It is let go of before the
+ * events are appended, since that may need the recording's own locks. Never calls malloc.
  * On other systems than Linux and macOS nothing is sampled here; the recorder asks psutil.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
@@ -33,16 +34,33 @@ typedef struct {
     uint64_t file_bytes;
 } resident;
 
+/* What one sample found, in the order in which it will stand in the file. */
+typedef struct {
+    uint32_t count;
+    struct {
+        tlm_metric metric;
+        uint64_t value;
+    } found[24];
+} sample;
+
 static pthread_mutex_t sampler_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
 static bool with_smaps;
 static uint64_t opened_ns;
 static uint64_t next_slow_ns;
 static uint64_t next_dear_ns[DEAR_PARTS];
 static uint64_t last_recorder_bytes;
 
-static void emit_metric(tlm_metric metric, uint64_t value)
+static void add_metric(sample *taken, tlm_metric metric, uint64_t value)
 {
-    tlmi_event_append(TLM_KIND_SAMPLE, TLM_DEVICE_NONE, metric, value, 0, 0);
+    taken->found[taken->count].metric = metric;
+    taken->found[taken->count++].value = value;
+}
+
+static void append_sample(const sample *taken)
+{
+    for (uint32_t i = 0; i < taken->count; i++)
+        tlmi_event_append(TLM_KIND_SAMPLE, TLM_DEVICE_NONE, taken->found[i].metric, taken->found[i].value, 0, 0);
 }
 
 #if defined(__linux__)
@@ -110,37 +128,37 @@ static bool read_resident(resident *out)
     return true;
 }
 
-static void emit_limits(void)
+static void add_limits(sample *taken)
 {
     char text[2048];
     uint64_t bytes;
     if (!read_text(status_fd, text, sizeof text))
         return;
     if (find_bytes(text, "\nVmHWM:", &bytes))
-        emit_metric(TLM_METRIC_HIGH_WATER, bytes);
+        add_metric(taken, TLM_METRIC_HIGH_WATER, bytes);
     if (find_bytes(text, "\nVmSwap:", &bytes))
-        emit_metric(TLM_METRIC_SWAP, bytes);
+        add_metric(taken, TLM_METRIC_SWAP, bytes);
 }
 
-static void emit_allocator(void)
+static void add_allocator(sample *taken)
 {
     if (ask_allocator == NULL)
         return;
     allocator_statistics now = ask_allocator();
-    emit_metric(TLM_METRIC_MALLOC_USED, now.uordblks + now.hblkhd);
-    emit_metric(TLM_METRIC_MALLOC_FREE, now.fordblks);
+    add_metric(taken, TLM_METRIC_MALLOC_USED, now.uordblks + now.hblkhd);
+    add_metric(taken, TLM_METRIC_MALLOC_FREE, now.fordblks);
 }
 
-static void emit_smaps(void)
+static void add_smaps(sample *taken)
 {
     char text[4096];
     uint64_t bytes, dirty;
     if (!read_text(smaps_fd, text, sizeof text))
         return;
     if (find_bytes(text, "\nPss:", &bytes))
-        emit_metric(TLM_METRIC_PSS, bytes);
+        add_metric(taken, TLM_METRIC_PSS, bytes);
     if (find_bytes(text, "\nPrivate_Clean:", &bytes) && find_bytes(text, "\nPrivate_Dirty:", &dirty))
-        emit_metric(TLM_METRIC_PRIVATE, bytes + dirty);
+        add_metric(taken, TLM_METRIC_PRIVATE, bytes + dirty);
 }
 
 #elif defined(__APPLE__)
@@ -169,25 +187,26 @@ static bool read_resident(resident *out)
     return true;
 }
 
-static void emit_limits(void)
+static void add_limits(sample *taken)
 {
     task_vm_info_data_t info;
     if (!ask_kernel(&info))
         return;
-    emit_metric(TLM_METRIC_HIGH_WATER, info.resident_size_peak);
-    emit_metric(TLM_METRIC_SWAP, info.compressed);
+    add_metric(taken, TLM_METRIC_HIGH_WATER, info.resident_size_peak);
+    add_metric(taken, TLM_METRIC_SWAP, info.compressed);
 }
 
-static void emit_allocator(void)
+static void add_allocator(sample *taken)
 {
     malloc_statistics_t now = {0};
     malloc_zone_statistics(NULL, &now);
-    emit_metric(TLM_METRIC_MALLOC_USED, now.size_in_use);
-    emit_metric(TLM_METRIC_MALLOC_FREE, now.size_allocated - now.size_in_use);
+    add_metric(taken, TLM_METRIC_MALLOC_USED, now.size_in_use);
+    add_metric(taken, TLM_METRIC_MALLOC_FREE, now.size_allocated - now.size_in_use);
 }
 
-static void emit_smaps(void)
+static void add_smaps(sample *taken)
 {
+    (void)taken;
 }
 
 #else
@@ -206,83 +225,98 @@ static bool read_resident(resident *out)
     return false;
 }
 
-static void emit_limits(void)
+static void add_limits(sample *taken)
 {
+    (void)taken;
 }
 
-static void emit_allocator(void)
+static void add_allocator(sample *taken)
 {
+    (void)taken;
 }
 
-static void emit_smaps(void)
+static void add_smaps(sample *taken)
 {
+    (void)taken;
 }
 
 #endif
 
-static void emit_faults(void)
+static void add_faults(sample *taken)
 {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0)
         return;
-    emit_metric(TLM_METRIC_MINOR_FAULTS, (uint64_t)usage.ru_minflt);
-    emit_metric(TLM_METRIC_MAJOR_FAULTS, (uint64_t)usage.ru_majflt);
+    add_metric(taken, TLM_METRIC_MINOR_FAULTS, (uint64_t)usage.ru_minflt);
+    add_metric(taken, TLM_METRIC_MAJOR_FAULTS, (uint64_t)usage.ru_majflt);
 }
 
-static void emit_untouched(void)
+static void add_untouched(sample *taken)
 {
     bool known;
     uint64_t bytes = tlmi_numpy_untouched_bytes(UNTOUCHED_BUDGET_NS, &known);
     if (known)
-        emit_metric(TLM_METRIC_UNTOUCHED, bytes);
+        add_metric(taken, TLM_METRIC_UNTOUCHED, bytes);
 }
 
-static void emit_python_heap(void)
+static void add_python_heap(sample *taken)
 {
     bool known;
     uint64_t bytes = tlmi_pyheap_arena_bytes(&known);
     if (known)
-        emit_metric(TLM_METRIC_PYTHON_ARENA, bytes);
+        add_metric(taken, TLM_METRIC_PYTHON_ARENA, bytes);
     bytes = tlmi_pyheap_large_bytes(&known);
     if (known)
-        emit_metric(TLM_METRIC_PYTHON_LARGE, bytes);
+        add_metric(taken, TLM_METRIC_PYTHON_LARGE, bytes);
 }
 
 /* Takes a dear part when it is due, and puts it off by what it cost. */
-static void emit_dear(enum dear_part part, void (*emit)(void), bool force)
+static void add_dear(sample *taken, enum dear_part part, void (*add)(sample *), bool force)
 {
     uint64_t begin = tlmi_clock_ns();
     if (!force && begin < next_dear_ns[part])
         return;
-    emit();
+    add(taken);
     uint64_t end = tlmi_clock_ns();
     next_dear_ns[part] = end + (end - begin) * DEAR_SHARE;
 }
 
-static void emit_fast(bool slow)
+static void add_fast(sample *taken, bool slow)
 {
     resident now;
     if (read_resident(&now)) {
-        emit_metric(TLM_METRIC_ANON, now.anon_bytes);
+        add_metric(taken, TLM_METRIC_ANON, now.anon_bytes);
         if (slow)
-            emit_metric(TLM_METRIC_FILE, now.file_bytes);
+            add_metric(taken, TLM_METRIC_FILE, now.file_bytes);
     }
     uint64_t recorder = tlmi_own_current_bytes();
     if (slow || recorder != last_recorder_bytes)
-        emit_metric(TLM_METRIC_RECORDER, recorder);
+        add_metric(taken, TLM_METRIC_RECORDER, recorder);
     last_recorder_bytes = recorder;
+}
+
+/* In a forked child the lock may belong to a thread that is not here. */
+static void free_lock_after_fork(void)
+{
+    pthread_mutex_init(&sampler_lock, NULL);
+}
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, free_lock_after_fork);
 }
 
 void tlmi_rss_open(bool smaps)
 {
-    /* After a fork the files are the parent's, and the lock may belong to a thread that is not here. */
-    pthread_mutex_init(&sampler_lock, NULL);
+    pthread_once(&fork_handler_once, install_fork_handler);
+    pthread_mutex_lock(&sampler_lock);
     with_smaps = smaps;
-    open_platform();
+    open_platform(); /* anew, also when open: after a fork the open files are the parent's */
     opened_ns = tlmi_clock_ns();
     next_slow_ns = 0;
     memset(next_dear_ns, 0, sizeof next_dear_ns);
     last_recorder_bytes = 0;
+    pthread_mutex_unlock(&sampler_lock);
 }
 
 void tlmi_rss_close(void)
@@ -294,28 +328,32 @@ void tlmi_rss_close(void)
 
 void tlmi_rss_fast(void)
 {
+    sample taken = {0};
     pthread_mutex_lock(&sampler_lock);
-    emit_fast(false);
+    add_fast(&taken, false);
     pthread_mutex_unlock(&sampler_lock);
+    append_sample(&taken);
 }
 
 void tlmi_rss_slow(bool force)
 {
+    sample taken = {0};
     pthread_mutex_lock(&sampler_lock);
     uint64_t now = tlmi_clock_ns();
     if (force || now >= next_slow_ns) {
         uint64_t apart = (now - opened_ns) / 100;
         apart = apart < FIRST_SLOW_NS ? FIRST_SLOW_NS : apart > NANOSECONDS ? NANOSECONDS : apart;
         next_slow_ns = now + apart;
-        emit_fast(true);
-        emit_limits();
-        emit_python_heap();
-        emit_dear(DEAR_ALLOCATOR, emit_allocator, force);
-        emit_dear(DEAR_UNTOUCHED, emit_untouched, force);
+        add_fast(&taken, true);
+        add_limits(&taken);
+        add_python_heap(&taken);
+        add_dear(&taken, DEAR_ALLOCATOR, add_allocator, force);
+        add_dear(&taken, DEAR_UNTOUCHED, add_untouched, force);
         if (with_smaps) {
-            emit_faults();
-            emit_dear(DEAR_SMAPS, emit_smaps, force);
+            add_faults(&taken);
+            add_dear(&taken, DEAR_SMAPS, add_smaps, force);
         }
     }
     pthread_mutex_unlock(&sampler_lock);
+    append_sample(&taken);
 }
