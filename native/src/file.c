@@ -114,11 +114,22 @@ static void fill_header(const tlm_recording_options *options)
     header->state = TLMI_STATE_OPEN;
 }
 
+void tlmi_file_remove(void)
+{
+    unlink(tlmi_file.path);
+}
+
+uint64_t tlmi_file_size(void)
+{
+    off_t bytes = lseek(tlmi_file.fd, 0, SEEK_END);
+    return bytes < 0 ? 0 : (uint64_t)bytes;
+}
+
 static tlm_status fail(tlm_status status)
 {
     int error = tlmi_file.error;
     if (tlmi_file.fd >= 0)
-        unlink(tlmi_file.path);
+        tlmi_file_remove();
     tlmi_file_close();
     tlmi_file.error = error;
     return status;

@@ -136,6 +136,8 @@ extern tlmi_file_handle tlmi_file;
 tlm_status tlmi_file_create(const tlm_recording_options *options);
 /* Unmaps and closes. Segments that live threads of the program may still touch become anonymous memory. */
 void tlmi_file_close(void);
+void tlmi_file_remove(void); /* deletes the file that is being made */
+uint64_t tlmi_file_size(void);
 int64_t tlmi_file_take(uint8_t type); /* a slot with a fresh header, or -1: no room */
 void tlmi_file_release(uint32_t slot); /* free from now on; keeps its mapping */
 uint8_t *tlmi_file_map(uint32_t slot); /* NULL: refused */
@@ -177,7 +179,6 @@ typedef struct {
     uint32_t pending_room, pending_head, pending_count;
     uint32_t ready[8];              /* zeroed, mapped slots, the warmest last; not among the free ones */
     uint32_t ready_count, ready_room;
-    uint64_t generation;            /* of recordings and forks: tells a thread that its segment is not of this one */
     uint64_t finished_events;       /* in segments that were closed */
     _Atomic bool stopped;           /* no room: events are only counted */
     bool compacting;                /* compact while running */
@@ -193,6 +194,7 @@ void tlmi_segment_close(void); /* its end: gives back bookkeeping memory */
 void tlmi_segment_close_all(void); /* under lock: takes every thread's segment away and queues it */
 void tlmi_segment_forget(void);    /* forked child, one thread: drops all threads' state without touching the file */
 void tlmi_segment_recycle(uint32_t slot); /* zeroes it and makes it ready; under lock */
+bool tlmi_segment_name(const char *name); /* names the calling thread in the file; false: it has recorded nothing */
 void tlmi_segment_give_back(void); /* ready slots become free ones; under lock */
 void tlmi_segment_stop(const char *why);  /* no room: stops the recording, once; under lock */
 uint64_t tlmi_segment_event_count(void);  /* under lock */
@@ -206,14 +208,67 @@ bool tlmi_compact_step(void);
 uint64_t tlmi_block_append(tlmi_block_writer *writer, const tlmi_block_header *block);
 tlmi_block_header *tlmi_block_buffer(void); /* room for one block of any size; under work */
 
+/* Compacts every closed segment. Under work, no thread recording any more. false: no room, some stay as they are. */
+bool tlmi_compact_all(void);
+
+/* ---- fold_state.c: exact sums and the live set of events that are gone. Under work ---- */
+typedef struct {
+    uint64_t address; /* 0: empty */
+    uint64_t bytes, ticks, object;
+    uint32_t site;
+    uint16_t thread;
+    uint8_t device, unused;
+} tlmi_live;
+typedef struct { /* docs/format.md, section 1 */
+    uint64_t alloc_count, alloc_bytes, freed_count, freed_bytes, free_calls, first_ticks;
+    uint32_t site, device;
+} tlmi_site_sums;
+typedef struct { /* section 0, in this order */
+    uint64_t events, horizon_ticks, alloc_count, alloc_bytes, free_count, free_bytes, unknown_frees, current_bytes,
+        current_count, peak_bytes, peak_bytes_ticks, peak_count, next_object, live_stride, live_listed, release_count,
+        acquire_count, reserved;
+} tlmi_fold_totals;
+typedef struct { /* section 3 */
+    uint64_t ticks, metric, value;
+} tlmi_fold_sample;
+typedef struct {
+    tlmi_live restore;  /* what the last resize freed, should it fail */
+    uint64_t consumed;  /* events of this thread that are folded */
+    bool restorable, restore_unknown;
+} tlmi_fold_thread;
+typedef struct {
+    tlmi_fold_totals totals;
+    tlmi_live *live; /* open addressing by address */
+    uint64_t live_room;
+    tlmi_site_sums *sites; /* by site number; unused ones have all counts 0 */
+    uint32_t sites_room;
+    tlmi_fold_thread *threads; /* by thread number */
+    uint32_t threads_room;
+    tlmi_fold_sample *samples;
+    uint32_t samples_count;
+    tlmi_event *marks;
+    uint32_t marks_count;
+} tlmi_fold_state;
+bool tlmi_fold_state_open(tlmi_fold_state *state); /* false: no memory; nothing is kept */
+void tlmi_fold_state_close(tlmi_fold_state *state);
+tlmi_fold_thread *tlmi_fold_state_thread(tlmi_fold_state *state, uint32_t thread); /* NULL: no memory */
+/* Applies the next event in time order. false: no memory; the state is as before. */
+bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks);
+
+/* ---- checkpoint.c: writes a fold state into the file. Under work ---- */
+/* false: no room; what was written is given back and the former checkpoint stays in force. */
+bool tlmi_checkpoint_write(tlmi_fold_state *state);
+uint32_t tlmi_checkpoint_slots(void); /* taken by the one in force */
+bool tlmi_checkpoint_owns(uint32_t slot);
+void tlmi_checkpoint_close(void);
+
 /* ---- fold.c ---- */
-bool tlmi_fold_open(void);
 void tlmi_fold_close(void);
 bool tlmi_fold_wanted(void); /* under lock: room is short */
 bool tlmi_fold_run(void);    /* under work: folds the oldest events; false: no room was gained */
 
 /* ---- seal.c ---- */
-bool tlmi_seal(void); /* under work: all segments closed; false: the file stays open but complete */
+bool tlmi_seal(void); /* under work, all segments closed; false: the file stays open but complete */
 
 /* ---- service.c ---- */
 bool tlmi_service_start(void);

@@ -36,6 +36,16 @@ static uint64_t os_thread_id(void)
 #endif
 }
 
+static bool is_main_thread(uint64_t os_id)
+{
+#if defined(__linux__)
+    return os_id == (uint64_t)getpid();
+#else
+    (void)os_id;
+    return pthread_main_np() == 1;
+#endif
+}
+
 static tlmi_event *first_event(int64_t slot)
 {
     return (tlmi_event *)(tlmi_file.slots[slot].map + TLMI_SLOT_HEADER_BYTES);
@@ -82,7 +92,7 @@ static void retire(tlmi_thread_cold *cold)
     header->ticks_begin = events[0].ticks;
     header->ticks_end = events[count - 1].ticks;
     atomic_store_explicit(&header->closed, 1, memory_order_release);
-    if (tlmi_recording.compacting && push_pending(slot))
+    if (push_pending(slot)) /* else it stays as it is until the file is sealed */
         pthread_cond_signal(&tlmi_recording.wake);
 }
 
@@ -217,6 +227,15 @@ void tlmi_segment_stop(const char *why)
     pthread_mutex_lock(&tlmi_recording.lock);
 }
 
+bool tlmi_segment_name(const char *name)
+{
+    pthread_mutex_lock(&tlmi_recording.lock);
+    uint32_t number = tlmi_self.cold ? tlmi_self.cold->number : 0;
+    pthread_mutex_unlock(&tlmi_recording.lock);
+    uint64_t os_id = os_thread_id();
+    return number && tlmi_meta_thread(number, is_main_thread(os_id), os_id, tlmi_clock_ticks(), name);
+}
+
 static bool count_as_lost(void)
 {
     tlmi_file_header *header = tlmi_file.header;
@@ -257,7 +276,6 @@ bool tlmi_segment_rotate(void)
     pthread_mutex_lock(&r->lock);
     bool fresh = tlmi_self.cold == NULL;
     tlmi_thread_cold *cold = fresh ? introduce() : tlmi_self.cold;
-    uint32_t number = cold ? cold->number : 0;
     if (cold)
         retire(cold);
     tlmi_self.end = tlmi_self.cursor = NULL;
@@ -267,7 +285,7 @@ bool tlmi_segment_rotate(void)
         tlmi_segment_stop(tlmi_file.disk_full ? "the disk is full" : "no room within the size limit");
     pthread_mutex_unlock(&r->lock);
     if (settled && fresh)
-        tlmi_meta_thread(number, number == 1, os_thread_id(), tlmi_clock_ticks(), "");
+        tlmi_segment_name("");
     return settled || (on && count_as_lost());
 }
 
