@@ -1,7 +1,7 @@
 """Programs that never ran: object and sample tables written down step by step.
 
-Covers: the part of ``Recording`` that analyses read, with times chosen by the test instead of a clock.
-Does not cover: files; see ``writer``.
+Covers: the part of ``Recording`` that analyses read, with times chosen by the test instead of a
+clock. Does not cover: files; see ``writer``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ METRICS = [
 
 @dataclass
 class Program:
-    """A simulated program: allocate, free, let time pass; ``recording()`` is what a reader would give.
+    """A simulated program: allocate, free, let time pass; ``recording()`` is what a reader would
+    give.
 
-    Lines are numbers in ``program.py``. ``native``, ``python`` and ``kept`` are bytes outside arrays
-    that each sample reports.
+    Lines are numbers in ``program.py``. ``native``, ``python`` and ``kept`` are bytes outside
+    arrays that each sample reports.
     """
 
     step_ns: int = 10_000

@@ -1,4 +1,5 @@
-"""From tables to findings: ``analyse(recording)`` answers what grows, who is alive, where memory is.
+"""From tables to findings: ``analyse(recording)`` answers what grows, who is alive, where memory
+is.
 
 Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (lines that
 grow), ``resident`` (growth outside arrays), ``leaks``, ``attribution``, ``verdict``.
@@ -24,7 +25,7 @@ __all__ = ["Analysis", "Attribution", "Finding", "Frame", "Verdict", "analyse"]
 
 
 def analyse(recording: Recording) -> Analysis:
-    """Everything tlmem has to say about one recording; the same events always give the same findings."""
+    """All that can be said about one recording; the same events always give the same findings."""
     places = Places.of(recording)
     lives = lifetimes(recording, places)
     evidence = Evidence(

@@ -15,10 +15,10 @@ from tlmem.analysis.resident import Window
 def attribute(samples: pd.DataFrame, judged_ns: int) -> Attribution:
     """The parts of resident memory at the last full sample not after ``judged_ns``.
 
-    ``resident_bytes`` is anonymous plus file-backed memory. ``other_bytes`` is file-backed memory and
-    what native code holds from the C allocator, as far as it is resident. ``residual_bytes`` is what
-    is left: libraries' data, thread stacks, mappings made by native code, rounding to pages.
-    All zero, and not ``known``, when resident memory was never sampled.
+    ``resident_bytes`` is anonymous plus file-backed memory. ``other_bytes`` is file-backed memory
+    and what native code holds from the C allocator, as far as it is resident. ``residual_bytes``
+    is what is left: libraries' data, thread stacks, mappings made by native code, rounding to
+    pages. All zero, and not ``known``, when resident memory was never sampled.
     """
     window = Window(samples, np.iinfo(np.int64).min, np.iinfo(np.int64).max)
     resident = window.taken("anon")

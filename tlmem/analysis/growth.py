@@ -2,8 +2,8 @@
 
 A line grows when, up to the last of its allocations that matter, three things hold together:
 
-* *survivors* come from all parts of its life (not only from the last ones, as in a cache that evicts
-  or a list that is emptied now and then);
+* *survivors* come from all parts of its life (not only from the last ones, as in a cache that
+  evicts or a list that is emptied now and then);
 * the *floor*, the live count that is never given back, rises evenly (not only at the beginning, as
   in warm-up, a bounded cache or a model that is built once) and still rises at the end;
 * that life covers a good part of the program's run and reaches its end.
@@ -150,7 +150,9 @@ def reaches_the_end(lives: Lifetimes, rows: NDArray[np.int64], judged_ns: int) -
     reach = np.sort(np.clip((lives.clocks[:, rows[-1]] - begin) / whole, 0, 1))
     span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
     wall = (judged_ns - lives.born[0]) / max(1, lives.cut_ns - lives.born[0])
-    return bool(reach[1] >= REACH and reach[0] >= LEAST_REACH and span[1] >= SPAN and wall >= WALL_REACH)
+    return bool(
+        reach[1] >= REACH and reach[0] >= LEAST_REACH and span[1] >= SPAN and wall >= WALL_REACH
+    )
 
 
 def rises_evenly(lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bool_]) -> bool:

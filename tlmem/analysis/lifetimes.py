@@ -36,12 +36,12 @@ Floats = NDArray[np.float64]
 class Lifetimes:
     """Objects made by the program itself, in order of birth, without those made by imports.
 
-    ``ordinal`` counts every allocation of the recording, ``size`` is in bytes, ``weight`` is how many
-    objects a row stands for (more than 1 only where a size limit thinned the list of live objects).
-    ``clocks`` has one row per clock (time without pauses, allocations, bytes) and one column per
-    object. ``begin_ns`` to ``cut_ns`` is the program's run, ``judged_ns`` the last moment before its
-    frames unwind, ``active`` the index of the object that ends its activity. ``folded`` says that of the
-    oldest objects only those that stayed alive are known.
+    ``ordinal`` counts every allocation of the recording, ``size`` is in bytes, ``weight`` is how
+    many objects a row stands for (more than 1 only where a size limit thinned the list of live
+    objects). ``clocks`` has one row per clock (time without pauses, allocations, bytes) and one
+    column per object. ``begin_ns`` to ``cut_ns`` is the program's run, ``judged_ns`` the last
+    moment before its frames unwind, ``active`` the index of the object that ends its activity.
+    ``folded`` says that of the oldest objects only those that stayed alive are known.
     """
 
     born: Ints
@@ -111,8 +111,8 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
 def program_span(recording: Recording, born: Ints, died: Ints) -> tuple[int, int]:
     """Begin and end of the program's own run in ns.
 
-    The end is where the script's code ended, or the last event: of a file without that mark, and of a
-    program whose threads go on allocating after it.
+    The end is where the script's code ended, or the last event: of a file without that mark, and
+    of a program whose threads go on allocating after it.
     """
     begin = recording.begin_ns if recording.begin_ns is not None else 0
     last = max(int(born.max(initial=0)), int(died.max(initial=0)), round(recording.seconds * 1e9))
@@ -132,7 +132,11 @@ def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
     gaps = np.diff(born, prepend=born[0]).astype(np.float64)
     longest = LONGEST_PAUSE * float(born[-1] - born[0])
     return np.vstack(
-        (np.cumsum(np.minimum(gaps, longest)), ordinal.astype(np.float64), np.cumsum(size, dtype=float))
+        (
+            np.cumsum(np.minimum(gaps, longest)),
+            ordinal.astype(np.float64),
+            np.cumsum(size, dtype=float),
+        )
     )
 
 

@@ -71,7 +71,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Where resident memory is, in bytes; the parts and the residual add up to ``resident_bytes``."""
+    """Where resident memory is, in bytes; parts and residual add up to ``resident_bytes``."""
 
     resident_bytes: int = 0
     tracked_bytes: int = 0

@@ -1,8 +1,8 @@
 """Growth outside arrays: native memory, Python's heap, memory that was freed but is still resident.
 
-Covers: robust judgement of the resident-memory samples after warm-up.
-Does not cover: tracked objects; see ``growth``. A single picture of where memory is; see ``attribution``.
-See also: docs/findings.md, for every threshold and its reason.
+Covers: robust judgement of the resident-memory samples after warm-up. Does not cover: tracked
+objects; see ``growth``. A single picture of where memory is; see ``attribution``. See also:
+docs/findings.md, for every threshold and its reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.robust import (
     floor_curve,
+    low_in_bins,
     running_median,
     share_at,
     spread,
@@ -31,6 +32,9 @@ SHORTEST_WINDOW_S = 0.05
 UNEVENNESS = 0.3
 LATE_RATE = 0.3
 LATE_FROM = 0.75
+BINS = 24
+BINNED_SAMPLES = 24
+LOW_QUANTILE = 0.3
 LARGEST_STEP = 0.4
 NOISE_FACTOR = 4.0
 NATIVE_FLOOR_BYTES = 250_000
@@ -114,10 +118,11 @@ def python_bytes(window: Window) -> Floats:
 
 
 def outside_bytes(window: Window) -> Floats:
-    """Resident bytes that even fully touched arrays, Python and free allocator memory cannot explain.
+    """Resident bytes that even fully touched arrays, Python and free allocator memory cannot
+    explain.
 
-    Arrays are touched little by little after they are made, so only what rises above the level before
-    the first arrays counts.
+    Arrays are touched little by little after they are made, so only what rises above the level
+    before the first arrays counts.
     """
     rest = window.bytes("anon") - window.bytes("recorder") - python_bytes(window)
     rest = rest - window.bytes("malloc_free")
@@ -128,12 +133,16 @@ def outside_bytes(window: Window) -> Floats:
 def steady_rise(kind: str, times: Floats, values: Floats, floor_bytes: float) -> Rise | None:
     """The rise of a curve (bytes over seconds) that goes on evenly to its end, or None.
 
-    A few large steps (a lazy import, a buffer made once), a plateau at the end and noise are no rise.
+    A few large steps (a lazy import, a buffer made once), a plateau at the end and noise are no
+    rise.
     """
     seconds = float(times[-1] - times[0])
     if seconds <= 0:
         return None
-    values = running_median(values, 5 if len(values) >= 15 else 3)
+    if len(values) >= BINNED_SAMPLES:
+        times, values = low_in_bins(times, values, min(BINS, len(values) // 4), LOW_QUANTILE)
+    else:
+        values = running_median(values, 3)
     slope = theil_sen(times, values)
     grown = slope * seconds
     noise = spread(values - slope * times)
@@ -141,7 +150,7 @@ def steady_rise(kind: str, times: Floats, values: Floats, floor_bytes: float) ->
     floor = np.maximum(floor_curve(values) - values[0], 0)
     if grown < least or floor[-1] < 0.5 * least:
         return None
-    x = (times - times[0]) / seconds
+    x = (times - times[0]) / (times[-1] - times[0])
     share = floor / floor[-1]
     largest = float(np.max(np.diff(share, prepend=0.0)))
     if unevenness(x, share) > UNEVENNESS or largest > LARGEST_STEP:

@@ -39,7 +39,7 @@ def share_at(x: Floats, share: Floats, position: float) -> float:
 
 
 def theil_sen(x: Floats, y: Floats) -> float:
-    """Median slope over all pairs of at most ``SLOPE_POINTS`` evenly chosen points; 0 for fewer than two."""
+    """Median slope over all pairs of ``SLOPE_POINTS`` evenly chosen points; 0 for a single one."""
     if len(x) > SLOPE_POINTS:
         chosen = np.linspace(0, len(x) - 1, SLOPE_POINTS).astype(np.int64)
         x, y = x[chosen], y[chosen]
@@ -60,6 +60,14 @@ def running_median(values: Floats, width: int) -> Floats:
     return np.nanmedian(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
 
 
+def low_in_bins(x: Floats, y: Floats, bins: int, quantile: float) -> tuple[Floats, Floats]:
+    """A low quantile of each run of neighbours, at its middle: sheds noise that only adds."""
+    groups = [group for group in np.array_split(np.arange(len(x)), bins) if len(group)]
+    middles = np.array([np.median(x[group]) for group in groups])
+    lows = np.array([np.quantile(y[group], quantile, method="lower") for group in groups])
+    return middles, lows
+
+
 def spread(values: Floats) -> float:
-    """Typical distance from the median, scaled so that it is the standard deviation of normal noise."""
+    """Typical distance from the median; of normal noise it is the standard deviation."""
     return 1.4826 * float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from tlmem.recording import Recording
 
 PYTHON_BYTES_PER_ARRAY = 4_000
-"""A kept array or slice keeps Python objects too; up to this much each is not a growth of its own."""
+"""A kept array keeps Python objects too; up to this much for each is no growth of its own."""
 
 RISE_KINDS = {
     "native": (
         "native-growth",
         "Memory outside arrays and Python grew by {bytes} in {seconds} of steady state, {rate}, "
-        "evenly to the end: native code (a C library, an extension, ctypes) keeps what it allocates.",
+        "evenly to the end: native code (a library, an extension, ctypes) keeps what it allocates.",
     ),
     "python": (
         "python-growth",
-        "Python's own heap grew by {bytes} in {seconds} of steady state, {rate}, evenly to the end: "
-        "Python objects (strings, lists, dicts, numbers) are kept, not arrays.",
+        "Python's own heap grew by {bytes} in {seconds} of steady state, {rate}, evenly to the "
+        "end: Python objects (strings, lists, dicts, numbers) are kept, not arrays.",
     ),
 }
 
@@ -61,8 +61,8 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
                 count=growth.survivors,
                 bytes=growth.bytes,
                 evidence=(
-                    f"{format_count(growth.survivors)} of {format_count(growth.made)} arrays made at "
-                    f"{place(frame)} since {format_seconds(since)} are still alive; "
+                    f"{format_count(growth.survivors)} of {format_count(growth.made)} arrays made "
+                    f"at {place(frame)} since {format_seconds(since)} are still alive; "
                     f"{format_bytes(growth.bytes)} in {format_seconds(seconds)}, "
                     f"{format_rate(growth.slope_bytes_per_s)}, evenly through the run."
                 ),
@@ -147,8 +147,8 @@ def judge(evidence: Evidence) -> Verdict:
     seconds = format_seconds(evidence.lives.run_seconds)
     return Verdict(
         "stable",
-        f"Stable: in {seconds} no line keeps ever more arrays, and neither Python's heap nor native "
-        "memory grows.",
+        f"Stable: in {seconds} no line keeps ever more arrays, and neither Python's heap nor "
+        "native memory grows.",
         0.0,
         0,
     )
@@ -159,8 +159,8 @@ def reason_not_to_judge(evidence: Evidence) -> str:
     recording, seconds = evidence.recording, evidence.lives.run_seconds
     if recording.lost_events:
         return (
-            f"{format_count(recording.lost_events)} events were lost, so an object that seems alive "
-            "may have been freed; give the recording more room and run it again."
+            f"{format_count(recording.lost_events)} events were lost, so an object that seems "
+            "alive may have been freed; give the recording more room and run it again."
         )
     if seconds < SHORTEST_RUN:
         return (

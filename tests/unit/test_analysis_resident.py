@@ -1,0 +1,148 @@
+"""Growth outside arrays on simulated programs, and the attribution that adds up."""
+
+import random
+
+import pytest
+from support.traces import Program
+
+from tlmem.analysis import Attribution, analyse
+
+
+def run(program: Program, steps: int = 400, native: float = 0, python: float = 0) -> str:
+    for _ in range(steps):
+        program.temporary(20, 500_000)
+        program.native += native
+        program.python += python
+        program.wait(2_000_000)
+    return analyse(program.recording()).verdict.outcome
+
+
+def test_native_memory_that_keeps_growing_is_native() -> None:
+    assert run(Program(), native=2_000) == "native"
+
+
+def test_native_growth_is_measured() -> None:
+    program = Program()
+    run(program, native=10_000)
+    verdict = analyse(program.recording()).verdict
+
+    assert verdict.slope_bytes_per_s == pytest.approx(10_000 / 2.06e-3, rel=0.1)
+    assert "native code" in verdict.sentence
+
+
+def test_python_objects_that_keep_coming_are_python() -> None:
+    assert run(Program(), python=20_000) == "python"
+
+
+def test_nothing_growing_is_stable() -> None:
+    assert run(Program()) == "stable"
+
+
+@pytest.mark.parametrize("at", [10, 150, 250, 390])
+def test_one_large_step_is_no_growth(at: int) -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        if step == at:
+            program.native += 30e6
+            program.python += 30e6
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
+def test_growth_that_stops_is_a_warm_up() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        if step < 250:
+            program.native += 50_000
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_noise_is_no_growth(seed: int) -> None:
+    program, chance = Program(), random.Random(seed)
+    for _ in range(400):
+        program.temporary(20)
+        program.native = chance.random() * 20e6
+        program.python = 30e6 + chance.random() * 5e6
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_slow_native_leak_is_found_under_scratch_memory(seed: int) -> None:
+    program, chance, leaked = Program(), random.Random(seed), 0
+    for _ in range(400):
+        program.temporary(20)
+        leaked += 10_000
+        program.native = leaked + (chance.random() < 0.2) * chance.random() * 20e6
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "native"
+
+
+def test_memory_freed_but_resident_all_the_time_is_retained() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        program.kept = 200e6 if step > 50 else 0
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "retained"
+
+
+def test_without_samples_a_quiet_program_cannot_be_judged() -> None:
+    program = Program(sample_every_ns=10**12)
+
+    assert run(program) == "cannot-judge"
+
+
+def test_a_leak_is_a_leak_even_without_samples() -> None:
+    program = Program(sample_every_ns=10**12)
+    for _ in range(400):
+        program.alloc(10)
+        program.wait(1_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "leak"
+
+
+def test_attribution_adds_up_and_shows_what_it_cannot_explain() -> None:
+    program = Program(native=7e6, kept=3e6)
+    kept = [program.alloc(10, 1_000_000) for _ in range(10)]
+    program.wait(500_000_000)
+    parts = analyse(program.recording()).attribution
+
+    assert len(kept) == 10
+    assert parts.tracked_bytes == 10_000_000
+    assert parts.python_bytes == 5_000_000
+    assert parts.allocator_free_bytes == 3_000_000
+    assert parts.other_bytes == 37_000_000
+    assert parts.residual_bytes == 20_000_000
+    assert total_of(parts) == parts.resident_bytes
+
+
+def test_attribution_without_samples_is_not_known() -> None:
+    program = Program()
+    program.alloc(10)
+    recording = program.recording()
+    recording.samples = recording.samples.drop(columns=["anon", "file"])
+
+    assert not analyse(recording).attribution.known
+
+
+def total_of(parts: Attribution) -> int:
+    return (
+        parts.tracked_bytes
+        - parts.untouched_bytes
+        + parts.pool_bytes
+        + parts.python_bytes
+        + parts.allocator_free_bytes
+        + parts.recorder_bytes
+        + parts.other_bytes
+        + parts.residual_bytes
+    )

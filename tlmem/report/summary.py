@@ -1,0 +1,126 @@
+"""One recording or a whole family of processes, read and analysed, ready for any format.
+
+Covers: which files belong to a report, combined totals, the verdict that speaks for a family.
+Does not cover: how it looks; see ``text`` and ``json_report``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from tlmem import family
+from tlmem.analysis import Analysis, analyse
+from tlmem.analysis.model import SEVERITIES, Attribution, Finding, Verdict
+from tlmem.errors import TlmemError
+from tlmem.recording import Recording, read
+
+MOST_SERIOUS_FIRST = (
+    "leak",
+    "native",
+    "python",
+    "driver",
+    "cannot-judge",
+    "retained",
+    "stable",
+)
+TOTALS = (
+    "current_bytes",
+    "peak_bytes",
+    "total_bytes",
+    "current_count",
+    "peak_count",
+    "total_count",
+    "acquires",
+    "releases",
+)
+
+
+@dataclass(frozen=True)
+class Process:
+    """One recording and what was found in it."""
+
+    recording: Recording
+    analysis: Analysis
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Counters of all sources from the start of the recording."""
+        return {name: int(getattr(self.recording.totals, name)) for name in TOTALS}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything a report shows: at least one process, the one asked for in front."""
+
+    processes: tuple[Process, ...]
+
+    @property
+    def is_family(self) -> bool:
+        """Whether there is more than one process."""
+        return len(self.processes) > 1
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Sums over all processes; a sum of peaks is an upper bound of the common peak."""
+        return {name: sum(process.totals[name] for process in self.processes) for name in TOTALS}
+
+    @property
+    def worst(self) -> Process:
+        """The process whose verdict is the most serious one, the first of several."""
+        speaking = [p for p in self.processes if p.totals["total_count"]] or [self.processes[0]]
+        return min(speaking, key=lambda p: MOST_SERIOUS_FIRST.index(p.analysis.verdict.outcome))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The most serious verdict; of a family it says whose it is."""
+        verdict = self.worst.analysis.verdict
+        if not self.is_family:
+            return verdict
+        sentence = (
+            f"Process {self.worst.recording.pid} of {len(self.processes)}: {verdict.sentence}"
+        )
+        return Verdict(verdict.outcome, sentence, verdict.slope_bytes_per_s, verdict.grown_bytes)
+
+    @property
+    def attribution(self) -> Attribution:
+        """Sums over all processes; pages they share are counted in each of them."""
+        every = [process.analysis.attribution for process in self.processes]
+        sums = {
+            field.name: sum(getattr(parts, field.name) for parts in every)
+            for field in fields(Attribution)
+            if field.name != "known"
+        }
+        return Attribution(**sums, known=any(parts.known for parts in every))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Findings of all processes, most important first."""
+        found = [finding for process in self.processes for finding in process.analysis.findings]
+        if self.is_family:
+            found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), -finding.bytes))
+        return found
+
+
+def summarise(paths: Sequence[str]) -> Summary:
+    """Reads and analyses recordings; one path stands for its whole family.
+
+    Raises:
+        TlmemError: a file is missing, no recording, empty or damaged beyond use.
+    """
+    files: list[Path] = []
+    for path in paths:
+        for member in family.find(Path(path)):
+            if member not in files:
+                files.append(member)
+    first = {Path(path) for path in paths}
+    processes = []
+    for file in files:
+        try:
+            recording = read(file)
+            processes.append(Process(recording, analyse(recording)))
+        except TlmemError:
+            if file in first or not processes:
+                raise
+    return Summary(tuple(processes))

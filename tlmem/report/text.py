@@ -1,0 +1,179 @@
+"""The report for people: the verdict first, then the lines, then where memory is.
+
+Covers: plain text of at most 100 columns where names allow, readable without colour.
+Does not cover: how numbers are found; see ``tlmem.analysis``.
+"""
+
+from __future__ import annotations
+
+import linecache
+import textwrap
+from collections.abc import Iterable
+
+from tlmem.analysis.model import Attribution, Finding, Frame
+from tlmem.report.summary import Process, Summary
+from tlmem.units import format_bytes, format_count, format_rate, format_seconds
+
+WIDTH = 100
+MOST_GROWING = 5
+MOST_ALIVE = 10
+MOST_FRAMES = 12
+
+
+def render(summary: Summary) -> str:
+    """The whole report, with a line feed at its end."""
+    blocks = [wrap(summary.verdict.sentence)]
+    if summary.is_family:
+        blocks.append(totals_block(summary.totals, f"{len(summary.processes)} processes together"))
+    for process in summary.processes:
+        if summary.is_family:
+            script = process.recording.info.get("script", "")
+            title = f"Process {process.recording.pid}" + (f", {script}" if script else "")
+            blocks.append(f"{title}\n{'=' * len(title)}")
+            blocks.append(wrap(process.analysis.verdict.sentence))
+        blocks.extend(process_blocks(process))
+    return "\n\n".join(blocks) + "\n"
+
+
+def process_blocks(process: Process) -> Iterable[str]:
+    findings = process.analysis.findings
+    growing = [f for f in findings if f.kind == "growing-site"]
+    alive = [f for f in findings if f.kind == "live-at-end"]
+    if growing:
+        yield growing_block(growing)
+    others = [f for f in findings if f not in growing and f not in alive]
+    if others:
+        yield "Also\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
+    if alive:
+        yield alive_block(alive)
+    if process.analysis.attribution.known:
+        yield attribution_block(process.analysis.attribution)
+    yield totals_block(process.totals, "Arrays")
+    yield recording_block(process)
+
+
+def growing_block(findings: list[Finding]) -> str:
+    """Lines that grow, each with its source line and stack."""
+    rows = ["Lines that keep ever more arrays", f"  {'bytes':>9} {'alive':>9} {'growth':>13}  line"]
+    for finding in findings[:MOST_GROWING]:
+        rate = format_rate(finding.slope_bytes_per_s or 0.0)
+        rows.append(
+            f"  {format_bytes(finding.bytes):>9} {format_count(finding.count):>9} {rate:>13}  "
+            f"{named(finding.site)}"
+        )
+        rows.extend(source_line(finding.site))
+        rows.extend(callers(finding))
+    if len(findings) > MOST_GROWING:
+        rows.append(f"  and {len(findings) - MOST_GROWING} more lines")
+    return "\n".join(rows)
+
+
+def alive_block(findings: list[Finding]) -> str:
+    """Lines that hold most bytes at the end."""
+    rows = ["Alive at the end", f"  {'bytes':>9} {'alive':>9}  line"]
+    for finding in findings[:MOST_ALIVE]:
+        rows.append(
+            f"  {format_bytes(finding.bytes):>9} {format_count(finding.count):>9}  "
+            f"{named(finding.site)}"
+        )
+    if len(findings) > MOST_ALIVE:
+        rows.append(f"  and {len(findings) - MOST_ALIVE} more lines with fewer bytes")
+    return "\n".join(rows)
+
+
+def attribution_block(parts: Attribution) -> str:
+    """Where resident memory is: parts that add up."""
+    rows = [
+        (" ", "arrays, tracked", parts.tracked_bytes),
+        ("-", "of these never touched, so not resident", parts.untouched_bytes),
+        ("+", "pools", parts.pool_bytes),
+        ("+", "Python's own heap", parts.python_bytes),
+        ("+", "freed, kept by the C allocator", parts.allocator_free_bytes),
+        ("+", "the recorder", parts.recorder_bytes),
+        ("+", "files mapped, native code's allocations", parts.other_bytes),
+        ("+", "not explained", parts.residual_bytes),
+        ("=", "resident", parts.resident_bytes),
+    ]
+    shown = [row for row in rows if row[2] or row[0] == "="]
+    return "\n".join(
+        [
+            "Where resident memory is",
+            *(f"  {sign} {format_bytes(size):>9}  {name}" for sign, name, size in shown),
+        ]
+    )
+
+
+def totals_block(totals: dict[str, int], title: str) -> str:
+    """Counters from the start of the recording."""
+    return "\n".join(
+        [
+            title,
+            f"  {'':8} {'bytes':>9} {'count':>13}",
+            *(
+                f"  {name:8} {format_bytes(totals[f'{key}_bytes']):>9} "
+                f"{format_count(totals[f'{key}_count']):>13}"
+                for name, key in (("now", "current"), ("at peak", "peak"), ("in all", "total"))
+            ),
+        ]
+    )
+
+
+def recording_block(process: Process) -> str:
+    """What was recorded, and whether the file is whole."""
+    recording = process.recording
+    rows = [
+        "Recording",
+        f"  {recording.path}",
+        f"  {format_count(recording.event_count)} events in {format_seconds(recording.seconds)}"
+        + (", complete" if recording.complete else ", not complete"),
+    ]
+    command = recording.info.get("command", "")
+    if command:
+        rows.insert(2, textwrap.shorten(f"  {command}", WIDTH, placeholder=" ..."))
+        rows[2] = "  " + rows[2].strip()
+    rows.extend(wrap(f"problem: {problem}", "  ") for problem in recording.problems)
+    handler = recording.info.get("numpy.handler", "")
+    if handler and handler != "default_allocator":
+        rows.append(
+            wrap(
+                f"NumPy's allocator was replaced by '{handler}'; its arrays were not seen.",
+                "  ",
+            )
+        )
+    return "\n".join(rows)
+
+
+def named(frame: Frame | None) -> str:
+    if frame is None or not frame.file:
+        return "no Python stack"
+    return f"{frame.file}:{frame.line} in {frame.function}"
+
+
+def source_line(frame: Frame | None) -> list[str]:
+    """The text of a line, when its file can still be read."""
+    if frame is None or not frame.file:
+        return []
+    text = linecache.getline(frame.file, frame.line).strip()
+    return [f"{'':12}{textwrap.shorten(text, WIDTH - 12, placeholder=' ...')}"] if text else []
+
+
+def callers(finding: Finding) -> list[str]:
+    """The stack around the blamed line, innermost first."""
+    rows = []
+    for frame in finding.stack[:MOST_FRAMES]:
+        mark = ">" if finding.site is not None and frame == finding.site else " "
+        rows.append(f"{'':10}{mark} {named(frame)}")
+    if len(finding.stack) > MOST_FRAMES:
+        rows.append(f"{'':12}and {len(finding.stack) - MOST_FRAMES} more frames")
+    return rows
+
+
+def wrap(sentence: str, indent: str = "") -> str:
+    return textwrap.fill(
+        sentence,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
