@@ -105,7 +105,7 @@ def _record(words: list[str]) -> int:
     if "help" in values:
         sys.stdout.write(RECORD_USAGE)
         return 0
-    if not target:
+    if target is None:
         raise UsageError(
             "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "
             "(tlmem record --help explains)."
@@ -133,12 +133,12 @@ def _record(words: list[str]) -> int:
     return record(kind, target, rest, path, options)
 
 
-def split_record(words: list[str]) -> tuple[dict[str, Any], str, str, list[str]]:
+def split_record(words: list[str]) -> tuple[dict[str, Any], str, str | None, list[str]]:
     """Takes the options of ``record`` apart from what belongs to the program.
 
     Returns:
         Options by name (texts; flags are True), what kind of program (``script``, ``module``,
-        ``code``), which one (empty: none was given), and its arguments.
+        ``code``), which one (None: none was given), and its arguments.
 
     Raises:
         UsageError: an option that is not known, or one without its value.
@@ -173,7 +173,7 @@ def split_record(words: list[str]) -> tuple[dict[str, Any], str, str, list[str]]
             raise UsageError(
                 f"'{word}' is not an option of record (tlmem record --help lists them)."
             )
-    return values, "script", rest[0] if rest else "", rest[1:]
+    return values, "script", rest[0] if rest else None, rest[1:]
 
 
 def _size(text: str) -> int:

@@ -1,0 +1,78 @@
+"""Runs small programs plainly and recorded, for tests that compare or read the outcome."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+LONGEST_S = 120
+
+
+def environment_of(changes: dict[str, str] | None) -> dict[str, str]:
+    """This process' environment without what a test run puts there, and with ``changes``."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTEST_", "COVERAGE", "PYTHON"))
+    }
+    return {**kept, "OPENBLAS_NUM_THREADS": "1", **(changes or {})}
+
+
+def run(
+    command: list[str],
+    folder: Path,
+    stdin: bytes = b"",
+    environment: dict[str, str] | None = None,
+) -> "subprocess.CompletedProcess[bytes]":
+    """Runs a command in ``folder`` and returns its code and output."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        env=environment_of(environment),
+        timeout=LONGEST_S,
+        check=False,
+    )
+
+
+def plain(
+    arguments: list[str],
+    folder: Path,
+    flags: list[str] | None = None,
+    stdin: bytes = b"",
+    environment: dict[str, str] | None = None,
+) -> "subprocess.CompletedProcess[bytes]":
+    """``python [FLAGS] ARGUMENTS``."""
+    return run([sys.executable, *(flags or []), *arguments], folder, stdin, environment)
+
+
+def recorded(
+    arguments: list[str],
+    folder: Path,
+    flags: list[str] | None = None,
+    stdin: bytes = b"",
+    environment: dict[str, str] | None = None,
+    options: tuple[str, ...] = ("-q",),
+) -> "subprocess.CompletedProcess[bytes]":
+    """``python [FLAGS] -m tlmem record [OPTIONS] ARGUMENTS``."""
+    command = [sys.executable, *(flags or []), "-m", "tlmem", "record", *options, *arguments]
+    return run(command, folder, stdin, environment)
+
+
+def assert_same(
+    arguments: list[str],
+    folder: Path,
+    flags: list[str] | None = None,
+    stdin: bytes = b"",
+    environment: dict[str, str] | None = None,
+) -> None:
+    """Asserts that exit code, stdout and stderr are the same with and without recording."""
+    first = plain(arguments, folder, flags, stdin, environment)
+    second = recorded(arguments, folder, flags, stdin, environment)
+
+    assert (second.returncode, second.stdout.decode(), second.stderr.decode()) == (
+        first.returncode,
+        first.stdout.decode(),
+        first.stderr.decode(),
+    )
