@@ -50,6 +50,8 @@ static uint64_t opened_ns;
 static uint64_t next_slow_ns;
 static uint64_t next_dear_ns[DEAR_PARTS];
 static uint64_t last_recorder_bytes;
+static resident last_resident; /* of the last fast sample, which each slow one follows */
+static bool resident_known;
 
 static void add_metric(sample *taken, tlm_metric metric, uint64_t value)
 {
@@ -281,16 +283,13 @@ static void add_dear(sample *taken, enum dear_part part, void (*add)(sample *), 
     next_dear_ns[part] = end + (end - begin) * DEAR_SHARE;
 }
 
-static void add_fast(sample *taken, bool slow)
+static void add_resident(sample *taken)
 {
-    resident now;
-    if (read_resident(&now)) {
-        add_metric(taken, TLM_METRIC_ANON, now.anon_bytes);
-        if (slow)
-            add_metric(taken, TLM_METRIC_FILE, now.file_bytes);
-    }
+    resident_known = read_resident(&last_resident);
+    if (resident_known)
+        add_metric(taken, TLM_METRIC_ANON, last_resident.anon_bytes);
     uint64_t recorder = tlmi_own_current_bytes();
-    if (slow || recorder != last_recorder_bytes)
+    if (recorder != last_recorder_bytes)
         add_metric(taken, TLM_METRIC_RECORDER, recorder);
     last_recorder_bytes = recorder;
 }
@@ -316,6 +315,7 @@ void tlmi_rss_open(bool smaps)
     next_slow_ns = 0;
     memset(next_dear_ns, 0, sizeof next_dear_ns);
     last_recorder_bytes = 0;
+    resident_known = false;
     pthread_mutex_unlock(&sampler_lock);
 }
 
@@ -330,7 +330,7 @@ void tlmi_rss_fast(void)
 {
     sample taken = {0};
     pthread_mutex_lock(&sampler_lock);
-    add_fast(&taken, false);
+    add_resident(&taken);
     pthread_mutex_unlock(&sampler_lock);
     append_sample(&taken);
 }
@@ -344,7 +344,8 @@ void tlmi_rss_slow(bool force)
         uint64_t apart = (now - opened_ns) / 100;
         apart = apart < FIRST_SLOW_NS ? FIRST_SLOW_NS : apart > NANOSECONDS ? NANOSECONDS : apart;
         next_slow_ns = now + apart;
-        add_fast(&taken, true);
+        if (resident_known)
+            add_metric(&taken, TLM_METRIC_FILE, last_resident.file_bytes);
         add_limits(&taken);
         add_python_heap(&taken);
         add_dear(&taken, DEAR_ALLOCATOR, add_allocator, force);
