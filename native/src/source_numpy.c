@@ -36,7 +36,7 @@ typedef struct {
 /* Blocks from here on are worth asking the kernel which of their pages were ever touched. */
 #define LARGE_BYTES (1u << 20)
 
-static numpy_handler *patched; /* NULL: not installed; changes under the GIL */
+static numpy_handler *_Atomic patched; /* NULL: not installed; changes under the GIL, read without it */
 static numpy_handler original;
 static tlmi_map large_blocks = TLMI_MAP_EMPTY; /* address -> bytes */
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;

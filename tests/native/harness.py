@@ -178,7 +178,7 @@ def wrapper_of(name: str) -> tuple[tuple[str, ...], str]:
 def python_flags() -> tuple[list[str], list[str]]:
     """Flags that compile against, and link, the running interpreter's library."""
     get = sysconfig.get_config_var
-    compile_flags = [f"-I{get('INCLUDEPY')}"]
+    compile_flags = ["-isystem", get("INCLUDEPY")]
     where = get("LIBDIR")
     link = [f"-L{where}", f"-L{get('LIBPL')}", f"-Wl,-rpath,{where}", f"-lpython{get('LDVERSION')}"]
     for more in ("LIBS", "SYSLIBS", "LINKFORSHARED"):
@@ -218,7 +218,7 @@ def make(command: list[str], inputs: list[Path], suffix: str) -> Path:
 def build(test: Path, mode: Mode, wanted: Needs) -> Path:
     """The program of a test, built for a mode."""
     base = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
-    base += [f"-I{ROOT / 'native/include'}", f"-I{SOURCES}", f"-I{TESTS}", "-D_GNU_SOURCE"]
+    base += [f"-I{ROOT / 'native/include'}", f"-I{SOURCES}", f"-I{TESTS}"]
     link: list[str] = ["-lm"]
     if wanted.python:
         compile_flags, python_link = python_flags()
