@@ -207,7 +207,7 @@ static bool write_with_stride(tlmi_fold_state *state, uint64_t stride)
 bool tlmi_checkpoint_write(tlmi_fold_state *state)
 {
     uint64_t slots = tlmi_file.slot_limit ? tlmi_file.slot_limit : tlmi_file.slot_count;
-    uint64_t budget = slots * TLMI_SLOT_BYTES / 4, stride = 1;
+    uint64_t budget = slots * TLMI_SLOT_BYTES / 8, stride = 1;
     while (state->totals.current_count / stride * LIVE_ESTIMATE > budget)
         stride *= 2;
     while (!write_with_stride(state, stride)) {

@@ -13,7 +13,7 @@ static bool running;                             /* under gate */
 static tlm_recording_statistics last_statistics; /* of the recording that ended last */
 static int last_error;
 
-enum { LEAST_LIMIT_BYTES = 4 << 20, MOST_STACK_DEPTH = 1024 };
+enum { LEAST_LIMIT_BYTES = 8 << 20, MOST_STACK_DEPTH = 1024 };
 
 /* ---- fork: docs of the three functions in tlmem.h ---- */
 

