@@ -15,7 +15,7 @@
  */
 #include <Python.h>
 
-#if defined(Py_GIL_DISABLED)
+#if defined(Py_GIL_DISABLED) || defined(TLMEM_PUBLIC_STACK_WALK)
 #include "pystack_public.h"
 #elif PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 #include "pystack_311.h"
