@@ -1,0 +1,75 @@
+"""Small programs with a known truth; installed as ``tlmem.scenarios``.
+
+``main`` is the command ``tlmem scenario``. Every other module but ``catalog`` is a scenario: an
+ordinary program that knows nothing of tlmem, and can be recorded as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+
+USAGE = """\
+usage: tlmem scenario list
+       tlmem scenario run NAME
+
+Small programs whose truth is known. list prints one line for each; run records one, analyses it
+and exits with 0 exactly when the truth was found.
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Runs ``tlmem scenario``.
+
+    Returns:
+        0; 1 when the truth was not found; 2 for a wrong command line, an unknown name or a program
+        that could not be recorded.
+    """
+    if argv in (["-h"], ["--help"]):
+        sys.stdout.write(USAGE)
+        return 0
+    if argv == ["list"]:
+        return list_scenarios()
+    if len(argv) == 2 and argv[0] == "run":
+        return run_scenario(argv[1])
+    sys.stderr.write(USAGE)
+    return 2
+
+
+def list_scenarios() -> int:
+    """Prints one line for each scenario, its name first."""
+    from .catalog import scenarios
+
+    for name, scenario in scenarios().items():
+        print(f"{name:22} {scenario.outcome:8} {scenario.description}")
+    return 0
+
+
+def run_scenario(name: str) -> int:
+    """Records one scenario and compares what is found with its truth."""
+    from tlmem.errors import TlmemError
+
+    from .catalog import ScenarioFailed, run, scenarios
+
+    scenario = scenarios().get(name)
+    if scenario is None:
+        sys.stderr.write(
+            f"tlmem: there is no scenario '{name}'; tlmem scenario list names them all.\n"
+        )
+        return 2
+    try:
+        result = run(scenario)
+    except ScenarioFailed as error:
+        sys.stderr.write(f"tlmem: {error}.\n")
+        return 2
+    except TlmemError as error:
+        sys.stderr.write(f"tlmem: {error}\n")
+        return 2
+    truth = scenario.outcome + (
+        f" at {scenario.path.name}:{scenario.line}" if scenario.line else ""
+    )
+    found = ", ".join(f"{file}:{line}" for file, line in result.blamed)
+    print(f"truth: {truth}")
+    print(f"found: {result.analysis.verdict.outcome}{f' at {found}' if found else ''}")
+    print(result.analysis.verdict.sentence)
+    print("right" if result.right else "WRONG")
+    return 0 if result.right else 1

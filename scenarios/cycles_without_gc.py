@@ -1,0 +1,34 @@
+"""Parent and child refer to each other while the garbage collector is switched off for speed."""
+
+import gc
+
+import numpy as np
+
+OUTCOME = "leak"
+
+
+class Node:
+    """A tree node with its own data."""
+
+    def __init__(self, parent: "Node | None" = None) -> None:
+        self.parent = parent
+        self.children: list[Node] = []
+        self.data = np.ones(1_500)  # leaks here
+
+
+def tree(width: int) -> Node:
+    root = Node()
+    root.children = [Node(root) for _ in range(width)]
+    return root
+
+
+def main() -> None:
+    gc.disable()
+    total = 0.0
+    for _ in range(5000):
+        total += sum(float(child.data.sum()) for child in tree(3).children)
+    print(total)
+
+
+if __name__ == "__main__":
+    main()

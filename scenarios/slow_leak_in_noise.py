@@ -1,0 +1,29 @@
+"""One kilobyte is kept in each step, under megabytes of temporaries of ever different sizes."""
+
+import numpy as np
+
+OUTCOME = "leak"
+
+
+class Log:
+    """Keeps a short row for each step."""
+
+    def __init__(self) -> None:
+        self.rows: list[np.ndarray] = []
+
+    def add(self, image: np.ndarray) -> None:
+        self.rows.append(image[:128].copy())  # leaks here
+
+
+def main() -> None:
+    chance = np.random.default_rng(3)
+    log = Log()
+    for _ in range(500):
+        size = int(chance.integers(20_000, 400_000))
+        image = np.arange(size, dtype=float)
+        mask = image > size / 2
+        log.add(np.sqrt(image) * mask)
+
+
+if __name__ == "__main__":
+    main()
