@@ -24,8 +24,8 @@ static const char *const program = "import threading\n"
                                    "    if levels:\n"
                                    "        return deep(levels - 1, kept)\n"
                                    "    for i in range(1500):\n"
-                                   "        kept.append(numpy.zeros(i % 300))\n"
-                                   "        if i % 7: kept.pop().resize(i % 500, refcheck=False)\n"
+                                   "        kept.append(numpy.zeros(i * i * 37 % 4001))\n"
+                                   "        if i % 7: kept.pop().resize(i * i * 41 % 3001, refcheck=False)\n"
                                    "rows = [[] for _ in range(3)]\n"
                                    "team = [threading.Thread(target=deep, args=(5 * i, rows[i])) for i in range(3)]\n"
                                    "for one in team: one.start()\n"
@@ -45,8 +45,21 @@ static tlm_status start(const char *path, uint64_t limit_bytes)
     return tlm_recording_start(&options);
 }
 
+/* Events that do not compress, so that a small limit is soon reached. */
+static void make_noise(uint32_t pairs)
+{
+    uint64_t noise = 88172645463325252u;
+    for (uint32_t i = 0; i < pairs; i++) {
+        noise ^= noise << 13;
+        noise ^= noise >> 7;
+        noise ^= noise << 17;
+        tlm_event_record(TLM_KIND_ALLOC, TLM_DEVICE_PROBE, noise >> 8, noise & 0xFFFFFFFF);
+        tlm_event_record(TLM_KIND_FREE, TLM_DEVICE_PROBE, noise >> 8, 0);
+    }
+}
+
 /* One recording from start to end; the recorder must be as good as new afterwards. */
-static int record(const char *path, uint64_t limit_bytes, int rounds)
+static int record(const char *path, uint64_t limit_bytes, int rounds, uint32_t noise_pairs)
 {
     tlm_recording_statistics now;
     CHECK(start(path, limit_bytes) == TLM_OK);
@@ -57,6 +70,7 @@ static int record(const char *path, uint64_t limit_bytes, int rounds)
         CHECK(PyRun_SimpleString(program) == 0);
         CHECK(tlm_mark("round", round) == TLM_OK);
     }
+    make_noise(noise_pairs);
     CHECK(tlm_sample_now() == TLM_OK);
     tlm_recording_stats(&now);
     CHECK(now.running && !now.stopped);
@@ -97,8 +111,8 @@ int main(void)
 {
     Py_Initialize();
     CHECK(PyRun_SimpleString("import numpy") == 0);
-    CHECK(record("small.tlm", 0, 2) == 0);
-    CHECK(record("limited.tlm", 4 << 20, 25) == 0);
+    CHECK(record("small.tlm", 0, 2, 0) == 0);
+    CHECK(record("limited.tlm", 8 << 20, 4, 400000) == 0);
     CHECK(record_across_a_fork() == 0);
     CHECK(Py_FinalizeEx() == 0);
     return 0;
