@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "address_map.h"
+#include "pyheap.h"
 
 /* NumPy's PyDataMem_Handler as of its C interface version 1 (NEP 49). */
 typedef struct {
@@ -54,9 +55,19 @@ static void note_given_back(void *block, uint64_t argument)
     tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_NUMPY, (uintptr_t)block, argument, tlmi_pystack_site(), 0);
 }
 
+static void *resize_block(void *context, void *block, size_t bytes)
+{
+    tlmi_pyheap_is_array = true;
+    void *moved = original.allocator.resize(context, block, bytes);
+    tlmi_pyheap_is_array = false;
+    return moved;
+}
+
 static void *traced_take(void *context, size_t bytes)
 {
+    tlmi_pyheap_is_array = true;
     void *block = original.allocator.take(context, bytes);
+    tlmi_pyheap_is_array = false;
     if (tlmi_probe_on() && block != NULL)
         note_taken(block, bytes);
     return block;
@@ -64,7 +75,9 @@ static void *traced_take(void *context, size_t bytes)
 
 static void *traced_take_zeroed(void *context, size_t count, size_t bytes)
 {
+    tlmi_pyheap_is_array = true;
     void *block = original.allocator.take_zeroed(context, count, bytes);
+    tlmi_pyheap_is_array = false;
     if (tlmi_probe_on() && block != NULL)
         note_taken(block, (uint64_t)count * bytes);
     return block;
@@ -74,25 +87,27 @@ static void traced_give_back(void *context, void *block, size_t bytes)
 {
     if (tlmi_probe_on() && block != NULL)
         note_given_back(block, 0);
+    tlmi_pyheap_is_array = true;
     original.allocator.give_back(context, block, bytes);
+    tlmi_pyheap_is_array = false;
 }
 
 static void *traced_resize(void *context, void *block, size_t bytes)
 {
     /* Whether it is recorded is decided once, so that the two events always come together. */
     if (!tlmi_probe_on())
-        return original.allocator.resize(context, block, bytes);
+        return resize_block(context, block, bytes);
     if (block == NULL || bytes == 0) {
         if (block != NULL)
             note_given_back(block, 0);
-        void *other = original.allocator.resize(context, block, bytes);
+        void *other = resize_block(context, block, bytes);
         if (other != NULL)
             note_taken(other, bytes);
         return other;
     }
     uint64_t former_bytes = tlmi_map_find(&large_blocks, (uintptr_t)block);
     note_given_back(block, RESIZE_ANNOUNCED);
-    void *moved = original.allocator.resize(context, block, bytes);
+    void *moved = resize_block(context, block, bytes);
     bool failed = moved == NULL;
     tlmi_event_append(TLM_KIND_REALLOC, TLM_DEVICE_NUMPY, (uintptr_t)(failed ? block : moved),
                       failed ? RESIZE_FAILED : bytes, tlmi_pystack_site(), 1);

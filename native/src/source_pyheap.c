@@ -7,8 +7,8 @@
  * keep no header, so a block may be allocated before and freed after installing, or the other way round, and a thread that
  * meets a pair of old function and new context works all the same.
  * Known limits: arenas are unknown where Python does not tell the number there were; raw blocks are unknown below another
- * wrapper that puts headers before them (PYTHONMALLOC=debug). With PYTHONMALLOC=malloc all objects count as large.
- * NumPy's array data is not here: it comes from the C allocator directly.
+ * wrapper that puts headers before them (PYTHONMALLOC=debug), and with mimalloc. With PYTHONMALLOC=malloc all objects count
+ * as large. NumPy's array data is left out as long as source_numpy.c is installed.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include <Python.h>
@@ -25,7 +25,7 @@
 #define usable_bytes malloc_usable_size
 #endif
 
-#include "internal.h"
+#include "pyheap.h"
 
 #define DOMAINS 3
 
@@ -38,6 +38,8 @@ static _Atomic bool arenas_known;
 static _Atomic bool large_known;
 static _Atomic int64_t arena_bytes;
 static _Atomic int64_t large_bytes;
+
+__thread bool tlmi_pyheap_is_array;
 
 static void *counted_arena_alloc(void *context, size_t bytes)
 {
@@ -55,7 +57,8 @@ static void counted_arena_free(void *context, void *arena, size_t bytes)
 
 static void count_large(int64_t bytes)
 {
-    atomic_fetch_add_explicit(&large_bytes, bytes, memory_order_relaxed);
+    if (tlmi_likely(!tlmi_pyheap_is_array))
+        atomic_fetch_add_explicit(&large_bytes, bytes, memory_order_relaxed);
 }
 
 static void *counted_alloc(void *context, size_t bytes)
@@ -139,19 +142,28 @@ static void wrap_domain(PyMemAllocatorDomain domain)
     wrapped[domain] = true;
 }
 
-/* The raw domain, and those that use its functions (PYTHONMALLOC=malloc). A context means that somebody else's wrapper is
- * there, whose pointers need not be the C allocator's. */
+static bool uses_mimalloc(void)
+{
+    const char *(*allocator_name)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "_PyMem_GetCurrentAllocatorName");
+    const char *name = allocator_name == NULL ? NULL : allocator_name();
+    return name != NULL && strncmp(name, "mimalloc", strlen("mimalloc")) == 0;
+}
+
+/* Wraps the raw domain, and those that use its functions (PYTHONMALLOC=malloc). A context means that somebody else's wrapper
+ * is there, whose pointers need not be the C allocator's. */
 static bool wrap_raw(void)
 {
     PyMem_GetAllocator(PYMEM_DOMAIN_RAW, &plain);
-    if (plain.ctx != NULL)
+    if (plain.ctx != NULL || uses_mimalloc())
         return false;
     const PyMemAllocatorDomain others[] = {PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};
     for (size_t i = 0; i < 2; i++) {
         PyMemAllocatorEx other;
         PyMem_GetAllocator(others[i], &other);
-        if (same_functions(&other, &plain))
-            wrap_domain(others[i]);
+        if (!same_functions(&other, &plain))
+            continue;
+        wrap_domain(others[i]);
+        atomic_store_explicit(&arenas_known, true, memory_order_relaxed); /* there are none */
     }
     wrap_domain(PYMEM_DOMAIN_RAW);
     return true;
