@@ -1,0 +1,45 @@
+"""The documentation keeps up with the code: tours name every file, links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "native" / "README.md"])
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def name_of(path: Path) -> str:
+    """How a test case is named after its file."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_the_tour_names_every_python_file() -> None:
+    tour = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    files = [path for path in (ROOT / "tlmem").rglob("*.py") if path.name != "__init__.py"]
+
+    assert [name_of(path) for path in files if f"{path.name}`" not in tour] == []
+
+
+def test_the_reading_order_names_every_c_file() -> None:
+    order = (ROOT / "native" / "README.md").read_text(encoding="utf-8")
+    files = [*(ROOT / "native").rglob("*.c"), *(ROOT / "native").rglob("*.h")]
+    named = {path.name for path in files if f"{path.name}`" in order}
+    frames = {path.name for path in files if re.fullmatch(r"pystack_3\d\d\.h", path.name)}
+
+    assert {path.name for path in files} - named - frames == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if ":" not in link]
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_seed_map_has_one_row_for_each_number() -> None:
+    text = (ROOT / "docs" / "seed-map.md").read_text(encoding="utf-8")
+    numbers = [int(number) for number in re.findall(r"^\| S(\d+) \|", text, re.MULTILINE)]
+
+    assert numbers == list(range(1, 76))
