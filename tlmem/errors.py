@@ -1,0 +1,43 @@
+"""What can go wrong with a recording, as exceptions that carry an exit code.
+
+Covers: the errors of reading. Every message is one sentence that names the file and the next step.
+Does not cover: damage inside a readable file; that is listed in ``Recording.problems``.
+"""
+
+from __future__ import annotations
+
+
+class TlmemError(Exception):
+    """Base of all errors tlmem raises on purpose; the command line exits with ``exit_code``."""
+
+    exit_code = 2
+
+
+class MissingFile(TlmemError):
+    """The path does not exist or cannot be opened."""
+
+    exit_code = 2
+
+
+class NotARecording(TlmemError):
+    """The path is something else than a tlmem recording."""
+
+    exit_code = 2
+
+
+class EmptyRecording(TlmemError):
+    """A recording without an event: nothing was recorded, or the file was cut too early."""
+
+    exit_code = 3
+
+
+class DamagedRecording(TlmemError):
+    """A recording, but so damaged that nothing in it can be trusted."""
+
+    exit_code = 3
+
+
+class UnsupportedVersion(TlmemError):
+    """A recording in a format newer than this tlmem."""
+
+    exit_code = 3

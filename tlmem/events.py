@@ -1,0 +1,115 @@
+"""The vocabulary of a recording: what an event is, and the numbers its fields hold.
+
+Covers: kinds, devices, metrics and the layout of one event, as in ``docs/format.md``.
+Does not cover: how events are stored (``blocks``, ``segments``), or what follows from them
+(``pairing``, ``tables``).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+
+class Kind(IntEnum):
+    """What happened. The numbers are part of the file format: appended, never renumbered."""
+
+    ALLOC = 1
+    FREE = 2
+    REALLOC = 3
+    ACQUIRE = 4
+    RELEASE = 5
+    REGISTER = 6
+    UNREGISTER = 7
+    PROMOTE = 8
+    ESCAPE = 9
+    SCOPE_ENTER = 10
+    SCOPE_EXIT = 11
+    FRAME_ENTER = 12
+    FRAME_EXIT = 13
+    SLOT_GET = 14
+    SLOT_GROW = 15
+    POOL_HIT = 16
+    POOL_MISS = 17
+    POOL_PUT = 18
+    POOL_DROP = 19
+    POOL_PRUNE = 20
+    POOL_RESERVE = 21
+    DEVICE_ALLOC = 22
+    DEVICE_FREE = 23
+    TAPE_RECORD = 24
+    TAPE_SAVE = 25
+    TAPE_UNSAVE = 26
+    BACKWARD_BEGIN = 27
+    BACKWARD_END = 28
+    DETACH = 29
+    RESET = 30
+    CLEAR_GRADS = 31
+    MARK = 32
+    SAMPLE = 33
+    MISUSE = 34
+
+
+class Device(IntEnum):
+    """Whose memory an event speaks of. 1 to 15 is foreign memory, known by its address."""
+
+    NONE = 0
+    NUMPY = 1
+    TORCH = 2
+    PROBE = 3
+    CPU = 16
+    METAL = 17
+    SIM_METAL = 18
+
+
+class Metric(IntEnum):
+    """What a sample measured: bytes, page faults (a count), or tracked objects (a count)."""
+
+    ANON = 1
+    FILE = 2
+    MALLOC_USED = 3
+    MALLOC_FREE = 4
+    PYTHON_ARENA = 5
+    PYTHON_LARGE = 6
+    RECORDER = 7
+    HIGH_WATER = 8
+    MINOR_FAULTS = 9
+    MAJOR_FAULTS = 10
+    UNTOUCHED = 11
+    TRACKED = 12
+    TRACKED_COUNT = 13
+    PSS = 14
+    PRIVATE = 15
+    SWAP = 16
+
+
+KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}
+DEVICE_NAMES: dict[int, str] = {int(device): device.name.lower() for device in Device}
+METRIC_NAMES: dict[int, str] = {int(metric): metric.name.lower() for metric in Metric}
+
+FIRST_FOREIGN_DEVICE = 1
+LAST_FOREIGN_DEVICE = 15
+LAST_KIND = max(Kind)
+
+RESIZE_FREE = 1
+"""``arg`` of a free that is the first half of a resize."""
+RESIZE_FAILED = 2**64 - 1
+"""``arg`` of a realloc: the resize failed, the object freed just before is alive as it was."""
+
+EVENT_DTYPE = np.dtype(
+    [
+        ("ticks", "<u8"),
+        ("object", "<u8"),
+        ("arg", "<u8"),
+        ("site", "<u4"),
+        ("count", "<u2"),
+        ("kind", "u1"),
+        ("device", "u1"),
+    ]
+)
+"""One event as it lies in an events slot: 32 bytes."""
+
+BEGIN_LABEL = "tlmem:begin"
+END_LABEL = "tlmem:end"
+INTERNAL_LABEL_PREFIX = "tlmem:"

@@ -1,0 +1,196 @@
+"""Every table of a recording: its columns, their units and dtypes, in one place.
+
+Covers: what a table looks like; ``docs/reference/tables.md`` is written from here.
+Does not cover: how the rows come about (``tables``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tlmem.events import METRIC_NAMES
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, NumPy dtype, unit (empty for plain numbers and texts) and meaning."""
+
+    name: str
+    dtype: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: what a row is, the column that is its index (or none), and its columns."""
+
+    row: str
+    index: str
+    columns: tuple[Column, ...]
+
+
+_NO_UNIT_METRICS = ("minor_faults", "major_faults", "tracked_count")
+_METRIC_MEANING = {
+    "anon": "anonymous resident memory of the process, the recorder's included",
+    "file": "file-backed and shared resident memory",
+    "malloc_used": "handed out by the C allocator, mapped blocks included",
+    "malloc_free": "free inside the C allocator's arenas",
+    "python_arena": "arenas of Python's small-object allocator",
+    "python_large": "Python's raw allocations: above 512 bytes, and its own tables",
+    "recorder": "anonymous memory of the recorder itself",
+    "high_water": "highest resident size so far",
+    "minor_faults": "page faults so far",
+    "major_faults": "page faults so far that needed the disk",
+    "untouched": "pages of large live arrays that were never touched",
+    "tracked": "live tracked memory, from the events",
+    "tracked_count": "live tracked objects, from the events",
+    "pss": "proportional share of resident memory",
+    "private": "resident memory that no other process shares",
+    "swap": "swapped out",
+}
+
+SCHEMA: dict[str, Table] = {
+    "events": Table(
+        "one event, in time order",
+        "",
+        (
+            Column("time_ns", "int64", "ns", "time since the start of the recording"),
+            Column("thread", "int32", "", "number of the thread, see threads"),
+            Column("kind", "uint8", "", "what happened, see tlmem.events.KIND_NAMES"),
+            Column("device", "uint8", "", "whose memory, see tlmem.events.DEVICE_NAMES"),
+            Column(
+                "object",
+                "int64",
+                "",
+                "object number for alloc, free and realloc of foreign memory, -1 when unknown; "
+                "else as recorded: the metric of a sample, the label of a mark, a handle",
+            ),
+            Column("address", "uint64", "", "of foreign memory; else as recorded"),
+            Column("arg", "uint64", "by kind", "bytes, a sample's value, a mark's index"),
+            Column("site", "uint32", "", "call site, see sites; 0 without a Python stack"),
+            Column("count", "uint16", "", "reference count after the event; 65535: at least"),
+        ),
+    ),
+    "objects": Table(
+        "one allocation of foreign memory; a resize ends one and begins another",
+        "object",
+        (
+            Column("object", "int64", "", "number of the allocation, from 0 in time order"),
+            Column("device", "uint8", "", "whose memory, see tlmem.events.DEVICE_NAMES"),
+            Column("address", "uint64", "", "where it lay"),
+            Column("size_bytes", "int64", "bytes", "as asked for"),
+            Column("born_ns", "int64", "ns", "when it was allocated"),
+            Column("died_ns", "int64", "ns", "when it was freed; -1 while alive"),
+            Column("born_site", "uint32", "", "call site of the allocation"),
+            Column("died_site", "uint32", "", "call site of the free; 0 while alive"),
+            Column("born_thread", "int32", "", "thread of the allocation"),
+            Column("died_thread", "int32", "", "thread of the free; 0 while alive"),
+            Column("resized_from", "int64", "", "object this one replaced by a resize; -1: none"),
+            Column("folded", "bool", "", "known from a checkpoint's live list, not from events"),
+        ),
+    ),
+    "samples": Table(
+        "one sample of the process's memory, in time order; NaN where not taken",
+        "",
+        (
+            Column("time_ns", "int64", "ns", "when its first value was taken"),
+            *(
+                Column(
+                    name,
+                    "float64",
+                    "" if name in _NO_UNIT_METRICS else "bytes",
+                    _METRIC_MEANING[name],
+                )
+                for name in METRIC_NAMES.values()
+            ),
+        ),
+    ),
+    "sites": Table(
+        "one frame called from its parent site; a stack is the path to site 0 or 1",
+        "site",
+        (
+            Column("site", "int64", "", "number; 0: no Python stack, 1: root of cut stacks"),
+            Column("parent", "int64", "", "the site that called this one"),
+            Column("code", "int64", "", "number of the code object; 0: none"),
+            Column("file", "object", "", "absolute where known"),
+            Column("function", "object", "", "qualified name"),
+            Column("line", "int64", "", "0: unknown"),
+            Column("first_line", "int64", "", "where the function is defined"),
+            Column("depth", "int32", "", "frames in the stack"),
+            Column("blamed", "int64", "", "innermost site of the stack in the user's code"),
+        ),
+    ),
+    "site_totals": Table(
+        "exact sums of one call site, folded events included",
+        "site",
+        (
+            Column("site", "int64", "", "call site"),
+            Column("alloc_count", "int64", "", "objects allocated here"),
+            Column("alloc_bytes", "int64", "bytes", "their size"),
+            Column("freed_count", "int64", "", "of those, freed (anywhere)"),
+            Column("freed_bytes", "int64", "bytes", "their size"),
+            Column("live_count", "int64", "", "of those, still alive"),
+            Column("live_bytes", "int64", "bytes", "their size"),
+            Column("free_calls", "int64", "", "frees made here, of any object"),
+        ),
+    ),
+    "marks": Table(
+        "one mark of the program, in time order",
+        "",
+        (
+            Column("time_ns", "int64", "ns", "when"),
+            Column("thread", "int32", "", "number of the thread; 0: known from a checkpoint"),
+            Column("label", "object", "", "text given to tlmem.mark"),
+            Column("index", "int64", "", "number given to tlmem.mark"),
+            Column("site", "uint32", "", "call site"),
+        ),
+    ),
+    "threads": Table(
+        "one thread that recorded something",
+        "thread",
+        (
+            Column("thread", "int32", "", "number, from 1"),
+            Column("os_id", "int64", "", "the operating system's number"),
+            Column("name", "object", "", "may be empty"),
+            Column("main", "bool", "", "the program's first thread"),
+            Column("first_ns", "int64", "ns", "when it was first seen"),
+            Column("events", "int64", "", "events it recorded, folded ones included"),
+        ),
+    ),
+}
+
+
+def frame(name: str, columns: Mapping[str, np.ndarray | list]) -> pd.DataFrame:
+    """The table ``name`` as a frame with exactly the columns, dtypes and index of its schema.
+
+    Arrays that have the dtype already are shared, not copied.
+    """
+    table = SCHEMA[name]
+    arrays = {
+        column.name: np.asarray(columns[column.name]).astype(column.dtype, copy=False)
+        for column in table.columns
+    }
+    index = arrays.pop(table.index) if table.index else None
+    labels = None if index is None else pd.Index(index, name=table.index)
+    return pd.DataFrame(
+        {column: pd.Series(values, index=labels, copy=False) for column, values in arrays.items()},
+        index=labels,
+        copy=False,
+    )
+
+
+def describe() -> str:
+    """All tables as Markdown, the body of ``docs/reference/tables.md``."""
+    lines = []
+    for name, table in SCHEMA.items():
+        lines += [f"## {name}", "", f"Each row is {table.row}."]
+        lines += [f"Index: `{table.index}`.", ""] if table.index else [""]
+        lines += ["| column | dtype | unit | meaning |", "|---|---|---|---|"]
+        lines += [f"| {c.name} | {c.dtype} | {c.unit} | {c.meaning} |" for c in table.columns]
+        lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,136 @@
+"""Everything in a recording at one moment, also while the program is still writing it.
+
+Covers: choosing the pieces of a time range, a consistent copy of a growing file, what is damaged.
+Does not cover: decoding (``timeline``, ``names``, ``checkpoint``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tlmem.blocks import (
+    EVENTS_BLOCK,
+    FOLD_BLOCK,
+    META_BLOCK,
+    SLOT_HEADER_BYTES,
+    BadBlock,
+    column,
+    meta_records,
+    parse_header,
+    payload_of,
+)
+from tlmem.checkpoint import Checkpoint, read_checkpoint
+from tlmem.names import Names
+from tlmem.segments import (
+    EVENTS_SLOT,
+    HEADER_BYTES,
+    META_SLOT,
+    SLOT_PIECE,
+    Directory,
+    FileHeader,
+    Scanner,
+    Source,
+    read_header,
+)
+from tlmem.timeline import Loader, Timeline
+
+
+@dataclass
+class Snapshot:
+    """What was read, and what was not intact."""
+
+    header: FileHeader
+    timeline: Timeline
+    names: Names
+    checkpoint: Checkpoint
+    problems: list[str] = field(default_factory=list)
+
+    def to_ns(self, ticks: np.ndarray) -> np.ndarray:
+        """Nanoseconds since the start of the recording."""
+        header = self.header
+        shift = np.uint64(header.time_shift)
+        since = (ticks >> shift << shift) - np.uint64(header.first_ticks)
+        nanoseconds = since.view(np.int64) * header.ns_per_tick
+        return np.maximum(nanoseconds, 0).astype(np.int64)
+
+
+def is_empty(source: Source, header: FileHeader) -> bool:
+    """Whether there is nothing to read: no piece with an event, no checkpoint."""
+    if header.fold_number:
+        return False
+    pieces = Scanner(source).scan(header).of_type(EVENTS_BLOCK, SLOT_PIECE + EVENTS_SLOT)
+    for piece in pieces:
+        if piece["closed"] and piece["count"]:
+            return False
+        first_kind = source.read(int(piece["offset"]) + SLOT_HEADER_BYTES + 30, 1)
+        if piece["type"] != EVENTS_BLOCK and first_kind not in (b"", b"\0"):
+            return False
+    return True
+
+
+def take_snapshot(source: Source, start: float | None, stop: float | None) -> Snapshot:
+    """Reads everything between ``start`` and ``stop`` seconds since the start."""
+    header = read_header(source)
+    directory = Scanner(source).scan(header)
+    problems = [*_header_problems(source, header), *directory.problems]
+    whole = start is None and stop is None
+    checkpoint = Checkpoint.none()
+    if whole:
+        checkpoint = read_checkpoint(
+            source, directory.of_type(FOLD_BLOCK), header.fold_number, problems
+        )
+    pieces = directory.of_type(EVENTS_BLOCK, SLOT_PIECE + EVENTS_SLOT)
+    first, last = _tick_range(header, start, stop)
+    if not whole:
+        wanted = pieces["ticks_end"] >= np.uint64(first)
+        wanted &= pieces["ticks_begin"] <= np.uint64(last)
+        pieces = pieces[wanted]
+    loader = Loader(source, header)
+    timeline = loader.load(pieces, checkpoint.consumed, first, None if whole else last, whole=whole)
+    names = _read_names(source, directory, problems)
+    return Snapshot(header, timeline, names, checkpoint, problems + timeline.problems)
+
+
+def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:
+    """First and last tick of a range of seconds, both included."""
+    step = 1 << header.time_shift
+    origin = header.first_ticks >> header.time_shift << header.time_shift
+    first = 0 if start is None else origin + int(start * 1e9 / header.ns_per_tick)
+    last = 2**64 - 1 if stop is None else origin + int(stop * 1e9 / header.ns_per_tick) - step
+    return min(max(first, 0), 2**64 - 1), min(max(last, 0), 2**64 - 1)
+
+
+def _header_problems(source: Source, header: FileHeader) -> list[str]:
+    problems = []
+    if not header.sound:
+        problems.append("the file header is damaged; process id and clock may be wrong")
+    if header.clock == 1 and not header.calibrated:
+        problems.append("the clock was never calibrated; times are in ticks of the CPU counter")
+    if header.lost_events:
+        problems.append(f"{header.lost_events} events could not be recorded")
+    if source.size() < HEADER_BYTES:
+        problems.append("the file was cut inside its header")
+    return problems
+
+
+def _read_names(source: Source, directory: Directory, problems: list[str]) -> Names:
+    names = Names()
+    for piece in directory.of_type(META_BLOCK, SLOT_PIECE + META_SLOT):
+        offset, size = int(piece["offset"]), int(piece["bytes"])
+        if piece["type"] == META_BLOCK:
+            try:
+                data = source.read(offset, size)
+                block = parse_header(data)
+                names.add(meta_records(column(block, payload_of(block, data), 0)))
+            except BadBlock as error:
+                problems.append(f"the names at byte {offset} were dropped: {error}")
+            continue
+        records = source.read(offset + SLOT_HEADER_BYTES, size)
+        names.add(meta_records(records))
+        if len(records) < size:
+            names.damaged += 1
+    if names.damaged:
+        problems.append(f"{names.damaged} names are damaged; some lines may be unknown")
+    return names
