@@ -137,7 +137,6 @@ class Program:
             pid=7,
             parent_pid=0,
             info={"command": "program.py", "script": "program.py"},
-            version=1,
             objects=objects,
             samples=pd.DataFrame(self.samples),
             sites=sites,

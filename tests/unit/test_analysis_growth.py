@@ -190,7 +190,7 @@ def test_temporaries_of_random_size_and_length_do_not_grow(seed: int) -> None:
 
 def test_a_short_run_with_few_survivors_cannot_be_judged() -> None:
     program = Program()
-    keep_every(program, 100)
+    keep_every(program, 80)
 
     assert outcome(program) == "cannot-judge"
 

@@ -30,8 +30,8 @@ FEW_SURVIVORS = 20
 LEAST_BYTES = 10_000
 LEAST_BYTES_OF_FEW = 100_000
 MANY_SURVIVORS = 300
-"""With so many survivors of one line even a run shorter than ``SHORTEST_RUN`` can be judged."""
-SHORTEST_RUN = 0.2
+"""With so many survivors of one line even a run shorter than ``SHORTEST_GROWTH_S`` is judged."""
+SHORTEST_GROWTH_S = 0.1
 
 UNEVENNESS = 0.27
 UNEVENNESS_OF_CHANCE = 0.4
@@ -81,12 +81,12 @@ def growing_lines(lives: Lifetimes, groups: int) -> list[Growth]:
     return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
 
 
-def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Growth | None:
-    """Whether one line grows; ``rows`` are its objects in order of birth."""
-    born, died = lives.born[rows], lives.died[rows]
+def judge_line(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Growth | None:
+    """Whether one line grows; ``line`` are its objects in order of birth."""
+    born, died = lives.born[line], lives.died[line]
     if not may_grow(born, died):
         return None
-    rows = rows[: highest_near_end(live_counts(born, died, lives.weight[rows])) + 1]
+    rows = line[: highest_near_end(live_counts(born, died, lives.weight[line])) + 1]
     judged_ns = int(lives.born[rows[-1]])
     alive = lives.died[rows] > judged_ns
     weight = lives.weight[rows]
@@ -96,25 +96,42 @@ def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Growth 
         return None
     if survivors < FEW_SURVIVORS and held < LEAST_BYTES_OF_FEW:
         return None
-    if lives.run_seconds < SHORTEST_RUN and survivors < MANY_SURVIVORS:
+    if lives.run_seconds < SHORTEST_GROWTH_S and survivors < MANY_SURVIVORS:
         return None
     if not reaches_the_end(lives, rows, judged_ns):
         return None
     if not rises_evenly(lives, rows, alive):
         return None
-    sites, counts = np.unique(lives.site[rows[alive]], return_counts=True)
-    seconds = max(1e-3, (judged_ns - int(born[0])) / 1e9)
+    alive_rows = still_alive(lives, line, judged_ns, rows[alive])
+    sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
+    held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
+    seconds = max(1e-3, (judged_ns - int(lives.born[rows[0]])) / 1e9)
     return Growth(
         group=group,
-        survivors=survivors,
-        made=int(weight.sum()),
+        survivors=int(lives.weight[alive_rows].sum()),
+        made=int(lives.weight[line].sum()),
         bytes=held,
-        first_ns=int(born[0]),
+        first_ns=int(lives.born[rows[0]]),
         judged_ns=judged_ns,
         site=int(sites[np.argmax(counts)]),
-        example=int(lives.ordinal[rows[np.argmax(alive)]]),
+        example=int(lives.ordinal[alive_rows[0]]),
         slope_bytes_per_s=held / seconds,
     )
+
+
+def still_alive(
+    lives: Lifetimes,
+    line: NDArray[np.int64],
+    judged_ns: int,
+    survivors: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The survivors of a line without temporaries that happened to be alive when it was judged.
+
+    They are told apart at the end of the run, when what the line kept is still there then.
+    """
+    at = max(judged_ns, lives.judged_ns)
+    left = line[(lives.born[line] <= at) & (lives.died[line] > at)]
+    return left if len(left) >= 0.9 * len(survivors) else survivors
 
 
 def may_grow(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:

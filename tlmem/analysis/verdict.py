@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.growth import MANY_SURVIVORS, SHORTEST_RUN, Growth
+from tlmem.analysis.growth import MANY_SURVIVORS, Growth
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
 from tlmem.analysis.places import Places, place
@@ -19,6 +19,9 @@ from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 if TYPE_CHECKING:
     from tlmem.recording import Recording
 
+SHORTEST_RUN_S = 0.15
+"""A run this long without a finding is stable. A program that runs for 0.2 s is recorded for about
+50 ms less: the interpreter's start and end are not in the recording."""
 PYTHON_BYTES_PER_ARRAY = 4_000
 """A kept array keeps Python objects too; up to this much for each is no growth of its own."""
 
@@ -162,10 +165,10 @@ def reason_not_to_judge(evidence: Evidence) -> str:
             f"{format_count(recording.lost_events)} events were lost, so an object that seems "
             "alive may have been freed; give the recording more room and run it again."
         )
-    if seconds < SHORTEST_RUN:
+    if seconds < SHORTEST_RUN_S:
         return (
             f"the run lasted {format_seconds(seconds)} and no line had {MANY_SURVIVORS} survivors; "
-            f"run it for {format_seconds(SHORTEST_RUN)} or longer."
+            f"run it for {format_seconds(0.2)} or longer."
         )
     if not evidence.resident.judged:
         return (

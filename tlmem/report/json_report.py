@@ -10,6 +10,7 @@ from typing import Any
 
 from tlmem.analysis.model import Analysis, Attribution, Finding, Frame, Holder, Verdict
 from tlmem.report.summary import Process, Summary
+from tlmem.segments import VERSION
 
 SCHEMA = 1
 
@@ -41,7 +42,7 @@ def process_dict(process: Process) -> dict[str, Any]:
         "schema": SCHEMA,
         "recording": {
             "path": str(recording.path),
-            "version": recording.version,
+            "version": VERSION,
             "command": recording.info.get("command", ""),
             "events": int(recording.event_count),
             "lost": int(recording.lost_events),

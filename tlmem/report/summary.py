@@ -111,7 +111,7 @@ def summarise(paths: Sequence[str]) -> Summary:
     """
     files: list[Path] = []
     for path in paths:
-        for member in family.find(Path(path)):
+        for member in (Path(path), *family.find(path)):
             if member not in files:
                 files.append(member)
     first = {Path(path) for path in paths}
