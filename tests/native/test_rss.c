@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * test_rss.c: what a sample says about memory that was just taken, and that dear parts are asked seldom. Own clock.
+ *
+ * tlm-test: sources=own.c,source_rss.c */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = 17 };
+#define MILLISECOND 1000000u
+
+static tlmi_event events[EVENTS];
+static uint64_t now_ns = 5000000000u;
+static uint64_t untouched_cost_ns = 1000;
+
+/* ---- what the sampler uses: a clock that goes when it is told to, and a thread that writes here ---- */
+__thread tlmi_thread tlmi_self;
+bool tlmi_clock_is_counter;
+
+uint64_t tlmi_clock_ns(void)
+{
+    return now_ns;
+}
+
+bool tlmi_segment_rotate(void)
+{
+    return false;
+}
+
+uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known)
+{
+    CHECK(budget_ns > 0);
+    now_ns += untouched_cost_ns;
+    *known = true;
+    return 4096;
+}
+
+uint64_t tlmi_pyheap_arena_bytes(bool *known)
+{
+    *known = true;
+    return 1 << 20;
+}
+
+uint64_t tlmi_pyheap_large_bytes(bool *known)
+{
+    *known = false;
+    return 0;
+}
+
+/* ---- samples ---- */
+
+typedef struct {
+    uint64_t count[METRICS], last[METRICS];
+} taken;
+
+static taken take(int samples, uint64_t apart_ns, bool force)
+{
+    taken result = {0};
+    memset(events, 0, sizeof events);
+    tlmi_self.cursor = events;
+    tlmi_self.end = events + EVENTS;
+    for (int i = 0; i < samples; i++) {
+        tlmi_rss_fast();
+        tlmi_rss_slow(force);
+        now_ns += apart_ns;
+    }
+    CHECK(tlmi_self.cursor < tlmi_self.end);
+    for (tlmi_event *event = events; event < tlmi_self.cursor; event++) {
+        CHECK(event->kind == TLM_KIND_SAMPLE && event->device == TLM_DEVICE_NONE && event->site == 0);
+        CHECK(event->object >= 1 && event->object < METRICS);
+        result.count[event->object]++;
+        result.last[event->object] = event->arg;
+    }
+    return result;
+}
+
+static void check_metrics(void)
+{
+    tlmi_rss_open(true);
+    taken before = take(1, 0, true);
+    CHECK(before.count[TLM_METRIC_ANON] == 1 && before.last[TLM_METRIC_ANON] > 0);
+    CHECK(before.last[TLM_METRIC_UNTOUCHED] == 4096 && before.last[TLM_METRIC_PYTHON_ARENA] == 1 << 20);
+    CHECK(before.count[TLM_METRIC_PYTHON_LARGE] == 0); /* not known: not said */
+    CHECK(before.count[TLM_METRIC_HIGH_WATER] == 1 && before.last[TLM_METRIC_HIGH_WATER] > 0);
+    CHECK(before.count[TLM_METRIC_MINOR_FAULTS] == 1 && before.last[TLM_METRIC_MINOR_FAULTS] > 0);
+
+    char *block = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(block != MAP_FAILED);
+    memset(block, 1, BLOCK_BYTES);
+    taken after = take(1, 0, true);
+    CHECK(after.last[TLM_METRIC_ANON] > before.last[TLM_METRIC_ANON] + BLOCK_BYTES / 4 * 3);
+    CHECK(after.last[TLM_METRIC_HIGH_WATER] >= after.last[TLM_METRIC_ANON] / 2);
+    CHECK(after.count[TLM_METRIC_RECORDER] == 0); /* as before: not said again */
+    if (before.count[TLM_METRIC_PSS])
+        CHECK(after.last[TLM_METRIC_PRIVATE] > before.last[TLM_METRIC_PRIVATE] + BLOCK_BYTES / 4 * 3);
+    munmap(block, BLOCK_BYTES);
+
+    void *own = tlmi_own_alloc(BLOCK_BYTES);
+    taken grown = take(1, 0, false);
+    CHECK(grown.last[TLM_METRIC_RECORDER] >= BLOCK_BYTES);
+    CHECK(grown.last[TLM_METRIC_ANON] < after.last[TLM_METRIC_ANON] - BLOCK_BYTES / 4 * 3);
+    tlmi_own_free(own, BLOCK_BYTES);
+    tlmi_rss_close();
+    CHECK(take(1, 0, false).count[TLM_METRIC_ANON] == 0);
+}
+
+static void check_how_often(void)
+{
+    /* Early in a run every sample is a slow one, if it is cheap. */
+    tlmi_rss_open(false);
+    untouched_cost_ns = 1000;
+    taken early = take(50, 10 * MILLISECOND, false);
+    CHECK(early.count[TLM_METRIC_ANON] == 50 && early.count[TLM_METRIC_UNTOUCHED] == 50);
+    CHECK(early.count[TLM_METRIC_PSS] == 0 && early.count[TLM_METRIC_MINOR_FAULTS] == 0);
+
+    /* A part that takes 1 ms is asked once in 300 ms, and the others as before. */
+    untouched_cost_ns = MILLISECOND;
+    taken dear = take(60, 10 * MILLISECOND, false);
+    CHECK(dear.count[TLM_METRIC_HIGH_WATER] >= 50);
+    CHECK(dear.count[TLM_METRIC_UNTOUCHED] >= 2 && dear.count[TLM_METRIC_UNTOUCHED] <= 3);
+    CHECK(take(3, 0, true).count[TLM_METRIC_UNTOUCHED] == 3); /* unless it is asked for */
+
+    /* Ten minutes later slow samples are a second apart. */
+    untouched_cost_ns = 1000;
+    now_ns += (uint64_t)600000 * MILLISECOND;
+    taken late = take(500, 10 * MILLISECOND, false);
+    CHECK(late.count[TLM_METRIC_ANON] == 500);
+    CHECK(late.count[TLM_METRIC_HIGH_WATER] >= 5 && late.count[TLM_METRIC_HIGH_WATER] <= 6);
+    tlmi_rss_close();
+}
+
+int main(void)
+{
+    check_metrics();
+    check_how_often();
+    return 0;
+}
