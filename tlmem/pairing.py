@@ -89,8 +89,11 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
 
     row_of_event = rows[before:]
     size = np.concatenate([known.size, timeline.arg[begins]]).astype(np.int64)
-    ended_by = np.where(ender >= 0, events[ender - before], -1) if len(events) else ender
-    replaced = np.flatnonzero((ender >= 0) & (actions[ender] == _BEGINS))
+    replaced = np.flatnonzero(ender >= 0)
+    replaced = replaced[actions[ender[replaced]] == _BEGINS]
+    replacing = ender[replaced] - before
+    ended_by = ender
+    ended_by[ender >= 0] = events[ender[ender >= 0] - before]
     return Pairing(
         events=events,
         begins=begins,
@@ -102,7 +105,7 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
         replaced=replaced,
         resized_from=_resized_from(timeline, events, row_of_event, len(size)),
         row_of_event=row_of_event,
-        **_deltas(action, row_of_event, size, replaced, ender[replaced] - before),
+        **_deltas(action, row_of_event, size, replaced, replacing),
         unknown=events[(action == _ENDS) & (row_of_event < 0)],
     )
 
