@@ -156,7 +156,9 @@ def _section(header: BlockHeader, data: bytes) -> np.ndarray:
     rows = entries(header, data, SECTION_DTYPES[header.thread])
     if header.thread == LIVE:
         rows = rows.copy()
-        for name in ("number", "ticks"):
+        zigzag = rows["address"]
+        rows["address"] = (zigzag >> np.uint64(1)) ^ (np.uint64(0) - (zigzag & np.uint64(1)))
+        for name in ("number", "ticks", "address"):
             rows[name] = np.cumsum(rows[name], dtype=np.uint64)
     return rows
 

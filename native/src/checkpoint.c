@@ -19,7 +19,7 @@ enum {
     RAW_BYTES = 196608, /* of entries in one block: fits a slot even when it does not compress */
     MOST_SLOTS = 8192,
     LIVE_BYTES = 40,
-    LIVE_ESTIMATE = 12, /* bytes on disk of one live entry, compressed */
+    LIVE_TICKS_BITS = 11, /* dropped from the time of a live object's birth: its number tells the order */
 };
 
 typedef struct {
@@ -30,6 +30,7 @@ typedef struct {
 
 static uint32_t slots_in_force[MOST_SLOTS], slots_being_written[MOST_SLOTS];
 static uint32_t in_force_count, being_written_count;
+static uint64_t bytes_each = 4; /* on disk of one live object, as the last checkpoint had it */
 
 uint32_t tlmi_checkpoint_slots(void)
 {
@@ -47,6 +48,7 @@ bool tlmi_checkpoint_owns(uint32_t slot)
 void tlmi_checkpoint_close(void)
 {
     in_force_count = being_written_count = 0;
+    bytes_each = 4;
 }
 
 static void give_back(uint32_t *slots, uint32_t *count)
@@ -79,14 +81,18 @@ static tlmi_live *sort_by_object(tlmi_live *entries, tlmi_live *other, uint64_t 
 /* Turns sorted live objects into the entries of section 5, in place. */
 static void pack_live(tlmi_live *entries, uint64_t count)
 {
-    uint64_t per_block = RAW_BYTES / LIVE_BYTES, object = 0, ticks = 0;
+    uint64_t per_block = RAW_BYTES / LIVE_BYTES, object = 0, ticks = 0, address = 0;
     for (uint64_t i = 0; i < count; i++) {
         tlmi_live from = entries[i];
         if (i % per_block == 0)
-            object = ticks = 0;
-        uint64_t fields[4] = {from.object - object, from.ticks - ticks, from.address, from.bytes};
+            object = ticks = address = 0;
+        from.ticks = from.ticks >> LIVE_TICKS_BITS << LIVE_TICKS_BITS;
+        uint64_t step = from.address - address;
+        uint64_t zigzag = (step << 1) ^ (0 - (step >> 63));
+        uint64_t fields[4] = {from.object - object, from.ticks - ticks, zigzag, from.bytes};
         object = from.object;
         ticks = from.ticks;
+        address = from.address;
         memcpy(&entries[i], fields, sizeof fields);
     }
 }
@@ -207,13 +213,13 @@ static bool write_with_stride(tlmi_fold_state *state, uint64_t stride)
 bool tlmi_checkpoint_write(tlmi_fold_state *state)
 {
     uint64_t slots = tlmi_file.slot_limit ? tlmi_file.slot_limit : tlmi_file.slot_count;
-    uint64_t budget = slots * TLMI_SLOT_BYTES / 8, stride = 1;
-    while (state->totals.current_count / stride * LIVE_ESTIMATE > budget)
+    uint64_t budget = slots * TLMI_SLOT_BYTES / 4, stride = 1;
+    while (state->totals.current_count / stride * bytes_each > budget)
         stride *= 2;
     while (!write_with_stride(state, stride)) {
         if (stride > state->totals.next_object)
             return false; /* not even the sums have room */
-        stride *= 16;
+        stride *= 2;
     }
     atomic_thread_fence(memory_order_release);
     tlmi_file.header->folded_events = state->totals.events;
@@ -222,5 +228,9 @@ bool tlmi_checkpoint_write(tlmi_fold_state *state)
     memcpy(slots_in_force, slots_being_written, being_written_count * sizeof *slots_in_force);
     in_force_count = being_written_count;
     being_written_count = 0;
+    if (state->totals.live_listed)
+        bytes_each = 1 + (uint64_t)in_force_count * TLMI_SLOT_BYTES / state->totals.live_listed;
+    if (bytes_each > LIVE_BYTES)
+        bytes_each = LIVE_BYTES;
     return true;
 }

@@ -47,10 +47,11 @@ bool tlmi_fold_wanted(void)
     uint32_t room = tlmi_file_room();
     if (room == UINT32_MAX)
         return false;
-    uint32_t checkpoint = tlmi_checkpoint_slots();
-    uint32_t reserve = 3 + checkpoint + checkpoint / 4;
-    uint32_t most = (tlmi_file.slot_limit ? tlmi_file.slot_limit : tlmi_file.slot_count) / 2;
-    return room < (reserve < most ? reserve : most);
+    /* A new checkpoint is written while the one in force is still there; it takes a quarter of the room at most. */
+    uint32_t slots = tlmi_file.slot_limit ? tlmi_file.slot_limit : tlmi_file.slot_count;
+    uint32_t likely = fold.open ? 2 * tlmi_checkpoint_slots() : slots;
+    likely = likely < slots / 8 ? slots / 8 : likely > slots / 4 ? slots / 4 : likely;
+    return room < 3 + likely;
 }
 
 static uint64_t consumed(uint32_t thread)

@@ -23,7 +23,7 @@ tlmi_recording_state tlmi_recording = {
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
-enum { HELP_ABOVE = 16, TRIES = 64 };
+enum { TRIES = 64 };
 
 static uint64_t os_thread_id(void)
 {
@@ -250,7 +250,7 @@ static bool settle_or_help(void)
 {
     tlmi_recording_state *r = &tlmi_recording;
     /* Overload: the thread that makes the events helps to put them away, so that nothing piles up and nothing is lost. */
-    bool overload = r->compacting && r->pending_count > HELP_ABOVE;
+    bool overload = r->compacting && r->pending_count > r->pending_most;
     for (int attempt = 0; attempt < TRIES; attempt++) {
         if (!overload && tlmi_self.cold && settle(tlmi_self.cold))
             return true;
@@ -297,8 +297,9 @@ bool tlmi_segment_open(void)
     r->pending = tlmi_own_alloc(r->pending_room * sizeof *r->pending);
     r->pending_head = r->pending_count = r->ready_count = r->thread_count = 0;
     uint32_t most = sizeof r->ready / sizeof *r->ready;
-    uint32_t share = tlmi_file.slot_limit / 16 + 1;
-    r->ready_room = tlmi_file.slot_limit && share < most ? share : most;
+    uint32_t share = tlmi_file.slot_limit ? tlmi_file.slot_limit / 16 + 1 : UINT32_MAX;
+    r->ready_room = share < most ? share : most;
+    r->pending_most = share < 2 * most ? share : 2 * most;
     r->threads = NULL;
     r->finished_events = r->compacted_events = r->compact_ns = r->fold_ns = 0;
     r->blocks = (tlmi_block_writer){.slot = -1};
