@@ -25,9 +25,13 @@ static inline uintptr_t pyframe_position(pyframe *frame)
     return (uintptr_t)frame->instr_ptr;
 }
 
+/* NULL also for the constant code that calls an inlined __init__: it lies in memory that cannot be written. */
 static inline PyObject *pyframe_code(pyframe *frame)
 {
-    return frame->owner == FRAME_OWNED_BY_CSTACK ? NULL : frame->f_executable;
+    if (frame->owner == FRAME_OWNED_BY_CSTACK)
+        return NULL;
+    PyObject *code = frame->f_executable;
+    return ((PyCodeObject *)code)->co_flags & CO_NO_MONITORING_EVENTS ? NULL : code;
 }
 
 /* A release would be needed if frames were counted references. */

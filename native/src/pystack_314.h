@@ -26,10 +26,14 @@ static inline uintptr_t pyframe_position(pyframe *frame)
     return (uintptr_t)frame->instr_ptr;
 }
 
+/* NULL also for the constant code that calls an inlined __init__: it lies in memory that cannot be written. */
 static inline PyObject *pyframe_code(pyframe *frame)
 {
+    if (frame->owner >= FRAME_OWNED_BY_INTERPRETER)
+        return NULL;
     /* Objects are aligned to 8 at least: whatever the tag means, it is in the lowest bits. */
-    return frame->owner >= FRAME_OWNED_BY_INTERPRETER ? NULL : (PyObject *)(frame->f_executable.bits & ~(uintptr_t)7);
+    PyObject *code = (PyObject *)(frame->f_executable.bits & ~(uintptr_t)7);
+    return ((PyCodeObject *)code)->co_flags & CO_NO_MONITORING_EVENTS ? NULL : code;
 }
 
 /* A release would be needed if frames were counted references. */
