@@ -89,6 +89,16 @@ static bool compact_pending(uint32_t slot)
     return done;
 }
 
+/* Says once in the file that from here on old events are folded because the disk had no more room. */
+static void note_full_disk(void)
+{
+    static uint64_t noted_for;
+    if (!tlmi_file.disk_full || noted_for == tlmi_file.header->created_unix_ns)
+        return;
+    noted_for = tlmi_file.header->created_unix_ns;
+    tlmi_meta_note("disk_full", "the disk had no more room: the oldest events are folded into sums");
+}
+
 bool tlmi_compact_step(void)
 {
     tlmi_recording_state *r = &tlmi_recording;
@@ -107,6 +117,7 @@ bool tlmi_compact_step(void)
     bool done = fold && tlmi_fold_run();
     if (slot >= 0)
         done = compact_pending((uint32_t)slot) || done;
+    note_full_disk();
     pthread_mutex_unlock(&r->work);
     return done;
 }

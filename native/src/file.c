@@ -15,7 +15,7 @@
 
 tlmi_file_handle tlmi_file = {.fd = -1};
 
-enum { FIRST_SLOTS = 4, MOST_SLOTS_AT_ONCE = 64 };
+enum { FIRST_SLOTS = 8, MOST_SLOTS_AT_ONCE = 64, LEAST_SPARE = 5, MOST_SPARE = 64 };
 
 uint64_t tlmi_file_slot_offset(uint32_t slot)
 {
@@ -198,9 +198,16 @@ static bool write_slot_header(uint32_t slot, const tlmi_slot_header *header)
     return true;
 }
 
+/* Slots held ready while the disk has room, so that a full disk is noticed while there still is room for a checkpoint. */
+static uint32_t spare_slots(void)
+{
+    uint32_t share = LEAST_SPARE + tlmi_file.slot_count / 8;
+    return share < MOST_SPARE ? share : MOST_SPARE;
+}
+
 int64_t tlmi_file_take(uint8_t type)
 {
-    if (tlmi_file.free_count == 0 && !grow())
+    if (tlmi_file.free_count <= spare_slots() && !grow() && tlmi_file.free_count == 0)
         return -1;
     uint32_t slot = tlmi_file.first_free;
     while (tlmi_file.slots[slot].type != TLMI_SLOT_FREE)

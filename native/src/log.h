@@ -177,9 +177,8 @@ typedef struct {
     uint32_t thread_count;          /* numbers given out */
     uint32_t *pending;              /* ring of full slots to compact */
     uint32_t pending_room, pending_head, pending_count;
-    uint32_t pending_most;          /* above it, a thread that wants a slot compacts one first */
     uint32_t ready[8];              /* zeroed, mapped slots, the warmest last; not among the free ones */
-    uint32_t ready_count, ready_room;
+    uint32_t ready_count;
     uint64_t finished_events;       /* in segments that were closed */
     _Atomic bool stopped;           /* no room: events are only counted */
     bool compacting;                /* compact while running */

@@ -242,7 +242,7 @@ tlm_status tlm_mark(const char *label, int64_t index)
     uint32_t number = tlmi_meta_label(label);
     if (!number)
         return TLM_NO_SPACE;
-    tlmi_event_append(TLM_KIND_MARK, TLM_DEVICE_NONE, number, (uint64_t)index, tlmi_pystack_site(), 0);
+    tlmi_event_append(TLM_KIND_MARK, TLM_DEVICE_NONE, number, (uint64_t)index, tlm_site_current(), 0);
     return TLM_OK;
 }
 
@@ -259,7 +259,7 @@ tlm_status tlm_event_record(int kind, int device, uint64_t object, uint64_t arg)
         return TLM_BAD_ARGUMENT;
     if (!is_on())
         return TLM_NOT_RUNNING;
-    tlmi_event_append((uint8_t)kind, (uint8_t)device, object, arg, tlmi_pystack_site(), 0);
+    tlmi_event_append((uint8_t)kind, (uint8_t)device, object, arg, tlm_site_current(), 0);
     return TLM_OK;
 }
 

@@ -23,7 +23,15 @@ tlmi_recording_state tlmi_recording = {
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
-enum { TRIES = 64 };
+enum { TRIES = 64, MOST_PENDING = 16, MOST_READY = sizeof tlmi_recording.ready / sizeof *tlmi_recording.ready };
+
+/* A part of the slots there can be, but not more than `most`: what waits or is held ready must not fill a small file. */
+static uint32_t share_of_slots(uint32_t most)
+{
+    uint32_t slots = tlmi_file.disk_full ? tlmi_file.slot_count : tlmi_file.slot_limit;
+    uint32_t share = slots / 16 + 1;
+    return slots && share < most ? share : most;
+}
 
 static uint64_t os_thread_id(void)
 {
@@ -105,7 +113,7 @@ void tlmi_segment_recycle(uint32_t slot)
     tlmi_file_release(slot);
     memset(map + TLMI_SLOT_HEADER_BYTES, 0, count * sizeof(tlmi_event));
     tlmi_file.slots[slot].zeroed = true;
-    if (r->ready_count == r->ready_room) {
+    if (r->ready_count >= share_of_slots(MOST_READY)) {
         tlmi_file_unmap(slot);
         return;
     }
@@ -250,7 +258,7 @@ static bool settle_or_help(void)
 {
     tlmi_recording_state *r = &tlmi_recording;
     /* Overload: the thread that makes the events helps to put them away, so that nothing piles up and nothing is lost. */
-    bool overload = r->compacting && r->pending_count > r->pending_most;
+    bool overload = r->compacting && r->pending_count > share_of_slots(MOST_PENDING);
     for (int attempt = 0; attempt < TRIES; attempt++) {
         if (!overload && tlmi_self.cold && settle(tlmi_self.cold))
             return true;
@@ -296,10 +304,6 @@ bool tlmi_segment_open(void)
     r->pending_room = 256;
     r->pending = tlmi_own_alloc(r->pending_room * sizeof *r->pending);
     r->pending_head = r->pending_count = r->ready_count = r->thread_count = 0;
-    uint32_t most = sizeof r->ready / sizeof *r->ready;
-    uint32_t share = tlmi_file.slot_limit ? tlmi_file.slot_limit / 16 + 1 : UINT32_MAX;
-    r->ready_room = share < most ? share : most;
-    r->pending_most = share < 2 * most ? share : 2 * most;
     r->threads = NULL;
     r->finished_events = r->compacted_events = r->compact_ns = r->fold_ns = 0;
     r->blocks = (tlmi_block_writer){.slot = -1};
