@@ -181,7 +181,7 @@ def _size(text: str) -> int:
 
     size = parse_bytes(text)
     if size == 0:
-        raise ValueError(f"{text!r} leaves no room for a recording; give at least 4.2MB")
+        raise ValueError(f"{text!r} leaves no room for a recording; give at least 8.4MB")
     return size
 
 

@@ -155,6 +155,11 @@ tlm_status tlm_sample_now(void);
 void tlm_fork_before(void);
 tlm_status tlm_fork_after_in_parent(void);
 void tlm_fork_after_in_child(void);
+/* In place of tlm_fork_after_in_parent, by a Python handler in the main thread: does it as soon as the interpreter is back
+ * from the fork, so that Python does not count our thread (pyfork.c). Settle does it at once if it is still to be done; call
+ * it before the next fork and before the end of the recording. Cannot fail. */
+void tlm_fork_after_in_parent_soon(void);
+void tlm_fork_settle(void);
 
 /* ---- sources (source_*.c) ---- */
 /* Wraps NumPy's default data allocator in place, for every thread. NumPy must be imported; takes the GIL itself.

@@ -11,6 +11,7 @@ The child of ``X.tlm`` with process number P records to ``X.P.tlm``. A forked ch
 
 import os
 import sys
+from _thread import get_native_id
 from typing import Any
 
 from tlmem.recorder import imports, session, summary
@@ -112,6 +113,7 @@ def _before_fork() -> None:
     if session.active is not None:
         from tlmem._native import lib
 
+        lib.tlm_fork_settle()
         lib.tlm_fork_before()
 
 
@@ -119,7 +121,11 @@ def _after_in_parent() -> None:
     if session.active is not None:
         from tlmem._native import lib
 
-        lib.tlm_fork_after_in_parent()
+        # Elsewhere than in the main thread of Linux there were several threads anyhow.
+        if sys.version_info >= (3, 12) and get_native_id() == os.getpid():
+            lib.tlm_fork_after_in_parent_soon()
+        else:
+            lib.tlm_fork_after_in_parent()
 
 
 def _after_in_child() -> None:

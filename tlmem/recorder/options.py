@@ -8,7 +8,7 @@ from tlmem.recorder.failure import CannotRecord
 SOURCES = ("numpy",)
 STACK_DEPTH = 64
 RSS_INTERVAL_MS = 10
-SMALLEST_LIMIT_BYTES = 4 << 20
+SMALLEST_LIMIT_BYTES = 8 << 20
 
 
 def parse_sources(text: str) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Options:
             raise CannotRecord(f"a stack depth of {stack_depth} is not between 0 and 1024.")
         if limit_bytes and limit_bytes < SMALLEST_LIMIT_BYTES:
             raise CannotRecord(
-                f"a file limit of {limit_bytes} bytes is too small; give at least 4.2MB."
+                f"a file limit of {limit_bytes} bytes is too small; give at least 8.4MB."
             )
         if not 0 <= rss_interval_ms <= 3_600_000:
             raise CannotRecord(

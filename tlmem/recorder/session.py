@@ -109,6 +109,7 @@ class Session:
 
         active = None
         imports.forget_all()
+        lib.tlm_fork_settle()
         lib.tlm_numpy_uninstall()
         lib.tlm_pyheap_uninstall()
         status = lib.tlm_recording_stop(1)
