@@ -9,12 +9,12 @@
 
 #include "log.h"
 
-#define CHECK(condition)                                                                                              \
-    do {                                                                                                              \
-        if (!(condition)) {                                                                                           \
-            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                            \
-            exit(1);                                                                                                  \
-        }                                                                                                             \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 /* xorshift: the same numbers in every run. */
@@ -35,35 +35,39 @@ static inline const char *temporary_path(char *path, size_t room, const char *na
 }
 
 /* Without an interpreter there is no stack and no sampler. */
-#define STAND_IN_FOR_PYTHON                                                                                           \
-    uint32_t tlmi_pystack_site(void)                                                                                  \
-    {                                                                                                                 \
-        return 0;                                                                                                     \
-    }                                                                                                                 \
-    void tlmi_pystack_init(uint32_t stack_depth)                                                                      \
-    {                                                                                                                 \
-        (void)stack_depth;                                                                                            \
-    }                                                                                                                 \
-    void tlmi_pystack_reset(void)                                                                                     \
-    {                                                                                                                 \
-    }                                                                                                                 \
-    uint64_t tlmi_pystack_code_count(void)                                                                            \
-    {                                                                                                                 \
-        return 0;                                                                                                     \
-    }                                                                                                                 \
-    void tlmi_rss_open(bool smaps)                                                                                    \
-    {                                                                                                                 \
-        (void)smaps;                                                                                                  \
-    }                                                                                                                 \
-    void tlmi_rss_close(void)                                                                                         \
-    {                                                                                                                 \
-    }                                                                                                                 \
-    void tlmi_rss_fast(void)                                                                                          \
-    {                                                                                                                 \
-        tlmi_event_append(TLM_KIND_SAMPLE, TLM_DEVICE_NONE, TLM_METRIC_ANON, 1, 0, 0);                                \
-    }                                                                                                                 \
-    void tlmi_rss_slow(bool force)                                                                                    \
-    {                                                                                                                 \
-        (void)force;                                                                                                  \
+#define STAND_IN_FOR_PYTHON                                                                                            \
+    uint32_t tlm_site_current(void)                                                                                    \
+    {                                                                                                                  \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    uint32_t tlmi_pystack_site(void)                                                                                   \
+    {                                                                                                                  \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    void tlmi_pystack_init(uint32_t stack_depth)                                                                       \
+    {                                                                                                                  \
+        (void)stack_depth;                                                                                             \
+    }                                                                                                                  \
+    void tlmi_pystack_reset(void)                                                                                      \
+    {                                                                                                                  \
+    }                                                                                                                  \
+    uint64_t tlmi_pystack_code_count(void)                                                                             \
+    {                                                                                                                  \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    void tlmi_rss_open(bool smaps)                                                                                     \
+    {                                                                                                                  \
+        (void)smaps;                                                                                                   \
+    }                                                                                                                  \
+    void tlmi_rss_close(void)                                                                                          \
+    {                                                                                                                  \
+    }                                                                                                                  \
+    void tlmi_rss_fast(void)                                                                                           \
+    {                                                                                                                  \
+        tlmi_event_append(TLM_KIND_SAMPLE, TLM_DEVICE_NONE, TLM_METRIC_ANON, 1, 0, 0);                                 \
+    }                                                                                                                  \
+    void tlmi_rss_slow(bool force)                                                                                     \
+    {                                                                                                                  \
+        (void)force;                                                                                                   \
     }
 #endif
