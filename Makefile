@@ -55,7 +55,7 @@ test-native: setup ## the C tests under AddressSanitizer, UBSan, ThreadSanitizer
 
 bench: setup ## measure: ns per event, whole programs beside others, bytes per event, reading
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks
 
 lint: setup ## ruff, mypy and clang-format, changing nothing
 	$(BIN)/ruff check .
