@@ -1,4 +1,4 @@
-"""Which array data the NumPy source sees: every thread's, older arrays, resizes, foreign handlers."""
+"""Which array data the NumPy source sees: every thread's, older arrays, resizes, no foreign ones."""
 
 import ctypes
 import gc
