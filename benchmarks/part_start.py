@@ -1,0 +1,52 @@
+"""Part ``start``: what ``tlmem record`` adds to a script that is over at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.measuring import Run, difference, interleave, run, spread, tool
+from benchmarks.pages import Section, table
+
+SCRIPTS = {"start-up": "pass", "start-up, numpy": "import numpy"}
+PLAIN, QUIET, SPOKEN = "python", "tlmem record -q", "tlmem record, with its verdict"
+
+
+def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]) -> Section:
+    """Many runs, as each takes some 10 ms and they differ by as much."""
+    section = Section("start")
+    rows = []
+    for name, code in SCRIPTS.items():
+        show(f"start-up of: {code}")
+        script = folder / "start.py"
+        script.write_text(code + "\n", encoding="utf-8")
+        record, recording = [*tool("tlmem"), "record"], ["-f", "-o", str(folder / "own.tlm")]
+        commands = {
+            PLAIN: [sys.executable, str(script)],
+            QUIET: [*record, "-q", *recording, str(script)],
+            SPOKEN: [*record, *recording, str(script)],
+        }
+
+        def runner(command: Sequence[str]) -> Callable[[], Run]:
+            return lambda: run(command, folder)
+
+        turns = {PLAIN: 5 * rounds, QUIET: 5 * rounds, SPOKEN: rounds}
+        cases = {case: runner(command) for case, command in commands.items()}
+        done = interleave(cases, turns, lambda text: None)
+        for case, runs in done.items():
+            wall, more = spread(runs, "wall_s"), difference(runs, done[PLAIN], "wall_s")
+            rows.append(
+                [
+                    f"`{code}`, {case}",
+                    str(wall.count),
+                    f"{wall.median * 1e3:.0f} ({wall.least * 1e3:.0f} to {wall.most * 1e3:.0f})",
+                    f"{more.median * 1e3:+.0f}" if case != PLAIN else "",
+                    f"{spread(runs, 'cpu_s').median * 1e3:.0f}",
+                ]
+            )
+        section.values[name] = difference(done[QUIET], done[PLAIN], "wall_s").median * 1e3
+        more = difference(done[SPOKEN], done[PLAIN], "wall_s")
+        section.values[f"{name}, with verdict"] = more.median * 1e3
+    section.blocks = [table(["script", "runs", "wall ms", "over python", "CPU ms"], rows)]
+    return section

@@ -1,0 +1,83 @@
+"""The numbers tlmem wants to reach, and whether it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.pages import table
+
+
+@dataclass(frozen=True)
+class Target:
+    """At most ``limit`` of the value ``name``; ``reason`` is told when it is missed."""
+
+    name: str
+    what: str
+    limit: float
+    unit: str
+    reason: str = ""
+
+
+TARGETS = (
+    Target("off", "probe switched off", 2, "ns"),
+    Target("warm 0", "event in C on warm pages, no stack", 30, "ns"),
+    Target("warm 20", "the same with 20 frames, the stack is the last one", 70, "ns"),
+    Target("line 20", "the same through NumPy, the line has changed", 150, "ns"),
+    Target("frame 20", "the same through NumPy, a frame came or went", 150, "ns"),
+    Target("compaction, storm", "compaction of an event, allocation storm", 50, "ns"),
+    Target(
+        "compaction, variety",
+        "compaction of an event, many sizes and lines",
+        50,
+        "ns",
+        "Where addresses, sizes and sites all vary, the entropy coder has more to write.",
+    ),
+    Target("sealing", "sealing, of the time the program ran", 10, "%"),
+    Target("exit, storm", "exit delayed by, of the time the storm ran", 10, "%"),
+    Target("start-up", "start-up of `record -q` over plain Python", 60, "ms"),
+    Target("cpu, pure_python", "`record` on pure Python, CPU time", 1.03, "x"),
+    Target("cpu, storm", "`record` on the allocation storm, CPU time", 1.25, "x"),
+    Target("cpu, mlp", "`record` on a NumPy MLP, CPU time", 1.05, "x"),
+    Target("cpu, pandas_pipeline", "`record` on a pandas pipeline, CPU time", 1.1, "x"),
+    Target("bytes, storm", "file, allocation storm, bytes an event", 3, "B"),
+    Target("bytes, mlp", "file, NumPy MLP, bytes an event", 3, "B"),
+    Target("bytes, pandas_pipeline", "file, pandas pipeline, bytes an event", 3, "B"),
+    Target(
+        "bytes, variety",
+        "file, many sizes and lines, bytes an event",
+        3,
+        "B",
+        "Address, size and line of each allocation differ from those of its neighbours, and every "
+        "free names an array of its own: little repeats.",
+    ),
+    Target("reading", "open, tables and findings of 10 million events", 15, "s"),
+    Target("reading peak", "the same, peak memory", 4000, "MB"),
+)
+
+
+def number(value: float, unit: str) -> str:
+    """With three significant digits, or two decimals for ratios."""
+    text = f"{value:.2f}" if unit == "x" else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+    return f"{text}{'' if unit == 'x' else ' '}{unit}"
+
+
+def summary(now: dict[str, float], before: dict[str, float]) -> str:
+    """A table of targets: number, met or missed, the last run's number, and why."""
+    rows = []
+    for target in TARGETS:
+        if target.name not in now:
+            continue
+        value = now[target.name]
+        met = value <= target.limit
+        last = before.get(target.name)
+        rows.append(
+            [
+                target.what,
+                f"≤ {number(target.limit, target.unit)}",
+                number(value, target.unit),
+                "met" if met else "**missed**",
+                number(last, target.unit) if last is not None else "",
+                "" if met else target.reason,
+            ]
+        )
+    return table(["what", "target", "measured", "", "run before", "why"], rows)

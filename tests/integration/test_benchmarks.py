@@ -1,0 +1,65 @@
+"""Every benchmark runs and fills in its part of the page. Sizes are tiny; no number is judged."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "benchmarks.md"
+PARTS = {
+    "events": ["off", "warm 0", "line 20", "frame 50", "compaction, storm", "sealing"],
+    "start": ["start-up", "start-up, numpy", "start-up, with verdict"],
+    "programs": ["cpu, storm", "cpu, pure_python", "tracemalloc 25, mlp", "bytes, pandas_pipeline"],
+    "reading": [],
+}
+
+
+def bench(*words: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *map(str, words)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_native() -> None:
+    """Only the recording side can be measured whole."""
+    pytest.importorskip("tlmem._native", reason="benchmarks record, which needs the extension")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_part_measures_and_fills_in_its_section(part: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    shutil.copy(PAGE, page)
+
+    done = bench(part, "--scale", "0.004", "--rounds", "1", "--page", page)
+
+    assert done.returncode == 0, done.stderr
+    assert f"## {part}" in done.stdout
+    section = page.read_text().split(f"<!-- begin {part} -->")[1].split(f"<!-- end {part} -->")[0]
+    assert section.count("\n|") > 3
+    assert "--scale 0.004" in section
+    values = json.loads(page.with_suffix(".json").read_text())
+    assert [name for name in PARTS[part] if name not in values] == []
+
+
+def test_quick_run_leaves_the_published_page_alone(tmp_path: Path) -> None:
+    before = PAGE.read_bytes()
+
+    done = bench("reading", "--scale", "0.001", "--rounds", "1")
+
+    assert done.returncode == 0, done.stderr
+    assert PAGE.read_bytes() == before
+
+
+def test_unknown_part_is_named() -> None:
+    done = bench("speed")
+
+    assert (done.returncode, "'speed' is not a part" in done.stderr) == (2, True)
