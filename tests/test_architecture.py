@@ -16,8 +16,8 @@ TREES = {"tlmem": "tlmem", "dashboards": "tlmem.dashboards", "scenarios": "tlmem
 LONGEST = 500
 
 # Lowest first: each may import those before it.
-GROUND = ["units", "errors", "events", "blocks", "segments", "timeline", "pairing", "names"]
-GROUND += ["checkpoint", "snapshot", "schema", "tables", "family", "recording"]
+GROUND = ["units", "errors", "events", "blocks", "segments", "growing", "timeline", "pairing"]
+GROUND += ["names", "checkpoint", "snapshot", "schema", "tables", "family", "recording"]
 READING = [*GROUND, "analysis", "report", "gate"]
 RECORDING = ["_native", "runtime", "recorder"]
 TOP = ["cli", "doctor", "pytest_plugin", "testing", "dashboards", "scenarios"]

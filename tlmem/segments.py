@@ -15,7 +15,7 @@ import stat
 import struct
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,6 +52,9 @@ SLOT_PIECE = 0x100
 
 _FILE_HEADER = struct.Struct("<8sIIIIQIIIIII8xQQQQQI4xQQQQQQQ")
 _SLOT_HEADER = struct.Struct("<IB3xQIIQIIQQ")
+
+_FASTEST_TICK_NS, _SLOWEST_TICK_NS = 0.01, 1000.0
+"""Beyond these no clock runs: the calibration is damaged."""
 
 PIECE_DTYPE = np.dtype(
     [
@@ -98,6 +101,24 @@ class Source:
             raise DamagedRecording(f"{self.path} cannot be read: {error.strerror}") from None
 
 
+class FrozenSource(Source):
+    """A source with copies of some stretches, which hold when the file has changed there."""
+
+    def __init__(self, source: Source, stretches: Iterable[tuple[int, int]]) -> None:
+        self.path = source.path
+        self._source = source
+        self._copies = {(at, count): source.read(at, count) for at, count in stretches}
+
+    def size(self) -> int:
+        """Bytes in the file now."""
+        return self._source.size()
+
+    def read(self, offset: int, count: int) -> bytes:
+        """The copy of this very stretch, else what the file holds now."""
+        copy = self._copies.get((offset, count))
+        return self._source.read(offset, count) if copy is None else copy
+
+
 @dataclass(frozen=True)
 class FileHeader:
     """The header of a recording, as docs/format.md names its fields."""
@@ -127,8 +148,9 @@ class FileHeader:
 
     @property
     def calibrated(self) -> bool:
-        """Whether two clock readings lie far enough apart to give the clock's rate."""
-        return self.last_ticks > self.first_ticks and self.last_ns > self.first_ns
+        """Whether the two clock readings give a rate that a clock can have."""
+        ticks, nanoseconds = self.last_ticks - self.first_ticks, self.last_ns - self.first_ns
+        return ticks > 0 and _FASTEST_TICK_NS < nanoseconds / ticks < _SLOWEST_TICK_NS
 
     @property
     def ns_per_tick(self) -> float:

@@ -1,7 +1,8 @@
 """Everything in a recording at one moment, also while the program is still writing it.
 
-Covers: choosing the pieces of a time range, a consistent copy of a growing file, what is damaged.
-Does not cover: decoding (``timeline``, ``names``, ``checkpoint``).
+Covers: the pieces of a time range, reading again what was moved meanwhile, what is damaged.
+Does not cover: finding the pieces of a growing file (``growing``), decoding (``timeline``,
+``names``, ``checkpoint``).
 """
 
 from __future__ import annotations
@@ -22,19 +23,23 @@ from tlmem.blocks import (
     payload_of,
 )
 from tlmem.checkpoint import Checkpoint, read_checkpoint
+from tlmem.growing import RAW_SLOT, Pieces, gather
 from tlmem.names import Names
 from tlmem.segments import (
-    EVENTS_SLOT,
     HEADER_BYTES,
     META_SLOT,
     SLOT_PIECE,
     Directory,
     FileHeader,
+    FrozenSource,
     Scanner,
     Source,
     read_header,
 )
 from tlmem.timeline import Loader, Timeline
+
+_ATTEMPTS = 6
+_LATEST_NS = 2.0**62
 
 
 @dataclass
@@ -53,14 +58,14 @@ class Snapshot:
         shift = np.uint64(header.time_shift)
         since = (ticks >> shift << shift) - np.uint64(header.first_ticks)
         nanoseconds = since.view(np.int64) * header.ns_per_tick
-        return np.maximum(nanoseconds, 0).astype(np.int64)
+        return nanoseconds.clip(0, _LATEST_NS).astype(np.int64)
 
 
 def is_empty(source: Source, header: FileHeader) -> bool:
     """Whether there is nothing to read: no piece with an event, no checkpoint."""
     if header.fold_number:
         return False
-    pieces = Scanner(source).scan(header).of_type(EVENTS_BLOCK, SLOT_PIECE + EVENTS_SLOT)
+    pieces = Scanner(source).scan(header).of_type(EVENTS_BLOCK, RAW_SLOT)
     for piece in pieces:
         if piece["closed"] and piece["count"]:
             return False
@@ -71,24 +76,53 @@ def is_empty(source: Source, header: FileHeader) -> bool:
 
 
 def take_snapshot(source: Source, start: float | None, stop: float | None) -> Snapshot:
-    """Reads everything between ``start`` and ``stop`` seconds since the start."""
-    header = read_header(source)
-    directory = Scanner(source).scan(header)
-    problems = [*_header_problems(source, header), *directory.problems]
+    """Reads everything between ``start`` and ``stop`` seconds since the start.
+
+    A file that is folded or sealed meanwhile is read again, at last from a copy in memory.
+    """
+    scanner = Scanner(source)
+    for attempt in range(_ATTEMPTS):
+        pieces = gather(source, scanner)
+        reading = source if attempt == 0 else _frozen(source, pieces.directory)
+        frozen_in_time = attempt == 0 or _is_same(read_header(source), pieces.header)
+        snapshot = _read(reading, pieces, start, stop)
+        if frozen_in_time and (attempt > 0 or _is_same(read_header(source), pieces.header)):
+            return snapshot
+    snapshot.problems.append("the file changed faster than it could be read; read it again")
+    return snapshot
+
+
+def _is_same(now: FileHeader, then: FileHeader) -> bool:
+    """Whether every piece that was there then is still where it was."""
+    return (now.fold_number, now.state) == (then.fold_number, then.state)
+
+
+def _frozen(source: Source, directory: Directory) -> FrozenSource:
+    """The source, with every block that the directory lists copied to memory."""
+    blocks = directory.pieces[directory.pieces["type"] < SLOT_PIECE]
+    stretches = zip(blocks["offset"].tolist(), blocks["bytes"].tolist(), strict=True)
+    return FrozenSource(source, stretches)
+
+
+def _read(source: Source, pieces: Pieces, start: float | None, stop: float | None) -> Snapshot:
+    header, directory = pieces.header, pieces.directory
+    problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
     whole = start is None and stop is None
     checkpoint = Checkpoint.none()
     if whole:
         checkpoint = read_checkpoint(
             source, directory.of_type(FOLD_BLOCK), header.fold_number, problems
         )
-    pieces = directory.of_type(EVENTS_BLOCK, SLOT_PIECE + EVENTS_SLOT)
+    events = directory.of_type(EVENTS_BLOCK, RAW_SLOT)
     first, last = _tick_range(header, start, stop)
     if not whole:
-        wanted = pieces["ticks_end"] >= np.uint64(first)
-        wanted &= pieces["ticks_begin"] <= np.uint64(last)
-        pieces = pieces[wanted]
-    loader = Loader(source, header)
-    timeline = loader.load(pieces, checkpoint.consumed, first, None if whole else last, whole=whole)
+        wanted = events["ticks_end"] >= np.uint64(first)
+        wanted &= events["ticks_begin"] <= np.uint64(last)
+        events = events[wanted]
+    if pieces.newest_ticks is not None:
+        last = min(last, pieces.newest_ticks)
+    loader = Loader(source, header, pieces.copies)
+    timeline = loader.load(events, checkpoint.consumed, first, last, whole=whole)
     names = _read_names(source, directory, problems)
     return Snapshot(header, timeline, names, checkpoint, problems + timeline.problems)
 

@@ -89,7 +89,7 @@ def objects_table(
 
     def died(values: np.ndarray, otherwise: int) -> np.ndarray:
         if not len(values):
-            return np.full(len(ended), otherwise)
+            return np.full(len(ended), otherwise, values.dtype)
         return np.where(dead, values[position], values.dtype.type(otherwise))
 
     resized = pairing.resized_from

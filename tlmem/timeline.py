@@ -7,6 +7,7 @@ See also: docs/format.md, "Time" and "What a reader must expect".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +38,8 @@ PLAIN, RESIZE_FIRST, RESIZE_SECOND, CANCELLED = 0, 1, 2, 3
 """Parts of a resize: the free, the realloc that follows it, or either half of one that failed."""
 
 _TIME_TOLERANCE_NS = 1_000_000
+_BEGINNINGS = (Kind.ALLOC, Kind.REALLOC)
+_LARGEST_OBJECT = 1 << 52
 _LAST_THREAD = 1 << 24
 _LONGEST_SILENCE_NS = 86_400_000_000_000
 
@@ -72,11 +75,13 @@ class _Columns:
 class Loader:
     """Decodes the pieces of a recording into a ``Timeline``."""
 
-    def __init__(self, source: Source, header: FileHeader) -> None:
+    def __init__(
+        self, source: Source, header: FileHeader, copies: Mapping[int, bytes] | None = None
+    ) -> None:
         self.source = source
         self.header = header
         self.problems: list[str] = []
-        self.copies: dict[int, bytes] = {}
+        self.copies = copies or {}
         """Slots that were copied while the file was still being written, by offset."""
 
     def load(
@@ -84,7 +89,7 @@ class Loader:
         pieces: np.ndarray,
         consumed: dict[int, int],
         first_ticks: int = 0,
-        last_ticks: int | None = None,
+        last_ticks: int = 2**64 - 1,
         whole: bool = True,
     ) -> Timeline:
         """Events of these pieces.
@@ -182,7 +187,7 @@ class Loader:
         if not sound.all():
             self.problems.append(
                 f"{int((~sound).sum())} events in the slot at byte {offset} were dropped: "
-                "their kind or time cannot be"
+                "their kind, time or size cannot be"
             )
             plain = plain[sound]
         store_events(plain, self.header.time_shift, columns.arrays, columns.used)
@@ -190,7 +195,7 @@ class Loader:
         return count
 
     def _sound_events(self, plain: np.ndarray) -> np.ndarray:
-        """Which raw events can be: kind known, time within the file's and not after later ones."""
+        """Which raw events can be: kind known, size possible, time in range and in order."""
         header = self.header
         ticks = plain["ticks"]
         tolerance = np.uint64(_TIME_TOLERANCE_NS / header.ns_per_tick)
@@ -199,21 +204,23 @@ class Loader:
         last = np.uint64(min(header.last_ticks + int(tolerance) + silence, 2**64 - 1))
         sound = (plain["kind"] >= 1) & (plain["kind"] <= LAST_KIND)
         sound &= (ticks >= first) & (ticks <= last)
+        sound &= ~np.isin(plain["kind"], _BEGINNINGS) | (
+            (plain["arg"] <= _LARGEST_OBJECT) | (plain["arg"] == RESIZE_FAILED)
+        )
         later = np.where(sound, ticks, last)
         earliest = np.minimum.accumulate(later[::-1])[::-1]
         return sound & (ticks - np.minimum(earliest, ticks) <= tolerance)
 
-    def _merge(self, columns: _Columns, first_ticks: int, last_ticks: int | None) -> Timeline:
+    def _merge(self, columns: _Columns, first_ticks: int, last_ticks: int) -> Timeline:
         arrays = {name: array[: columns.used] for name, array in columns.arrays.items()}
         arrays["thread"] = columns.thread[: columns.used]
         starts = thread_starts(arrays["thread"])
         for start, end in zip(starts, [*starts[1:], columns.used], strict=True):
             stretch = arrays["ticks"][start:end]
             np.maximum.accumulate(stretch, out=stretch)
-        if first_ticks > 0 or last_ticks is not None:
-            last_ticks = 2**64 - 1 if last_ticks is None else max(last_ticks, 0)
+        if first_ticks > 0 or last_ticks < 2**64 - 1:
             ticks = arrays["ticks"]
-            wanted = (ticks >= np.uint64(max(first_ticks, 0))) & (ticks <= np.uint64(last_ticks))
+            wanted = (ticks >= np.uint64(first_ticks)) & (ticks <= np.uint64(last_ticks))
             if not wanted.all():
                 arrays = {name: array[wanted] for name, array in arrays.items()}
         arrays["role"] = resize_roles(
@@ -239,9 +246,7 @@ def _room(pieces: np.ndarray) -> int:
 
 
 def thread_starts(thread: np.ndarray) -> list[int]:
-    """Where each run of one thread begins."""
-    if not len(thread):
-        return []
+    """Where each run of one thread begins; 0 also when there are no events."""
     return [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist()]
 
 

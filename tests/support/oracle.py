@@ -106,10 +106,16 @@ class Program:
         consumed = Counter(step.thread for step in done)
         peak = max(done, key=lambda step: step.live_bytes)
         alloc_bytes = sum(life.size for life in born)
+        peak_ticks = peak.ticks if peak.live_bytes else 0
         totals = [
             *(len(done), state.ticks, state.allocs, alloc_bytes, state.frees),
             *(alloc_bytes - state.live_bytes, state.unknown, state.live_bytes, state.live_count),
-            *(peak.live_bytes, peak.ticks, max(step.live_count for step in done), len(born)),
+            *(
+                peak.live_bytes,
+                peak.ticks if peak.live_bytes else 0,
+                max(step.live_count for step in done),
+                len(born),
+            ),
             *(
                 1,
                 len(live),
