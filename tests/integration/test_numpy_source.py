@@ -1,4 +1,4 @@
-"""Which array data the NumPy source sees: every thread's, older arrays, resizes, no foreign ones."""
+"""Which array data the NumPy source sees: every thread's, older arrays, no foreign handler."""
 
 import ctypes
 import gc
