@@ -158,6 +158,7 @@ def _seal_worker(recording: Session) -> None:
     import threading
 
     vars(threading)["_shutdown"]()  # what the worker does next: its threads belong to the recording
+    recording.sample()
     recording.mark("tlmem:end")
     recording.stop()
 

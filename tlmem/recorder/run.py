@@ -44,6 +44,7 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
 
     def end(error: BaseException | None) -> None:
         if session.active is not None:  # in a forked child it is the child's own
+            session.active.sample()
             session.active.mark("tlmem:end")
             session.active.note("exit", _exit_text(error))
 

@@ -75,15 +75,17 @@ class Session:
         request.sample_smaps = self.options.smaps
         request.parent_pid = self.parent_pid
         request.compact = 1
+        counted = lib.tlm_pyheap_install()  # first, so that the first sample knows Python's heap
         status = lib.tlm_recording_start(request)
         if status != lib.TLM_OK:
+            if counted == lib.TLM_OK:
+                lib.tlm_pyheap_uninstall()
             text = ffi.string(lib.tlm_status_text(status)).decode()
             raise refusal(status, lib.tlm_recording_errno(), self.shown_path, text)
         active = self
         self.pid = os.getpid()
         for key, value in {**environment_notes(self.options), **self.notes}.items():
             self.note(key, value)
-        lib.tlm_pyheap_install()
         if "numpy" in self.options.sources:
             if any(name in sys.modules for name in NUMPY_MODULES):
                 lib.tlm_numpy_install()
@@ -102,6 +104,12 @@ class Session:
 
         lib.tlm_mark(encode(label), index)
 
+    def sample(self) -> None:
+        """Takes every memory sample now: a point that the report can rely on."""
+        from tlmem._native import lib
+
+        lib.tlm_sample_now()
+
     def stop(self) -> Statistics:
         """Takes the sources out, seals the file and says what was recorded."""
         global active
@@ -110,6 +118,7 @@ class Session:
         active = None
         imports.forget_all()
         lib.tlm_fork_settle()
+        lib.tlm_sample_now()  # while the sources can still be asked
         lib.tlm_numpy_uninstall()
         lib.tlm_pyheap_uninstall()
         status = lib.tlm_recording_stop(1)
