@@ -27,7 +27,7 @@ from tlmem.analysis.robust import floor_curve, share_at, unevenness
 
 FEWEST_SURVIVORS = 8
 FEW_SURVIVORS = 20
-LEAST_BYTES = 10_000
+LEAST_BYTES = 2_500
 LEAST_BYTES_OF_FEW = 100_000
 MANY_SURVIVORS = 300
 """With so many survivors of one line even a run shorter than ``SHORTEST_GROWTH_S`` is judged."""
@@ -104,12 +104,17 @@ def judge_line(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Growth 
         return None
     alive_rows = still_alive(lives, line, judged_ns, rows[alive])
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
+    made, survivors = len(line), int(lives.weight[alive_rows].sum())
     held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
+    if lives.sums is not None:
+        made = int(lives.sums.made[group])
+        if lives.sums.live_count[group] >= 0.9 * survivors:
+            survivors, held = int(lives.sums.live_count[group]), int(lives.sums.live_bytes[group])
     seconds = max(1e-3, (judged_ns - int(lives.born[rows[0]])) / 1e9)
     return Growth(
         group=group,
-        survivors=int(lives.weight[alive_rows].sum()),
-        made=int(lives.weight[line].sum()),
+        survivors=survivors,
+        made=made,
         bytes=held,
         first_ns=int(lives.born[rows[0]]),
         judged_ns=judged_ns,

@@ -7,6 +7,7 @@ these findings are ``info``. Does not cover: whether it grows; see ``growth``.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
@@ -22,32 +23,57 @@ def live_at_end(lives: Lifetimes, places: Places) -> list[Finding]:
     group, weight = lives.group[alive], lives.weight[alive]
     counts = np.bincount(group, weights=weight, minlength=places.count)
     held = np.bincount(group, weights=lives.size[alive] * weight, minlength=places.count)
-    made = np.bincount(lives.group, weights=lives.weight, minlength=places.count)
+    made = np.bincount(lives.group, minlength=places.count)
+    if lives.sums is not None:
+        made = lives.sums.made
+        if lives.judged_ns >= lives.cut_ns:
+            counts, held = lives.sums.live_count, lives.sums.live_bytes
     order = np.lexsort((-counts, -held))
-    found = []
-    for number in order[counts[order] > 0][:MOST_LINES].tolist():
-        rows = alive[group == number]
-        sites, times = np.unique(lives.site[rows], return_counts=True)
-        largest = rows[np.argmax(lives.size[rows])]
-        count, size = int(counts[number]), int(held[number])
-        oldest = (lives.born[rows[0]] - lives.begin_ns) / 1e9
-        frame = places.frames[number]
-        many = count != 1
-        found.append(
-            Finding(
-                kind="live-at-end",
-                severity="info",
-                count=count,
-                bytes=size,
-                evidence=(
-                    f"{format_count(count)} of {format_count(made[number])} "
-                    f"array{'s' if made[number] != 1 else ''} made at {place(frame)} "
-                    f"{'are' if many else 'is'} alive at the end; {format_bytes(size)}, "
-                    f"{'the oldest ' if many else ''}made after {format_seconds(max(0.0, oldest))}."
-                ),
-                object=int(lives.ordinal[largest]),
-                site=frame,
-                stack=places.stack(int(sites[np.argmax(times)])),
-            )
+    return [
+        line_finding(
+            lives,
+            places,
+            number,
+            rows=alive[group == number],
+            count=int(counts[number]),
+            held=int(held[number]),
+            made=int(made[number]),
         )
-    return found
+        for number in order[counts[order] > 0][:MOST_LINES].tolist()
+    ]
+
+
+def line_finding(
+    lives: Lifetimes,
+    places: Places,
+    number: int,
+    rows: NDArray[np.int64],
+    count: int,
+    held: int,
+    made: int,
+) -> Finding:
+    """What one line holds; ``rows`` are those of its live objects that are known one by one."""
+    frame = places.frames[number]
+    if len(rows):
+        sites, times = np.unique(lives.site[rows], return_counts=True)
+        site = int(sites[np.argmax(times)])
+        example = int(lives.ordinal[rows[np.argmax(lives.size[rows])]])
+        oldest = format_seconds(max(0.0, (lives.born[rows[0]] - lives.begin_ns) / 1e9))
+        since = f", {'the oldest ' if count != 1 else ''}made after {oldest}"
+    else:
+        site = int(np.flatnonzero(places.group_of_site == number)[-1])
+        example, since = None, ""
+    return Finding(
+        kind="live-at-end",
+        severity="info",
+        count=count,
+        bytes=held,
+        evidence=(
+            f"{format_count(count)} of {format_count(made)} array{'s' if made != 1 else ''} made "
+            f"at {place(frame)} {'are' if count != 1 else 'is'} alive at the end; "
+            f"{format_bytes(held)}{since}."
+        ),
+        object=example,
+        site=frame,
+        stack=places.stack(site),
+    )

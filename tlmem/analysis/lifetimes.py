@@ -33,15 +33,26 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Sums:
+    """Objects made, objects alive at the end of the recording and their bytes, by line."""
+
+    made: Ints
+    live_count: Ints
+    live_bytes: Ints
+
+
+@dataclass(frozen=True)
 class Lifetimes:
     """Objects made by the program itself, in order of birth, without those made by imports.
 
     ``ordinal`` counts every allocation of the recording, ``size`` is in bytes, ``weight`` is how
     many objects a row stands for (more than 1 only where a size limit thinned the list of live
-    objects). ``clocks`` has one row per clock (time without pauses, allocations, bytes) and one
-    column per object. ``begin_ns`` to ``cut_ns`` is the program's run, ``judged_ns`` the last
-    moment before its frames unwind, ``active`` the index of the object that ends its activity.
-    ``folded`` says that of the oldest objects only those that stayed alive are known.
+    objects). ``sums`` are there when a
+    size limit folded old events. ``clocks`` has one row per
+    clock (time without pauses, allocations, bytes) and one column per object. ``begin_ns`` to
+    ``cut_ns`` is the program's run, ``judged_ns`` the last moment before its frames unwind,
+    ``active`` the index of the object that ends its activity. ``folded`` says that of the oldest
+    objects only those that stayed alive are known.
     """
 
     born: Ints
@@ -51,6 +62,7 @@ class Lifetimes:
     group: NDArray[np.int32]
     ordinal: Ints
     weight: Ints
+    sums: Sums | None
     clocks: Floats
     begin_ns: int
     cut_ns: int
@@ -99,13 +111,31 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         group=places.group_of_site[site],
         ordinal=ordinal,
         weight=np.where(folded, stride, 1),
-        clocks=clocks(born, ordinal if folded.any() else np.arange(len(born)), size),
+        sums=sums_by_line(recording, places, recording.fold is not None),
+        clocks=clocks(born, ordinal if recording.fold else np.arange(len(born)), size),
         begin_ns=begin_ns,
         cut_ns=cut_ns,
         judged_ns=moment_of_judging(born, died, size, cut_ns),
         active=int(ACTIVE_SHARE * max(0, len(born) - 1)),
-        folded=bool(folded.any()),
+        folded=recording.fold is not None,
     )
+
+
+def sums_by_line(recording: Recording, places: Places, folded: bool) -> Sums | None:
+    """Exact sums of every line after a fold; None when the objects themselves are all there."""
+    if not folded:
+        return None
+    totals = recording.site_totals
+    numbers = totals.index.to_numpy(np.int64)
+    known = numbers < len(places.group_of_site)
+    known[known] = ~places.importing[numbers[known]]
+    group = places.group_of_site[numbers[known]]
+
+    def by_line(name: str) -> Ints:
+        values = totals[name].to_numpy(np.int64)[known]
+        return np.bincount(group, weights=values, minlength=places.count).astype(np.int64)
+
+    return Sums(by_line("alloc_count"), by_line("live_count"), by_line("live_bytes"))
 
 
 def program_span(recording: Recording, born: Ints, died: Ints) -> tuple[int, int]:

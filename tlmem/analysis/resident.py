@@ -83,7 +83,7 @@ class Window:
         """A metric in every sample: its last known value, 0 when it was never taken."""
         if not self.taken(name).any():
             return np.zeros(len(self.samples))
-        return self.samples[name].astype(float).ffill().bfill().to_numpy()
+        return self.samples[name].ffill().bfill().to_numpy(np.float64)
 
 
 def judge_samples(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Resident:
