@@ -184,7 +184,7 @@ static bool write_with_stride(tlmi_fold_state *state, uint64_t stride)
            threads_bytes = state->threads_room * 2 * sizeof(uint64_t);
     tlmi_live *first = tlmi_own_alloc(live_bytes), *second = tlmi_own_alloc(live_bytes);
     tlmi_site_sums *sites = tlmi_own_alloc(sites_bytes);
-    uint64_t(*threads)[2] = tlmi_own_alloc(threads_bytes);
+    uint64_t (*threads)[2] = tlmi_own_alloc(threads_bytes);
     bool good = first && second && sites && threads;
     if (good) {
         uint64_t listed = collect_live(state, stride, first);

@@ -92,7 +92,8 @@ void tlmi_block_column(tlmi_block_header *block, int column, const uint8_t *raw,
 
 void tlmi_block_finish(tlmi_block_header *block)
 {
-    memset(payload_end(block), 0, tlmi_block_bytes(block->payload_bytes) - TLMI_BLOCK_HEADER_BYTES - block->payload_bytes);
+    memset(payload_end(block), 0,
+           tlmi_block_bytes(block->payload_bytes) - TLMI_BLOCK_HEADER_BYTES - block->payload_bytes);
     block->payload_crc = tlmi_checksum(block + 1, block->payload_bytes);
     block->header_crc = tlmi_checksum(block, offsetof(tlmi_block_header, header_crc));
 }
@@ -292,8 +293,8 @@ static bool decode_times(const tlmi_block_header *block, uint32_t shift, uint32_
 bool tlmi_codec_decode(const tlmi_block_header *block, uint32_t time_shift, tlmi_event *events)
 {
     uint32_t count = block->count;
-    if (!tlmi_block_valid(block) || block->payload_crc != tlmi_checksum(block + 1, block->payload_bytes) || count == 0 ||
-        count > TLMI_SEGMENT_EVENTS)
+    if (!tlmi_block_valid(block) || block->payload_crc != tlmi_checksum(block + 1, block->payload_bytes) ||
+        count == 0 || count > TLMI_SEGMENT_EVENTS)
         return false;
     if (block->codec == 0) {
         if (!read_column(block, 0, (uint8_t *)events, (uint32_t)(count * sizeof *events)))
@@ -312,8 +313,8 @@ bool tlmi_codec_decode(const tlmi_block_header *block, uint32_t time_shift, tlmi
         return false;
     tlmi_planes_join(scratch->planes, SHAPE_BYTES, shapes, scratch->bytes);
     for (uint32_t i = 0; i < count; i++)
-        memcpy((char *)&events[i] + offsetof(tlmi_event, arg),
-               scratch->bytes + SHAPE_BYTES * scratch->shapes.codes[i], SHAPE_BYTES);
+        memcpy((char *)&events[i] + offsetof(tlmi_event, arg), scratch->bytes + SHAPE_BYTES * scratch->shapes.codes[i],
+               SHAPE_BYTES);
     if (!read_column(block, 6, scratch->planes, 8 * objects))
         return false;
     tlmi_planes_join(scratch->planes, 8, objects, scratch->bytes);

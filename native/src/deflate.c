@@ -106,8 +106,8 @@ bool tlmi_deflate_open(void)
     bool good = true;
     for (int mode = 0; mode < 2; mode++) {
         prepare(&deflaters[mode]);
-        good = good && zlib.deflate_init(&deflaters[mode], LEVEL, Z_METHOD, WINDOW_BITS, MEMORY_LEVEL,
-                                         strategies[mode], "1", (int)sizeof(stream)) == 0;
+        good = good && zlib.deflate_init(&deflaters[mode], LEVEL, Z_METHOD, WINDOW_BITS, MEMORY_LEVEL, strategies[mode],
+                                         "1", (int)sizeof(stream)) == 0;
     }
     prepare(&inflater);
     good = good && zlib.inflate_init(&inflater, "1", (int)sizeof(stream)) == 0;

@@ -39,7 +39,8 @@ static bool reserve(uint64_t from, uint64_t bytes)
     while (error == EINTR);
     if (error) {
         tlmi_file.error = error;
-        if (ftruncate(tlmi_file.fd, (off_t)from) != 0) { /* give back what a failed reservation kept; or keep it: no harm */
+        if (ftruncate(tlmi_file.fd, (off_t)from) !=
+            0) { /* give back what a failed reservation kept; or keep it: no harm */
         }
     }
     return error == 0;
@@ -177,7 +178,8 @@ void tlmi_file_close(void)
     tlmi_own_free(tlmi_file.slots, tlmi_file.slots_room * sizeof *tlmi_file.slots);
     /* Not unmapped: a probe that is just counting a lost event in another thread must still find memory here. */
     if (tlmi_file.header)
-        mmap(tlmi_file.header, TLMI_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        mmap(tlmi_file.header, TLMI_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+             0);
     if (tlmi_file.fd >= 0)
         close(tlmi_file.fd);
     tlmi_file.fd = -1;

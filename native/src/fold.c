@@ -16,7 +16,7 @@ typedef struct { /* consecutive events of one thread: a block, or a segment that
     uint32_t thread, count, bytes, slot;
 } piece;
 
-typedef struct { /* one thread's place in the merge */
+typedef struct {    /* one thread's place in the merge */
     uint64_t ticks; /* of the next event */
     uint32_t next_piece, last_piece;
     uint32_t at, count;

@@ -46,11 +46,11 @@ static inline uint64_t tlmi_cycle_counter(void)
     return ticks;
 }
 #endif
-extern bool tlmi_clock_is_counter;        /* the CPU counter is constant and may be used; set once by tlmi_clock_init */
-uint64_t tlmi_clock_ns(void);             /* CLOCK_MONOTONIC */
-uint64_t tlmi_clock_thread_ns(void);      /* CPU time of the calling thread */
+extern bool tlmi_clock_is_counter;   /* the CPU counter is constant and may be used; set once by tlmi_clock_init */
+uint64_t tlmi_clock_ns(void);        /* CLOCK_MONOTONIC */
+uint64_t tlmi_clock_thread_ns(void); /* CPU time of the calling thread */
 void tlmi_clock_init(void);
-uint32_t tlmi_clock_shift(void);          /* lowest bits of ticks that are dropped on disk */
+uint32_t tlmi_clock_shift(void); /* lowest bits of ticks that are dropped on disk */
 static inline uint64_t tlmi_clock_ticks(void)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -71,7 +71,8 @@ extern _Atomic bool tlmi_recording_on; /* the one branch of a probe that is swit
 /* The hot part of a thread's state. Owned by the thread; others read it under the recording's lock. */
 typedef struct tlmi_thread {
     _Atomic(tlmi_event *) cursor; /* next event to write */
-    _Atomic(tlmi_event *) end;    /* one past the last; cursor >= end: ask for another segment. Taken away by setting it to NULL */
+    _Atomic(tlmi_event *)
+        end; /* one past the last; cursor >= end: ask for another segment. Taken away by setting it to NULL */
     struct tlmi_thread_cold *cold;
 } tlmi_thread;
 extern __thread tlmi_thread tlmi_self;
@@ -132,6 +133,7 @@ uint64_t tlmi_pyheap_large_bytes(bool *known);
 /* ---- source_rss.c: the sampler. Called by the service thread, without the GIL; never allocates with malloc ---- */
 void tlmi_rss_open(bool smaps); /* opens what is read again and again */
 void tlmi_rss_close(void);
-void tlmi_rss_fast(void);       /* anonymous and recorder bytes, as sample events of the calling thread */
-void tlmi_rss_slow(bool force); /* allocator, Python heap, high water, untouched; backs off to stay under 1 % of the time */
+void tlmi_rss_fast(void); /* anonymous and recorder bytes, as sample events of the calling thread */
+void tlmi_rss_slow(
+    bool force); /* allocator, Python heap, high water, untouched; backs off to stay under 1 % of the time */
 #endif

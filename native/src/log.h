@@ -89,7 +89,7 @@ uint32_t tlmi_checksum(const void *start, size_t bytes);
 
 /* ---- deflate.c: zlib, found at run time; without it columns stay plain ---- */
 typedef enum { TLMI_DEFLATE_MATCHES, TLMI_DEFLATE_LITERALS } tlmi_deflate_mode; /* literals: noise, no use searching */
-bool tlmi_deflate_open(void);  /* false: no zlib here, or no memory for its state; tlmi_deflate then returns 0 */
+bool tlmi_deflate_open(void); /* false: no zlib here, or no memory for its state; tlmi_deflate then returns 0 */
 void tlmi_deflate_close(void);
 /* Bytes written, or 0 when it would not get smaller. One call at a time (recording.work). */
 uint32_t tlmi_deflate(tlmi_deflate_mode mode, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room);
@@ -100,8 +100,9 @@ bool tlmi_codec_open(void); /* false: no memory */
 void tlmi_codec_close(void);
 /* Adds one column to the block under construction. */
 void tlmi_block_begin(tlmi_block_header *block, uint8_t type);
-void tlmi_block_column(tlmi_block_header *block, int column, const uint8_t *raw, uint32_t bytes, tlmi_deflate_mode mode);
-void tlmi_block_finish(tlmi_block_header *block); /* CRCs and padding */
+void tlmi_block_column(tlmi_block_header *block, int column, const uint8_t *raw, uint32_t bytes,
+                       tlmi_deflate_mode mode);
+void tlmi_block_finish(tlmi_block_header *block);       /* CRCs and padding */
 bool tlmi_block_valid(const tlmi_block_header *header); /* header alone: magic, CRC, sizes that make sense */
 /* Encodes 1 to TLMI_SEGMENT_EVENTS events; the caller fills seq, thread, thread_first before tlmi_block_finish. The
  * block fits into one slot always. */
@@ -119,7 +120,7 @@ typedef struct {
     bool zeroed;  /* the payload is zero on disk: fit for events as it is */
 } tlmi_slot;
 typedef struct {
-    int fd; /* -1: none */
+    int fd;    /* -1: none */
     int error; /* errno of the last failure */
     tlmi_file_header *header;
     tlmi_slot *slots;
@@ -138,7 +139,7 @@ tlm_status tlmi_file_create(const tlm_recording_options *options);
 void tlmi_file_close(void);
 void tlmi_file_remove(void); /* deletes the file that is being made */
 uint64_t tlmi_file_size(void);
-int64_t tlmi_file_take(uint8_t type); /* a slot with a fresh header, or -1: no room */
+int64_t tlmi_file_take(uint8_t type);  /* a slot with a fresh header, or -1: no room */
 void tlmi_file_release(uint32_t slot); /* free from now on; keeps its mapping */
 uint8_t *tlmi_file_map(uint32_t slot); /* NULL: refused */
 void tlmi_file_unmap(uint32_t slot);
@@ -146,7 +147,7 @@ uint32_t tlmi_file_room(void); /* slots that could still be had; UINT32_MAX: no 
 uint64_t tlmi_file_slot_offset(uint32_t slot);
 bool tlmi_file_write(uint64_t offset, const void *start, size_t bytes); /* needs no lock */
 bool tlmi_file_read(uint64_t offset, void *start, size_t bytes);        /* needs no lock */
-void tlmi_file_calibrate(void);                                        /* renews the second calibration pair */
+void tlmi_file_calibrate(void);                                         /* renews the second calibration pair */
 
 typedef struct {
     int64_t slot; /* where blocks go; -1: none yet */
@@ -164,38 +165,38 @@ void tlmi_meta_release(void); /* gives the slots back; no names can be added any
 typedef struct tlmi_thread_cold {
     struct tlmi_thread_cold *next;
     tlmi_thread *hot;
-    int64_t slot;            /* -1: none */
-    uint64_t thread_first;   /* events before this segment */
+    int64_t slot;          /* -1: none */
+    uint64_t thread_first; /* events before this segment */
     uint32_t number;
 } tlmi_thread_cold;
 
 typedef struct {
     pthread_mutex_t work;
     pthread_mutex_t lock;
-    pthread_cond_t wake;            /* the service thread: something to compact, or quit */
-    tlmi_thread_cold *threads;      /* alive and with a segment once */
-    uint32_t thread_count;          /* numbers given out */
-    uint32_t *pending;              /* ring of full slots to compact */
+    pthread_cond_t wake;       /* the service thread: something to compact, or quit */
+    tlmi_thread_cold *threads; /* alive and with a segment once */
+    uint32_t thread_count;     /* numbers given out */
+    uint32_t *pending;         /* ring of full slots to compact */
     uint32_t pending_room, pending_head, pending_count;
-    uint32_t ready[8];              /* zeroed, mapped slots, the warmest last; not among the free ones */
+    uint32_t ready[8]; /* zeroed, mapped slots, the warmest last; not among the free ones */
     uint32_t ready_count;
-    uint64_t finished_events;       /* in segments that were closed */
-    _Atomic bool stopped;           /* no room: events are only counted */
-    bool compacting;                /* compact while running */
+    uint64_t finished_events; /* in segments that were closed */
+    _Atomic bool stopped;     /* no room: events are only counted */
+    bool compacting;          /* compact while running */
     uint32_t stack_depth, sample_ms, parent_pid;
     bool sample_smaps;
-    tlmi_block_writer blocks;       /* where event blocks go */
+    tlmi_block_writer blocks; /* where event blocks go */
     uint64_t compacted_events, compact_ns, fold_ns;
 } tlmi_recording_state;
 extern tlmi_recording_state tlmi_recording;
 
-bool tlmi_segment_open(void); /* start of a recording */
-void tlmi_segment_close(void); /* its end: gives back bookkeeping memory */
+bool tlmi_segment_open(void);      /* start of a recording */
+void tlmi_segment_close(void);     /* its end: gives back bookkeeping memory */
 void tlmi_segment_close_all(void); /* under lock: takes every thread's segment away and queues it */
 void tlmi_segment_forget(void);    /* forked child, one thread: drops all threads' state without touching the file */
 void tlmi_segment_recycle(uint32_t slot); /* zeroes it and makes it ready; under lock */
 bool tlmi_segment_name(const char *name); /* names the calling thread in the file; false: it has recorded nothing */
-void tlmi_segment_give_back(void); /* ready slots become free ones; under lock */
+void tlmi_segment_give_back(void);        /* ready slots become free ones; under lock */
 void tlmi_segment_stop(const char *why);  /* no room: stops the recording, once; under lock */
 uint64_t tlmi_segment_event_count(void);  /* under lock */
 
@@ -232,8 +233,8 @@ typedef struct { /* section 3 */
     uint64_t ticks, metric, value;
 } tlmi_fold_sample;
 typedef struct {
-    tlmi_live restore;  /* what the last resize freed, should it fail */
-    uint64_t consumed;  /* events of this thread that are folded */
+    tlmi_live restore; /* what the last resize freed, should it fail */
+    uint64_t consumed; /* events of this thread that are folded */
     bool restorable, restore_unknown;
 } tlmi_fold_thread;
 typedef struct {

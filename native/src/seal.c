@@ -117,8 +117,11 @@ static uint64_t list_blocks(index_entry *entries, uint64_t room)
             if (!tlmi_file_read(offset, &b, sizeof b) || !tlmi_block_valid(&b))
                 break;
             if (count < room)
-                entries[count] = (index_entry){offset, b.seq, b.thread_first, b.ticks_begin, b.ticks_end,
-                                               tlmi_block_bytes(b.payload_bytes), b.thread, b.count, b.type, 0};
+                entries[count] = (index_entry){offset,         b.seq,
+                                               b.thread_first, b.ticks_begin,
+                                               b.ticks_end,    tlmi_block_bytes(b.payload_bytes),
+                                               b.thread,       b.count,
+                                               b.type,         0};
         }
     }
     return count;

@@ -65,7 +65,9 @@ def record(folder: Path, *arguments: str) -> tuple[recordings.Recording, dict]:
 
 def live_at(recording, comment: str) -> tuple[int, int]:
     """Objects and bytes alive, allocated on the program's line with this comment."""
-    line = 1 + next(i for i, text in enumerate(PROGRAM.splitlines()) if text.endswith(f"# {comment}"))
+    line = 1 + next(
+        i for i, text in enumerate(PROGRAM.splitlines()) if text.endswith(f"# {comment}")
+    )
     sites = recording.sites
     here = sites.index[(sites["line"] == line) & sites["file"].str.endswith("program.py")]
     totals = recording.site_totals
