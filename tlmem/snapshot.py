@@ -28,6 +28,7 @@ from tlmem.names import Names
 from tlmem.segments import (
     HEADER_BYTES,
     META_SLOT,
+    SEALED,
     SLOT_PIECE,
     Directory,
     FileHeader,
@@ -38,7 +39,7 @@ from tlmem.segments import (
 )
 from tlmem.timeline import Loader, Timeline
 
-_ATTEMPTS = 6
+_ATTEMPTS = 12
 _LATEST_NS = 2.0**62
 
 
@@ -83,24 +84,41 @@ def take_snapshot(source: Source, start: float | None, stop: float | None) -> Sn
     scanner = Scanner(source)
     for attempt in range(_ATTEMPTS):
         pieces = gather(source, scanner)
-        reading = source if attempt == 0 else _frozen(source, pieces.directory)
-        frozen_in_time = attempt == 0 or _is_same(read_header(source), pieces.header)
-        snapshot = _read(reading, pieces, start, stop)
-        if frozen_in_time and (attempt > 0 or _is_same(read_header(source), pieces.header)):
-            return snapshot
+        folded_meanwhile = read_header(source).fold_number != pieces.header.fold_number
+        reading = _frozen(source, pieces.directory) if attempt else source
+        copied = attempt > 0 and not folded_meanwhile and _still_there(scanner, pieces)
+        if copied or attempt == 0 or attempt == _ATTEMPTS - 1:
+            snapshot = _read(reading, pieces, start, stop)
+            if copied or (not folded_meanwhile and _still_there(scanner, pieces)):
+                return snapshot
     snapshot.problems.append("the file changed faster than it could be read; read it again")
     return snapshot
 
 
-def _is_same(now: FileHeader, then: FileHeader) -> bool:
-    """Whether every piece that was there then is still where it was."""
-    return (now.fold_number, now.state) == (then.fold_number, then.state)
+def _still_there(scanner: Scanner, pieces: Pieces) -> bool:
+    """Whether all blocks and names are where they were, so that what was read there is right."""
+    if pieces.header.state == SEALED:
+        return True
+    then = pieces.directory.pieces
+    now = scanner.scan(read_header(scanner.source)).pieces
+    places = set(
+        zip(now["offset"].tolist(), now["seq"].tolist(), now["type"].tolist(), strict=True)
+    )
+    then = then[then["type"] != RAW_SLOT]
+    return all(
+        place in places
+        for place in zip(
+            then["offset"].tolist(), then["seq"].tolist(), then["type"].tolist(), strict=True
+        )
+    )
 
 
 def _frozen(source: Source, directory: Directory) -> FrozenSource:
-    """The source, with every block that the directory lists copied to memory."""
-    blocks = directory.pieces[directory.pieces["type"] < SLOT_PIECE]
-    stretches = zip(blocks["offset"].tolist(), blocks["bytes"].tolist(), strict=True)
+    """The source, with every block and all names that the directory lists copied to memory."""
+    stretches = []
+    for piece in directory.pieces[directory.pieces["type"] != RAW_SLOT]:
+        inside = SLOT_HEADER_BYTES if piece["type"] == SLOT_PIECE + META_SLOT else 0
+        stretches.append((int(piece["offset"]) + inside, int(piece["bytes"])))
     return FrozenSource(source, stretches)
 
 

@@ -112,7 +112,7 @@ class Program:
             *(alloc_bytes - state.live_bytes, state.unknown, state.live_bytes, state.live_count),
             *(
                 peak.live_bytes,
-                peak.ticks if peak.live_bytes else 0,
+                peak_ticks,
                 max(step.live_count for step in done),
                 len(born),
             ),
