@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import machine, part_events, part_programs, part_reading, part_start
-from benchmarks.measuring import ROOT
+from benchmarks.measuring import ROOT, Settings
 from benchmarks.pages import Section, replace
 from benchmarks.targets import summary
 
@@ -43,9 +43,16 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=6, help="of plain and recorded (default: 6)")
     parser.add_argument("--quick", action="store_true", help="--scale 0.1 --rounds 2")
     parser.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        choices=sorted(part_programs.TITLES),
+        help="of the part programs; may be repeated (default: all)",
+    )
+    parser.add_argument(
         "--page",
         type=Path,
-        help="write the tables here (default: docs/benchmarks.md, of a run at scale 1 only)",
+        help="write the tables here (default: docs/benchmarks.md, of all programs at scale 1 only)",
     )
     given = parser.parse_args(words)
     unknown = sorted(set(given.parts) - set(PARTS))
@@ -80,9 +87,10 @@ def main(words: list[str]) -> int:
     sections = []
     with tempfile.TemporaryDirectory(prefix="tlmem-bench-") as folder:
         for name in given.parts or PARTS:
-            sections.append(PARTS[name](given.scale, given.rounds, Path(folder), show))
+            settings = Settings(given.scale, given.rounds, Path(folder), show, given.program)
+            sections.append(PARTS[name](settings))
             print(f"\n## {name}\n\n{sections[-1].text}\n", flush=True)
-    page = given.page or (PAGE if given.scale == 1 else None)
+    page = given.page or (PAGE if given.scale == 1 and not given.program else None)
     if page is None:
         print(summary({k: v for s in sections for k, v in s.values.items()}, {}))
         return 0

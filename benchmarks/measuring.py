@@ -25,6 +25,17 @@ PEAK_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True)
+class Settings:
+    """What is asked of every part; no programs means all of them."""
+
+    scale: float
+    rounds: int
+    folder: Path
+    show: Callable[[str], None]
+    programs: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Run:
     """One finished process.
 

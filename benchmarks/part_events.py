@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
-from benchmarks.measuring import PROGRAMS, run_for_json
+from benchmarks.measuring import PROGRAMS, Settings, run_for_json
 from benchmarks.pages import Section, table
 from benchmarks.targets import number
 
@@ -20,12 +19,10 @@ MANNERS = {
 }
 
 
-def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]) -> Section:
+def measure(settings: Settings) -> Section:
     """Runs each child once; every number is a median or a mean of many events already."""
-    show("nanoseconds per event")
-    events = run_for_json([sys.executable, PROGRAMS / "events.py", str(scale), folder], folder)
-    show("compaction and folding")
-    after = run_for_json([sys.executable, PROGRAMS / "compaction.py", str(scale), folder], folder)
+    events = _child("events.py", settings)
+    after = _child("compaction.py", settings)
     section = Section("events")
     rows = [
         [text, *(_ns(events.get(f"{manner} {depth}")) for depth in DEPTHS)]
@@ -49,6 +46,12 @@ def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]
         section.values["folding"] = limited["fold_ns"] / limited["folded"]
     section.values["bytes, variety"] = after["variety"]["file_bytes"] / after["variety"]["events"]
     return section
+
+
+def _child(program: str, settings: Settings) -> Any:
+    settings.show(program)
+    words = [sys.executable, str(PROGRAMS / program), str(settings.scale), str(settings.folder)]
+    return run_for_json(words, settings.folder)
 
 
 def _ns(value: float | None) -> str:

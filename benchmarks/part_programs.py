@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.measuring import (
     PROGRAMS,
     Run,
+    Settings,
     Spread,
     difference,
     interleave,
@@ -35,15 +36,15 @@ SMALL_SHARE = 0.2
 VALUES = {RECORD: "cpu", MEMRAY: "memray", TRACE_1: "tracemalloc 1", TRACE_25: "tracemalloc 25"}
 
 
-def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]) -> Section:
-    """Every program under every tool that is installed."""
+def measure(settings: Settings) -> Section:
+    """Programs, all or those that are asked for, under every tool that is installed."""
     section = Section("programs")
     sizes = []
-    for name, title in TITLES.items():
-        done = _run_all(name, scale, rounds, folder, show)
-        section.blocks += [f"### {title}", _table(done)]
+    for name in settings.programs or TITLES:
+        done = _run_all(name, settings)
+        section.blocks += [f"### {TITLES[name]}", _table(done)]
         _keep_values(name, done, section)
-        sizes.append(_size_row(name, folder, section))
+        sizes.append(_size_row(name, settings.folder, section))
     section.blocks += [
         "### Bytes per event",
         "Of the sealed file, names and samples included. A record of memray is an allocation or a "
@@ -57,12 +58,11 @@ def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]
     return section
 
 
-def _run_all(
-    name: str, scale: float, rounds: int, folder: Path, show: Callable[[str], None]
-) -> dict[str, list[Run | None]]:
+def _run_all(name: str, settings: Settings) -> dict[str, list[Run | None]]:
     """Plain and recorded ``rounds`` times, the others in a third of the rounds."""
-    full = [str(PROGRAMS / f"{name}.py"), str(scale)]
-    small = [full[0], str(scale * SMALL_SHARE)]
+    folder, rounds, show = settings.folder, settings.rounds, settings.show
+    full = [str(PROGRAMS / f"{name}.py"), str(settings.scale)]
+    small = [full[0], str(settings.scale * SMALL_SHARE)]
     python = sys.executable
     commands = {
         PLAIN: [python, *full],

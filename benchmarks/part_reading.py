@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
-from benchmarks.measuring import PROGRAMS, Spread, run, run_for_json, spread, tool
+from benchmarks.measuring import PROGRAMS, Settings, Spread, run, run_for_json, spread, tool
 from benchmarks.pages import Section, table
 
 STEPS = {
@@ -16,16 +14,17 @@ STEPS = {
 }
 
 
-def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]) -> Section:
+def measure(settings: Settings) -> Section:
     """Records ten million events once, then reads them in fresh processes."""
+    folder = settings.folder
     path = folder / "ten_million.tlm"
-    program = [str(PROGRAMS / "ten_million.py"), str(scale)]
-    show("recording ten million events")
+    program = [str(PROGRAMS / "ten_million.py"), str(settings.scale)]
+    settings.show("recording ten million events")
     run([*tool("tlmem"), "record", "-q", "-f", "-o", str(path), *program], folder)
-    times = max(1, rounds // 2)
+    times = max(1, settings.rounds // 2)
     found, reports = [], []
     for _ in range(times):
-        show("reading them")
+        settings.show("reading them")
         found.append(run_for_json([sys.executable, PROGRAMS / "opening.py", path], folder))
         reports.append(run([*tool("tlmem"), "report", str(path)], folder))
     rows = [
@@ -46,7 +45,7 @@ def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]
         f"Peak memory {peak / 1e9:.2f} GB, of `tlmem report` {report_peak / 1e9:.2f} GB.",
         table(["step", "seconds"], rows),
     ]
-    if scale >= 1:
+    if settings.scale >= 1:
         section.values = {
             "reading": Spread.of(totals).median,
             "reading peak": peak / 1e6,

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from benchmarks.measuring import Run, difference, interleave, run, spread, tool
+from benchmarks.measuring import Run, Settings, difference, interleave, run, spread, tool
 from benchmarks.pages import Section, table
 
 SCRIPTS = {"start-up": "pass", "start-up, numpy": "import numpy"}
 PLAIN, QUIET, SPOKEN = "python", "tlmem record -q", "tlmem record, with its verdict"
 
 
-def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]) -> Section:
+def measure(settings: Settings) -> Section:
     """Many runs, as each takes some 10 ms and they differ by as much."""
     section = Section("start")
     rows = []
     for name, code in SCRIPTS.items():
-        show(f"start-up of: {code}")
-        script = folder / "start.py"
+        settings.show(f"start-up of: {code}")
+        script = settings.folder / "start.py"
         script.write_text(code + "\n", encoding="utf-8")
-        record, recording = [*tool("tlmem"), "record"], ["-f", "-o", str(folder / "own.tlm")]
+        record, recording = (
+            [*tool("tlmem"), "record"],
+            ["-f", "-o", str(settings.folder / "own.tlm")],
+        )
         commands = {
             PLAIN: [sys.executable, str(script)],
             QUIET: [*record, "-q", *recording, str(script)],
@@ -29,8 +31,9 @@ def measure(scale: float, rounds: int, folder: Path, show: Callable[[str], None]
         }
 
         def runner(command: Sequence[str]) -> Callable[[], Run]:
-            return lambda: run(command, folder)
+            return lambda: run(command, settings.folder)
 
+        rounds = settings.rounds
         turns = {PLAIN: 5 * rounds, QUIET: 5 * rounds, SPOKEN: rounds}
         cases = {case: runner(command) for case, command in commands.items()}
         done = interleave(cases, turns, lambda text: None)

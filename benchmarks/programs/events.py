@@ -119,10 +119,11 @@ def warm(depth: int, loop: Loop, turns: int) -> float:
     """Median over segments, one at a time, after the first few."""
     path = start()
     found = []
-    for turn in range(turns + 20):
+    skipped = min(20, turns)
+    for turn in range(turns + skipped):
         took = at_depth(depth, loop, SEGMENT_EVENTS)
         wait_for_compaction()
-        if turn >= 20:
+        if turn >= skipped:
             found.append(took)
     stop(path)
     return statistics.median(found)
@@ -143,14 +144,15 @@ def through_numpy(depth: int, loop: Loop, turns: int) -> float:
     """What an event adds to ``loop``: median difference of neighbours with and without it."""
     path = start()
     found = []
-    for turn in range(turns + 20):
+    skipped = min(20, turns)
+    for turn in range(turns + skipped):
         at_depth(depth, loop, SEGMENT_EVENTS)
         plain = at_depth(depth, loop, SEGMENT_EVENTS)
         check(lib.tlm_numpy_install())
         recorded = at_depth(depth, loop, SEGMENT_EVENTS)
         check(lib.tlm_numpy_uninstall())
         wait_for_compaction()
-        if turn >= 20:
+        if turn >= skipped:
             found.append(recorded - plain)
     stop(path)
     return statistics.median(found)

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "benchmarks" / "programs"
 PAGE = ROOT / "docs" / "benchmarks.md"
+WHOLE = ["mlp", "pandas_pipeline", "pure_python", "storm", "ten_million"]
 PARTS = {
     "events": ["off", "warm 0", "line 20", "frame 50", "compaction, storm", "sealing"],
     "start": ["start-up", "start-up, numpy", "start-up, with verdict"],
-    "programs": ["cpu, storm", "cpu, pure_python", "tracemalloc 25, mlp", "bytes, pandas_pipeline"],
+    "programs": ["cpu, storm", "tracemalloc 25, storm", "bytes, storm", "exit, storm"],
     "reading": [],
 }
 
@@ -39,7 +41,7 @@ def test_part_measures_and_fills_in_its_section(part: str, tmp_path: Path) -> No
     page = tmp_path / "page.md"
     shutil.copy(PAGE, page)
 
-    done = bench(part, "--scale", "0.004", "--rounds", "1", "--page", page)
+    done = bench(part, "--scale", "0.004", "--rounds", "1", "--program", "storm", "--page", page)
 
     assert done.returncode == 0, done.stderr
     assert f"## {part}" in done.stdout
@@ -48,6 +50,21 @@ def test_part_measures_and_fills_in_its_section(part: str, tmp_path: Path) -> No
     assert "--scale 0.004" in section
     values = json.loads(page.with_suffix(".json").read_text())
     assert [name for name in PARTS[part] if name not in values] == []
+
+
+@pytest.mark.parametrize("program", WHOLE)
+def test_program_tells_its_first_and_last_moment(program: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, PROGRAMS / f"{program}.py", "0.004"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    began, ended = map(int, done.stdout.split())
+    assert began < ended
 
 
 def test_quick_run_leaves_the_published_page_alone(tmp_path: Path) -> None:
