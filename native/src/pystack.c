@@ -23,7 +23,8 @@
 #include "pystack_312.h"
 #elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
 #include "pystack_313.h"
-#elif PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000
+#elif PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000 &&                                                   \
+    __has_include("internal/pycore_interpframe_structs.h")
 #include "pystack_314.h"
 #else
 #include "pystack_public.h"
