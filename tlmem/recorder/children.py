@@ -9,12 +9,13 @@ The child of ``X.tlm`` with process number P records to ``X.P.tlm``. A forked ch
 ``-c`` program that ``multiprocessing`` starts it with, so nothing is left in the environment.
 """
 
+import _posixsubprocess
 import os
 import sys
 from _thread import get_native_id
 from typing import Any
 
-from tlmem.recorder import imports, session, summary
+from tlmem.recorder import session, summary
 from tlmem.recorder.failure import CannotRecord
 from tlmem.recorder.options import Options
 from tlmem.recorder.session import Session
@@ -71,10 +72,7 @@ def follow() -> None:
             before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
         )
         _hooked = True
-    if "multiprocessing.util" in sys.modules:
-        _wrap_spawn()
-    else:
-        imports.when_loaded("multiprocessing.util", _wrap_spawn)
+    _wrap_spawn()
 
 
 def adopt(
@@ -164,24 +162,27 @@ def _seal_worker(recording: Session) -> None:
 
 
 def _wrap_spawn() -> None:
-    from multiprocessing import util
+    """Lets every command line of ``multiprocessing`` pass by us.
 
+    It is caught where all of them leave Python, at ``_posixsubprocess.fork_exec``, so that nothing
+    has to be imported for it or waited for. Other command lines go through as they are.
+    """
     global _spawn_wrapped
     if _spawn_wrapped:
         return
     _spawn_wrapped = True
-    original: Any = vars(util)["spawnv_passfds"]
+    original: Any = vars(_posixsubprocess)["fork_exec"]
 
-    def spawnv_passfds(path: Any, args: Any, passfds: Any) -> Any:
-        return original(path, _with_prelude(args), passfds)
+    def fork_exec(args: Any, *others: Any) -> Any:
+        return original(_with_prelude(args), *others)
 
-    vars(util)["spawnv_passfds"] = spawnv_passfds
+    vars(_posixsubprocess)["fork_exec"] = fork_exec
 
 
-def _with_prelude(arguments: list[Any]) -> list[Any]:
+def _with_prelude(arguments: Any) -> Any:
     """The command line of a new interpreter, with our words before a ``-c`` that we know."""
     lineage = _lineage()
-    if lineage is None or "-c" not in arguments:
+    if lineage is None or type(arguments) is not list or "-c" not in arguments:
         return arguments
     at = arguments.index("-c") + 1
     program = arguments[at] if at < len(arguments) else None
