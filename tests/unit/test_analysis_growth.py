@@ -243,3 +243,30 @@ def test_slope_is_not_bent_by_outliers() -> None:
     y[::7] += 1e6
 
     assert theil_sen(x, y) == pytest.approx(3, rel=0.01)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+def test_a_queue_that_is_emptied_too_slowly_grows(share: float) -> None:
+    program, queue, taken = Program(), [], 0
+    for step in range(600):
+        queue.append(program.alloc(10))
+        if taken < share * step:
+            program.free(queue[taken])
+            taken += 1
+        program.temporary(20)
+        program.wait(1_000_000)
+
+    assert grown_lines(program) == [10]
+
+
+@pytest.mark.parametrize("life", [0.05, 0.3, 0.6, 0.85])
+def test_a_cache_that_forgets_after_a_while_does_not_grow(life: float) -> None:
+    program, held = Program(), []
+    for step in range(600):
+        held.append(program.alloc(10))
+        if step >= life * 600:
+            program.free(held[step - int(life * 600)])
+        program.temporary(20)
+        program.wait(1_000_000)
+
+    assert grown_lines(program) == []

@@ -2,10 +2,10 @@
 
 A line grows when, up to the last of its allocations that matter, three things hold together:
 
-* *survivors* come from all parts of its life (not only from the last ones, as in a cache that
-  evicts or a list that is emptied now and then);
 * the *floor*, the live count that is never given back, rises evenly (not only at the beginning, as
   in warm-up, a bounded cache or a model that is built once) and still rises at the end;
+* *survivors* come from all parts of its life, or what it accumulated was never given back in
+  bulk (a list that is emptied now and then only holds the last ones);
 * that life covers a good part of the program's run and reaches its end.
 
 "Evenly" and "part" are measured on several clocks, see ``lifetimes``: time alone is bent by pauses
@@ -41,6 +41,7 @@ LEAST_REACH = 0.2
 WALL_REACH = 0.4
 SPAN = 0.3
 DRAWDOWN = 0.3
+BACKLOG_DRAWDOWN = 0.1
 OWN_CLOCK = 0.6
 GENERATIONS = 10
 
@@ -140,10 +141,15 @@ def still_alive(
 
 
 def may_grow(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:
-    """A quick look that spares most lines the full one: did early objects outlive most others?"""
+    """A quick look that spares most lines the full one: are more alive late than in the middle?"""
     late = born[int(0.9 * (len(born) - 1))]
+    alive_late = int(np.count_nonzero((died > late) & (born <= late)))
+    if alive_late < FEWEST_SURVIVORS // 2:
+        return False
     middle = max(born[len(born) // 2], (born[0] + late) // 2)
-    return int(np.count_nonzero((died > late) & (born < middle))) >= FEWEST_SURVIVORS // 4
+    alive_middle = int(np.count_nonzero((died > middle) & (born <= middle)))
+    early = int(np.count_nonzero((died > late) & (born < middle)))
+    return early >= FEWEST_SURVIVORS // 4 or alive_late > 1.1 * alive_middle
 
 
 def live_counts(
@@ -212,10 +218,14 @@ def rises_on(
         return False
     x = np.clip((clock - first) / (clock[-1] - first), 0, 1)
     allowed = UNEVENNESS + UNEVENNESS_OF_CHANCE / np.sqrt(count)
-    if unevenness(x, floor) > allowed or unevenness(x, kept) > allowed:
+    if unevenness(x, floor) > allowed:
         return False
     late = [0.8, 0.92] if count >= 60 else [0.8] if count >= FEW_SURVIVORS else []
     if any(1 - share_at(x, floor, at) < LATE_RATE * (1 - at) for at in late):
+        return False
+    if drawdown <= BACKLOG_DRAWDOWN:
+        return True
+    if unevenness(x, kept) > allowed:
         return False
     generations = GENERATIONS if count >= FEW_SURVIVORS else GENERATIONS // 2
     born_in = np.minimum((x[alive] * generations).astype(int), generations - 1)
