@@ -46,6 +46,7 @@ class Program:
     died: list[int] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
     site: list[int] = field(default_factory=list)
+    died_site: list[int] = field(default_factory=list)
     samples: list[dict[str, float]] = field(default_factory=list)
     live_bytes: int = 0
     lines: dict[int, int] = field(default_factory=dict)
@@ -59,15 +60,21 @@ class Program:
         self.wait(self.step_ns)
         self.born.append(self.now_ns)
         self.died.append(-1)
+        self.died_site.append(0)
         self.size.append(size)
-        self.site.append(self.lines.setdefault(line, len(self.lines) + 2))
+        self.site.append(self.site_of(line))
         self.live_bytes += size
         return len(self.born) - 1
 
-    def free(self, number: int) -> None:
+    def site_of(self, line: int) -> int:
+        return self.lines.setdefault(line, len(self.lines) + 2)
+
+    def free(self, number: int, line: int | None = None) -> None:
+        """Frees an object, at the line that made it or at another one."""
         self.wait(self.step_ns // 10)
         assert self.died[number] < 0
         self.died[number] = self.now_ns
+        self.died_site[number] = self.site_of(line) if line is not None else self.site[number]
         self.live_bytes -= self.size[number]
 
     def wait(self, ns: int) -> None:
@@ -116,6 +123,7 @@ class Program:
                 "born_ns": np.array(self.born, np.int64),
                 "died_ns": np.array(self.died, np.int64),
                 "born_site": np.array(self.site, np.int64),
+                "died_site": np.array(self.died_site, np.int64),
                 "folded": np.zeros(len(self.born), bool),
             },
             index=pd.RangeIndex(len(self.born), name="object"),

@@ -226,6 +226,21 @@ def test_the_finding_says_how_many_how_much_and_how_fast() -> None:
     assert "2.00 MB" in finding.evidence
 
 
+def test_temporaries_of_the_last_moment_are_not_counted() -> None:
+    program, held = Program(), []
+    for _ in range(400):
+        passing = program.alloc(10)
+        held.append(program.alloc(10))
+        program.free(passing)
+        program.temporary(20)
+        program.wait(1_000_000)
+    for number in reversed(held):
+        program.free(number, line=40)
+    finding = analyse(program.recording()).findings[0]
+
+    assert finding.count == 400
+
+
 def test_floor_is_what_is_never_given_back() -> None:
     assert floor_curve(np.array([3, 1, 4, 2, 5])).tolist() == [1, 1, 2, 2, 5]
 

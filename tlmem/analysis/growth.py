@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.lifetimes import NEVER, Lifetimes
 from tlmem.analysis.robust import floor_curve, share_at, unevenness
 
 FEWEST_SURVIVORS = 8
@@ -44,6 +44,7 @@ DRAWDOWN = 0.3
 BACKLOG_DRAWDOWN = 0.1
 OWN_CLOCK = 0.6
 GENERATIONS = 10
+LAST_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def judge_line(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Growth 
         return None
     if not rises_evenly(lives, rows, alive):
         return None
-    alive_rows = still_alive(lives, line, judged_ns, rows[alive])
+    alive_rows = without_passing(lives, rows, alive)
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
     made, survivors = len(line), int(lives.weight[alive_rows].sum())
     held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
@@ -125,19 +126,18 @@ def judge_line(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Growth 
     )
 
 
-def still_alive(
-    lives: Lifetimes,
-    line: NDArray[np.int64],
-    judged_ns: int,
-    survivors: NDArray[np.int64],
+def without_passing(
+    lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The survivors of a line without temporaries that happened to be alive when it was judged.
+    """Survivors without the last temporaries, which were alive by chance when the line was judged.
 
-    They are told apart at the end of the run, when what the line kept is still there then.
+    They are those of the last few that were freed soon after, where others of the line had been.
     """
-    at = max(judged_ns, lives.judged_ns)
-    left = line[(lives.born[line] <= at) & (lives.died[line] > at)]
-    return left if len(left) >= 0.9 * len(survivors) else survivors
+    survivors = rows[alive]
+    usual = np.unique(lives.died_site[rows[~alive][-MANY_SURVIVORS:]])
+    last = survivors[-LAST_FEW:]
+    passing = (lives.died[last] != NEVER) & np.isin(lives.died_site[last], usual)
+    return np.concatenate((survivors[:-LAST_FEW], last[~passing]))
 
 
 def may_grow(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:

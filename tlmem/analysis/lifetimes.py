@@ -59,6 +59,7 @@ class Lifetimes:
     died: Ints
     size: Ints
     site: Ints
+    died_site: Ints
     group: NDArray[np.int32]
     ordinal: Ints
     weight: Ints
@@ -92,6 +93,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
     born = table["born_ns"].to_numpy(np.int64)
     died = table["died_ns"].to_numpy(np.int64)
     site = table["born_site"].to_numpy(np.int64)
+    died_site = table["died_site"].to_numpy(np.int64)
     size = table["size_bytes"].to_numpy(np.int64)
     folded = table["folded"].to_numpy(bool)
     begin_ns, cut_ns = program_span(recording, born, died)
@@ -99,7 +101,8 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
     site = np.where(site < len(places.group_of_site), site, 0)
     own = (born <= cut_ns) & ~places.importing[site]
     if not own.all():
-        born, died, site, size, folded = born[own], died[own], site[own], size[own], folded[own]
+        born, died, size, folded = born[own], died[own], size[own], folded[own]
+        site, died_site = site[own], died_site[own]
     died = np.where(died < 0, NEVER, died)
     ordinal = table.index.to_numpy(np.int64)[own]
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
@@ -108,6 +111,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         died=died,
         size=size,
         site=site,
+        died_site=died_site,
         group=places.group_of_site[site],
         ordinal=ordinal,
         weight=np.where(folded, stride, 1),
