@@ -25,12 +25,15 @@
 
 #define PATH_ROOM 4096
 #define NAME_ROOM 1024
+/* When the file had no room for a name, so many code objects are given up at once before it is asked again. */
+#define REFUSED_AT_ONCE 256
 
 _Atomic uint64_t tlmi_pycode_current_epoch = 1;
 
 static tlmi_map codes = TLMI_MAP_EMPTY; /* address -> number */
 static _Atomic uint32_t last_number;
 static _Atomic uint32_t recording_number;
+static _Atomic uint32_t to_refuse;
 static Py_ssize_t extra_index = -1;           /* asked for once; under the GIL */
 static PyInterpreterState *extra_interpreter; /* whose index it is */
 static char start_directory[PATH_ROOM];       /* relative file names are relative to this */
@@ -58,6 +61,7 @@ void tlmi_pycode_reset(void)
     atomic_fetch_add_explicit(&recording_number, 1, memory_order_release);
     tlmi_map_clear(&codes);
     atomic_store_explicit(&last_number, 0, memory_order_relaxed);
+    atomic_store_explicit(&to_refuse, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&tlmi_pycode_current_epoch, 1, memory_order_release);
     if (getcwd(start_directory, sizeof start_directory) == NULL)
         start_directory[0] = 0;
@@ -142,8 +146,10 @@ __attribute__((noinline)) static uint32_t give_number(PyCodeObject *code)
     size_t name_bytes = encode_text(code->co_qualname, name, sizeof name);
     uint32_t first_line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
     if (!tlmi_meta_code(number, first_line, file, (uint32_t)file_bytes, name, (uint32_t)name_bytes) ||
-        !tlmi_map_put(&codes, (uintptr_t)code, number))
+        !tlmi_map_put(&codes, (uintptr_t)code, number)) {
+        atomic_store_explicit(&to_refuse, REFUSED_AT_ONCE, memory_order_relaxed);
         return 0;
+    }
     if (atomic_load_explicit(&recording_number, memory_order_acquire) != recording) {
         /* The names went into a recording that has ended meanwhile. */
         tlmi_map_take(&codes, (uintptr_t)code);
@@ -161,6 +167,11 @@ uint32_t tlmi_pycode_number(PyObject *code, PyThreadState *tstate)
         return 0;
     if (extra_interpreter != NULL && PyThreadState_GetInterpreter(tstate) != extra_interpreter)
         return 0;
+    uint32_t left = atomic_load_explicit(&to_refuse, memory_order_relaxed);
+    if (tlmi_unlikely(left > 0)) {
+        atomic_store_explicit(&to_refuse, left - 1, memory_order_relaxed);
+        return 0;
+    }
     /* Arrays are freed while exceptions are under way; ours must not replace them. */
 #if PY_VERSION_HEX >= 0x030C0000
     PyObject *pending = PyErr_GetRaisedException();

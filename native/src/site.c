@@ -13,8 +13,10 @@
 
 #define FIRST_SLOTS 4096
 #define FIRST_SITE 2
-/* A tree of this size means that stacks never repeat; stacks end at a known site from then on. */
-#define MAX_SITES (1u << 22)
+/* A tree of this size means that stacks never repeat; stacks end at a known site from then on. It takes 64 MB. */
+#define MAX_SITES (1u << 20)
+/* When the file had no room for a name, so many sites are given up at once before it is asked again. */
+#define REFUSED_AT_ONCE 256
 
 typedef struct {
     _Atomic uint32_t parent;
@@ -31,6 +33,7 @@ typedef struct {
 static _Atomic(site_table *) current_table; /* NULL: no recording, nothing is found or made */
 static site_table *largest_table;           /* ours under the lock, also between recordings */
 static _Atomic uint32_t next_site = FIRST_SITE;
+static _Atomic uint32_t to_refuse;
 static pthread_mutex_t site_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t lock_owner;
 
@@ -42,18 +45,30 @@ static uint32_t home_of(const site_table *table, uint32_t parent, uint32_t code,
     return (uint32_t)((mixed * 0x165667B19E3779F9u) >> 32) & table->mask;
 }
 
-/* The slot of the node, or the empty one where it belongs. */
-static site_slot *slot_of(site_table *table, uint32_t parent, uint32_t code, uint32_t instruction)
+static bool holds_node(const site_slot *slot, uint32_t parent, uint32_t code, uint32_t instruction)
+{
+    return atomic_load_explicit(&slot->parent, memory_order_relaxed) == parent &&
+           atomic_load_explicit(&slot->code, memory_order_relaxed) == code &&
+           atomic_load_explicit(&slot->instruction, memory_order_relaxed) == instruction;
+}
+
+/* The node's number; 0 when it was not there. An empty slot must not be looked at twice: it may be another node's by then. */
+static uint32_t find_site(site_table *table, uint32_t parent, uint32_t code, uint32_t instruction)
 {
     for (uint32_t at = home_of(table, parent, code, instruction);; at = (at + 1) & table->mask) {
-        site_slot *slot = &table->slots[at];
-        if (atomic_load_explicit(&slot->id, memory_order_acquire) == 0)
-            return slot;
-        if (atomic_load_explicit(&slot->parent, memory_order_relaxed) == parent &&
-            atomic_load_explicit(&slot->code, memory_order_relaxed) == code &&
-            atomic_load_explicit(&slot->instruction, memory_order_relaxed) == instruction)
-            return slot;
+        uint32_t id = atomic_load_explicit(&table->slots[at].id, memory_order_acquire);
+        if (id == 0 || holds_node(&table->slots[at], parent, code, instruction))
+            return id;
     }
+}
+
+/* The slot of the node, or the empty one where it belongs. Under the lock. */
+static site_slot *slot_of(site_table *table, uint32_t parent, uint32_t code, uint32_t instruction)
+{
+    uint32_t at = home_of(table, parent, code, instruction);
+    while (table->slots[at].id != 0 && !holds_node(&table->slots[at], parent, code, instruction))
+        at = (at + 1) & table->mask;
+    return &table->slots[at];
 }
 
 static void fill_slot(site_slot *slot, uint32_t parent, uint32_t code, uint32_t instruction, uint32_t id)
@@ -101,6 +116,7 @@ bool tlmi_site_init(uint32_t stack_depth)
             if (largest_table->slots[at].id != 0)
                 fill_slot(&largest_table->slots[at], 0, 0, 0, 0);
     atomic_store_explicit(&next_site, FIRST_SITE, memory_order_relaxed);
+    atomic_store_explicit(&to_refuse, 0, memory_order_relaxed);
     atomic_store_explicit(&current_table, largest_table, memory_order_release);
     bool ready = largest_table != NULL;
     pthread_mutex_unlock(&site_lock);
@@ -125,21 +141,35 @@ static uint32_t make_site(uint32_t parent, uint32_t code, uint32_t instruction, 
     site_table *table = atomic_load_explicit(&current_table, memory_order_relaxed);
     uint32_t next = atomic_load_explicit(&next_site, memory_order_relaxed);
     uint32_t used = next - FIRST_SITE;
-    if (table != NULL && used * 2 > table->mask)
+    if (table != NULL && used > table->mask / 4 * 3)
         table = grow_table(table);
     if (table != NULL) {
         site_slot *slot = slot_of(table, parent, code, instruction);
         id = slot->id;
         /* Without memory for a larger table the old one serves until it is nearly full. */
-        if (id == 0 && used < MAX_SITES && used + used / 8 + 1 < table->mask &&
-            tlmi_meta_site(next, parent, code, line)) {
-            id = next;
-            fill_slot(slot, parent, code, instruction, id);
-            atomic_store_explicit(&next_site, next + 1, memory_order_relaxed);
+        if (id == 0 && used < MAX_SITES && used + used / 8 + 1 < table->mask) {
+            if (tlmi_meta_site(next, parent, code, line)) {
+                id = next;
+                fill_slot(slot, parent, code, instruction, id);
+                atomic_store_explicit(&next_site, next + 1, memory_order_relaxed);
+            } else {
+                atomic_store_explicit(&to_refuse, REFUSED_AT_ONCE, memory_order_relaxed);
+            }
         }
     }
     pthread_mutex_unlock(&site_lock);
     return id;
+}
+
+static bool is_refused(void)
+{
+    if (tlmi_site_count() >= MAX_SITES)
+        return true;
+    uint32_t left = atomic_load_explicit(&to_refuse, memory_order_relaxed);
+    if (tlmi_likely(left == 0))
+        return false;
+    atomic_store_explicit(&to_refuse, left - 1, memory_order_relaxed); /* a race refuses once more or less */
+    return true;
 }
 
 uint32_t tlmi_site_child(uint32_t parent, uint32_t code, uint32_t instruction, uint32_t (*line)(void *), void *context)
@@ -147,10 +177,10 @@ uint32_t tlmi_site_child(uint32_t parent, uint32_t code, uint32_t instruction, u
     site_table *table = atomic_load_explicit(&current_table, memory_order_acquire);
     if (tlmi_unlikely(table == NULL))
         return 0;
-    uint32_t id = atomic_load_explicit(&slot_of(table, parent, code, instruction)->id, memory_order_acquire);
+    uint32_t id = find_site(table, parent, code, instruction);
     if (tlmi_likely(id != 0))
         return id;
-    return make_site(parent, code, instruction, line(context));
+    return is_refused() ? 0 : make_site(parent, code, instruction, line(context));
 }
 
 uint64_t tlmi_site_count(void)
