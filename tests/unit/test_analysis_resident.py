@@ -21,6 +21,16 @@ def test_native_memory_that_keeps_growing_is_native() -> None:
     assert run(Program(), native=2_000) == "native"
 
 
+def test_a_pause_does_not_hide_native_growth() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20, 500_000)
+        program.native += 2_000
+        program.wait(2_000_000 if step != 130 else 500_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "native"
+
+
 def test_native_growth_is_measured() -> None:
     program = Program()
     run(program, native=10_000)

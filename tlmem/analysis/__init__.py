@@ -33,7 +33,9 @@ def analyse(recording: Recording) -> Analysis:
         places=places,
         lives=lives,
         growths=growing_lines(lives, places.count),
-        resident=judge_samples(recording.samples, lives.work_begin_ns, lives.judged_ns),
+        resident=judge_samples(
+            recording.samples, lives.work_begin_ns, lives.judged_ns, lives.progress
+        ),
     )
     found = [
         *growth_findings(evidence),

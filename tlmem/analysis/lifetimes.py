@@ -83,6 +83,12 @@ class Lifetimes:
         latest = self.begin_ns + LATEST_BEGIN * (self.cut_ns - self.begin_ns)
         return max(self.begin_ns, min(first, int(latest)))
 
+    def progress(self, time_ns: Ints) -> Floats:
+        """How far the program had come at each time: seconds in which pauses hardly count."""
+        if len(self) == 0:
+            return time_ns / 1e9
+        return np.interp(time_ns, self.born, self.clocks[0]) / 1e9
+
     def __len__(self) -> int:
         return len(self.born)
 

@@ -7,7 +7,8 @@ docs/findings.md, for every threshold and its reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -65,6 +66,9 @@ class Resident:
     kept_seconds: float = 0.0
 
 
+Progress = Callable[[NDArray[np.int64]], Floats]
+
+
 class Window:
     """The samples between two moments, each metric carried on to where it was not taken."""
 
@@ -86,8 +90,17 @@ class Window:
         return self.samples[name].ffill().bfill().to_numpy(np.float64)
 
 
-def judge_samples(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Resident:
-    """Judges the samples between two moments, the program's warm-up left out."""
+def judge_samples(
+    samples: pd.DataFrame, begin_ns: int, end_ns: int, progress: Progress | None = None
+) -> Resident:
+    """Judges the samples between two moments, the program's warm-up left out.
+
+    Args:
+        samples: the table of a recording.
+        begin_ns, end_ns: from the begin of the program's work to the moment of judging.
+        progress: how far the program had come at any time, without its pauses; a rise may be even
+            on this clock or on that of the wall.
+    """
     window = Window(samples, begin_ns, end_ns)
     steady_ns = begin_ns + WARM_UP * (end_ns - begin_ns)
     rises: list[Rise] = []
@@ -101,9 +114,13 @@ def judge_samples(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Resident
         if rows.sum() < FEWEST_SAMPLES or end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9:
             continue
         judged = judged or kind == "native"
-        rise = steady_rise(kind, window.time_ns[rows] / 1e9, values[rows], floor)
+        times = window.time_ns[rows]
+        rise = steady_rise(kind, times / 1e9, values[rows], floor)
+        if rise is None and progress is not None:
+            rise = steady_rise(kind, progress(times), values[rows], floor)
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
+    rises = [in_seconds(rise, (end_ns - steady_ns) / 1e9) for rise in rises]
     return Resident(judged, tuple(rises), *kept_free(window, steady_ns))
 
 
@@ -131,7 +148,7 @@ def outside_bytes(window: Window) -> Floats:
 
 
 def steady_rise(kind: str, times: Floats, values: Floats, floor_bytes: float) -> Rise | None:
-    """The rise of a curve (bytes over seconds) that goes on evenly to its end, or None.
+    """The rise of a curve (bytes over any clock) that goes on evenly to its end, or None.
 
     A few large steps (a lazy import, a buffer made once), a plateau at the end and noise are no
     rise.
@@ -158,6 +175,11 @@ def steady_rise(kind: str, times: Floats, values: Floats, floor_bytes: float) ->
     if 1 - share_at(x, share, LATE_FROM) < LATE_RATE * (1 - LATE_FROM):
         return None
     return Rise(kind, round(grown), seconds, slope)
+
+
+def in_seconds(rise: Rise, seconds: float) -> Rise:
+    """The same rise, its slope over the wall time of the steady state."""
+    return replace(rise, seconds=seconds, slope_bytes_per_s=rise.bytes / seconds)
 
 
 def kept_free(window: Window, steady_ns: float) -> tuple[int, float]:
