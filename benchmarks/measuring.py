@@ -52,14 +52,14 @@ class Run:
     output: str
 
 
-def run(command: Sequence[str | Path], folder: Path) -> Run:
-    """Runs a command with single-threaded BLAS.
+def run(command: Sequence[str | Path], folder: Path, changes: dict[str, str] | None = None) -> Run:
+    """Runs a command with single-threaded BLAS, and with changes to the environment.
 
     Raises:
         RuntimeError: it failed; the text holds what it printed.
     """
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST_"))}
-    environment.update(dict.fromkeys(THREADS, "1"))
+    environment.update({**dict.fromkeys(THREADS, "1"), **(changes or {})})
     printed = folder / "printed.txt"
     with open(printed, "w+b") as file:
         began = time.monotonic_ns()

@@ -1,14 +1,21 @@
-"""Part ``start``: what ``tlmem record`` adds to a script that is over at once."""
+"""Part ``start``: what ``tlmem record`` adds to a script that is over at once.
+
+Both sides run without ``site``: an editable install of tlmem puts its import hook, and what that
+imports, into every start of Python, which would make plain Python slower and so tlmem look better.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 
-from benchmarks.measuring import Run, Settings, difference, interleave, run, spread, tool
+from benchmarks.measuring import ROOT, Run, Settings, difference, interleave, run, spread
 from benchmarks.pages import Section, table
 
 SCRIPTS = {"start-up": "pass", "start-up, numpy": "import numpy"}
+PATHS = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
 PLAIN, QUIET, SPOKEN = "python", "tlmem record -q", "tlmem record, with its verdict"
 
 
@@ -20,18 +27,16 @@ def measure(settings: Settings) -> Section:
         settings.show(f"start-up of: {code}")
         script = settings.folder / "start.py"
         script.write_text(code + "\n", encoding="utf-8")
-        record, recording = (
-            [*tool("tlmem"), "record"],
-            ["-f", "-o", str(settings.folder / "own.tlm")],
-        )
+        record = [sys.executable, "-S", "-c", "import tlmem.cli as c; c.main()", "record"]
+        recording = ["-f", "-o", str(settings.folder / "own.tlm")]
         commands = {
-            PLAIN: [sys.executable, str(script)],
+            PLAIN: [sys.executable, "-S", str(script)],
             QUIET: [*record, "-q", *recording, str(script)],
             SPOKEN: [*record, *recording, str(script)],
         }
 
         def runner(command: Sequence[str]) -> Callable[[], Run]:
-            return lambda: run(command, settings.folder)
+            return lambda: run(command, settings.folder, {"PYTHONPATH": PATHS})
 
         rounds = settings.rounds
         turns = {PLAIN: 5 * rounds, QUIET: 5 * rounds, SPOKEN: rounds}

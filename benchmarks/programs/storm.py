@@ -16,6 +16,7 @@ def iterate(frames: int, iterations: int) -> float:
         product = base * base
         summed = product + base
         np.exp(summed, out=summed)
+        np.log1p(product, out=product)
         summed += product
         total += summed[-1]
     return float(total)
