@@ -24,6 +24,11 @@ uint64_t tlmi_clock_ns(void)
     return now_ns;
 }
 
+uint64_t tlmi_clock_thread_ns(void)
+{
+    return now_ns;
+}
+
 bool tlmi_segment_rotate(void)
 {
     return false;
