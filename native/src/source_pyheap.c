@@ -34,6 +34,7 @@ static PyMemAllocatorEx original[DOMAINS]; /* by PyMemAllocatorDomain; taken whe
 static bool wrapped[DOMAINS];
 static PyMemAllocatorEx plain; /* the functions that all wrapped domains share */
 static bool arenas_wrapped;
+static _Atomic bool installed; /* wrappers that could not be taken off may be there without it */
 static _Atomic bool arenas_known;
 static _Atomic bool large_known;
 static _Atomic int64_t arena_bytes;
@@ -169,11 +170,6 @@ static bool wrap_raw(void)
     return true;
 }
 
-static bool is_installed(void)
-{
-    return arenas_wrapped || wrapped[PYMEM_DOMAIN_RAW];
-}
-
 tlm_status tlm_pyheap_install(void)
 {
 #ifdef Py_GIL_DISABLED
@@ -181,10 +177,13 @@ tlm_status tlm_pyheap_install(void)
 #else
     PyGILState_STATE state = PyGILState_Ensure();
     tlm_status status = TLM_ALREADY_RUNNING;
-    if (!is_installed()) {
-        wrap_arenas();
+    if (!atomic_load_explicit(&installed, memory_order_relaxed)) {
+        if (!arenas_wrapped)
+            wrap_arenas();
         atomic_store_explicit(&large_bytes, 0, memory_order_relaxed);
-        atomic_store_explicit(&large_known, wrap_raw(), memory_order_relaxed);
+        if (!wrapped[PYMEM_DOMAIN_RAW])
+            atomic_store_explicit(&large_known, wrap_raw(), memory_order_relaxed);
+        atomic_store_explicit(&installed, true, memory_order_relaxed);
         status = TLM_OK;
     }
     PyGILState_Release(state);
@@ -210,23 +209,27 @@ tlm_status tlm_pyheap_uninstall(void)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     tlm_status status = TLM_NOT_RUNNING;
-    if (is_installed()) {
+    if (atomic_exchange_explicit(&installed, false, memory_order_relaxed)) {
         PyObjectArenaAllocator now;
         PyObject_GetArenaAllocator(&now);
-        bool off = !arenas_wrapped || now.alloc == counted_arena_alloc;
-        if (arenas_wrapped && off) {
+        bool off = now.alloc == counted_arena_alloc;
+        if (off) {
             PyObject_SetArenaAllocator(&original_arenas);
             arenas_wrapped = false;
         }
         off &= unwrap_domain(PYMEM_DOMAIN_OBJ);
         off &= unwrap_domain(PYMEM_DOMAIN_MEM);
         off &= unwrap_domain(PYMEM_DOMAIN_RAW);
-        atomic_store_explicit(&arenas_known, false, memory_order_relaxed);
-        atomic_store_explicit(&large_known, false, memory_order_relaxed);
         status = off ? TLM_OK : TLM_UNSUPPORTED;
     }
     PyGILState_Release(state);
     return status;
+}
+
+static bool is_known(const _Atomic bool *counted)
+{
+    return atomic_load_explicit(&installed, memory_order_relaxed) &&
+           atomic_load_explicit(counted, memory_order_relaxed);
 }
 
 static uint64_t not_negative(int64_t bytes)
@@ -236,12 +239,12 @@ static uint64_t not_negative(int64_t bytes)
 
 uint64_t tlmi_pyheap_arena_bytes(bool *known)
 {
-    *known = atomic_load_explicit(&arenas_known, memory_order_relaxed);
+    *known = is_known(&arenas_known);
     return not_negative(atomic_load_explicit(&arena_bytes, memory_order_relaxed));
 }
 
 uint64_t tlmi_pyheap_large_bytes(bool *known)
 {
-    *known = atomic_load_explicit(&large_known, memory_order_relaxed);
+    *known = is_known(&large_known);
     return not_negative(atomic_load_explicit(&large_bytes, memory_order_relaxed));
 }

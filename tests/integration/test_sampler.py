@@ -146,6 +146,29 @@ lib.tlm_sample_now(); tlmem.mark("objects", 1)
     assert grown.python_arena + grown.python_large > 12 * MB
 
 
+def test_pythons_allocators_are_wrapped_and_given_back(tmp_path: Path) -> None:
+    program = """
+import tracemalloc
+from tlmem._native import lib
+ok, on, off = lib.TLM_OK, lib.TLM_ALREADY_RUNNING, lib.TLM_NOT_RUNNING
+assert lib.tlm_pyheap_uninstall() == off
+assert lib.tlm_pyheap_install() == ok and lib.tlm_pyheap_install() == on
+before = [bytes(1000) for _ in range(1000)]
+assert lib.tlm_pyheap_uninstall() == ok and lib.tlm_pyheap_uninstall() == off
+del before
+assert lib.tlm_pyheap_install() == ok
+tracemalloc.start()  # lies over our wrapper, which therefore stays, doing nothing
+assert lib.tlm_pyheap_uninstall() == lib.TLM_UNSUPPORTED
+kept = [bytes(1000) for _ in range(1000)] + [float(i) for i in range(100_000)]
+assert tracemalloc.get_traced_memory()[0] > 3_000_000
+tracemalloc.stop()  # puts our wrapper back
+assert lib.tlm_pyheap_install() == ok and lib.tlm_pyheap_uninstall() == ok
+del kept
+"""
+    result = programs.plain(["-c", program], tmp_path)
+    assert (result.returncode, result.stderr.decode()) == (0, "")
+
+
 def test_page_faults_and_smaps_on_request_only(tmp_path: Path) -> None:
     program = "import numpy as np\nkept = np.ones(3_000_000)\n"
     on_request = ["minor_faults", "major_faults"]
