@@ -34,6 +34,9 @@ class Table:
     columns: tuple[Column, ...]
 
 
+TEXT = "text"
+"""The dtype of texts: pandas has ``object`` for it up to version 2 and ``str`` from version 3."""
+
 _NO_UNIT_METRICS = ("minor_faults", "major_faults", "tracked_count")
 _METRIC_MEANING = {
     "anon": "anonymous resident memory of the process, the recorder's included",
@@ -117,8 +120,8 @@ SCHEMA: dict[str, Table] = {
             Column("site", "int64", "", "number; 0: no Python stack, 1: root of cut stacks"),
             Column("parent", "int64", "", "the site that called this one"),
             Column("code", "int64", "", "number of the code object; 0: none"),
-            Column("file", "object", "", "absolute where known"),
-            Column("function", "object", "", "qualified name"),
+            Column("file", "text", "", "absolute where known"),
+            Column("function", "text", "", "qualified name"),
             Column("line", "int64", "", "0: unknown"),
             Column("first_line", "int64", "", "where the function is defined"),
             Column("depth", "int32", "", "frames in the stack"),
@@ -145,7 +148,7 @@ SCHEMA: dict[str, Table] = {
         (
             Column("time_ns", "int64", "ns", "when"),
             Column("thread", "int32", "", "number of the thread; 0: known from a checkpoint"),
-            Column("label", "object", "", "text given to tlmem.mark"),
+            Column("label", "text", "", "text given to tlmem.mark"),
             Column("index", "int64", "", "number given to tlmem.mark"),
             Column("site", "uint32", "", "call site"),
         ),
@@ -156,7 +159,7 @@ SCHEMA: dict[str, Table] = {
         (
             Column("thread", "int32", "", "number, from 1"),
             Column("os_id", "int64", "", "the operating system's number"),
-            Column("name", "object", "", "may be empty"),
+            Column("name", "text", "", "may be empty"),
             Column("main", "bool", "", "the program's first thread"),
             Column("first_ns", "int64", "ns", "when it was first seen"),
             Column("events", "int64", "", "events it recorded, folded ones included"),
@@ -172,20 +175,18 @@ def frame(name: str, columns: Mapping[str, np.ndarray | list]) -> pd.DataFrame:
     """
     table = SCHEMA[name]
     arrays = {
-        column.name: np.asarray(columns[column.name]).astype(column.dtype, copy=False)
+        column.name: np.asarray(columns[column.name]).astype(
+            object if column.dtype == TEXT else column.dtype, copy=False
+        )
         for column in table.columns
     }
     index = arrays.pop(table.index) if table.index else None
     labels = None if index is None else pd.Index(index, name=table.index)
-    return pd.DataFrame(
-        {column: pd.Series(values, index=labels, copy=False) for column, values in arrays.items()},
-        index=labels,
-        copy=False,
-    )
+    return pd.DataFrame(arrays, index=labels, copy=False)
 
 
 def describe() -> str:
-    """All tables as Markdown, the body of ``docs/reference/tables.md``."""
+    """All tables as Markdown: the body of ``docs/reference/tables.md``, printed by this module."""
     lines = []
     for name, table in SCHEMA.items():
         lines += [f"## {name}", "", f"Each row is {table.row}."]
@@ -194,3 +195,7 @@ def describe() -> str:
         lines += [f"| {c.name} | {c.dtype} | {c.unit} | {c.meaning} |" for c in table.columns]
         lines.append("")
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(describe())

@@ -16,7 +16,7 @@ import struct
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +53,7 @@ SLOT_PIECE = 0x100
 _FILE_HEADER = struct.Struct("<8sIIIIQIIIIII8xQQQQQI4xQQQQQQQ")
 _SLOT_HEADER = struct.Struct("<IB3xQIIQIIQQ")
 
+_LARGEST_SHIFT = 32
 _FASTEST_TICK_NS, _SLOWEST_TICK_NS = 0.01, 1000.0
 """Beyond these no clock runs: the calibration is damaged."""
 
@@ -182,7 +183,8 @@ def read_header(source: Source) -> FileHeader:
         )
     if sound and (header_bytes, slot_bytes, event_bytes) != (HEADER_BYTES, SLOT_BYTES, 32):
         raise DamagedRecording(f"{path} has a layout that version {version} does not have")
-    return FileHeader(version, created, *fields, sound)  # type: ignore[call-arg]
+    header = FileHeader(version, created, *fields, sound)  # type: ignore[call-arg]
+    return header if header.time_shift <= _LARGEST_SHIFT else replace(header, time_shift=0)
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,7 @@ class Scanner:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._blocks: dict[int, tuple[int, int, list[tuple]]] = {}
+        self._blocks: dict[int, tuple[int, int, list[tuple], list[str]]] = {}
 
     def scan(self, header: FileHeader) -> Directory:
         """All pieces: from the index of a sealed file, else by a walk over the slots."""
@@ -264,12 +266,13 @@ class Scanner:
             return [(offset, slot.seq, 0, 0, 0, used, 0, 0, SLOT_PIECE + META_SLOT, 0)]
         if slot.type != BLOCKS_SLOT:
             return []
-        seq, done, rows = self._blocks.get(offset, (slot.seq, 0, []))
+        seq, done, rows, damage = self._blocks.get(offset, (slot.seq, 0, [], []))
         if seq != slot.seq:
-            done, rows = 0, []
+            done, rows, damage = 0, [], []
         used = min(slot.used_bytes, SLOT_PAYLOAD_BYTES)
-        rows = rows + list(self._block_pieces(offset + SLOT_HEADER_BYTES, done, used, problems))
-        self._blocks[offset] = (slot.seq, used, rows)
+        rows += self._block_pieces(offset + SLOT_HEADER_BYTES, done, used, damage)
+        self._blocks[offset] = (slot.seq, used, rows, damage)
+        problems.extend(damage)
         return rows
 
     def _block_pieces(self, start: int, at: int, used: int, problems: list[str]) -> Iterator[tuple]:

@@ -1,0 +1,79 @@
+"""Tables have the columns, dtypes and units that are written down."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import writer
+
+from tlmem.recording import read
+from tlmem.schema import SCHEMA, TEXT, describe, frame
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/tables.md"
+UNITS = {"_ns": "ns", "_bytes": "bytes"}
+
+
+@pytest.fixture(params=["full", "sealed", "marks only"])
+def recording(request: pytest.FixtureRequest, tmp_path: Path):
+    rows = writer.events(
+        [
+            (1_000_004, 1, 5, 0, 0, 32, 0),
+            (1_000_008, 64, 8, 2, 0, 1, 1),
+            (1_000_012, 64, 0, 2, 0, 2, 1),
+            (1_000_016, 1, 4096, 0, 0, 33, 0),
+        ]
+    )
+    meta = [writer.code(1, "/a.py", "f"), writer.site(2, 0, 1, 3), writer.thread(1, "main", True)]
+    rows = rows[:1] if request.param == "marks only" else rows
+    form = "sealed" if request.param == "sealed" else "compact"
+    return read(
+        writer.RecordingWriter(form=form, meta=meta, threads={1: rows}).write(tmp_path / "x.tlm")
+    )
+
+
+@pytest.mark.parametrize("name", SCHEMA)
+def test_columns_dtypes_and_index_are_those_of_the_schema(name: str, recording) -> None:
+    table, found = SCHEMA[name], getattr(recording, name)
+    expected = {column.name: column.dtype for column in table.columns}
+    index = expected.pop(table.index, None)
+
+    if index is not None:
+        assert found.index.name == table.index
+        assert len(found.index) == 0 or found.index.dtype == np.dtype(index)
+    assert list(found.columns) == list(expected)
+    for column, dtype in expected.items():
+        if dtype == TEXT:
+            assert all(isinstance(text, str) for text in found[column])
+        else:
+            assert str(found[column].dtype) == dtype, column
+
+
+@pytest.mark.parametrize("name", SCHEMA)
+def test_every_column_says_its_unit_and_meaning(name: str) -> None:
+    for column in SCHEMA[name].columns:
+        assert column.meaning
+        for ending, unit in UNITS.items():
+            if column.name.endswith(ending):
+                assert column.unit == unit
+
+
+def test_the_reference_page_is_what_the_schema_says() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert describe() in page, "write docs/reference/tables.md again: python -m tlmem.schema"
+
+
+def test_a_frame_shares_the_arrays_it_is_made_of() -> None:
+    given = {
+        column.name: np.zeros(3, column.dtype)
+        for column in SCHEMA["events"].columns
+        if column.dtype != TEXT
+    }
+    made = frame("events", given)
+
+    assert all(np.shares_memory(made[name].to_numpy(), given[name]) for name in given)
+
+
+def test_tables_stay_the_same_object(recording) -> None:
+    assert recording.events is recording.events
+    assert recording.objects is recording.objects
