@@ -168,6 +168,8 @@ def split_record(words: list[str]) -> tuple[dict[str, Any], str, str | None, lis
                 value = rest.pop(0)
             if name in _TARGETS:
                 return values, _TARGETS[name], value, rest
+            if not value:
+                raise UsageError(f"{name} needs a value, and '' is none.")
             values[_RECORD_VALUES[name]] = value
         else:
             raise UsageError(
