@@ -21,8 +21,10 @@ NEVER = np.iinfo(np.int64).max
 """``died_ns`` of an object that was alive when the recording ended."""
 ACTIVE_SHARE = 0.985
 """Activity ends with this share of the allocations: a few more may follow when the work is done."""
-LONGEST_PAUSE = 0.05
-"""Of the whole time between the first and the last allocation, the most that one pause counts."""
+USUAL_GAPS = 0.99
+"""Share of the gaps between allocations that are the program's own pace; longer ones are pauses."""
+LONGEST_PAUSE = 0.02
+"""The most that one pause counts, as a share of all the time at the program's own pace."""
 UNWOUND_SHARE = 0.5
 """Less than this share of the usual live set left at the end: the program's frames have unwound."""
 LATEST_BEGIN = 0.4
@@ -170,7 +172,9 @@ def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
     if len(born) == 0:
         return np.zeros((3, 0))
     gaps = np.diff(born, prepend=born[0]).astype(np.float64)
-    longest = LONGEST_PAUSE * float(born[-1] - born[0])
+    position = int(USUAL_GAPS * (len(gaps) - 1))
+    usual = np.partition(gaps, position)[: position + 1]
+    longest = max(float(usual[position]), LONGEST_PAUSE * float(usual.sum()))
     return np.vstack(
         (
             np.cumsum(np.minimum(gaps, longest)),
