@@ -4,7 +4,8 @@
  * No code object is kept alive. One that has a number carries its own address in its extra slot; when it dies CPython hands
  * that to code_died(), which forgets the number and begins a new epoch, so the address may come to mean another. Names are
  * read from the characters of the str objects, so nothing is cached on them. Numbers are found without the GIL; they are
- * given and forgotten only under it.
+ * given and forgotten only under it. Code that is made anew again and again, by exec or a class factory, has the same number
+ * each time, as its names and lines are the same: otherwise a long run would fill the file with them.
  */
 #include "pycode.h"
 
@@ -27,10 +28,12 @@
 #define NAME_ROOM 1024
 /* When the file had no room for a name, so many code objects are given up at once before it is asked again. */
 #define REFUSED_AT_ONCE 256
+#define MAX_CODES (1u << 20)
 
 _Atomic uint64_t tlmi_pycode_current_epoch = 1;
 
 static tlmi_map codes = TLMI_MAP_EMPTY; /* address -> number */
+static tlmi_map twins = TLMI_MAP_EMPTY; /* hash of names and lines -> number */
 static _Atomic uint32_t last_number;
 static _Atomic uint32_t recording_number;
 static _Atomic uint32_t to_refuse;
@@ -48,6 +51,7 @@ static void code_died(void *extra)
 static void mend_after_fork(void)
 {
     tlmi_map_after_fork(&codes);
+    tlmi_map_after_fork(&twins);
 }
 
 static void install_fork_handler(void)
@@ -55,14 +59,21 @@ static void install_fork_handler(void)
     pthread_atfork(NULL, NULL, mend_after_fork);
 }
 
+/* Deaths of code objects are not told from here on, so what was known of their addresses must go as well. */
+static void forget_numbers(void)
+{
+    tlmi_map_clear(&codes);
+    tlmi_map_clear(&twins);
+    atomic_fetch_add_explicit(&tlmi_pycode_current_epoch, 1, memory_order_release);
+}
+
 void tlmi_pycode_reset(void)
 {
     pthread_once(&fork_handler_once, install_fork_handler);
     atomic_fetch_add_explicit(&recording_number, 1, memory_order_release);
-    tlmi_map_clear(&codes);
     atomic_store_explicit(&last_number, 0, memory_order_relaxed);
     atomic_store_explicit(&to_refuse, 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&tlmi_pycode_current_epoch, 1, memory_order_release);
+    forget_numbers();
     if (getcwd(start_directory, sizeof start_directory) == NULL)
         start_directory[0] = 0;
 }
@@ -137,22 +148,45 @@ static bool watch_code(PyObject *code)
     return extra == code || set_code_extra(code, extra_index, code) == 0;
 }
 
-__attribute__((noinline)) static uint32_t give_number(PyCodeObject *code)
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001B3u;
+    return (hash ^ count) * 0x9E3779B97F4A7C15u;
+}
+
+/* Writes the names of the code into the file, unless they are there. 0: no room. */
+static uint32_t name_code(PyCodeObject *code)
 {
     char file[PATH_ROOM], name[NAME_ROOM];
-    uint32_t recording = atomic_load_explicit(&recording_number, memory_order_acquire);
-    uint32_t number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
     size_t file_bytes = encode_path(code->co_filename, file, sizeof file);
     size_t name_bytes = encode_text(code->co_qualname, name, sizeof name);
     uint32_t first_line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
-    if (!tlmi_meta_code(number, first_line, file, (uint32_t)file_bytes, name, (uint32_t)name_bytes) ||
-        !tlmi_map_put(&codes, (uintptr_t)code, number)) {
+    uint64_t hash = hash_bytes(0xCBF29CE484222325u ^ first_line, file, file_bytes);
+    hash = hash_bytes(hash, name, name_bytes);
+    /* The line table says which line each instruction is of. */
+    hash = hash_bytes(hash, PyBytes_AS_STRING(code->co_linetable), (size_t)PyBytes_GET_SIZE(code->co_linetable));
+    hash += hash == 0;
+    uint32_t number = (uint32_t)tlmi_map_find(&twins, hash);
+    if (number != 0)
+        return number;
+    number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
+    bool room = number <= MAX_CODES &&
+                tlmi_meta_code(number, first_line, file, (uint32_t)file_bytes, name, (uint32_t)name_bytes);
+    return room && tlmi_map_put(&twins, hash, number) ? number : 0;
+}
+
+__attribute__((noinline)) static uint32_t give_number(PyCodeObject *code)
+{
+    uint32_t recording = atomic_load_explicit(&recording_number, memory_order_acquire);
+    uint32_t number = name_code(code);
+    if (number == 0 || !tlmi_map_put(&codes, (uintptr_t)code, number)) {
         atomic_store_explicit(&to_refuse, REFUSED_AT_ONCE, memory_order_relaxed);
         return 0;
     }
     if (atomic_load_explicit(&recording_number, memory_order_acquire) != recording) {
         /* The names went into a recording that has ended meanwhile. */
-        tlmi_map_take(&codes, (uintptr_t)code);
+        forget_numbers();
         return 0;
     }
     return number;

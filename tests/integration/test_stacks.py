@@ -176,6 +176,22 @@ assert sum(code() is not None for code in alive) == 0
         assert (file, line, function) == (f"<made {i}>", 1, f"made_{i}")
 
 
+def test_code_made_again_and_again_is_named_once(tmp_path: Path) -> None:
+    program = """
+import numpy as np
+texts = ["kept = np.empty(8001)", "\\n\\nkept = np.empty(8002)"]
+for i in range(2000):
+    exec(texts[i % 2])
+"""
+    recording = record(tmp_path, program)
+    found = recording.objects[recording.objects.size_bytes.isin([8 * 8001, 8 * 8002])]
+
+    assert len(recording.sites) < 1000
+    assert found.born_site.nunique() < 10  # an instruction that was specialised counts as another
+    lines = {recording.stack(int(site))[0]["line"] for site in found.born_site.unique()}
+    assert lines == {1, 3}
+
+
 def test_names_of_any_characters_are_read_back(tmp_path: Path) -> None:
     names = ["größe", "変数", "𝒻", "x" * 2000]
     program = "import numpy as np\nkept = []\n"
