@@ -3,7 +3,7 @@
 Covers: copying what threads are writing, finding again what was compacted meanwhile, the moment up
 to which everything was seen. Does not cover: checkpoints that replace blocks (``snapshot``).
 
-The moment is the time of the newest event in a first look at all segments. Every event up to then
+The moment is the time of the newest event in a first look at everything. Every event up to then
 was committed before the second look, which is the one that counts: of a free and the allocation
 before it in another thread, never only the free is seen.
 """
@@ -55,11 +55,13 @@ def gather(source: Source, scanner: Scanner) -> Pieces:
     if header.state != OPEN or len(raw) > _MOST_COPIED:
         return Pieces(header, directory)
     first_look = _copy_slots(source, scanner, raw)
+    again = scanner.scan(header)
     newest = max([header.last_ticks, *map(_last_ticks, first_look.values())])
+    newest = max(newest, int(again.of_type(EVENTS_BLOCK)["ticks_end"].max(initial=0)))
     problems: list[str] = []
-    again = directory
     for _ in range(_ROUNDS):
-        copies = _copy_slots(source, scanner, again.of_type(RAW_SLOT))
+        raw = again.of_type(RAW_SLOT)
+        copies = _copy_slots(source, scanner, raw)
         seen = {_seq(copy) for copy in copies.values()}
         seen.update(again.of_type(EVENTS_BLOCK)["seq"].tolist())
         again = scanner.scan(header)
@@ -71,7 +73,8 @@ def gather(source: Source, scanner: Scanner) -> Pieces:
         problems.append("the program wrote faster than the file could be read; read it again")
     grows = copies != first_look or read_header(source) != header
     grows = grows or not np.array_equal(again.pieces, directory.pieces)
-    again.pieces = again.pieces[[_is_usable(piece, copies) for piece in again.pieces]]
+    copied = raw[np.isin(raw["offset"], np.array(list(copies), np.uint64))]
+    again.pieces = np.concatenate([again.pieces[again.pieces["type"] != RAW_SLOT], copied])
     return Pieces(header, again, copies, newest if grows else None, problems)
 
 
@@ -85,14 +88,6 @@ def _copy_slots(source: Source, scanner: Scanner, pieces: np.ndarray) -> dict[in
         if now is not None and now.seq == int(piece["seq"]) == _seq(data):
             copies[offset] = data
     return copies
-
-
-def _is_usable(piece: np.void, copies: dict[int, bytes]) -> bool:
-    """Whether a piece is a block, or a slot of which we have a copy."""
-    if piece["type"] != RAW_SLOT:
-        return True
-    copy = copies.get(int(piece["offset"]))
-    return copy is not None and _seq(copy) == int(piece["seq"])
 
 
 def _seq(slot: bytes) -> int:

@@ -39,7 +39,7 @@ from tlmem.segments import (
 )
 from tlmem.timeline import Loader, Timeline
 
-_ATTEMPTS = 12
+_ATTEMPTS = 8
 _LATEST_NS = 2.0**62
 
 

@@ -315,23 +315,25 @@ class RecordingWriter:
     extra_slots: list[bytes] = field(default_factory=list)
 
     def _pieces(self) -> tuple[list[bytes], list[bytes]]:
-        """Blocks and events slots; each piece has its own seq."""
-        blocks, slots, seq = [], [], 1000
+        """Blocks in the order in which their threads went on, and events slots; a seq stays."""
+        blocks, slots = [], []
         for number, rows in self.threads.items():
             folded = self.consumed.get(number, 0)
             starts = range(folded // self.per_slot * self.per_slot, len(rows), self.per_slot)
             for first in starts:
-                seq += 1
+                seq = 100_000 * number + first
                 piece = rows[first : first + self.per_slot]
                 last = first + self.per_slot >= len(rows)
                 about = {"thread": number, "thread_first": first, "seq": seq}
                 if self.form == "raw" or (self.form == "compact" and last):
                     slots.append(events_slot(piece, closed=not last, **about))
                 else:
-                    codec = seq % 2 if self.codec < 0 else self.codec
+                    codec = first // self.per_slot % 2 if self.codec < 0 else self.codec
                     shift = self.header.time_shift
-                    blocks.append(events_block(piece, codec=codec, time_shift=shift, **about))
-        return blocks, slots
+                    block = events_block(piece, codec=codec, time_shift=shift, **about)
+                    full = rows["ticks"][min(first + self.per_slot, len(rows) - 1)]
+                    blocks.append((int(full), block))
+        return [block for _, block in sorted(blocks, key=lambda pair: pair[0])], slots
 
     def build(self) -> bytes:
         """The bytes of the file."""
