@@ -285,3 +285,32 @@ def test_a_cache_that_forgets_after_a_while_does_not_grow(life: float) -> None:
         program.wait(1_000_000)
 
     assert grown_lines(program) == []
+
+
+def enlarge(program: Program, sizes: list[int]) -> None:
+    last = None
+    for size in sizes:
+        made = program.alloc(10, size)
+        if last is not None:
+            program.free(last)
+        last = made
+        program.temporary(20)
+        program.wait(2_000_000)
+
+
+def test_an_array_replaced_by_ever_larger_ones_is_a_warning_and_no_leak() -> None:
+    program = Program()
+    enlarge(program, [10_000 * step for step in range(1, 400)])
+    analysis = analyse(program.recording())
+
+    assert analysis.verdict.outcome == "stable"
+    assert "replaces a smaller one" in analysis.verdict.sentence
+    assert [(f.kind, f.severity) for f in analysis.findings][0] == ("growing-array", "warning")
+
+
+@pytest.mark.parametrize("sizes", [[5_000_000] * 300, [*range(10_000, 5_000_000, 50_000)] * 4])
+def test_arrays_of_the_same_sizes_again_and_again_are_no_warning(sizes: list[int]) -> None:
+    program = Program()
+    enlarge(program, sizes)
+
+    assert [f.kind for f in analyse(program.recording()).findings] == ["live-at-end"]

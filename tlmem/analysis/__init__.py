@@ -1,8 +1,9 @@
 """From tables to findings: ``analyse(recording)`` answers what grows, who is alive, where memory
 is.
 
-Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (lines that
-grow), ``resident`` (growth outside arrays), ``leaks``, ``attribution``, ``verdict``.
+Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (lines
+that grow), ``enlarging`` (arrays that grow), ``resident`` (growth outside arrays), ``leaks``,
+``attribution``, ``verdict``.
 """
 
 from __future__ import annotations
@@ -10,13 +11,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.attribution import attribute
+from tlmem.analysis.enlarging import enlarging_lines
 from tlmem.analysis.growth import growing_lines
 from tlmem.analysis.leaks import live_at_end
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
 from tlmem.analysis.places import Places
 from tlmem.analysis.resident import judge_samples
-from tlmem.analysis.verdict import Evidence, growth_findings, judge, resident_findings
+from tlmem.analysis.verdict import (
+    Evidence,
+    enlargement_findings,
+    growth_findings,
+    judge,
+    resident_findings,
+)
 
 if TYPE_CHECKING:
     from tlmem.recording import Recording
@@ -33,12 +41,14 @@ def analyse(recording: Recording) -> Analysis:
         places=places,
         lives=lives,
         growths=growing_lines(lives, places.count),
+        enlargements=enlarging_lines(lives, places.count),
         resident=judge_samples(
             recording.samples, lives.work_begin_ns, lives.judged_ns, lives.progress
         ),
     )
     found = [
         *growth_findings(evidence),
+        *enlargement_findings(evidence),
         *resident_findings(evidence),
         *live_at_end(lives, places),
     ]

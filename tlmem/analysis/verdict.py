@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tlmem.analysis.enlarging import Enlargement
 from tlmem.analysis.growth import MANY_SURVIVORS, Growth
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
@@ -47,6 +48,7 @@ class Evidence:
     places: Places
     lives: Lifetimes
     growths: list[Growth]
+    enlargements: list[Enlargement]
     resident: Resident
 
 
@@ -76,6 +78,28 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
             )
         )
     return found
+
+
+def enlargement_findings(evidence: Evidence) -> list[Finding]:
+    """One finding for each line whose arrays are replaced by ever larger ones."""
+    return [
+        Finding(
+            kind="growing-array",
+            severity="warning",
+            count=1,
+            bytes=found.last_bytes,
+            evidence=(
+                f"Each array made at {place(evidence.places.frames[found.group])} replaces a "
+                f"smaller one: from {format_bytes(found.first_bytes)} to {format_bytes(found.last_bytes)} "
+                f"in {format_count(found.steps)} steps and {format_seconds(found.seconds)}."
+            ),
+            object=found.example,
+            site=evidence.places.frames[found.group],
+            stack=evidence.places.stack(found.site),
+            slope_bytes_per_s=(found.last_bytes - found.first_bytes) / max(1e-3, found.seconds),
+        )
+        for found in evidence.enlargements
+    ]
 
 
 def rises_that_count(evidence: Evidence) -> list[Rise]:
@@ -148,10 +172,16 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.resident.kept_bytes:
         return Verdict("retained", f"Retained: {resident_findings(evidence)[0].evidence}", 0.0, 0)
     seconds = format_seconds(evidence.lives.run_seconds)
+    larger = [finding.evidence for finding in enlargement_findings(evidence)[:1]]
     return Verdict(
         "stable",
-        f"Stable: in {seconds} no line keeps ever more arrays, and neither Python's heap nor "
-        "native memory grows.",
+        " ".join(
+            [
+                f"Stable: in {seconds} no line keeps ever more arrays, and neither Python's heap "
+                "nor native memory grows.",
+                *larger,
+            ]
+        ),
         0.0,
         0,
     )

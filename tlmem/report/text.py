@@ -112,7 +112,7 @@ def totals_block(totals: dict[str, int], title: str) -> str:
             *(
                 f"  {name:8} {format_bytes(totals[f'{key}_bytes']):>9} "
                 f"{format_count(totals[f'{key}_count']):>13}"
-                for name, key in (("now", "current"), ("at peak", "peak"), ("in all", "total"))
+                for name, key in (("at exit", "current"), ("at peak", "peak"), ("in all", "total"))
             ),
         ]
     )
@@ -129,8 +129,7 @@ def recording_block(process: Process) -> str:
     ]
     command = recording.info.get("command", "")
     if command:
-        rows.insert(2, textwrap.shorten(f"  {command}", WIDTH, placeholder=" ..."))
-        rows[2] = "  " + rows[2].strip()
+        rows.insert(2, f"  {clipped(' '.join(command.split()), WIDTH - 2)}")
     rows.extend(wrap(f"problem: {problem}", "  ") for problem in recording.problems)
     handler = recording.info.get("numpy.handler", "")
     if handler and handler != "default_allocator":
@@ -154,7 +153,11 @@ def source_line(frame: Frame | None) -> list[str]:
     if frame is None or not frame.file:
         return []
     text = linecache.getline(frame.file, frame.line).strip()
-    return [f"{'':12}{textwrap.shorten(text, WIDTH - 12, placeholder=' ...')}"] if text else []
+    return [f"{'':12}{clipped(text, WIDTH - 12)}"] if text else []
+
+
+def clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 4]} ..."
 
 
 def callers(finding: Finding) -> list[str]:
