@@ -90,8 +90,9 @@ def enlargement_findings(evidence: Evidence) -> list[Finding]:
             bytes=found.last_bytes,
             evidence=(
                 f"Each array made at {place(evidence.places.frames[found.group])} replaces a "
-                f"smaller one: from {format_bytes(found.first_bytes)} to {format_bytes(found.last_bytes)} "
-                f"in {format_count(found.steps)} steps and {format_seconds(found.seconds)}."
+                f"smaller one: from {format_bytes(found.first_bytes)} to "
+                f"{format_bytes(found.last_bytes)} in {format_count(found.steps)} steps and "
+                f"{format_seconds(found.seconds)}."
             ),
             object=found.example,
             site=evidence.places.frames[found.group],
