@@ -110,9 +110,14 @@ def _record(words: list[str]) -> int:
             "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "
             "(tlmem record --help explains)."
         )
+    path_of_program = sys.path
+    # Under `python -m tlmem` the first entry is the current directory, and a module there may have
+    # the name of one that the recorder uses.
+    sys.path = path_of_program[0 if sys.flags.safe_path else 1 :]
     from tlmem.recorder.options import Options, parse_sources
     from tlmem.recorder.run import record
 
+    sys.path = path_of_program
     path = values.pop("output", None)
     sizes = {name: values.pop(name) for name in ("ring", "max_file") if name in values}
     if len(sizes) == 2:

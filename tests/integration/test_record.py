@@ -281,3 +281,21 @@ print("on")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"on\n", b"")
     assert list(marks["index"]) == [-1, 1, 2]
     assert list(marks.label)[1:] == ["step", "step"]
+
+
+def test_modules_of_the_program_are_not_taken_for_ours(tmp_path: Path) -> None:
+    for name in ("shlex", "signal", "json", "subprocess", "contextlib", "io", "tempfile", "select"):
+        (tmp_path / f"{name}.py").write_text(f"print('wrong {name}')", encoding="utf-8")
+    (tmp_path / "script.py").write_text("print('right')", encoding="utf-8")
+    done = recorded(["script.py"], tmp_path, options=("-o", "a.tlm"))
+
+    assert (done.returncode, done.stdout) == (0, b"right\n")
+    assert b"wrong" not in done.stderr and len(done.stderr.splitlines()) == 2
+
+
+def test_handler_of_the_program_does_not_hear_of_our_child(tmp_path: Path) -> None:
+    code = "import signal; signal.signal(signal.SIGCHLD, lambda *_: print('child'))"
+    done = recorded(["-c", code], tmp_path, options=("-o", "a.tlm"))
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert len(done.stderr.splitlines()) == 2

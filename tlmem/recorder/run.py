@@ -40,15 +40,13 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
     recording.start()
     children.follow()
     began = time.monotonic()
-    endings: list[str] = []
-    atexit.register(_finish, recording, began, endings)
+    atexit.register(_finish, recording, began)
 
     def end(error: BaseException | None) -> None:
-        endings.append(_exit_text(error))
         if session.active is not None:  # in a forked child it is the child's own
             session.active.sample()
             session.active.mark("tlmem:end")
-            session.active.note("exit", endings[-1])
+            session.active.note("exit", _exit_text(error))
 
     runner.run(program, lambda: recording.mark("tlmem:begin"), end)
     return 0
@@ -77,13 +75,12 @@ def _exit_text(error: BaseException | None) -> str:
     return type(error).__qualname__
 
 
-def _finish(recording: Session, began: float, endings: list[str]) -> None:
+def _finish(recording: Session, began: float) -> None:
     """Runs after the program's own exit handlers: seals, then speaks unless in a forked child.
 
     Args:
         recording: of the program.
         began: ``time.monotonic()`` when it started.
-        endings: how its main code ended, once it has.
     """
     current = session.active
     if current is None:
@@ -98,10 +95,3 @@ def _finish(recording: Session, began: float, endings: list[str]) -> None:
         except (OSError, ValueError):
             pass  # Python meets the same failure in a moment and reports it its own way
     summary.tell(recording, result, seconds)
-    if endings[-1:] == ["KeyboardInterrupt"]:
-        # The interpreter remembers such an end until it evaluates another text, as modules that the
-        # summary imports do, and exits by SIGINT only if it still does. This makes it remember.
-        try:
-            exec("raise KeyboardInterrupt")
-        except KeyboardInterrupt:
-            pass

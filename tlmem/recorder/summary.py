@@ -6,13 +6,15 @@ long to judge is not judged here; the line says so and the next one gives the co
 """
 
 import os
+import shlex
+import signal
 import sys
 
 from tlmem.recorder.session import Session, Statistics
 
 # One verdict costs about 0.6 s to load the reading side and 1.5 us an event.
 JUDGED_EVENTS = 2_000_000
-PATIENCE_S = 30.0
+PATIENCE_S = 30
 NANOSECONDS_PER_EVENT = 1500
 
 
@@ -59,8 +61,6 @@ def tell(recording: Session, result: Statistics, seconds: float) -> None:
         result: what ``stop`` returned.
         seconds: how long the program ran.
     """
-    import shlex
-
     say(_verdict(recording.path, result.events, seconds), False)
     if result.stopped or result.lost_events:
         reason = f" ({os.strerror(result.errno)})" if result.errno else ""
@@ -79,34 +79,62 @@ def tell(recording: Session, result: Statistics, seconds: float) -> None:
 def _verdict(path: str, events: int, seconds: float) -> str:
     if events > JUDGED_EVENTS and events * NANOSECONDS_PER_EVENT > seconds * 1e8:
         return f"recorded {events} events in {seconds:.1f} s; not judged yet, as they are many."
-    import json
-    import subprocess
+    return _ask_reading_side(path) or (
+        f"recorded {events} events in {seconds:.1f} s; not judged yet."
+    )
 
+
+def _ask_reading_side(path: str) -> str:
+    """The verdict's sentence; empty when there is none.
+
+    Nothing is imported for it here: what the program has put on ``sys.path`` would be found first.
+    """
     import tlmem
 
     root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
-    program = (
-        f"import sys; sys.path.insert(0, {root!r}); from tlmem.cli import main; del sys.path[0]; "
-        "sys.exit(main())"
-    )
-    command = [sys.executable, "-P", "-c", program, "report", "--format", "json", "--", path]
+    words = [sys.executable, "-P", "-c", _JUDGE, root, path, str(PATIENCE_S)]
     try:
-        finished = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            cwd="/",
-            timeout=PATIENCE_S,
-            check=False,
+        # A handler of the program must not hear of a child that is not its own.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    except ValueError:
+        return ""
+    try:
+        answer, other_end = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        duplicates = [(os.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 2)]
+        duplicates.append((os.POSIX_SPAWN_DUP2, other_end, 1))
+        child = os.posix_spawn(
+            sys.executable,
+            words,
+            os.environ,
+            file_actions=duplicates,
+            setsigmask=[],
+            setsigdef=[signal.SIGALRM],
         )
-        sentence = json.loads(finished.stdout)["verdict"]["sentence"]
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        KeyboardInterrupt,
-        subprocess.SubprocessError,
-    ):
-        return f"recorded {events} events in {seconds:.1f} s; not judged yet."
-    return " ".join(str(sentence).split())
+        os.close(other_end)
+        text = b""
+        while piece := os.read(answer, 65536):
+            text += piece
+        os.close(answer)
+        os.close(nothing)
+        os.waitpid(child, 0)
+    except (OSError, KeyboardInterrupt):
+        return ""
+    return " ".join(text.decode("utf-8", "replace").split())
+
+
+_JUDGE = """
+import contextlib, io, json, os, signal, sys
+root, path, patience = sys.argv[1:]
+signal.alarm(int(patience))
+os.chdir("/")
+sys.path.insert(0, root)
+from tlmem.cli import main
+del sys.path[0]
+text = io.StringIO()
+with contextlib.redirect_stdout(text):
+    code = main(["report", "--format", "json", "--", path])
+if code == 0:
+    sentence = json.loads(text.getvalue())["verdict"]["sentence"]
+    sys.stdout.buffer.write(sentence.encode("utf-8", "replace"))
+"""
