@@ -44,6 +44,16 @@ def test_python_objects_that_keep_coming_are_python() -> None:
     assert run(Program(), python=20_000) == "python"
 
 
+def test_what_a_function_gives_back_at_its_end_was_kept_until_then() -> None:
+    program = Program()
+    run(program, 400, python=50_000)
+    for _ in range(6):
+        program.python -= 3_000_000
+        program.wait(10_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "python"
+
+
 def test_nothing_growing_is_stable() -> None:
     assert run(Program()) == "stable"
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.lifetimes import NEVER, Lifetimes
 from tlmem.analysis.robust import floor_curve, share_at, unevenness
 
-FEWEST_SURVIVORS = 8
+FEWEST_SURVIVORS = 10
 FEW_SURVIVORS = 20
 LEAST_BYTES = 2_500
 LEAST_BYTES_OF_FEW = 100_000

@@ -34,6 +34,7 @@ SHORTEST_WINDOW_S = 0.05
 UNEVENNESS = 0.3
 LATE_RATE = 0.3
 LATE_FROM = 0.75
+UNWINDING_FROM = 0.8
 BINS = 24
 BINNED_SAMPLES = 24
 LOW_QUANTILE = 0.3
@@ -119,9 +120,8 @@ def judge_samples(
         if rows.sum() < FEWEST_SAMPLES:
             continue
         times = window.time_ns[rows]
-        rise = steady_rise(kind, times / 1e9, values[rows], floor)
-        if rise is None and progress is not None:
-            rise = steady_rise(kind, progress(times), values[rows], floor)
+        clocks = [times / 1e9] if progress is None else [times / 1e9, progress(times)]
+        rise = first_rise(kind, clocks, values[rows], floor)
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
     rises = [in_seconds(rise, (end_ns - steady_ns) / 1e9) for rise in rises]
@@ -154,6 +154,22 @@ def outside_bytes(window: Window) -> Floats:
     rest = rest - window.bytes("malloc_free")
     base = rest[0] if len(rest) else 0.0
     return np.maximum(rest - window.bytes("tracked"), base)
+
+
+def first_rise(kind: str, clocks: list[Floats], values: Floats, floor: float) -> Rise | None:
+    """The rise on the first clock that shows one; at the end, memory may have been given back.
+
+    A ``main()`` that returns frees what it held, which takes a while: then the highest point among
+    the last samples is the end.
+    """
+    start = int(UNWINDING_FROM * (len(values) - 1))
+    highest = start + int(np.argmax(values[start:])) + 1
+    for end in (len(values), highest):
+        for clock in clocks:
+            rise = steady_rise(kind, clock[:end], values[:end], floor) if end > 1 else None
+            if rise is not None:
+                return rise
+    return None
 
 
 def steady_rise(kind: str, times: Floats, values: Floats, floor_bytes: float) -> Rise | None:
