@@ -166,10 +166,12 @@ def _resized_from(
     """For each row, the row whose resize made it; -1 for none."""
     result = np.full(rows, -1, np.int64)
     role = timeline.role[events]
-    first, second = np.flatnonzero(role == RESIZE_FIRST), np.flatnonzero(role == RESIZE_SECOND)
-    first = first[np.argsort(timeline.thread[events[first]], kind="stable")]
-    second = second[np.argsort(timeline.thread[events[second]], kind="stable")]
-    result[row_of_event[second]] = row_of_event[first]
+    halves = np.flatnonzero((role == RESIZE_FIRST) | (role == RESIZE_SECOND))
+    halves = halves[np.argsort(timeline.thread[events[halves]], kind="stable")]
+    first, second = halves[:-1], halves[1:]
+    whole = (role[first] == RESIZE_FIRST) & (role[second] == RESIZE_SECOND)
+    whole &= timeline.thread[events[first]] == timeline.thread[events[second]]
+    result[row_of_event[second[whole]]] = row_of_event[first[whole]]
     return result
 
 

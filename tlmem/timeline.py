@@ -218,16 +218,17 @@ class Loader:
         for start, end in zip(starts, [*starts[1:], columns.used], strict=True):
             stretch = arrays["ticks"][start:end]
             np.maximum.accumulate(stretch, out=stretch)
+        arrays["role"] = resize_roles(
+            arrays["kind"], arrays["arg"], arrays["thread"], arrays["device"]
+        )
         if first_ticks > 0 or last_ticks < 2**64 - 1:
             ticks = arrays["ticks"]
             wanted = (ticks >= np.uint64(first_ticks)) & (ticks <= np.uint64(last_ticks))
             if not wanted.all():
                 arrays = {name: array[wanted] for name, array in arrays.items()}
-        arrays["role"] = resize_roles(
-            arrays["kind"], arrays["arg"], arrays["thread"], arrays["device"]
-        )
+                _part_lone_halves(arrays["role"], arrays["thread"])
         if len(starts) > 1:
-            order = time_order(arrays["ticks"], arrays["kind"], arrays["thread"])
+            order = np.argsort(arrays["ticks"], kind="stable")
             for name in arrays:
                 arrays[name] = arrays[name][order]
         return Timeline(**arrays, problems=self.problems)
@@ -277,29 +278,9 @@ def resize_roles(
     return role
 
 
-def time_order(ticks: np.ndarray, kind: np.ndarray, thread: np.ndarray) -> np.ndarray:
-    """The order of events of several threads: by time; at equal times frees first, then by thread.
-
-    The events of one thread keep their order, so that a free at the same time as the allocation
-    before it stays behind it. The input has the threads one after another, each in its own order.
-    """
-    order = np.argsort(ticks, kind="stable")
-    sorted_ticks, sorted_thread = ticks[order], thread[order]
-    same = sorted_ticks[1:] == sorted_ticks[:-1]
-    if not (same & (sorted_thread[1:] != sorted_thread[:-1])).any():
-        return order
-    group = np.concatenate([[0], np.cumsum(~same)])
-    mixed = np.zeros(group[-1] + 1, bool)
-    mixed[group[1:][same & (sorted_thread[1:] != sorted_thread[:-1])]] = True
-    members = np.flatnonzero(mixed[group])
-    group, run_thread = group[members], sorted_thread[members]
-    is_free = kind[order[members]] == Kind.FREE
-    run = np.concatenate(
-        [[0], np.cumsum((group[1:] != group[:-1]) | (run_thread[1:] != run_thread[:-1]))]
-    )
-    others = np.concatenate([[0], np.cumsum(~is_free)])
-    run_start = np.searchsorted(run, run)
-    leading = others[1:] == others[run_start]
-    rank = np.lexsort((np.arange(len(members)), run_thread, ~leading, group))
-    order[members] = order[members[rank]]
-    return order
+def _part_lone_halves(role: np.ndarray, thread: np.ndarray) -> None:
+    """Makes halves of resizes plain whose other half was left out; the threads stand together."""
+    first, second = role == RESIZE_FIRST, role == RESIZE_SECOND
+    paired = first[:-1] & second[1:] & (thread[1:] == thread[:-1])
+    role[first & ~np.append(paired, False)] = PLAIN
+    role[second & ~np.insert(paired, 0, False)] = PLAIN

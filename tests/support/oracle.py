@@ -71,7 +71,7 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     pending: dict[int, tuple[int, bool]] = field(default_factory=dict)
     unknown: int = 0
-    _last: tuple[int, int] = (0, 0)
+    _last: int = 0
     _tied: bool = False
 
     def run(self, operations: list[tuple[int, int, int, bool]]) -> "Program":
@@ -148,15 +148,13 @@ class Program:
     # ---- operations ----
 
     def _record(self, thread, kind, address, arg, site, device, tie):
-        allowed = not self._tied and (
-            thread == self._last[0] or (self._last[1] == FREE and kind != FREE)
-        )
+        allowed = not self._tied and thread >= self._last
         self._tied = bool(self.steps and tie and allowed)
         self.ticks += 0 if self._tied else 1 << self.shift
         noise = len(self.steps) % (1 << self.shift) if not self._tied else 0
         stamp = max(self.ticks + noise, self.rows.get(thread, [(0,)])[-1][0])
         self.rows.setdefault(thread, []).append((stamp, address, arg, site, 0, kind, device))
-        self._last = (thread, kind)
+        self._last = thread
         live = [self.lives[number].size for number in self.live.values()]
         dead = sum(life.died_step is not None for life in self.lives)
         allocs, quiet = len(self.lives), not self.pending
