@@ -26,7 +26,11 @@ STATE_NAMES = {1: "open", 2: "sealed", 3: "stopped"}
 
 
 def read(
-    path: str | os.PathLike[str], start: float | None = None, stop: float | None = None
+    path: str | os.PathLike[str],
+    start: float | None = None,
+    stop: float | None = None,
+    *,
+    detail_events: int | None = None,
 ) -> Recording:
     """Opens a recording; its tables are read when first asked for.
 
@@ -37,6 +41,9 @@ def read(
         path: the file.
         start, stop: seconds since the start of the recording. Only what happened from ``start`` to
             ``stop`` is read then, and memory that was alive before counts as unknown.
+        detail_events: keep about this many of the latest events in detail and fold older ones while
+            they are read, as a recording with a size limit does: sums, the live set, samples and
+            marks stay exact, in bounded memory. None: every event of the file is kept.
     Raises:
         MissingFile: it does not exist or cannot be opened.
         NotARecording: it is something else.
@@ -44,7 +51,7 @@ def read(
         DamagedRecording: nothing in it can be trusted.
         UnsupportedVersion: its format is newer than this tlmem.
     """
-    return Recording(Path(path), start, stop)
+    return Recording(Path(path), start, stop, detail_events)
 
 
 class Recording:
@@ -54,9 +61,15 @@ class Recording:
     ``Recording`` always fit each other, also while the file is still written.
     """
 
-    def __init__(self, path: Path, start: float | None = None, stop: float | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        start: float | None = None,
+        stop: float | None = None,
+        detail_events: int | None = None,
+    ) -> None:
         self.path = path
-        self.start, self.stop = start, stop
+        self.start, self.stop, self.detail_events = start, stop, detail_events
         self._source = Source(path)
         self._first_header = read_header(self._source)
         if is_empty(self._source, self._first_header):
@@ -121,7 +134,7 @@ class Recording:
 
     @property
     def folded_events(self) -> int:
-        """Events that are only in the sums of a checkpoint."""
+        """Events that are only in sums: of a checkpoint in the file, or folded while reading."""
         return self._snapshot.checkpoint.totals.events
 
     @property
@@ -276,7 +289,7 @@ class Recording:
 
     @cached_property
     def _snapshot(self) -> Snapshot:
-        return take_snapshot(self._source, self.start, self.stop)
+        return take_snapshot(self._source, self.start, self.stop, self.detail_events)
 
     @property
     def _names(self) -> Names:

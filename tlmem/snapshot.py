@@ -23,6 +23,7 @@ from tlmem.blocks import (
     payload_of,
 )
 from tlmem.checkpoint import Checkpoint, read_checkpoint
+from tlmem.folding import fold, horizons, missing_events
 from tlmem.growing import RAW_SLOT, Pieces, gather
 from tlmem.names import Names
 from tlmem.segments import (
@@ -76,8 +77,13 @@ def is_empty(source: Source, header: FileHeader) -> bool:
     return True
 
 
-def take_snapshot(source: Source, start: float | None, stop: float | None) -> Snapshot:
+def take_snapshot(
+    source: Source, start: float | None, stop: float | None, detail_events: int | None = None
+) -> Snapshot:
     """Reads everything between ``start`` and ``stop`` seconds since the start.
+
+    With ``detail_events``, all but about that many of the latest events are folded while they are
+    read; it applies to whole recordings.
 
     A file that is folded or sealed meanwhile is read again, at last from a copy in memory.
     """
@@ -88,7 +94,7 @@ def take_snapshot(source: Source, start: float | None, stop: float | None) -> Sn
         reading = _frozen(source, pieces.directory) if attempt else source
         copied = attempt > 0 and not folded_meanwhile and _still_there(scanner, pieces)
         if copied or attempt == 0 or attempt == _ATTEMPTS - 1:
-            snapshot = _read(reading, pieces, start, stop)
+            snapshot = _read(reading, pieces, start, stop, detail_events)
             if copied or (not folded_meanwhile and _still_there(scanner, pieces)):
                 return snapshot
     snapshot.problems.append("the file changed faster than it could be read; read it again")
@@ -122,7 +128,13 @@ def _frozen(source: Source, directory: Directory) -> FrozenSource:
     return FrozenSource(source, stretches)
 
 
-def _read(source: Source, pieces: Pieces, start: float | None, stop: float | None) -> Snapshot:
+def _read(
+    source: Source,
+    pieces: Pieces,
+    start: float | None,
+    stop: float | None,
+    detail_events: int | None,
+) -> Snapshot:
     header, directory = pieces.header, pieces.directory
     problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
     whole = start is None and stop is None
@@ -133,14 +145,25 @@ def _read(source: Source, pieces: Pieces, start: float | None, stop: float | Non
         )
     events = directory.of_type(EVENTS_BLOCK, RAW_SLOT)
     first, last = _tick_range(header, start, stop)
-    if not whole:
-        wanted = events["ticks_end"] >= np.uint64(first)
-        wanted &= events["ticks_begin"] <= np.uint64(last)
-        events = events[wanted]
     if pieces.newest_ticks is not None:
         last = min(last, pieces.newest_ticks)
     loader = Loader(source, header, pieces.copies)
-    timeline = loader.load(events, checkpoint.consumed, first, last, whole=whole)
+    consumed, shift = checkpoint.consumed, np.uint64(header.time_shift)
+
+    def load(first: int, last: int, whole: bool = False) -> Timeline:
+        wanted = events["ticks_end"] >= np.uint64(first)
+        wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(last)
+        return loader.load(events[wanted], consumed, first, last, whole)
+
+    ends = horizons(events, detail_events) if whole and detail_events is not None else []
+    if ends:
+        checkpoint = fold(checkpoint, first, ends, load)
+        first = ends[-1] + 1
+        missing = missing_events(events, consumed) - header.lost_events
+        if missing > 0:
+            problems.append(f"{missing} events are missing from the file; sums may be wrong")
+    timeline = load(first, last, whole and not ends)
+    loader.problems[:] = dict.fromkeys(loader.problems)
     names = _read_names(source, directory, problems)
     return Snapshot(header, timeline, names, checkpoint, problems + timeline.problems)
 

@@ -1,0 +1,75 @@
+"""Folding while reading gives the sums, the live set and the samples of reading everything."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import writer
+from support.oracle import Program
+
+from tlmem import folding
+from tlmem.recording import Recording, read
+
+operations = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),
+    min_size=1,
+    max_size=80,
+)
+META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
+
+
+def read_both(program: Program, form: str, fold_at: int, detail: int) -> tuple[Recording, ...]:
+    """The program's recording read whole, and read with older events folded in small chunks."""
+    file = writer.RecordingWriter(
+        form=form, per_slot=3, codec=-1, meta=META, threads=program.events()
+    )
+    if fold_at:
+        sections, file.consumed = program.fold(fold_at)
+        file.fold = writer.fold_blocks(7, sections, entries_per_block=5)
+        file.header.fold_number, file.header.folded_events = 7, fold_at
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(folding, "CHUNK_EVENTS", 5),
+    ):
+        path = file.write(Path(folder) / "x.tlm")
+        recordings = read(path), read(path, detail_events=detail)
+        assert [recording.problems for recording in recordings] == [[], []]
+    return recordings
+
+
+@given(operations, st.sampled_from(["compact", "raw", "sealed"]), st.booleans(), st.integers(0, 30))
+@settings(max_examples=200)
+def test_folded_reading_agrees_with_reading_everything(
+    ops: list, form: str, with_checkpoint: bool, detail: int
+) -> None:
+    program = Program().run(ops)
+    if not program.steps:
+        return
+    fold_at = len(program.steps) // 3 if with_checkpoint else 0
+    whole, folded = read_both(program, form, fold_at, detail)
+
+    assert folded.event_count == whole.event_count
+    assert folded.totals == whole.totals
+    pd.testing.assert_frame_equal(folded.site_totals, whole.site_totals)
+    pd.testing.assert_frame_equal(folded.samples, whole.samples)
+    pd.testing.assert_frame_equal(folded.marks, whole.marks)
+    pd.testing.assert_frame_equal(folded.threads, whole.threads)
+    alive = [r.objects[r.objects["died_ns"] < 0] for r in (folded, whole)]
+    columns = [name for name in alive[0].columns if name not in ("folded", "resized_from")]
+    pd.testing.assert_frame_equal(alive[0][columns], alive[1][columns])
+
+
+def test_nothing_is_folded_when_all_fits() -> None:
+    pieces = np.zeros(
+        3, [("count", int), ("closed", int), ("ticks_begin", "u8"), ("ticks_end", "u8")]
+    )
+    pieces["count"], pieces["closed"], pieces["ticks_end"] = 100, 1, [10, 20, 30]
+
+    assert folding.horizons(pieces, 300) == []
+    assert folding.horizons(pieces, 299) != []
