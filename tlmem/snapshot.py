@@ -192,7 +192,8 @@ def _header_problems(source: Source, header: FileHeader) -> list[str]:
 
 def _read_names(source: Source, directory: Directory, problems: list[str]) -> Names:
     names = Names()
-    for piece in directory.of_type(META_BLOCK, SLOT_PIECE + META_SLOT):
+    pieces = directory.of_type(META_BLOCK, SLOT_PIECE + META_SLOT)
+    for piece in pieces[np.argsort(pieces["seq"], kind="stable")]:
         offset, size = int(piece["offset"]), int(piece["bytes"])
         if piece["type"] == META_BLOCK:
             try:

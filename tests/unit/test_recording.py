@@ -100,6 +100,18 @@ def test_an_open_recording_is_not_complete_but_whole(tmp_path: Path) -> None:
     assert recording.event_count == 12
 
 
+def test_the_last_of_repeated_notes_counts_wherever_its_slot_lies(tmp_path: Path) -> None:
+    slots = [
+        writer.slot(3, writer.note("exit", "1"), seq=9),
+        writer.slot(3, writer.note("exit", "0"), seq=4),
+        writer.events_slot(sample_threads()[1], thread=1, seq=5),
+    ]
+    path = tmp_path / "x.tlm"
+    path.write_bytes(writer.Header().pack() + b"".join(slots))
+
+    assert read(path).info == {"exit": "1"}
+
+
 def test_lost_events_are_said_and_excuse_no_completeness(tmp_path: Path) -> None:
     recording = read(sample_file(tmp_path / "x.tlm", lost_events=3))
 
