@@ -17,7 +17,7 @@ LONGEST = 500
 
 # Lowest first: each may import those before it.
 GROUND = ["units", "errors", "events", "blocks", "segments", "growing", "timeline", "pairing"]
-GROUND += ["names", "checkpoint", "snapshot", "schema", "tables", "family", "recording"]
+GROUND += ["names", "checkpoint", "folding", "snapshot", "schema", "tables", "family", "recording"]
 READING = [*GROUND, "analysis", "report", "gate"]
 RECORDING = ["_native", "runtime", "recorder"]
 TOP = ["cli", "doctor", "pytest_plugin", "testing", "dashboards", "scenarios"]
