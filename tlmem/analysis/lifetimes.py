@@ -27,6 +27,8 @@ LONGEST_PAUSE = 0.02
 """The most that one pause counts, as a share of all the time at the program's own pace."""
 UNWOUND_SHARE = 0.5
 """Less than this share of the usual live set left at the end: the program's frames have unwound."""
+FEWEST_STEPS = 50
+"""Allocations that it takes to tell how far a program had come by them."""
 LATEST_BEGIN = 0.4
 """Share of the run after which work has begun even when no array was made: imports take less."""
 
@@ -85,11 +87,14 @@ class Lifetimes:
         latest = self.begin_ns + LATEST_BEGIN * (self.cut_ns - self.begin_ns)
         return max(self.begin_ns, min(first, int(latest)))
 
-    def progress(self, time_ns: Ints) -> Floats:
-        """How far the program had come at each time: seconds in which pauses hardly count."""
-        if len(self) == 0:
-            return time_ns / 1e9
-        return np.interp(time_ns, self.born, self.clocks[0]) / 1e9
+    def progress(self, time_ns: Ints) -> list[Floats]:
+        """How far the program had come at each time: without its pauses, and by allocations.
+
+        Empty when there are too few allocations to tell.
+        """
+        if len(self) < FEWEST_STEPS:
+            return []
+        return [np.interp(time_ns, self.born, clock) for clock in self.clocks[:2]]
 
     def __len__(self) -> int:
         return len(self.born)

@@ -68,7 +68,7 @@ class Resident:
     kept_seconds: float = 0.0
 
 
-Progress = Callable[[NDArray[np.int64]], Floats]
+Progress = Callable[[NDArray[np.int64]], list[Floats]]
 
 
 class Window:
@@ -100,8 +100,8 @@ def judge_samples(
     Args:
         samples: the table of a recording.
         begin_ns, end_ns: from the begin of the program's work to the moment of judging.
-        progress: how far the program had come at any time, without its pauses; a rise may be even
-            on this clock or on that of the wall.
+        progress: how far the program had come at any time, on other clocks than that of the wall;
+            a rise may be even on any of them.
     """
     window = Window(samples, begin_ns, end_ns)
     steady_ns = begin_ns + WARM_UP * (end_ns - begin_ns)
@@ -120,7 +120,7 @@ def judge_samples(
         if rows.sum() < FEWEST_SAMPLES:
             continue
         times = window.time_ns[rows]
-        clocks = [times / 1e9] if progress is None else [times / 1e9, progress(times)]
+        clocks = [times / 1e9, *(progress(times) if progress is not None else [])]
         rise = first_rise(kind, clocks, values[rows], floor)
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
