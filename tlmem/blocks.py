@@ -243,8 +243,9 @@ def _decode_numbers(
     raw_bytes = header.columns[number][1]
     if raw_bytes not in (header.count, 2 * header.count):
         raise BadBlock(f"column {number} has not one code for each event")
-    dtype = np.dtype("u1" if raw_bytes == header.count else "<u2")
-    codes = np.frombuffer(column(header, payload, number), dtype)
+    codes = np.frombuffer(column(header, payload, number), "u1")
+    if raw_bytes != header.count:
+        codes = codes[: header.count] | codes[header.count :].astype("u2") << np.uint16(8)
     fresh = codes == 0
     new: np.ndarray = np.cumsum(fresh, dtype=np.int32)
     numbers: np.ndarray = new - codes

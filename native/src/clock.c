@@ -45,7 +45,8 @@ static uint64_t measure_ticks(void)
     uint64_t start = tlmi_clock_ticks();
     while (tlmi_clock_ns() - start_ns < 50000)
         ;
-    return tlmi_clock_ticks() - start;
+    uint64_t ticks = tlmi_clock_ticks() - start;
+    return ticks * 50000 / (tlmi_clock_ns() - start_ns);
 }
 
 void tlmi_clock_init(void)

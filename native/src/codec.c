@@ -139,7 +139,11 @@ static void clear_dictionary(dictionary *values)
 static void add_codes(tlmi_block_header *block, int column, const dictionary *values, uint32_t count)
 {
     if (values->largest > 255) {
-        tlmi_block_column(block, column, (const uint8_t *)values->codes, 2 * count, TLMI_DEFLATE_MATCHES);
+        for (uint32_t i = 0; i < count; i++) {
+            scratch->bytes[i] = (uint8_t)values->codes[i];
+            scratch->bytes[count + i] = (uint8_t)(values->codes[i] >> 8);
+        }
+        tlmi_block_column(block, column, scratch->bytes, 2 * count, TLMI_DEFLATE_MATCHES);
         return;
     }
     for (uint32_t i = 0; i < count; i++)
@@ -257,12 +261,12 @@ static bool sizes_fit(const tlmi_block_header *block, uint32_t count)
 static bool read_codes(const tlmi_block_header *block, int column, uint32_t count, uint32_t known, uint16_t *numbers)
 {
     bool wide = block->columns[column].raw_bytes != count;
-    uint8_t *raw = wide ? (uint8_t *)numbers : scratch->bytes;
-    if (!read_column(block, column, raw, wide ? 2 * count : count))
+    const uint8_t *low = scratch->bytes, *high = low + count;
+    if (!read_column(block, column, scratch->bytes, wide ? 2 * count : count))
         return false;
     uint32_t introduced = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t code = wide ? numbers[i] : scratch->bytes[i];
+        uint32_t code = wide ? low[i] | (uint32_t)high[i] << 8 : low[i];
         if (code > introduced || (code == 0 && introduced == known))
             return false;
         numbers[i] = (uint16_t)(code ? introduced - code : introduced++);

@@ -14,6 +14,7 @@
  * changes them, and they own their code objects.
  */
 #include <Python.h>
+#include <string.h>
 
 #if defined(Py_GIL_DISABLED) || defined(TLMEM_PUBLIC_STACK_WALK)
 #include "pystack_public.h"
@@ -48,6 +49,15 @@ typedef struct {
     pyframe *frame;
 } met_frame;
 
+enum { KNOWN_LEAVES = 16 };
+
+/* A place in a function called from `parent`, and its site. position 0: none. */
+typedef struct {
+    uintptr_t position;
+    uint32_t parent;
+    uint32_t site;
+} known_leaf;
+
 /* A thread's last stack: known[room - length] is the innermost frame, known[room - 1] the root, known[room] is NOWHERE. */
 typedef struct {
     uint64_t epoch;
@@ -56,6 +66,7 @@ typedef struct {
     bool cut; /* the stack went on beyond the root kept here */
     size_t bytes;
     met_frame *met;
+    known_leaf leaves[KNOWN_LEAVES]; /* of this epoch */
     known_frame known[];
 } last_stack;
 
@@ -116,6 +127,7 @@ static last_stack *renew_last_stack(uint64_t epoch, uint32_t depth)
         own_last = last;
     }
     forget_frames(last);
+    memset(last->leaves, 0, sizeof last->leaves);
     last->epoch = epoch;
     return last;
 }
@@ -220,6 +232,23 @@ static uint32_t find_changed(last_stack *last, pyframe *frame, uint32_t depth, P
     return site;
 }
 
+/* Only the innermost frame moved on; often to a place where it has been before. */
+static uint32_t find_moved(last_stack *last, uintptr_t position, uint32_t depth, PyThreadState *tstate)
+{
+    known_frame *innermost = &last->known[last->room - last->length];
+    uint32_t length = last->length;
+    uint32_t parent = length > 1 ? innermost[1].site : 0;
+    known_leaf *leaf = &last->leaves[(position ^ position >> 4) / 2 % KNOWN_LEAVES];
+    if (tlmi_likely(leaf->position == position && leaf->parent == parent)) {
+        innermost->position = position;
+        return innermost->site = leaf->site;
+    }
+    uint32_t site = find_changed(last, pyframe_current(tstate), depth, tstate);
+    if (last->length == length && innermost->position == position)
+        *leaf = (known_leaf){position, parent, site};
+    return site;
+}
+
 uint32_t tlmi_pystack_site(void)
 {
     uint32_t depth = atomic_load_explicit(&depth_limit, memory_order_relaxed);
@@ -246,6 +275,17 @@ uint32_t tlmi_pystack_site(void)
     }
     known_frame *innermost = &last->known[last->room - last->length];
     known_frame *known = innermost;
+    uintptr_t moved_to = 0;
+    if (frame == innermost->frame && last->length > 0 && last->length < depth && !last->cut &&
+        innermost->position != pyframe_position(frame)) {
+        moved_to = pyframe_position(frame);
+        frame = pyframe_outer(frame);
+        known++;
+        if (tlmi_likely(frame == known->frame))
+            frame = same_frame(known->frame);
+        else
+            known->frame = frame;
+    }
     while (frame != NULL && known->position == pyframe_position(frame)) {
         pyframe *outer = pyframe_outer(frame);
         known++;
@@ -257,8 +297,11 @@ uint32_t tlmi_pystack_site(void)
     bool all = known == &last->known[last->room] && last->length > 0;
     bool more = frame != NULL;
     pyframe_release(frame);
-    if (tlmi_likely(all && more == last->cut))
-        return innermost->site;
+    if (tlmi_likely(all && more == last->cut)) {
+        if (moved_to == 0)
+            return innermost->site;
+        return find_moved(last, moved_to, depth, tstate);
+    }
     return find_changed(last, pyframe_current(tstate), depth, tstate);
 }
 

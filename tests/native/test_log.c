@@ -33,7 +33,7 @@ static void record(uint8_t kind, uint64_t address, uint64_t arg, account *own)
 static uint64_t size_of_block_at(uint64_t address)
 {
     uint64_t number = (address & ((UINT64_C(1) << 36) - 1)) / 64;
-    return 16 + ((number * UINT64_C(0x9E3779B97F4A7C15)) >> 20);
+    return 16 + ((number * UINT64_C(0x9E3779B97F4A7C15)) >> 8);
 }
 
 /* Keeps every 16th allocation of `count`. */

@@ -76,7 +76,9 @@ def recency(values: np.ndarray) -> tuple[bytes, np.ndarray]:
     fresh[first] = True
     new = np.cumsum(fresh) - fresh
     codes = np.where(fresh, 0, new - numbers)
-    return codes.astype("u1" if codes.max() < 256 else "<u2").tobytes(), values[first[order]]
+    if codes.max() < 256:
+        return codes.astype("u1").tobytes(), values[first[order]]
+    return planes(codes.astype("<u2").tobytes(), 2), values[first[order]]
 
 
 def events_block(

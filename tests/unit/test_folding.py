@@ -58,7 +58,8 @@ def test_folded_reading_agrees_with_reading_everything(
     assert folded.totals == whole.totals
     pd.testing.assert_frame_equal(folded.site_totals, whole.site_totals)
     pd.testing.assert_frame_equal(folded.samples, whole.samples)
-    pd.testing.assert_frame_equal(folded.marks, whole.marks)
+    kept = ["time_ns", "label", "index", "site"]  # a checkpoint does not say which thread it was
+    pd.testing.assert_frame_equal(folded.marks[kept], whole.marks[kept])
     pd.testing.assert_frame_equal(folded.threads, whole.threads)
     alive = [r.objects[r.objects["died_ns"] < 0] for r in (folded, whole)]
     columns = [name for name in alive[0].columns if name not in ("folded", "resized_from")]

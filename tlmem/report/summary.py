@@ -16,6 +16,9 @@ from tlmem.analysis.model import SEVERITIES, Attribution, Finding, Verdict
 from tlmem.errors import TlmemError
 from tlmem.recording import Recording, read
 
+DETAIL_EVENTS = 10_000_000
+"""So many of the latest events are looked at one by one, older ones in sums: memory is bounded."""
+
 MOST_SERIOUS_FIRST = (
     "leak",
     "native",
@@ -118,7 +121,7 @@ def summarise(paths: Sequence[str]) -> Summary:
     processes = []
     for file in files:
         try:
-            recording = read(file)
+            recording = read(file, detail_events=DETAIL_EVENTS)
             processes.append(Process(recording, analyse(recording)))
         except TlmemError:
             if file in first or not processes:
