@@ -13,7 +13,7 @@
 
 #include "log.h"
 
-tlmi_file_handle tlmi_file = {.fd = -1};
+tlmi_file_handle tlmi_file = {.file.fd = -1};
 
 enum { FIRST_SLOTS = 8, MOST_SLOTS_AT_ONCE = 64, LEAST_SPARE = 5, MOST_SPARE = 64 };
 
@@ -22,12 +22,28 @@ uint64_t tlmi_file_slot_offset(uint32_t slot)
     return TLMI_HEADER_BYTES + (uint64_t)slot * TLMI_SLOT_BYTES;
 }
 
+int tlmi_file_number(void)
+{
+    if (tlmi_own_file_is_ours(&tlmi_file.file))
+        return tlmi_file.file.fd;
+    tlmi_own_file again;
+    tlmi_own_file_keep(&again, open(tlmi_file.path, O_RDWR | O_CLOEXEC));
+    if (again.fd < 0 || again.device != tlmi_file.file.device || again.inode != tlmi_file.file.inode) {
+        tlmi_own_file_close(&again);
+        tlmi_file.error = EBADF;
+        return -1;
+    }
+    tlmi_file.file = again;
+    return again.fd;
+}
+
 /* Reserves [from, from + bytes) on disk and extends the file over it. */
 static bool reserve(uint64_t from, uint64_t bytes)
 {
 #if defined(__APPLE__)
     fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, (off_t)bytes, 0};
-    if (fcntl(tlmi_file.fd, F_PREALLOCATE, &store) != 0 || ftruncate(tlmi_file.fd, (off_t)(from + bytes)) != 0) {
+    if (fcntl(tlmi_file_number(), F_PREALLOCATE, &store) != 0 ||
+        ftruncate(tlmi_file_number(), (off_t)(from + bytes)) != 0) {
         tlmi_file.error = errno;
         return false;
     }
@@ -35,11 +51,11 @@ static bool reserve(uint64_t from, uint64_t bytes)
 #else
     int error;
     do
-        error = posix_fallocate(tlmi_file.fd, (off_t)from, (off_t)bytes);
+        error = posix_fallocate(tlmi_file_number(), (off_t)from, (off_t)bytes);
     while (error == EINTR);
     if (error) {
         tlmi_file.error = error;
-        if (ftruncate(tlmi_file.fd, (off_t)from) !=
+        if (ftruncate(tlmi_file_number(), (off_t)from) !=
             0) { /* give back what a failed reservation kept; or keep it: no harm */
         }
     }
@@ -122,14 +138,14 @@ void tlmi_file_remove(void)
 
 uint64_t tlmi_file_size(void)
 {
-    off_t bytes = lseek(tlmi_file.fd, 0, SEEK_END);
+    off_t bytes = lseek(tlmi_file_number(), 0, SEEK_END);
     return bytes < 0 ? 0 : (uint64_t)bytes;
 }
 
 static tlm_status fail(tlm_status status)
 {
     int error = tlmi_file.error;
-    if (tlmi_file.fd >= 0)
+    if (tlmi_file.file.fd >= 0)
         tlmi_file_remove();
     tlmi_file_close();
     tlmi_file.error = error;
@@ -139,7 +155,7 @@ static tlm_status fail(tlm_status status)
 tlm_status tlmi_file_create(const tlm_recording_options *options)
 {
     memset(&tlmi_file, 0, sizeof tlmi_file);
-    tlmi_file.fd = -1;
+    tlmi_file.file.fd = -1;
     tlmi_file.next_seq = 1;
     if (!options->path || strlen(options->path) >= sizeof tlmi_file.path)
         return TLM_BAD_ARGUMENT;
@@ -147,19 +163,20 @@ tlm_status tlmi_file_create(const tlm_recording_options *options)
     if (options->limit_bytes)
         tlmi_file.slot_limit = (uint32_t)((options->limit_bytes - TLMI_HEADER_BYTES) / TLMI_SLOT_BYTES);
     int flags = O_RDWR | O_CREAT | O_CLOEXEC | (options->overwrite ? 0 : O_EXCL);
-    tlmi_file.fd = open(tlmi_file.path, flags, 0644);
-    if (tlmi_file.fd < 0) {
+    int fd = open(tlmi_file.path, flags, 0644);
+    if (fd < 0) {
         tlmi_file.error = errno;
         return errno == EEXIST ? TLM_EXISTS : TLM_IO;
     }
-    if (options->overwrite && ftruncate(tlmi_file.fd, 0) != 0) {
+    tlmi_own_file_keep(&tlmi_file.file, fd);
+    if (options->overwrite && ftruncate(tlmi_file_number(), 0) != 0) {
         tlmi_file.error = errno;
         tlmi_file_close();
         return TLM_IO;
     }
     if (!reserve(0, TLMI_HEADER_BYTES))
         return fail(tlmi_file.error == ENOSPC || tlmi_file.error == EDQUOT ? TLM_NO_SPACE : TLM_IO);
-    tlmi_file.header = mmap(NULL, TLMI_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, tlmi_file.fd, 0);
+    tlmi_file.header = mmap(NULL, TLMI_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, tlmi_file_number(), 0);
     if (tlmi_file.header == MAP_FAILED) {
         tlmi_file.header = NULL;
         tlmi_file.error = errno;
@@ -180,9 +197,7 @@ void tlmi_file_close(void)
     if (tlmi_file.header)
         mmap(tlmi_file.header, TLMI_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
              0);
-    if (tlmi_file.fd >= 0)
-        close(tlmi_file.fd);
-    tlmi_file.fd = -1;
+    tlmi_own_file_close(&tlmi_file.file);
     tlmi_file.header = NULL;
     tlmi_file.slots = NULL;
     tlmi_file.slot_count = tlmi_file.slots_room = tlmi_file.free_count = 0;
@@ -240,7 +255,7 @@ uint8_t *tlmi_file_map(uint32_t slot)
 {
     tlmi_slot *entry = &tlmi_file.slots[slot];
     if (!entry->map) {
-        void *map = mmap(NULL, TLMI_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, tlmi_file.fd,
+        void *map = mmap(NULL, TLMI_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, tlmi_file_number(),
                          (off_t)tlmi_file_slot_offset(slot));
         if (map == MAP_FAILED) {
             tlmi_file.error = errno;
@@ -270,7 +285,7 @@ bool tlmi_file_write(uint64_t offset, const void *start, size_t bytes)
 {
     const uint8_t *at = start;
     while (bytes) {
-        ssize_t written = pwrite(tlmi_file.fd, at, bytes, (off_t)offset);
+        ssize_t written = pwrite(tlmi_file_number(), at, bytes, (off_t)offset);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0) {
@@ -288,7 +303,7 @@ bool tlmi_file_read(uint64_t offset, void *start, size_t bytes)
 {
     uint8_t *at = start;
     while (bytes) {
-        ssize_t got = pread(tlmi_file.fd, at, bytes, (off_t)offset);
+        ssize_t got = pread(tlmi_file_number(), at, bytes, (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)

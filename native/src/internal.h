@@ -64,6 +64,16 @@ static inline uint64_t tlmi_clock_ticks(void)
 void *tlmi_own_alloc(size_t bytes);            /* NULL on failure; page aligned, rounded up to pages */
 void tlmi_own_free(void *start, size_t bytes); /* the same size as asked for; NULL is fine */
 uint64_t tlmi_own_current_bytes(void);
+/* A file of ours that is kept open. Its number is a high one, so that the program's files have the numbers they would have
+ * without us; and since programs close numbers that they did not open, it is looked at before each use. */
+typedef struct {
+    int fd; /* -1: none */
+    uint64_t device;
+    uint64_t inode;
+} tlmi_own_file;
+void tlmi_own_file_keep(tlmi_own_file *file, int fd);  /* takes an open file over; -1 for none */
+bool tlmi_own_file_is_ours(const tlmi_own_file *file); /* false: none, or its number is another file's by now */
+void tlmi_own_file_close(tlmi_own_file *file);         /* unless it is another's by now */
 
 /* ---- segment.c: one writer segment per thread ---- */
 extern _Atomic bool tlmi_recording_on; /* the one branch of a probe that is switched off */

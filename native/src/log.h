@@ -120,7 +120,7 @@ typedef struct {
     bool zeroed;  /* the payload is zero on disk: fit for events as it is */
 } tlmi_slot;
 typedef struct {
-    int fd;    /* -1: none */
+    tlmi_own_file file;
     int error; /* errno of the last failure */
     tlmi_file_header *header;
     tlmi_slot *slots;
@@ -139,6 +139,7 @@ tlm_status tlmi_file_create(const tlm_recording_options *options);
 void tlmi_file_close(void);
 void tlmi_file_remove(void); /* deletes the file that is being made */
 uint64_t tlmi_file_size(void);
+int tlmi_file_number(void);            /* of the open file, opened again if the program has closed it; -1: refused */
 int64_t tlmi_file_take(uint8_t type);  /* a slot with a fresh header, or -1: no room */
 void tlmi_file_release(uint32_t slot); /* free from now on; keeps its mapping */
 uint8_t *tlmi_file_map(uint32_t slot); /* NULL: refused */

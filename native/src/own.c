@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * own.c: memory for our own bookkeeping, straight from the kernel.
+ * own.c: memory for our own bookkeeping, straight from the kernel, and the files that we keep open.
  *
  * Never malloc: the program's allocator, its arenas and its statistics must look as they would without us. Every byte is
  * counted, so that a report can subtract it. Thread-safe. For tests, the n-th next request can be made to fail.
  */
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -57,4 +60,42 @@ uint64_t tlmi_own_current_bytes(void)
 void tlm_own_fail_after(uint64_t n)
 {
     atomic_store(&fail_countdown, n);
+}
+
+/* Low numbers are the program's, and many a program closes those below 256; far higher ones cost the kernel memory. */
+enum { LEAST_NUMBER = 1000, NUMBERS_KEPT = 16 };
+
+void tlmi_own_file_keep(tlmi_own_file *file, int fd)
+{
+    *file = (tlmi_own_file){.fd = fd};
+    if (fd < 0)
+        return;
+    struct rlimit limit;
+    long least = LEAST_NUMBER;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < LEAST_NUMBER + NUMBERS_KEPT)
+        least = (long)limit.rlim_cur - NUMBERS_KEPT;
+    int high = least > fd ? fcntl(fd, F_DUPFD_CLOEXEC, (int)least) : -1;
+    if (high >= 0) {
+        close(fd);
+        file->fd = high;
+    }
+    struct stat now;
+    if (fstat(file->fd, &now) == 0) {
+        file->device = (uint64_t)now.st_dev;
+        file->inode = (uint64_t)now.st_ino;
+    }
+}
+
+bool tlmi_own_file_is_ours(const tlmi_own_file *file)
+{
+    struct stat now;
+    return file->fd >= 0 && fstat(file->fd, &now) == 0 && (uint64_t)now.st_dev == file->device &&
+           (uint64_t)now.st_ino == file->inode;
+}
+
+void tlmi_own_file_close(tlmi_own_file *file)
+{
+    if (tlmi_own_file_is_ours(file))
+        close(file->fd);
+    file->fd = -1;
 }

@@ -91,7 +91,7 @@ static tlm_status start(const tlm_recording_options *options)
         status = TLM_IO;
     last_error = tlmi_file.error;
     if (status != TLM_OK) {
-        if (created && tlmi_file.fd >= 0)
+        if (created && tlmi_file.file.fd >= 0)
             tlmi_file_remove();
         close_parts();
         return status;

@@ -72,20 +72,23 @@ typedef struct {
     size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 } allocator_statistics;
 
-static int statm_fd = -1, status_fd = -1, smaps_fd = -1;
+static const char statm_path[] = "/proc/self/statm", status_path[] = "/proc/self/status",
+                  smaps_path[] = "/proc/self/smaps_rollup";
+static tlmi_own_file statm = {.fd = -1}, status = {.fd = -1}, smaps = {.fd = -1};
 static allocator_statistics (*ask_allocator)(void);
 static uint64_t page_bytes;
 
-static int reopen_file(int old, const char *path)
+static void reopen_file(tlmi_own_file *file, const char *path)
 {
-    if (old >= 0)
-        close(old);
-    return path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    tlmi_own_file_close(file);
+    tlmi_own_file_keep(file, path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC));
 }
 
-static bool read_text(int fd, char *text, size_t room)
+static bool read_text(tlmi_own_file *file, const char *path, char *text, size_t room)
 {
-    ssize_t got = fd < 0 ? -1 : pread(fd, text, room - 1, 0);
+    if (file->fd >= 0 && !tlmi_own_file_is_ours(file))
+        reopen_file(file, path);
+    ssize_t got = file->fd < 0 ? -1 : pread(file->fd, text, room - 1, 0);
     text[got > 0 ? got : 0] = 0;
     return got > 0;
 }
@@ -103,23 +106,23 @@ static bool find_bytes(const char *text, const char *label, uint64_t *bytes)
 static void open_platform(void)
 {
     page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    statm_fd = reopen_file(statm_fd, "/proc/self/statm");
-    status_fd = reopen_file(status_fd, "/proc/self/status");
-    smaps_fd = reopen_file(smaps_fd, with_smaps ? "/proc/self/smaps_rollup" : NULL);
+    reopen_file(&statm, statm_path);
+    reopen_file(&status, status_path);
+    reopen_file(&smaps, with_smaps ? smaps_path : NULL);
     ask_allocator = (allocator_statistics (*)(void))dlsym(RTLD_DEFAULT, "mallinfo2");
 }
 
 static void close_platform(void)
 {
-    statm_fd = reopen_file(statm_fd, NULL);
-    status_fd = reopen_file(status_fd, NULL);
-    smaps_fd = reopen_file(smaps_fd, NULL);
+    reopen_file(&statm, NULL);
+    reopen_file(&status, NULL);
+    reopen_file(&smaps, NULL);
 }
 
 static bool read_resident(resident *out)
 {
     char text[128];
-    if (!read_text(statm_fd, text, sizeof text))
+    if (!read_text(&statm, statm_path, text, sizeof text))
         return false;
     char *rest;
     strtoull(text, &rest, 10);
@@ -134,7 +137,7 @@ static void add_limits(sample *taken)
 {
     char text[2048];
     uint64_t bytes;
-    if (!read_text(status_fd, text, sizeof text))
+    if (!read_text(&status, status_path, text, sizeof text))
         return;
     if (find_bytes(text, "\nVmHWM:", &bytes))
         add_metric(taken, TLM_METRIC_HIGH_WATER, bytes);
@@ -155,7 +158,7 @@ static void add_smaps(sample *taken)
 {
     char text[4096];
     uint64_t bytes, dirty;
-    if (!read_text(smaps_fd, text, sizeof text))
+    if (!read_text(&smaps, smaps_path, text, sizeof text))
         return;
     if (find_bytes(text, "\nPss:", &bytes))
         add_metric(taken, TLM_METRIC_PSS, bytes);
