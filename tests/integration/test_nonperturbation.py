@@ -7,7 +7,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from support.programs import assert_same
+from support.programs import assert_same, recorded
+
+import tlmem
 
 PROGRAMS = {
     "results": """
@@ -137,7 +139,7 @@ PROGRAMS = {
     "open_files": """
         import os
         fds = [os.open("x", os.O_CREAT | os.O_RDWR) for _ in range(3)]
-        print([os.get_inheritable(fd) for fd in fds])
+        print(fds, [os.get_inheritable(fd) for fd in fds])
         """,
     "code_is_not_kept": """
         import gc, types, weakref
@@ -173,3 +175,24 @@ print(frame.merge(frame.head(10), on="k").shape, frame.sort_values("v").v.iloc[-
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
 
     assert_same(["program.py"], tmp_path)
+
+
+def test_program_that_closes_every_file_keeps_its_own_whole(tmp_path: Path) -> None:
+    program = """
+import os
+import numpy as np
+os.closerange(3, 5000)
+files = [open(f"file{i}", "wb", buffering=0) for i in range(10)]
+for file in files:
+    file.write(b"mine")
+for i in range(200_000):
+    np.empty(1 + i % 977, np.uint8)
+print([os.path.getsize(f"file{i}") for i in range(10)], files[0].fileno())
+"""
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+
+    assert_same(["program.py"], tmp_path)
+    recorded(["program.py"], tmp_path, options=("-q", "-o", "a.tlm"))
+    recording = tlmem.read(tmp_path / "a.tlm")
+    assert recording.sealed and not recording.problems
+    assert recording.totals.total_count >= 200_000
