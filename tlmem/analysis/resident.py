@@ -8,7 +8,7 @@ docs/findings.md, for every threshold and its reason.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tlmem.analysis.robust import (
     floor_curve,
     low_in_bins,
-    running_median,
     share_at,
     spread,
     theil_sen,
@@ -35,8 +34,8 @@ UNEVENNESS = 0.3
 LATE_RATE = 0.3
 LATE_FROM = 0.75
 UNWINDING_FROM = 0.8
-BINS = 24
-BINNED_SAMPLES = 24
+MOST_BINS = 24
+FEWEST_BINS = 5
 LOW_QUANTILE = 0.3
 LARGEST_STEP = 0.4
 NOISE_FACTOR = 4.0
@@ -113,18 +112,15 @@ def judge_samples(
         ("python", window.taken("python_arena"), small_objects(window), PYTHON_FLOOR_BYTES),
         ("native", window.taken("anon"), outside_bytes(window), RESIDENT_FLOOR_BYTES),
     ):
-        rows = rows & (window.time_ns >= steady_ns)
-        if end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9:
+        steady = rows & (window.time_ns >= steady_ns)
+        if end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9 or steady.sum() < FEWEST_TO_JUDGE:
             continue
-        judged = judged or (kind == "native" and rows.sum() >= FEWEST_TO_JUDGE)
-        if rows.sum() < FEWEST_SAMPLES:
-            continue
+        judged = judged or kind == "native"
         times = window.time_ns[rows]
         clocks = [times / 1e9, *(progress(times) if progress is not None else [])]
-        rise = first_rise(kind, clocks, values[rows], floor)
+        rise = first_rise(kind, times / 1e9, clocks, values[rows], floor)
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
-    rises = [in_seconds(rise, (end_ns - steady_ns) / 1e9) for rise in rises]
     return Resident(judged, tuple(rises), *kept_free(window, steady_ns))
 
 
@@ -156,7 +152,9 @@ def outside_bytes(window: Window) -> Floats:
     return np.maximum(rest - window.bytes("tracked"), base)
 
 
-def first_rise(kind: str, clocks: list[Floats], values: Floats, floor: float) -> Rise | None:
+def first_rise(
+    kind: str, times: Floats, clocks: list[Floats], values: Floats, floor: float
+) -> Rise | None:
     """The rise on the first clock that shows one; at the end, memory may have been given back.
 
     A ``main()`` that returns frees what it held, which takes a while: then the highest point among
@@ -164,47 +162,49 @@ def first_rise(kind: str, clocks: list[Floats], values: Floats, floor: float) ->
     """
     start = int(UNWINDING_FROM * (len(values) - 1))
     highest = start + int(np.argmax(values[start:])) + 1
-    for end in (len(values), highest):
+    for end in dict.fromkeys((len(values), highest)):
         for clock in clocks:
-            rise = steady_rise(kind, clock[:end], values[:end], floor) if end > 1 else None
-            if rise is not None:
-                return rise
+            steady = after_warm_up(clock[:end])
+            if steady.sum() < FEWEST_SAMPLES:
+                steady = after_warm_up(times[:end])
+            grown = steady_rise(clock[:end][steady], values[:end][steady], floor)
+            if grown is not None:
+                seconds = max(1e-3, float(np.ptp(times[:end][steady])))
+                return Rise(kind, round(grown), seconds, grown / seconds)
     return None
 
 
-def steady_rise(kind: str, times: Floats, values: Floats, floor_bytes: float) -> Rise | None:
-    """The rise of a curve (bytes over any clock) that goes on evenly to its end, or None.
+def after_warm_up(clock: Floats) -> NDArray[np.bool_]:
+    """Which points lie in the steady state."""
+    return clock >= clock[0] + WARM_UP * (clock[-1] - clock[0])
+
+
+def steady_rise(clock: Floats, values: Floats, floor_bytes: float) -> float | None:
+    """By how many bytes a curve over any clock rises evenly to its end; None when it does not.
 
     A few large steps (a lazy import, a buffer made once), a plateau at the end and noise are no
     rise.
     """
-    seconds = float(times[-1] - times[0])
-    if seconds <= 0:
+    if len(values) < FEWEST_SAMPLES or clock[-1] <= clock[0]:
         return None
-    if len(values) >= BINNED_SAMPLES:
-        times, values = low_in_bins(times, values, min(BINS, len(values) // 4), LOW_QUANTILE)
-    else:
-        values = running_median(values, 3)
-    slope = theil_sen(times, values)
-    grown = slope * seconds
-    noise = spread(values - slope * times)
+    bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
+    clock, values = low_in_bins(clock, values, bins, LOW_QUANTILE)
+    if len(values) < FEWEST_BINS:
+        return None
+    x = (clock - clock[0]) / (clock[-1] - clock[0])
+    grown = theil_sen(x, values)
+    noise = spread(values - grown * x)
     least = max(floor_bytes, RELATIVE_FLOOR * float(np.median(values)), NOISE_FACTOR * noise)
     floor = np.maximum(floor_curve(values) - values[0], 0)
     if grown < least or floor[-1] < 0.5 * least:
         return None
-    x = (times - times[0]) / (times[-1] - times[0])
     share = floor / floor[-1]
     largest = float(np.max(np.diff(share, prepend=0.0)))
     if unevenness(x, share) > UNEVENNESS or largest > LARGEST_STEP:
         return None
     if 1 - share_at(x, share, LATE_FROM) < LATE_RATE * (1 - LATE_FROM):
         return None
-    return Rise(kind, round(grown), seconds, slope)
-
-
-def in_seconds(rise: Rise, seconds: float) -> Rise:
-    """The same rise, its slope over the wall time of the steady state."""
-    return replace(rise, seconds=seconds, slope_bytes_per_s=rise.bytes / seconds)
+    return grown
 
 
 def kept_free(window: Window, steady_ns: float) -> tuple[int, float]:
