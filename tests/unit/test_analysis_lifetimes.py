@@ -133,6 +133,19 @@ def test_what_an_import_makes_is_not_the_programs() -> None:
     assert analyse(recording).findings == ()
 
 
+def test_a_damaged_recording_without_a_finding_cannot_be_judged() -> None:
+    program = Program()
+    for _ in range(400):
+        program.temporary(20)
+        program.wait(1_000_000)
+    recording = program.recording()
+    recording.problems = ["300 events of thread 1 were dropped"]
+    verdict = analyse(recording).verdict
+
+    assert verdict.outcome == "cannot-judge"
+    assert "300 events" in verdict.sentence
+
+
 def fold(recording, horizon_ns: int):
     """The same recording as a reader would give it after a checkpoint at ``horizon_ns``."""
     objects = recording.objects

@@ -196,6 +196,11 @@ def reason_not_to_judge(evidence: Evidence) -> str:
             f"{format_count(recording.lost_events)} events were lost, so an object that seems "
             "alive may have been freed; give the recording more room and run it again."
         )
+    if recording.problems:
+        return (
+            "no line keeps ever more arrays in what could be read, but parts of the recording are "
+            f"missing: {recording.problems[0]}."
+        )
     if seconds < SHORTEST_RUN_S:
         return (
             f"the run lasted {format_seconds(seconds)} and no line had {MANY_SURVIVORS} survivors; "
