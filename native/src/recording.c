@@ -101,6 +101,7 @@ static tlm_status start(const tlm_recording_options *options)
     running = true;
     tlmi_rss_fast();
     tlmi_rss_slow(true);
+    tlmi_file_calibrate(); /* so that times are known even if the program is killed before the next sample */
     return TLM_OK;
 }
 

@@ -20,10 +20,13 @@ _Static_assert(sizeof(index_entry) == 64, "docs/format.md");
 
 /* ---- names ---- */
 
+static uint64_t name_blocks; /* orders them, wherever they are moved to */
+
 static bool write_names(const uint8_t *records, uint32_t bytes)
 {
     tlmi_block_header *block = tlmi_block_buffer();
     tlmi_block_begin(block, TLMI_BLOCK_META);
+    block->seq = ++name_blocks;
     tlmi_block_column(block, 0, records, bytes, TLMI_DEFLATE_MATCHES);
     tlmi_block_finish(block);
     return tlmi_block_append(&tlmi_recording.blocks, block) != 0;
@@ -190,6 +193,7 @@ bool tlmi_seal(void)
     pthread_mutex_lock(&tlmi_recording.lock);
     tlmi_segment_give_back();
     pthread_mutex_unlock(&tlmi_recording.lock);
+    name_blocks = 0;
     if (!tlmi_meta_each(pack_names, NULL))
         return false;
     pthread_mutex_lock(&tlmi_recording.lock);
