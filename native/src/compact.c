@@ -105,7 +105,12 @@ bool tlmi_compact_step(void)
     int64_t slot = -1;
     pthread_mutex_lock(&r->work);
     pthread_mutex_lock(&r->lock);
-    bool fold = r->pending && tlmi_fold_wanted();
+    if (!r->pending) { /* the recording is over: a thread came to help too late */
+        pthread_mutex_unlock(&r->lock);
+        pthread_mutex_unlock(&r->work);
+        return false;
+    }
+    bool fold = tlmi_fold_wanted();
     if (r->pending_count) {
         slot = r->pending[r->pending_head];
         r->pending_head = (r->pending_head + 1) % r->pending_room;

@@ -31,6 +31,8 @@ static struct {
 
 bool tlmi_meta_open(void)
 {
+    /* A thread that saw the last recording end may still come to write its name. */
+    pthread_mutex_lock(&tlmi_recording.lock);
     meta.slot = -1;
     meta.slots_count = meta.labels_count = 0;
     meta.slots_room = 1024; /* 256 MB of names before it grows */
@@ -38,9 +40,11 @@ bool tlmi_meta_open(void)
     meta.slots = tlmi_own_alloc(meta.slots_room * sizeof *meta.slots);
     meta.labels = tlmi_own_alloc(meta.labels_room * sizeof *meta.labels);
     meta.open = meta.slots && meta.labels;
-    if (!meta.open)
+    bool opened = meta.open;
+    if (!opened)
         tlmi_meta_close();
-    return meta.open;
+    pthread_mutex_unlock(&tlmi_recording.lock);
+    return opened;
 }
 
 void tlmi_meta_close(void)

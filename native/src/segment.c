@@ -282,13 +282,18 @@ bool tlmi_segment_rotate(void)
     if (atomic_load_explicit(&r->stopped, memory_order_relaxed))
         return count_as_lost();
     pthread_mutex_lock(&r->lock);
+    if (!atomic_load(&tlmi_recording_on)) { /* it ended while we waited; a segment would be of a file that is closed */
+        pthread_mutex_unlock(&r->lock);
+        return false;
+    }
     bool fresh = tlmi_self.cold == NULL;
     tlmi_thread_cold *cold = fresh ? introduce() : tlmi_self.cold;
     if (cold)
         retire(cold);
     tlmi_self.end = tlmi_self.cursor = NULL;
     bool settled = cold && settle_or_help();
-    bool on = atomic_load(&tlmi_recording_on);
+    bool ended = cold && !tlmi_self.cold; /* while the lock was let go; what is on now may be the next recording */
+    bool on = !ended && atomic_load(&tlmi_recording_on);
     if (!settled && on)
         tlmi_segment_stop(tlmi_file.disk_full ? "the disk is full" : "no room within the size limit");
     pthread_mutex_unlock(&r->lock);
@@ -316,7 +321,7 @@ void tlmi_segment_close(void)
     tlmi_recording_state *r = &tlmi_recording;
     tlmi_own_free(r->pending, r->pending_room * sizeof *r->pending);
     r->pending = NULL;
-    r->pending_room = 0;
+    r->pending_room = r->pending_count = 0;
 }
 
 void tlmi_segment_close_all(void)
