@@ -64,7 +64,7 @@ class Device(IntEnum):
 
 
 class Metric(IntEnum):
-    """What a sample measured: bytes, page faults (a count), or tracked objects (a count)."""
+    """What a sample measured: bytes, page faults, tracked objects or modules (counts)."""
 
     ANON = 1
     FILE = 2
@@ -82,6 +82,7 @@ class Metric(IntEnum):
     PSS = 14
     PRIVATE = 15
     SWAP = 16
+    MODULES = 17
 
 
 KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}

@@ -37,7 +37,7 @@ class Table:
 TEXT = "text"
 """The dtype of texts: pandas has ``object`` for it up to version 2 and ``str`` from version 3."""
 
-_NO_UNIT_METRICS = ("minor_faults", "major_faults", "tracked_count")
+_NO_UNIT_METRICS = ("minor_faults", "major_faults", "tracked_count", "modules")
 _METRIC_MEANING = {
     "anon": "anonymous resident memory of the process, the recorder's included",
     "file": "file-backed and shared resident memory",
@@ -55,6 +55,7 @@ _METRIC_MEANING = {
     "pss": "proportional share of resident memory",
     "private": "resident memory that no other process shares",
     "swap": "swapped out",
+    "modules": "modules that Python had imported, when that had changed",
 }
 
 SCHEMA: dict[str, Table] = {

@@ -93,6 +93,7 @@ typedef enum {
     TLM_METRIC_PSS = 14,     /* smaps_rollup, on request */
     TLM_METRIC_PRIVATE = 15, /* smaps_rollup: private dirty and clean, on request */
     TLM_METRIC_SWAP = 16,    /* swapped out */
+    TLM_METRIC_MODULES = 17, /* modules that Python has imported, a count; when it changed */
 } tlm_metric;
 
 /* ---- recording (log.c, recording.c) ---- */

@@ -139,6 +139,7 @@ uint64_t tlmi_pystack_code_count(void);
 uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known); /* large live blocks, pages never touched */
 uint64_t tlmi_pyheap_arena_bytes(bool *known);
 uint64_t tlmi_pyheap_large_bytes(bool *known);
+uint64_t tlmi_pyheap_module_count(bool *known);
 
 /* ---- source_rss.c: the sampler. Called by the service thread, without the GIL; never allocates with malloc ---- */
 void tlmi_rss_open(bool smaps); /* opens what is read again and again */

@@ -38,6 +38,7 @@ static _Atomic bool installed; /* wrappers that could not be taken off may be th
 static _Atomic bool arenas_known;
 static _Atomic bool large_known;
 static _Atomic int64_t arena_bytes;
+static _Atomic(PyDictObject *) modules; /* sys.modules; borrowed, lives as long as the interpreter */
 static _Atomic int64_t large_bytes;
 
 __thread bool tlmi_pyheap_is_array;
@@ -183,6 +184,7 @@ tlm_status tlm_pyheap_install(void)
         atomic_store_explicit(&large_bytes, 0, memory_order_relaxed);
         if (!wrapped[PYMEM_DOMAIN_RAW])
             atomic_store_explicit(&large_known, wrap_raw(), memory_order_relaxed);
+        atomic_store_explicit(&modules, (PyDictObject *)PyImport_GetModuleDict(), memory_order_relaxed);
         atomic_store_explicit(&installed, true, memory_order_relaxed);
         status = TLM_OK;
     }
@@ -247,4 +249,12 @@ uint64_t tlmi_pyheap_large_bytes(bool *known)
 {
     *known = is_known(&large_known);
     return not_negative(atomic_load_explicit(&large_bytes, memory_order_relaxed));
+}
+
+/* Read without the GIL: one word of a dict that stays. A value that is just changing is as good as the next one. */
+uint64_t tlmi_pyheap_module_count(bool *known)
+{
+    PyDictObject *dict = atomic_load_explicit(&modules, memory_order_relaxed);
+    *known = dict != NULL && atomic_load_explicit(&installed, memory_order_relaxed);
+    return *known ? (uint64_t)__atomic_load_n(&dict->ma_used, __ATOMIC_RELAXED) : 0;
 }

@@ -50,6 +50,7 @@ static uint64_t opened_ns;
 static uint64_t next_slow_ns;
 static uint64_t next_dear_ns[DEAR_PARTS];
 static uint64_t last_recorder_bytes;
+static uint64_t last_module_count;
 static resident last_resident; /* of the last fast sample, which each slow one follows */
 static bool resident_known;
 
@@ -295,6 +296,11 @@ static void add_resident(sample *taken)
     if (recorder != last_recorder_bytes)
         add_metric(taken, TLM_METRIC_RECORDER, recorder);
     last_recorder_bytes = recorder;
+    bool known;
+    uint64_t module_count = tlmi_pyheap_module_count(&known);
+    if (known && module_count != last_module_count)
+        add_metric(taken, TLM_METRIC_MODULES, module_count);
+    last_module_count = module_count;
 }
 
 /* In a forked child the lock may belong to a thread that is not here. */
@@ -317,7 +323,7 @@ void tlmi_rss_open(bool smaps)
     opened_ns = tlmi_clock_ns();
     next_slow_ns = 0;
     memset(next_dear_ns, 0, sizeof next_dear_ns);
-    last_recorder_bytes = 0;
+    last_recorder_bytes = last_module_count = 0;
     resident_known = false;
     pthread_mutex_unlock(&sampler_lock);
 }

@@ -48,6 +48,12 @@ uint64_t tlmi_pyheap_arena_bytes(bool *known)
     return 1 << 20;
 }
 
+uint64_t tlmi_pyheap_module_count(bool *known)
+{
+    *known = false;
+    return 0;
+}
+
 uint64_t tlmi_pyheap_large_bytes(bool *known)
 {
     *known = false;
