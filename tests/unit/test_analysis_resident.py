@@ -54,6 +54,20 @@ def test_what_a_function_gives_back_at_its_end_was_kept_until_then() -> None:
     assert analyse(program.recording()).verdict.outcome == "python"
 
 
+def test_modules_imported_late_are_no_growth() -> None:
+    program = Program()
+    for step in range(100):
+        if step < 2:
+            program.alloc(10)
+        program.python += 100_000
+        program.wait(2_000_000)
+    for _ in range(300):
+        program.temporary(20)
+        program.wait(150_000)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
 def test_nothing_growing_is_stable() -> None:
     assert run(Program()) == "stable"
 

@@ -29,6 +29,8 @@ UNWOUND_SHARE = 0.5
 """Less than this share of the usual live set left at the end: the program's frames have unwound."""
 FEWEST_STEPS = 50
 """Allocations that it takes to tell how far a program had come by them."""
+LATEST_END = 0.8
+"""Share of the run up to which allocations must go on to tell how far the program had come."""
 LATEST_BEGIN = 0.4
 """Share of the run after which work has begun even when no array was made: imports take less."""
 
@@ -90,9 +92,11 @@ class Lifetimes:
     def progress(self, time_ns: Ints) -> list[Floats]:
         """How far the program had come at each time: without its pauses, and by allocations.
 
-        Empty when there are too few allocations to tell.
+        Empty when there are too few allocations to tell, or none in the last part of the run.
         """
-        if len(self) < FEWEST_STEPS:
+        if len(self) < FEWEST_STEPS or self.born[self.active] < self.work_begin_ns + LATEST_END * (
+            self.judged_ns - self.work_begin_ns
+        ):
             return []
         return [np.interp(time_ns, self.born, clock) for clock in self.clocks[:2]]
 

@@ -20,7 +20,6 @@ from tlmem.analysis.robust import (
     share_at,
     spread,
     theil_sen,
-    unevenness,
 )
 
 Floats = NDArray[np.float64]
@@ -34,6 +33,7 @@ UNEVENNESS = 0.3
 LATE_RATE = 0.3
 LATE_FROM = 0.75
 UNWINDING_FROM = 0.8
+UNWOUND_SHARE = 0.3
 MOST_BINS = 24
 FEWEST_BINS = 5
 LOW_QUANTILE = 0.3
@@ -106,8 +106,9 @@ def judge_samples(
     steady_ns = begin_ns + WARM_UP * (end_ns - begin_ns)
     rises: list[Rise] = []
     judged = False
+    native = native_bytes(window)
     for kind, rows, values, floor in (
-        ("native", window.taken("malloc_used"), native_bytes(window), NATIVE_FLOOR_BYTES),
+        ("native", window.taken("malloc_used"), native, NATIVE_FLOOR_BYTES),
         ("python", window.taken("python_arena"), python_bytes(window), PYTHON_FLOOR_BYTES),
         ("python", window.taken("python_arena"), small_objects(window), PYTHON_FLOOR_BYTES),
         ("native", window.taken("anon"), outside_bytes(window), RESIDENT_FLOOR_BYTES),
@@ -117,7 +118,10 @@ def judge_samples(
             continue
         judged = judged or kind == "native"
         times = window.time_ns[rows]
-        clocks = [times / 1e9, *(progress(times) if progress is not None else [])]
+        clocks = progress(times) if progress is not None else []
+        # While modules are imported, Python's heap and libraries grow evenly and no array is made.
+        if not clocks or values is native:
+            clocks = [times / 1e9, *clocks]
         rise = first_rise(kind, times / 1e9, clocks, values[rows], floor)
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
@@ -161,8 +165,9 @@ def first_rise(
     the last samples is the end.
     """
     start = int(UNWINDING_FROM * (len(values) - 1))
-    highest = start + int(np.argmax(values[start:])) + 1
-    for end in dict.fromkeys((len(values), highest)):
+    highest = start + int(np.argmax(values[start:]))
+    given_back = values[highest] - values[-1] > UNWOUND_SHARE * (values[highest] - values[0])
+    for end in (len(values), highest + 1) if given_back else (len(values),):
         for clock in clocks:
             steady = after_warm_up(clock[:end])
             if steady.sum() < FEWEST_SAMPLES:
@@ -200,7 +205,7 @@ def steady_rise(clock: Floats, values: Floats, floor_bytes: float) -> float | No
         return None
     share = floor / floor[-1]
     largest = float(np.max(np.diff(share, prepend=0.0)))
-    if unevenness(x, share) > UNEVENNESS or largest > LARGEST_STEP:
+    if float(np.max(np.abs(share - x))) > UNEVENNESS or largest > LARGEST_STEP:
         return None
     if 1 - share_at(x, share, LATE_FROM) < LATE_RATE * (1 - LATE_FROM):
         return None
