@@ -68,6 +68,21 @@ def test_modules_imported_late_are_no_growth() -> None:
     assert analyse(program.recording()).verdict.outcome == "stable"
 
 
+def test_what_rises_while_modules_are_imported_is_no_growth() -> None:
+    program = Program()
+    for _ in range(400):
+        program.python += 100_000
+        program.native += 50_000
+        program.wait(2_000_000)
+    recording = program.recording()
+    recording.samples["modules"] = range(100, 100 + len(recording.samples))
+    quiet = program.recording()
+    quiet.samples["modules"] = 100.0
+
+    assert analyse(recording).verdict.outcome == "stable"
+    assert analyse(quiet).verdict.outcome == "native"
+
+
 def test_nothing_growing_is_stable() -> None:
     assert run(Program()) == "stable"
 

@@ -39,10 +39,12 @@ FEWEST_BINS = 5
 LOW_QUANTILE = 0.3
 LARGEST_STEP = 0.4
 NOISE_FACTOR = 4.0
-NATIVE_FLOOR_BYTES = 100_000
+NATIVE_FLOOR_BYTES = 150_000
 RESIDENT_FLOOR_BYTES = 4_000_000
 PYTHON_FLOOR_BYTES = 1_000_000
 RELATIVE_FLOOR = 0.01
+ALLOCATOR_BYTES = 16
+"""What the C allocator adds to each block for itself, on average."""
 RETAINED_BYTES = 30_000_000
 RETAINED_SHARE = 0.5
 
@@ -90,6 +92,23 @@ class Window:
             return np.zeros(len(self.samples))
         return self.samples[name].ffill().bfill().to_numpy(np.float64)
 
+    def importing(self) -> NDArray[np.bool_]:
+        """Which samples ended a time in which Python imported modules.
+
+        Their number is looked at in each full sample; what was sampled since the one before counts.
+        """
+        looked = np.flatnonzero(self.taken("python_arena"))
+        if len(looked) == 0:
+            return np.zeros(len(self.samples), bool)
+        rose = np.diff(self.bytes("modules")[looked], prepend=np.inf) > 0
+        following = np.searchsorted(looked, np.arange(len(self.samples)))
+        return rose[np.minimum(following, len(rose) - 1)]
+
+    def without_imports(self, values: Floats) -> Floats:
+        """A curve without its changes while modules were imported."""
+        steps = np.diff(values, prepend=values[:1])
+        return values[:1] + np.cumsum(np.where(self.importing(), 0.0, steps))
+
 
 def judge_samples(
     samples: pd.DataFrame, begin_ns: int, end_ns: int, progress: Progress | None = None
@@ -122,7 +141,7 @@ def judge_samples(
         # While modules are imported, Python's heap and libraries grow evenly and no array is made.
         if not clocks or values is native:
             clocks = [times / 1e9, *clocks]
-        rise = first_rise(kind, times / 1e9, clocks, values[rows], floor)
+        rise = first_rise(kind, times / 1e9, clocks, window.without_imports(values)[rows], floor)
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
     return Resident(judged, tuple(rises), *kept_free(window, steady_ns))
@@ -130,7 +149,8 @@ def judge_samples(
 
 def native_bytes(window: Window) -> Floats:
     """Bytes that the C allocator has handed out to neither arrays nor Python."""
-    return window.bytes("malloc_used") - window.bytes("tracked") - window.bytes("python_large")
+    arrays = window.bytes("tracked") + ALLOCATOR_BYTES * window.bytes("tracked_count")
+    return window.bytes("malloc_used") - arrays - window.bytes("python_large")
 
 
 def python_bytes(window: Window) -> Floats:
