@@ -18,9 +18,9 @@ class Thing:
         self.n = n
 
 def late():
-    kept.append(np.empty(6000, np.uint8))
+    kept_late.append(np.empty(6000, np.uint8))
 
-kept = []
+kept, kept_late = [], []
 
 def work(thing):
     kept.extend(np.empty(2000, np.uint8) for _ in range(thing.n))
