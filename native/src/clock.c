@@ -55,11 +55,11 @@ void tlmi_clock_init(void)
     if (done)
         return;
     tlmi_clock_is_counter = counter_is_constant();
-    /* The unit on disk is the largest power of two of ticks within 2 ns: finer bits are noise that costs file size,
+    /* The unit on disk is the largest power of two of ticks within 4 ns: finer bits are noise that costs file size,
      * coarser ones could swap a free in one thread with the reuse of its address in another. */
     if (tlmi_clock_is_counter) {
         uint64_t ticks = measure_ticks();
-        while ((UINT64_C(2) << shift_bits) * 50000 <= ticks * 2 && shift_bits < 8)
+        while ((UINT64_C(2) << shift_bits) * 50000 <= ticks * 4 && shift_bits < 8)
             shift_bits++;
     }
     done = true;
