@@ -94,7 +94,7 @@ def attribution_block(parts: Attribution) -> str:
         ("+", "not explained", parts.residual_bytes),
         ("=", "resident", parts.resident_bytes),
     ]
-    shown = [row for row in rows if row[2] or row[0] == "="]
+    shown = [row for row in rows if row[2] or row[1] in ("not explained", "resident")]
     return "\n".join(
         [
             "Where resident memory is",
