@@ -157,6 +157,10 @@ def find(path: str, arguments: list[str]) -> Program:
     return Script(path, arguments)
 
 
+_replaced: list[Any] = []
+"""The module that was ``__main__``: Python goes on using its names to the end, without a reference."""
+
+
 def run(program: Program, begin: Call, end: Callable[[BaseException | None], None]) -> None:
     """Runs a program to the end of its main code and lets through what ended it.
 
@@ -167,6 +171,7 @@ def run(program: Program, begin: Call, end: Callable[[BaseException | None], Non
             are still alive.
     """
     main = _fresh_main()
+    _replaced.append(sys.modules.get("__main__"))
     sys.modules["__main__"] = main
     prefix = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
     prefix = prefix[: -2 if prefix[-2:-1] == ["-m"] else -1] or [sys.executable]
