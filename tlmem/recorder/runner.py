@@ -158,7 +158,7 @@ def find(path: str, arguments: list[str]) -> Program:
 
 
 _replaced: list[Any] = []
-"""The module that was ``__main__``: Python goes on using its names to the end, without a reference."""
+"""The module that was ``__main__``: Python uses its names to the end, without a reference."""
 
 
 def run(program: Program, begin: Call, end: Callable[[BaseException | None], None]) -> None:
