@@ -1,9 +1,9 @@
 """From tables to findings: ``analyse(recording)`` answers what grows, who is alive, where memory
 is.
 
-Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (lines
-that grow), ``enlarging`` (arrays that grow), ``resident`` (growth outside arrays), ``leaks``,
-``attribution``, ``verdict``.
+Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (when a
+line grows), ``lines`` (which lines and call paths do), ``enlarging`` (arrays that grow),
+``resident`` (growth outside arrays), ``leaks``, ``attribution``, ``verdict``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from tlmem.analysis.attribution import attribute
 from tlmem.analysis.enlarging import enlarging_lines
-from tlmem.analysis.growth import growing_lines
 from tlmem.analysis.leaks import live_at_end
 from tlmem.analysis.lifetimes import lifetimes
+from tlmem.analysis.lines import growing_lines
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
 from tlmem.analysis.places import Places
 from tlmem.analysis.resident import judge_samples
@@ -40,7 +40,7 @@ def analyse(recording: Recording) -> Analysis:
         recording=recording,
         places=places,
         lives=lives,
-        growths=growing_lines(lives, places.count),
+        growths=growing_lines(lives, places),
         enlargements=enlarging_lines(lives, places.count),
         resident=judge_samples(
             recording.samples, lives.work_begin_ns, lives.judged_ns, lives.progress

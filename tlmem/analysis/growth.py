@@ -1,4 +1,4 @@
-"""Growing sites: lines whose objects keep surviving, from ever new generations of the run.
+"""When a line grows: its objects keep surviving, from ever new generations of the run.
 
 A line grows when, up to the last of its allocations that matter, three things hold together:
 
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import NEVER, Lifetimes
+from tlmem.analysis.model import Frame
 from tlmem.analysis.robust import floor_curve, share_at, unevenness
 
 FEWEST_SURVIVORS = 10
@@ -53,7 +54,8 @@ class Growth:
 
     ``survivors`` of ``made`` objects were alive then, together ``bytes``; the line had been at work
     from ``first_ns`` to ``judged_ns``. ``site`` is the most common full site of the survivors and
-    ``example`` the object number of one of the oldest.
+    ``example`` the object number of one of the oldest. ``callers``, nearest first, are there when
+    only the objects made for them grow; then all but the group is about those objects.
     """
 
     group: int
@@ -65,26 +67,19 @@ class Growth:
     site: int
     example: int
     slope_bytes_per_s: float
+    callers: tuple[Frame, ...] = ()
 
 
-def growing_lines(lives: Lifetimes, groups: int) -> list[Growth]:
-    """All lines that grow, most bytes first."""
-    if len(lives) == 0:
-        return []
-    order = np.argsort(lives.group, kind="stable")
-    sizes = np.bincount(lives.group, minlength=groups)
-    ends = np.cumsum(sizes)
-    found = []
-    for group in np.flatnonzero(sizes >= FEWEST_SURVIVORS).tolist():
-        rows = order[ends[group] - sizes[group] : ends[group]]
-        growth = judge_line(lives, group, rows)
-        if growth is not None:
-            found.append(growth)
-    return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
+def judge_line(
+    lives: Lifetimes,
+    group: int,
+    line: NDArray[np.int64],
+    chance: float = UNEVENNESS_OF_CHANCE,
+) -> Growth | None:
+    """Whether one line grows; ``line`` are its objects in order of birth.
 
-
-def judge_line(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Growth | None:
-    """Whether one line grows; ``line`` are its objects in order of birth."""
+    ``chance`` is the unevenness that is put down to chance when there is one survivor.
+    """
     born, died = lives.born[line], lives.died[line]
     if not may_grow(born, died):
         return None
@@ -102,7 +97,7 @@ def judge_line(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Growth 
         return None
     if not reaches_the_end(lives, rows, judged_ns):
         return None
-    if not rises_evenly(lives, rows, alive):
+    if not rises_evenly(lives, rows, alive, chance):
         return None
     alive_rows = without_passing(lives, rows, alive)
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
@@ -183,7 +178,9 @@ def reaches_the_end(lives: Lifetimes, rows: NDArray[np.int64], judged_ns: int) -
     )
 
 
-def rises_evenly(lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bool_]) -> bool:
+def rises_evenly(
+    lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bool_], chance: float
+) -> bool:
     """Whether floor and survivors rise evenly on enough clocks that are not the line's own."""
     weight = lives.weight[rows]
     counts = live_counts(lives.born[rows], lives.died[rows], weight)
@@ -197,7 +194,7 @@ def rises_evenly(lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bo
     whole = np.maximum(lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]], 1e-9)
     own = (0.0, len(rows) / whole[1], 1.0 if lives.folded else lives.size[rows].sum() / whole[2])
     votes = [
-        rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown)
+        rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, chance)
         for clock in range(len(own))
         if own[clock] <= OWN_CLOCK
     ]
@@ -210,6 +207,7 @@ def rises_on(
     kept: NDArray[np.float64],
     alive: NDArray[np.bool_],
     drawdown: float,
+    chance: float,
 ) -> bool:
     """Whether floor and survivors rise evenly, and to the end, on one clock."""
     count = int(np.count_nonzero(alive))
@@ -217,7 +215,7 @@ def rises_on(
     if clock[-1] <= first:
         return False
     x = np.clip((clock - first) / (clock[-1] - first), 0, 1)
-    allowed = UNEVENNESS + UNEVENNESS_OF_CHANCE / np.sqrt(count)
+    allowed = UNEVENNESS + chance / np.sqrt(count)
     if unevenness(x, floor) > allowed:
         return False
     late = [0.8, 0.92] if count >= 60 else [0.8] if count >= FEW_SURVIVORS else []

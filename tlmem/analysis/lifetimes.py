@@ -132,7 +132,9 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         group=places.group_of_site[site],
         ordinal=ordinal,
         weight=np.where(folded, stride, 1),
-        sums=sums_by_line(recording, places, recording.fold is not None),
+        sums=exact_sums(recording, places, places.group_of_site, places.count)
+        if recording.fold is not None
+        else None,
         clocks=clocks(born, ordinal if recording.fold else np.arange(len(born)), size),
         begin_ns=begin_ns,
         cut_ns=cut_ns,
@@ -142,21 +144,19 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
     )
 
 
-def sums_by_line(recording: Recording, places: Places, folded: bool) -> Sums | None:
-    """Exact sums of every line after a fold; None when the objects themselves are all there."""
-    if not folded:
-        return None
+def exact_sums(recording: Recording, places: Places, group_of_site: NDArray, groups: int) -> Sums:
+    """Exact sums of every group of sites, whatever a size limit folded."""
     totals = recording.site_totals
     numbers = totals.index.to_numpy(np.int64)
     known = numbers < len(places.group_of_site)
     known[known] = ~places.importing[numbers[known]]
-    group = places.group_of_site[numbers[known]]
+    group = group_of_site[numbers[known]]
 
-    def by_line(name: str) -> Ints:
+    def by_group(name: str) -> Ints:
         values = totals[name].to_numpy(np.int64)[known]
-        return np.bincount(group, weights=values, minlength=places.count).astype(np.int64)
+        return np.bincount(group, weights=values, minlength=groups).astype(np.int64)
 
-    return Sums(by_line("alloc_count"), by_line("live_count"), by_line("live_bytes"))
+    return Sums(by_group("alloc_count"), by_group("live_count"), by_group("live_bytes"))
 
 
 def program_span(recording: Recording, born: Ints, died: Ints) -> tuple[int, int]:

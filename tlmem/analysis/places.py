@@ -1,6 +1,7 @@
 """Which line of the user's program every site belongs to.
 
-Covers: the blamed line of each site, groups of sites with the same blamed line, import-time sites.
+Covers: the blamed line of each site, groups of sites with the same blamed line, import-time sites,
+call paths.
 Does not cover: how the blamed frame is chosen; that is ``Recording.blame_table``.
 """
 
@@ -32,12 +33,15 @@ class Places:
     """The blamed lines of a recording.
 
     ``group_of_site[site]`` is the number of a site's blamed line in ``frames``; ``importing[site]``
-    says that an import statement of the blamed line was still running.
+    says that an import statement of the blamed line was still running; ``blamed[site]`` and
+    ``parents[site]`` are its blamed site and its caller's, 0 for none.
     """
 
     recording: Recording
     group_of_site: NDArray[np.int32]
     importing: NDArray[np.bool_]
+    blamed: NDArray[np.int64]
+    parents: NDArray[np.int64]
     frames: tuple[Frame, ...]
 
     @classmethod
@@ -79,7 +83,11 @@ class Places:
             if site == blamed[site]:
                 continue
             importing[site] = importing[parent] or files[row].startswith(IMPORT_MACHINERY)
-        return cls(recording, group_of_site, importing, tuple(frames))
+        parent_of = np.zeros(size, np.int64)
+        parent_of[numbers] = parents
+        # A caller that is not in the recording ends a path, as the outermost one does.
+        parent_of[(parent_of < 0) | (row_of[np.clip(parent_of, 0, size - 1)] < 0)] = 0
+        return cls(recording, group_of_site, importing, blamed, parent_of, tuple(frames))
 
     def stack(self, site: int) -> tuple[Frame, ...]:
         """The whole stack of a site, innermost first."""
@@ -87,6 +95,29 @@ class Places:
             Frame(frame["file"], int(frame["line"]), frame["function"])
             for frame in self.recording.stack(site)
         )
+
+    def paths(
+        self, sites: NDArray[np.int64], depth: int
+    ) -> tuple[NDArray[np.int64], list[tuple[Frame, ...]]]:
+        """Numbers, from 1, the call paths of sites by up to ``depth`` callers of the blamed line.
+
+        Callers are the user's own frames, nearest first; a line that calls twice is one caller.
+
+        Returns:
+            The number of each site's path, and the callers of path 1, 2 and so on.
+        """
+        known: dict[tuple[int, ...], int] = {}
+        numbers = []
+        for site in sites.tolist():
+            caller = int(self.parents[self.blamed[site]])
+            callers: list[int] = []
+            while caller > 0 and len(callers) < depth:
+                if self.blamed[caller] == caller:
+                    callers.append(int(self.group_of_site[caller]))
+                caller = int(self.parents[caller])
+            numbers.append(known.setdefault(tuple(callers), len(known) + 1))
+        paths = [tuple(self.frames[group] for group in callers) for callers in known]
+        return np.array(numbers, np.int64), paths
 
     @property
     def count(self) -> int:

@@ -67,8 +67,8 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
                 bytes=growth.bytes,
                 evidence=(
                     f"{format_count(growth.survivors)} of {format_count(growth.made)} arrays made "
-                    f"at {place(frame)} since {format_seconds(since)} are still alive; "
-                    f"{format_bytes(growth.bytes)} in {format_seconds(seconds)}, "
+                    f"at {place(frame)}{called_from(growth)} since {format_seconds(since)} "
+                    f"are still alive; {format_bytes(growth.bytes)} in {format_seconds(seconds)}, "
                     f"{format_rate(growth.slope_bytes_per_s)}, evenly through the run."
                 ),
                 object=growth.example,
@@ -78,6 +78,14 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
             )
         )
     return found
+
+
+def called_from(growth: Growth) -> str:
+    """The callers that a growth is limited to, nearest first, as part of a sentence."""
+    return "".join(
+        f"{', from ' if position else ', called from '}{place(caller)}"
+        for position, caller in enumerate(growth.callers)
+    ) + ("," if growth.callers else "")
 
 
 def enlargement_findings(evidence: Evidence) -> list[Finding]:
@@ -154,7 +162,7 @@ def judge(evidence: Evidence) -> Verdict:
     """The verdict; a doubt is never a pass."""
     if evidence.growths:
         worst = growth_findings(evidence)[0]
-        others = len(evidence.growths) - 1
+        others = len({growth.group for growth in evidence.growths}) - 1
         more = f" ({others} more line{'s' if others > 1 else ''} grow{'' if others > 1 else 's'}.)"
         return Verdict(
             "leak",
