@@ -4,10 +4,14 @@ Public names are loaded when first used: importing tlmem imports neither NumPy n
 reading side works where the extension module was not built.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+TYPE_CHECKING = False  # true for type checkers; importing typing would cost more than all the rest
 if TYPE_CHECKING:
+    from typing import Any
+
     from tlmem.recorder import Recorder, mark
     from tlmem.recording import Recording, read
 
