@@ -128,6 +128,11 @@ class Recording:
         return list(self._snapshot.problems)
 
     @property
+    def missing_events(self) -> int:
+        """Events that the file should hold, between others that it does hold, and does not."""
+        return self._snapshot.missing_events
+
+    @property
     def complete(self) -> bool:
         """Sealed, nothing lost, nothing damaged. Asking for it reads the whole recording."""
         return self.sealed and self.lost_events == 0 and not self._snapshot.problems

@@ -53,6 +53,7 @@ class Snapshot:
     names: Names
     checkpoint: Checkpoint
     problems: list[str] = field(default_factory=list)
+    missing_events: int = 0
 
     def to_ns(self, ticks: np.ndarray) -> np.ndarray:
         """Nanoseconds since the start of the recording."""
@@ -161,11 +162,13 @@ def _read(
         first = ends[-1] + 1
         missing = missing_events(events, consumed) - header.lost_events
         if missing > 0:
+            loader.missing_events = missing
             problems.append(f"{missing} events are missing from the file; sums may be wrong")
     timeline = load(first, last, whole and not ends)
     loader.problems[:] = dict.fromkeys(loader.problems)
     names = _read_names(source, directory, problems)
-    return Snapshot(header, timeline, names, checkpoint, problems + timeline.problems)
+    problems += timeline.problems
+    return Snapshot(header, timeline, names, checkpoint, problems, loader.missing_events)
 
 
 def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:

@@ -81,6 +81,7 @@ class Loader:
         self.source = source
         self.header = header
         self.problems: list[str] = []
+        self.missing_events = 0
         self.copies = copies or {}
         """Slots that were copied while the file was still being written, by offset."""
 
@@ -110,11 +111,11 @@ class Loader:
             {name: np.empty(room, dtype) for name, dtype in EVENT_COLUMNS.items()},
             np.empty(room, np.int32),
         )
-        missing = self._fill(columns, pieces, consumed)
-        if whole and missing > self.header.lost_events:
+        missing = self._fill(columns, pieces, consumed) - self.header.lost_events
+        if whole and missing > 0:
+            self.missing_events = missing
             self.problems.append(
-                f"{missing - self.header.lost_events} events are missing from the file; "
-                "what follows from them is unknown"
+                f"{missing} events are missing from the file; what follows from them is unknown"
             )
         return self._merge(columns, first_ticks, last_ticks)
 

@@ -158,6 +158,7 @@ class Program:
             begin_ns=0,
             end_ns=self.end_ns,
             lost_events=0,
+            missing_events=0,
             event_count=2 * len(self.born),
             complete=True,
             problems=[],

@@ -62,7 +62,7 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
         found.append(
             Finding(
                 kind="growing-site",
-                severity="error",
+                severity="warning" if evidence.recording.missing_events else "error",
                 count=growth.survivors,
                 bytes=growth.bytes,
                 evidence=(
@@ -160,6 +160,13 @@ def resident_findings(evidence: Evidence) -> list[Finding]:
 
 def judge(evidence: Evidence) -> Verdict:
     """The verdict; a doubt is never a pass."""
+    hole = evidence.recording.missing_events
+    if hole:
+        return Verdict(
+            "cannot-judge",
+            f"Cannot judge: {format_count(hole)} events are missing from the middle of the "
+            "recording, and what seems alive may have been freed there; record the program again.",
+        )
     if evidence.growths:
         worst = growth_findings(evidence)[0]
         others = len({growth.group for growth in evidence.growths}) - 1
@@ -170,7 +177,8 @@ def judge(evidence: Evidence) -> Verdict:
             sum(growth.slope_bytes_per_s for growth in evidence.growths),
             sum(growth.bytes for growth in evidence.growths),
         )
-    for rise in evidence.resident.rises:
+    rises = [] if evidence.recording.lost_events else evidence.resident.rises
+    for rise in rises:
         sentence = resident_findings(evidence)[0].evidence
         return Verdict(
             rise.kind, f"{rise.kind.capitalize()}: {sentence}", rise.slope_bytes_per_s, rise.bytes
