@@ -41,8 +41,8 @@ TARGETS = (
         "`record` on pure Python, CPU time",
         1.03,
         "x",
-        "The machine's speed changed within the run (plain Python took 5.8 to 8.5 s). Measured again "
-        "later: 1.02x in six rounds beside other work, 0.99x in eight pairs.",
+        "The machine's speed changed within the run (plain Python took 5.8 to 8.5 s). Measured "
+        "again later: 1.02x in six rounds beside other work, 0.99x in eight pairs.",
     ),
     Target("cpu, storm", "`record` on the allocation storm, CPU time", 1.25, "x"),
     Target("cpu, mlp", "`record` on a NumPy MLP, CPU time", 1.05, "x"),
