@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= auto
 BIN := $(VENV)/bin
-C_FILES := $(wildcard native/src/*.c native/src/*.h native/include/*.h tests/native/*.c tests/native/*.h)
-NATIVE := $(wildcard native/src/*.c native/src/*.h native/include/*.h) native/build_ffi.py
+C_FILES := $(wildcard native/*/*.[ch] native/examples/*/*.[ch] tests/native/*.[ch])
+NATIVE := $(wildcard native/*/*.[chm]) native/build_ffi.py
 BUILD := pyproject.toml setup.py
 DEMO := dict_cache
 export TLMEM_REQUIRE_NATIVE := 1
@@ -69,5 +69,5 @@ format: setup ## bring Python and C into shape
 	$(BIN)/clang-format -i $(C_FILES)
 
 clean: ## remove what was built, not .venv
-	rm -rf build dist *.egg-info tlmem/_native*.so tlmem/_native.c $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
+	rm -rf build dist *.egg-info tlmem/_native*.so tlmem/_native.c tlmem/lib tlmem/include $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

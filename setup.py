@@ -6,29 +6,82 @@ platform); a build that fails for want of a compiler ends there too, with a mess
 """
 
 import os
+import runpy
+import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 BESIDE = {"tlmem.dashboards": "dashboards", "tlmem.scenarios": "scenarios"}
+BESIDE_THE_EXTENSION = ("lib", "include")
 
 
 class BuildNative(build_ext):
-    """Builds the extension module, and says in plain words what is missing when it could not."""
+    """Builds the C library and the extension module that links it; says in plain words what is
+    missing when they could not be built."""
 
     def build_extension(self, ext):
         """Builds one extension; a failure of an optional one is reported here and swallowed."""
+        package = Path(self.get_ext_fullpath(ext.name)).parent
         try:
+            self.build_library(package)
+            ext.library_dirs.append(str(package / "lib"))
             super().build_extension(ext)
         except Exception as error:
             if not ext.optional:
                 raise
+            for beside in BESIDE_THE_EXTENSION:
+                shutil.rmtree(package / beside, ignore_errors=True)
             print(
                 f"tlmem: {ext.name} could not be built ({error}). Reading and reporting will work, "
                 "recording will not; install a C compiler and Python's headers and try again.",
                 file=sys.stderr,
             )
+
+    def build_library(self, package):
+        """Compiles what changed of the core, links it and puts its headers beside it."""
+        native = runpy.run_path("native/build_ffi.py")
+        sources, headers = native["library_sources"](), native["files"]("**/*.h")
+
+        def compile_one(source):
+            standard = native["STANDARD"] if source.endswith(".c") else []
+            (made,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
+            if self.force or newer_group([source, *headers, "native/build_ffi.py"], made):
+                self.compiler.compile(
+                    [source],
+                    output_dir=self.build_temp,
+                    include_dirs=native["INCLUDE"],
+                    extra_postargs=[*native["COMPILE"], *standard],
+                )
+            return made
+
+        self.compiler.src_extensions = [*self.compiler.src_extensions, ".m"]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(compile_one, sources))
+        library = package / "lib" / native["LIBRARY"]
+        if self.force or newer_group(objects, str(library)):
+            self.compiler.link_shared_object(
+                objects,
+                str(library),
+                libraries=native["LIBRARY_NEEDS"],
+                extra_postargs=native["LIBRARY_LINK"],
+            )
+        for header in Path("native/include").glob("*.h"):
+            (package / "include").mkdir(parents=True, exist_ok=True)
+            shutil.copy2(header, package / "include")
+
+    def copy_extensions_to_source(self):
+        """For an editable install: the library and the headers go where the extension goes."""
+        super().copy_extensions_to_source()
+        for ext in self.extensions:
+            made = Path(self.build_lib, *ext.name.split(".")[:-1])
+            for beside in BESIDE_THE_EXTENSION:
+                if (made / beside).is_dir():
+                    shutil.copytree(made / beside, Path("tlmem", beside), dirs_exist_ok=True)
 
 
 def is_set(name):

@@ -1,8 +1,10 @@
-"""Tells setuptools and cffi what ``tlmem._native`` is.
+"""Tells setuptools and cffi what ``tlmem._native`` and the library beside it are.
 
-Run by cffi from the repository root; source paths must stay relative to it. Imports nothing of
-tlmem. The interface is the part of ``native/include/tlmem.h`` between its two cffi markers, so that
-header and Python can never disagree.
+The core is a C library, ``libtlmem``, that knows nothing of Python; the extension module holds what
+needs the interpreter and links the library, so that a process has one core and one log whoever
+loaded it first. Run by cffi from the repository root; source paths must stay relative to it.
+Imports nothing of tlmem. The interface is what stands between the cffi markers of the headers, so
+that headers and Python can never disagree.
 """
 
 import os
@@ -10,6 +12,9 @@ import sys
 from pathlib import Path
 
 from cffi import FFI
+
+HEADERS = ("include/tlmem_log.h", "include/tlmem.h", "python/tlmem_python.h")
+IS_MACOS = sys.platform == "darwin"
 
 
 def files(pattern: str) -> list[str]:
@@ -19,28 +24,44 @@ def files(pattern: str) -> list[str]:
 
 def interface() -> str:
     """The declarations that Python sees."""
-    header = Path("native/include/tlmem.h").read_text(encoding="utf-8")
-    return header.split("/* cffi: begin */")[1].split("/* cffi: end */")[0]
+    texts = [Path("native", name).read_text(encoding="utf-8") for name in HEADERS]
+    return "".join(t.split("/* cffi: begin */")[1].split("/* cffi: end */")[0] for t in texts)
 
 
-COMPILE = ["-O2", "-std=gnu11", "-fvisibility=hidden", "-pthread"]
-LIBRARIES = []
-if sys.platform == "linux":
+def library_sources() -> list[str]:
+    """The C files of the library: one backend for Metal, where there is one."""
+    other = "native/src/backend_absent.c" if IS_MACOS else "native/src/backend_metal.m"
+    return [name for name in files("src/*.[cm]") if name != other]
+
+
+COMPILE = ["-O2", "-fvisibility=hidden", "-pthread", "-Wall"]
+STANDARD = ["-std=gnu11"]
+INCLUDE = ["native/include", "native/src", "native/python"]
+LIBRARY = "libtlmem.dylib" if IS_MACOS else "libtlmem.so"
+LIBRARY_LINK = ["-pthread"]
+LIBRARY_NEEDS: list[str] = []
+if IS_MACOS:
+    LIBRARY_LINK += [f"-Wl,-install_name,@rpath/{LIBRARY}", "-framework", "Metal"]
+    LIBRARY_LINK += ["-framework", "Foundation"]
+    FIND_LIBRARY = ["-Wl,-rpath,@loader_path/lib"]
+else:
     # A thread's writer state is read on every event: no call of __tls_get_addr in between.
-    COMPILE.append("-ftls-model=initial-exec")
-    LIBRARIES = ["dl", "pthread"]
+    COMPILE += ["-ftls-model=initial-exec", "-fno-semantic-interposition"]
+    LIBRARY_LINK += [f"-Wl,-soname,{LIBRARY}", "-Wl,-Bsymbolic", "-Wl,-z,defs"]
+    LIBRARY_NEEDS = ["dl", "pthread"]
+    FIND_LIBRARY = ["-Wl,-rpath,$ORIGIN/lib"]
 
 ffibuilder = FFI()
 ffibuilder.cdef(interface())
 ffibuilder.set_source(
     "tlmem._native",
-    '#include "tlmem.h"',
-    sources=files("src/*.c"),
-    depends=files("**/*.h"),
-    include_dirs=["native/include", "native/src"],
-    extra_compile_args=COMPILE,
-    extra_link_args=["-pthread"],
-    libraries=LIBRARIES,
+    '#include "tlmem_python.h"',
+    sources=files("python/*.c"),
+    depends=[*files("**/*.h"), *files("src/*")],
+    include_dirs=INCLUDE,
+    extra_compile_args=[*COMPILE, *STANDARD],
+    extra_link_args=["-pthread", *FIND_LIBRARY],
+    libraries=["tlmem", *LIBRARY_NEEDS],
     optional=os.environ.get("TLMEM_REQUIRE_NATIVE", "") in ("", "0"),
     py_limited_api=False,  # the stack walk needs one CPython version's internals
 )

@@ -1,197 +1,342 @@
 /* SPDX-License-Identifier: MIT
- * tlmem.h: the public C interface of tlmem's core. Read this first; every promise is made here.
+ * tlmem.h: the C interface of tlmem's runtime: who owns which memory, since when, and until when.
  *
- * One process makes at most one recording at a time. Functions may be called from any thread unless their comment says
- * otherwise; cffi releases the GIL around every call. A function returns a tlm_status, or its comment says that it cannot
- * fail. After a failure the state is as it was before the call unless the comment says what changed.
+ * Words. An *object* is memory with a count; its handle is stale once it is freed, and a stale handle is recognised. Each
+ * count belongs to a named *holder*. A *scope* holds what was registered in it and lets go at its exit; a *frame* is a scope
+ * with slots of memory that live as long as one call; a *strand* is the stack of scopes and frames of a thread or of an
+ * asynchronous task. A *struct* is an object whose fields hold others. A *pool* keeps freed memory for later; a *device* is
+ * where memory comes from.
+ *
+ * Rules. Objects, pools and devices may be used from any thread; a strand by one thread at a time. The null object, 0, is
+ * accepted everywhere, means "nothing to own", and every operation on it succeeds at once without an event. A function
+ * returns a status; unless it is TLM_OK, nothing has changed unless the comment says what. tlm_failure_last() tells what it
+ * was about. Misuse is never undefined: it is a status, and an event while something is recorded. Payloads are aligned to
+ * 64 bytes and their contents are undefined until written.
  */
 #ifndef TLMEM_H
 #define TLMEM_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "tlmem_log.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
 
 /* cffi: begin */
-typedef enum {
-    TLM_OK = 0,
-    TLM_NO_MEMORY,       /* our own bookkeeping memory could not be had */
-    TLM_IO,              /* the operating system refused; tlm_recording_errno() says why */
-    TLM_NO_SPACE,        /* the disk or the size limit has no room */
-    TLM_EXISTS,          /* the file is there and overwriting was not asked for */
-    TLM_BAD_ARGUMENT,    /* a value out of its range */
-    TLM_ALREADY_RUNNING, /* a recording is running, or the source is installed */
-    TLM_NOT_RUNNING,     /* no recording is running */
-    TLM_UNSUPPORTED,     /* not on this platform, Python or NumPy */
-    TLM_BAD_FORMAT,      /* a block that does not decode */
-} tlm_status;
+/* ---- objects and holders (object.c, holder.c) ---- */
+typedef uint64_t tlm_object; /* generation << 28 | slot; 0: the null object. Never used again for another object */
+typedef uint64_t tlm_holder; /* kind << 56 | number */
 
-/* What happened. Numbers are part of the file format: append, never renumber. */
+/* Who holds. What the number is stands beside the kind. Part of the file format: append, never renumber. */
 typedef enum {
-    TLM_KIND_NONE = 0,
-    TLM_KIND_ALLOC = 1,
-    TLM_KIND_FREE = 2,
-    TLM_KIND_REALLOC = 3,
-    TLM_KIND_ACQUIRE = 4,
-    TLM_KIND_RELEASE = 5,
-    TLM_KIND_REGISTER = 6,
-    TLM_KIND_UNREGISTER = 7,
-    TLM_KIND_PROMOTE = 8,
-    TLM_KIND_ESCAPE = 9,
-    TLM_KIND_SCOPE_ENTER = 10,
-    TLM_KIND_SCOPE_EXIT = 11,
-    TLM_KIND_FRAME_ENTER = 12,
-    TLM_KIND_FRAME_EXIT = 13,
-    TLM_KIND_SLOT_GET = 14,
-    TLM_KIND_SLOT_GROW = 15,
-    TLM_KIND_POOL_HIT = 16,
-    TLM_KIND_POOL_MISS = 17,
-    TLM_KIND_POOL_PUT = 18,
-    TLM_KIND_POOL_DROP = 19,
-    TLM_KIND_POOL_PRUNE = 20,
-    TLM_KIND_POOL_RESERVE = 21,
-    TLM_KIND_DEVICE_ALLOC = 22,
-    TLM_KIND_DEVICE_FREE = 23,
-    TLM_KIND_TAPE_RECORD = 24,
-    TLM_KIND_TAPE_SAVE = 25,
-    TLM_KIND_TAPE_UNSAVE = 26,
-    TLM_KIND_BACKWARD_BEGIN = 27,
-    TLM_KIND_BACKWARD_END = 28,
-    TLM_KIND_DETACH = 29,
-    TLM_KIND_RESET = 30,
-    TLM_KIND_CLEAR_GRADS = 31,
-    TLM_KIND_MARK = 32,
-    TLM_KIND_SAMPLE = 33,
-    TLM_KIND_MISUSE = 34,
-} tlm_kind;
+    TLM_HOLDER_NONE = 0,
+    TLM_HOLDER_FLOATING = 1, /* nobody; 0. Just made, promoted or unregistered: whoever takes it gets the count */
+    TLM_HOLDER_SCOPE = 2,    /* scope id */
+    TLM_HOLDER_HANDLE = 3,   /* a variable of the program's language; its serial number */
+    TLM_HOLDER_FIELD = 4,    /* a field of a struct; its number, explained by a `holders` event */
+    TLM_HOLDER_VIEW = 5,     /* a view; its object */
+    TLM_HOLDER_REGISTRY = 6, /* the registry of parameters; label of the name */
+    TLM_HOLDER_POOL = 7,     /* pool number */
+    TLM_HOLDER_FRAME = 8,    /* frame id */
+    TLM_HOLDER_TAPE = 9,     /* what an operation saved; tape node */
+    TLM_HOLDER_EXPORT = 10,  /* lent to NumPy, DLPack or a buffer; its serial number */
+    TLM_HOLDER_FOREIGN = 11, /* anyone else; label of the name, or an address */
+} tlm_holder_kind;
 
-/* Whose memory an event speaks of. 1 to 15 is foreign memory, named by address; the rest are tlmem's own devices. */
 typedef enum {
-    TLM_DEVICE_NONE = 0,
-    TLM_DEVICE_NUMPY = 1,
-    TLM_DEVICE_TORCH = 2,
-    TLM_DEVICE_PROBE = 3,
-    TLM_DEVICE_CPU = 16,
-    TLM_DEVICE_METAL = 17,
-    TLM_DEVICE_SIM_METAL = 18,
-} tlm_device;
+    TLM_OBJECT_TENSOR = 1,  /* a payload of its own, from a device */
+    TLM_OBJECT_VIEW = 2,    /* no payload of its own: looks into its base, which it holds */
+    TLM_OBJECT_STRUCT = 3,  /* fields that hold objects */
+    TLM_OBJECT_FOREIGN = 4, /* a payload of somebody else, or only a key; `drop` is called at the end */
+    TLM_OBJECT_BUFFER = 5,  /* memory of a frame's slot */
+} tlm_object_type;
 
-/* The object field of a sample event: what was measured. Bytes unless said otherwise. */
-typedef enum {
-    TLM_METRIC_ANON = 1,          /* anonymous resident memory of the process, ours included */
-    TLM_METRIC_FILE = 2,          /* file-backed and shared resident memory */
-    TLM_METRIC_MALLOC_USED = 3,   /* handed out by the C allocator, mapped blocks included */
-    TLM_METRIC_MALLOC_FREE = 4,   /* free inside the C allocator's arenas */
-    TLM_METRIC_PYTHON_ARENA = 5,  /* arenas of Python's small-object allocator */
-    TLM_METRIC_PYTHON_LARGE = 6,  /* Python's raw allocations (above 512 bytes, and its own tables) */
-    TLM_METRIC_RECORDER = 7,      /* anonymous memory of tlmem itself */
-    TLM_METRIC_HIGH_WATER = 8,    /* highest resident size so far */
-    TLM_METRIC_MINOR_FAULTS = 9,  /* page faults so far, a count */
-    TLM_METRIC_MAJOR_FAULTS = 10, /* likewise, that needed the disk */
-    TLM_METRIC_UNTOUCHED = 11,    /* of large live array blocks: pages never touched */
-    TLM_METRIC_TRACKED = 12,      /* tracked live bytes; only in checkpoints */
-    TLM_METRIC_TRACKED_COUNT = 13,
-    TLM_METRIC_PSS = 14,     /* smaps_rollup, on request */
-    TLM_METRIC_PRIVATE = 15, /* smaps_rollup: private dirty and clean, on request */
-    TLM_METRIC_SWAP = 16,    /* swapped out */
-    TLM_METRIC_MODULES = 17, /* modules that Python has imported, a count; when it changed */
-} tlm_metric;
-
-/* ---- recording (log.c, recording.c) ---- */
-typedef struct {
-    const char *path;      /* where to write */
-    int overwrite;         /* 1: replace a file that exists */
-    uint64_t limit_bytes;  /* keep the file below this by folding the oldest events; 0: no limit; at least 8 MiB */
-    uint32_t stack_depth;  /* innermost frames kept of a stack; 0: no stacks; at most 1024 */
-    uint32_t sample_ms;    /* time between samples of resident memory; 0: none but at start and end */
-    uint32_t sample_smaps; /* 1: smaps_rollup and page faults with each slow sample */
-    uint32_t parent_pid;   /* recorded process this one comes from, or 0 */
-    uint32_t compact;      /* 1: compact full segments while the program runs (the normal case); 0 only for tests */
-} tlm_recording_options;
+/* Bits of tlm_object_info.flags. */
+enum { TLM_FLAG_ARENA = 1, TLM_FLAG_POOLED = 2, TLM_FLAG_ESCAPED = 4 };
 
 typedef struct {
-    uint64_t events;           /* recorded so far, exact only when no other thread is recording */
-    uint64_t lost_events;      /* could not be recorded */
-    uint64_t folded_events;    /* only in the checkpoint's sums */
-    uint64_t file_bytes;       /* reserved for the file now */
-    uint64_t own_bytes;        /* anonymous memory of tlmem now */
-    uint64_t compacted_events; /* compacted so far */
-    uint64_t compact_ns;       /* CPU time spent on that */
-    uint64_t fold_ns;          /* CPU time spent on folding */
-    uint64_t sites;            /* nodes of the site tree */
-    uint64_t codes;            /* code objects seen */
-    uint64_t threads;          /* threads that recorded something */
-    int running;               /* 1: a recording is running */
-    int stopped;               /* 1: it stopped early, tlm_recording_errno() says why */
-} tlm_recording_statistics;
+    tlm_object object;
+    void *payload;
+    uint64_t bytes; /* of its own payload; 0 for views and structs */
+    uint32_t count;
+    uint32_t alloc_site; /* 0 when nothing was recorded then */
+    uint32_t free_site;
+    uint32_t fields; /* of a struct */
+    uint8_t alive;
+    uint8_t type;   /* tlm_object_type */
+    uint8_t device; /* tlm_device */
+    uint8_t flags;
+    uint64_t scope;     /* id of the scope it is registered in; 0: none */
+    tlm_holder last;    /* of a freed object: who let go last */
+    tlm_object base;    /* of a view */
+} tlm_object_info;
 
-/* Creates the file, reserves its first slots, starts the service thread and turns the probes on. On failure nothing is
- * left behind. Call it from one thread; TLM_ALREADY_RUNNING when a recording runs. */
-tlm_status tlm_recording_start(const tlm_recording_options *options);
-/* Turns the probes off, takes a last sample, stops the service thread and, with seal = 1, compacts and seals the file
- * (with 0 it is left as a killed process would leave it). Sources must have been uninstalled before. The recording is over
- * whatever is returned; a status other than TLM_OK says that the file could not be sealed and is complete but open. */
-tlm_status tlm_recording_stop(int seal);
-/* Cannot fail; zeros when nothing was ever recorded. */
-void tlm_recording_stats(tlm_recording_statistics *out);
-/* errno of the last TLM_IO or TLM_NO_SPACE. Cannot fail. */
-int tlm_recording_errno(void);
-/* A sentence for a status; static storage. Cannot fail. */
-const char *tlm_status_text(tlm_status status);
+/* What a misuse event says; its `count`. Part of the file format. */
+typedef enum {
+    TLM_MISUSE_USE_AFTER_FREE = 1,
+    TLM_MISUSE_DOUBLE_FREE = 2,
+    TLM_MISUSE_OVER_RELEASE = 3,    /* release by somebody who does not hold */
+    TLM_MISUSE_STALE_RECORD = 4,    /* a record of an object that is gone, found at an address in use again */
+    TLM_MISUSE_DOUBLE_REGISTER = 5, /* registered twice; the second one changed nothing */
+    TLM_MISUSE_UNPAIRED_REGISTER = 6, /* unregister, promote or escape of what is not registered */
+    TLM_MISUSE_NO_FRAME = 7,
+    TLM_MISUSE_UNBALANCED_SCOPE = 8,
+    TLM_MISUSE_UNBALANCED_FRAME = 9,
+    TLM_MISUSE_OUTLIVES_FRAME = 10, /* somebody holds memory of a frame that has ended */
+    TLM_MISUSE_DOUBLE_POOL = 11,
+    TLM_MISUSE_POOLED_WHILE_HELD = 12,
+    TLM_MISUSE_WRONG_DEVICE = 13, /* given back to, or used with, another device or allocator */
+    TLM_MISUSE_NOT_IN_SCOPE = 14,
+    TLM_MISUSE_IN_PLACE_ON_SAVED = 15,
+    TLM_MISUSE_SECOND_BACKWARD = 16,
+} tlm_misuse;
 
-/* Adds a key and a text to the file; a later note with the same key replaces the earlier one for readers. */
-tlm_status tlm_note(const char *key, const char *text);
-/* Records a mark with the current site. */
-tlm_status tlm_mark(const char *label, int64_t index);
-/* Names the calling thread in the file. */
-tlm_status tlm_thread_name(const char *name);
-/* Records one event with the current site of the calling thread. For tests and for sources written in Python. */
-tlm_status tlm_event_record(int kind, int device, uint64_t object, uint64_t arg);
-/* Takes one full sample (every metric) now, in the calling thread. Needs no GIL. */
-tlm_status tlm_sample_now(void);
+/* About the last call of this thread that did not return TLM_OK. */
+typedef struct {
+    int status;
+    tlm_object object;
+    uint64_t bytes;     /* asked for */
+    uint64_t detail;    /* the slot, the scope id or the device, by status */
+    tlm_holder holder;  /* who was to release or to hand over */
+    uint32_t alloc_site, free_site;
+} tlm_failure;
 
-/* Fork. before: in the parent, ends the service thread (joined). after_in_parent: starts it again. after_in_child: forgets
- * the parent's recording without touching its file; nothing is recorded until tlm_recording_start is called again. A child
- * of a plain C fork() is disarmed by pthread_atfork. Cannot fail, except after_in_parent (TLM_IO: no thread; the recording
- * goes on without samples and compaction until the end). */
-void tlm_fork_before(void);
-tlm_status tlm_fork_after_in_parent(void);
-void tlm_fork_after_in_child(void);
-/* In place of tlm_fork_after_in_parent, by a Python handler in the main thread: does it as soon as the interpreter is back
- * from the fork, so that Python does not count our thread (pyfork.c). Settle does it at once if it is still to be done; call
- * it before the next fork and before the end of the recording. Cannot fail. */
-void tlm_fork_after_in_parent_soon(void);
-void tlm_fork_settle(void);
+/* {current, peak, total} x {bytes, count} of objects with a payload of ours, of one device or (0) of all. Exact whenever no
+ * other thread is inside a call: allocs - frees = live, never clamped. */
+typedef struct {
+    int64_t current_bytes, peak_bytes, total_bytes;
+    int64_t current_count, peak_count, total_count;
+    int64_t freed_bytes, freed_count;
+    int64_t acquires, releases; /* of all devices together */
+    int64_t floating;           /* objects that nobody holds now; of all devices together */
+} tlm_runtime_statistics;
 
-/* ---- sources (source_*.c) ---- */
-/* Wraps NumPy's default data allocator in place, for every thread. NumPy must be imported; takes the GIL itself.
- * TLM_UNSUPPORTED: no usable NumPy. Uninstall restores the former functions; arrays made meanwhile stay valid. */
-tlm_status tlm_numpy_install(void);
-tlm_status tlm_numpy_uninstall(void);
-/* Counts Python's arenas and raw allocations from now on; takes the GIL itself. */
-tlm_status tlm_pyheap_install(void);
-tlm_status tlm_pyheap_uninstall(void);
+typedef void (*tlm_drop)(void *context);
 
-/* ---- sites (site.c, pystack.c) ---- */
-/* Site of the calling thread's Python stack; 0 without one. Cannot fail. */
-uint32_t tlm_site_current(void);
-/* "3.11 private frames", "public API": how stacks are walked in this build; static storage. */
-const char *tlm_site_method(void);
+/* A tensor object of `bytes` (0 is allowed) on a device, floating, count 1. TLM_OUT_OF_MEMORY, TLM_OVERFLOW, TLM_NO_DEVICE,
+ * TLM_NO_MEMORY. */
+tlm_status tlm_object_alloc(uint32_t device, uint64_t bytes, tlm_object *out);
+/* An object over memory of somebody else (or over nothing: payload NULL), floating, count 1. `drop(context)` is called once,
+ * when it is freed, from whatever thread frees it, with none of our locks held; it may call tlmem. */
+tlm_status tlm_object_adopt(uint32_t device, void *payload, uint64_t bytes, tlm_drop drop, void *context, tlm_object *out);
+/* A view of a base, which it acquires as holder VIEW | its own handle and releases when it is freed. Floating, count 1. */
+tlm_status tlm_object_view(tlm_object base, tlm_object *out);
+/* One more count, for the holder. The same holder may hold an object more than once. TLM_FREED, TLM_NO_MEMORY. */
+tlm_status tlm_acquire(tlm_object object, tlm_holder holder);
+/* Takes the holder's count away; with the last count the object is freed inside this call. TLM_NOT_A_HOLDER, TLM_FREED. */
+tlm_status tlm_release(tlm_object object, tlm_holder holder);
+/* One count goes from one holder to another: the count does not change, no acquire, no release. TLM_NOT_A_HOLDER, TLM_FREED.
+ * `from` may be FLOATING; `to` may be FLOATING. Not for holders of kind SCOPE: register, unregister, promote, escape. */
+tlm_status tlm_move(tlm_object object, tlm_holder from, tlm_holder to);
+/* Frees the object at once, whoever holds it: every later use by a holder is TLM_FREED. TLM_FREED: it was freed already. */
+tlm_status tlm_free(tlm_object object);
+/* TLM_OK while the object is alive. TLM_FREED is recorded as use after free. */
+tlm_status tlm_check(tlm_object object);
+/* The payload; NULL when it has none, or is freed (which is recorded as use after free). A view's is its base's. */
+void *tlm_payload(tlm_object object);
+/* What is known, of a freed object too as long as its slot has no new tenant; TLM_FREED when it has. */
+tlm_status tlm_object_describe(tlm_object object, tlm_object_info *out);
+/* Copies up to `room` holders, one for each count, and returns how many there are; 0 for a freed object. */
+uint32_t tlm_object_holders(tlm_object object, tlm_holder *out, uint32_t room);
+/* A fresh number for a holder of kind HANDLE, EXPORT or FIELD; `count` of them in a row. */
+uint64_t tlm_holder_number(uint32_t count);
+/* Records that bytes were copied from one object to another; 0 for memory that is no object's. */
+void tlm_copy_record(tlm_object from, tlm_object to, uint64_t bytes);
+/* Records a misuse that the caller found. */
+void tlm_misuse_record(int misuse, tlm_object object, tlm_holder holder);
+void tlm_failure_last(tlm_failure *out);
+void tlm_runtime_stats(uint32_t device, tlm_runtime_statistics *out);
+/* Objects that are alive: up to `room` of them, and how many there are. For tests and for reports. */
+uint64_t tlm_objects_alive(tlm_object *out, uint64_t room);
 
-/* ---- running a program (outermost.c) ---- */
-/* Calls Python code with no frame below it, in the calling thread; takes the GIL itself. callable: id() of a code object,
- * then arguments is id() of its globals; or of anything else that is called, then of its argument tuple. Appends None, or
- * the exception that came out, to the list whose id() is outcome. TLM_UNSUPPORTED: nothing was called. */
-tlm_status tlm_call_outermost(uint64_t callable, uint64_t arguments, uint64_t outcome);
+/* ---- foreign pointers (foreign.c) ---- */
+/* As tlm_object_adopt, found again by its address. An address that is known and was given back (tlm_foreign_gone) but still
+ * stands in a scope's records is stale: the record is purged and recorded as misuse. One that is alive gives
+ * TLM_ALREADY_REGISTERED and its object. */
+tlm_status tlm_foreign_register(void *address, uint64_t bytes, tlm_drop drop, void *context, tlm_object *out);
+/* The object of an address; 0 when there is none that is alive. */
+tlm_object tlm_foreign_find(const void *address);
+/* Its owner says that the memory is gone: the object is freed without calling `drop`; records of scopes become stale. */
+tlm_status tlm_foreign_gone(void *address);
 
-/* ---- measuring and testing ---- */
-/* Records `count` events in a C loop and returns the nanoseconds it took. stack: 0 none, 1 the current stack each time. */
-uint64_t tlm_bench_events(uint64_t count, int stack);
-/* Cost in nanoseconds of `count` probes while no recording runs. */
-uint64_t tlm_bench_disabled(uint64_t count);
-/* Makes the n-th next allocation of our own bookkeeping memory fail (1 = the next); 0 switches it off. */
-void tlm_own_fail_after(uint64_t n);
-/* 1: the entropy coder (zlib) was found at run time; 0: blocks hold plain columns. */
-int tlm_zlib_available(void);
+/* ---- scopes (scope.c) and strands (strand.c) ---- */
+typedef struct {
+    uint64_t id;      /* never used again, from 1 */
+    uint64_t parent;  /* 0: the outermost */
+    tlm_label label;
+    uint32_t depth;   /* 1: the outermost */
+    uint64_t count;   /* registered so far, escaped ones included */
+    uint64_t allocations, frees, escaped, leaked; /* allocations = frees + escaped + leaked after the exit */
+} tlm_scope_statistics;
+
+typedef struct tlm_strand tlm_strand;
+
+/* A strand for an asynchronous task. Threads have one of their own without asking. */
+tlm_status tlm_strand_create(tlm_strand **out);
+/* Leaves whatever is still entered. NULL is fine. The strand must not be in use by another thread. */
+void tlm_strand_destroy(tlm_strand *strand);
+/* The strand of the calling thread from now on; NULL: the thread's own. Returns what was in force (NULL: its own). */
+tlm_strand *tlm_strand_switch(tlm_strand *strand);
+
+tlm_status tlm_scope_enter(tlm_label label, uint64_t *id);
+/* Releases what is registered, last in first out. When inner scopes are still entered they are left first, and the result is
+ * TLM_UNBALANCED (recorded as misuse); TLM_NOT_IN_SCOPE: this scope is not entered in this strand. `out` may be NULL. */
+tlm_status tlm_scope_exit(uint64_t id, tlm_scope_statistics *out);
+/* A scope outside any strand, for owners that are passed explicitly: objects come in by tlm_register_in and _from. `parent`:
+ * a scope of this kind that ends this one with itself, or 0. TLM_NOT_IN_SCOPE: no such parent. */
+tlm_status tlm_scope_create(tlm_label label, uint64_t parent, uint64_t *id);
+/* Ends it, its children first, the newest first. TLM_NOT_IN_SCOPE: it is gone, or it belongs to a strand. */
+tlm_status tlm_scope_destroy(uint64_t id, tlm_scope_statistics *out);
+/* The innermost scope takes a floating object (its count), or one more count of an object that others hold.
+ * TLM_NOT_IN_SCOPE: nothing happened, and outside any scope that is no misuse. TLM_ALREADY_REGISTERED: by any scope. */
+tlm_status tlm_register(tlm_object object);
+/* The same in a scope that is named, of any strand. */
+tlm_status tlm_register_in(uint64_t scope, tlm_object object);
+/* A scope takes over the count of a holder: tlm_move to a scope. */
+tlm_status tlm_register_from(uint64_t scope, tlm_object object, tlm_holder from);
+/* The scope's record goes, the count stays: the object floats. TLM_NOT_REGISTERED. */
+tlm_status tlm_unregister(tlm_object object);
+/* The same, said at a function's return: somebody outside will register it. */
+tlm_status tlm_promote(tlm_object object);
+/* Its scope's count goes to the holder `to`; it still counts in the statistics of the scope. TLM_NOT_IN_SCOPE outside any
+ * scope, TLM_NOT_REGISTERED, TLM_IN_ARENA. */
+tlm_status tlm_escape(tlm_object object, tlm_holder to);
+uint64_t tlm_scope_current(void);  /* id of the innermost; 0 outside */
+uint32_t tlm_scope_depth(void);    /* 0 outside */
+/* Of a scope that is entered, in any strand; id 0: the innermost of this one. TLM_NOT_IN_SCOPE. */
+tlm_status tlm_scope_stats(uint64_t id, tlm_scope_statistics *out);
+
+/* ---- frames (frame.c) and arenas (arena.c) ---- */
+/* Enters a scope with `slots` empty slots. The frame's id is that of its scope. */
+tlm_status tlm_frame_enter(tlm_label label, uint32_t slots, uint64_t *id);
+/* The memory of a slot of the innermost frame: a buffer object held by the frame. The first call makes it, a later one with
+ * enough room returns the same; otherwise a new buffer takes its place, contents not copied, and the old one stays valid
+ * until the frame's exit. TLM_NO_FRAME, TLM_BAD_SLOT, TLM_OUT_OF_MEMORY, TLM_OVERFLOW. */
+tlm_status tlm_frame_buffer(uint32_t slot, uint64_t bytes, tlm_object *out);
+/* Leaves the scope, then frees the slots' buffers, then those that were replaced. As tlm_scope_exit for the statuses. */
+tlm_status tlm_frame_exit(uint64_t id, tlm_scope_statistics *out);
+uint64_t tlm_frame_current(void); /* 0: none */
+uint32_t tlm_frame_depth(void);
+/* A tensor object in the strand's arena, registered in the innermost scope; from the device `cpu` when the arena is full.
+ * TLM_NOT_IN_SCOPE. It ends with the scope even when somebody else holds it then (recorded as misuse). */
+tlm_status tlm_arena_object(uint64_t bytes, tlm_object *out);
+/* Bytes of the arenas that are made from now on; default 1 MiB. At least 4096. */
+tlm_status tlm_arena_capacity(uint64_t bytes);
+typedef struct {
+    uint64_t capacity_bytes, scope_bytes, slot_bytes; /* in use from both ends */
+    uint64_t peak_bytes, overflows;                   /* overflows: requests that went to the heap */
+} tlm_arena_statistics;
+void tlm_arena_stats(tlm_arena_statistics *out); /* of the strand in force */
+
+/* ---- structs (record.c) ---- */
+/* A struct of `fields` empty fields, floating, count 1; without fields it is the null object. The fields are holders of kind
+ * FIELD. The text of the label names type and fields: "Layer{weight,bias}"; what it does not name has its number. */
+tlm_status tlm_struct_create(tlm_label layout, uint32_t fields, tlm_object *out);
+/* The field acquires the new value before it releases the old one. 0 empties it. TLM_BAD_SLOT, TLM_WRONG_TYPE, TLM_FREED. */
+tlm_status tlm_struct_set(tlm_object object, uint32_t field, tlm_object value);
+/* The same, taking over the count of `from`. */
+tlm_status tlm_struct_move(tlm_object object, uint32_t field, tlm_object value, tlm_holder from);
+/* Borrowed: no event, no count. */
+tlm_status tlm_struct_get(tlm_object object, uint32_t field, tlm_object *out);
+
+/* ---- pools of objects (pool.c) ---- */
+typedef struct {
+    uint64_t size, hits, misses, puts, drops;
+} tlm_pool_statistics;
+/* A pool that keeps up to `max_per_key` items per key. Items are numbers: handles of objects, or of the caller's own.
+ * TLM_NO_MEMORY, TLM_BAD_ARGUMENT (0). */
+tlm_status tlm_pool_create(tlm_label label, uint32_t max_per_key, uint32_t *pool);
+/* It must be empty of objects (tlm_pool_prune). Its number is not used again. */
+tlm_status tlm_pool_destroy(uint32_t pool);
+/* The item of the key that was put last, as *item; *item = 0 and a miss when there is none. An object then floats. */
+tlm_status tlm_pool_acquire(uint32_t pool, tlm_label key, uint64_t *item);
+/* Puts an object: its only count goes from `from` to the pool. When the key is full the incoming object is freed and
+ * *dropped = 1. TLM_ALREADY_POOLED, TLM_STILL_HELD, TLM_NOT_A_HOLDER, TLM_FREED, TLM_IN_ARENA. */
+tlm_status tlm_pool_put(uint32_t pool, tlm_label key, tlm_object object, tlm_holder from, int *dropped);
+/* Puts a number of the caller's. When the key is full it is not kept, *dropped = 1. TLM_ALREADY_POOLED. */
+tlm_status tlm_pool_put_item(uint32_t pool, tlm_label key, uint64_t item, int *dropped);
+/* Takes items out, the most recent of the first key first, until `target` are left; up to `room` of them are copied to
+ * `items`, with their keys. Objects among them are freed. Returns in *removed how many; call again until it is 0. */
+tlm_status tlm_pool_prune(uint32_t pool, uint64_t target, uint64_t *items, tlm_label *keys, uint64_t room, uint64_t *removed);
+/* The same for one key, all of it. */
+tlm_status tlm_pool_clear_key(uint32_t pool, tlm_label key, uint64_t *items, uint64_t room, uint64_t *removed);
+/* Takes one item out wherever it is: 1 when it was there. An object then floats. */
+int tlm_pool_remove(uint32_t pool, tlm_label key, uint64_t item);
+tlm_status tlm_pool_stats(uint32_t pool, tlm_pool_statistics *out);
+tlm_status tlm_pool_reset_counters(uint32_t pool);
+uint64_t tlm_pool_key_size(uint32_t pool, tlm_label key);
+/* Keys that have items, in the order of their first put, with sizes; returns how many there are. */
+uint64_t tlm_pool_keys(uint32_t pool, tlm_label *keys, uint64_t *sizes, uint64_t room);
+
+/* ---- devices (device.c, backend_*.c) and their buffers (buffers.c) ---- */
+typedef struct {
+    uint64_t current_bytes, peak_bytes, total_bytes; /* handed out by the driver */
+    uint64_t current_count, peak_count, total_count;
+    uint64_t driver_bytes;   /* that the driver holds, handed out or kept */
+    uint64_t failed_count;   /* requests refused */
+} tlm_device_statistics;
+
+/* What happens to a buffer that an object gives back. */
+typedef enum {
+    TLM_BUFFERS_DIRECT = 0,             /* back to the driver at once */
+    TLM_BUFFERS_BOUNDED = 1,            /* kept for reuse, up to a budget of bytes */
+    TLM_BUFFERS_PERSISTENT = 2,         /* phase 1: kept, never returned to the driver, never used again */
+    TLM_BUFFERS_PERSISTENT_REUSING = 3, /* phase 2: kept, never returned, used again */
+} tlm_buffers_policy;
+
+typedef struct {
+    uint64_t total_allocated_bytes; /* taken from the driver so far, preallocation included; never falls */
+    uint64_t active_bytes, active_count;
+    uint64_t free_bytes, free_count; /* kept; persistent policies: total_allocated = active + free at all times */
+    uint64_t hits, misses;
+    uint64_t reserved_bytes; /* by preallocation */
+} tlm_buffers_statistics;
+
+/* "cpu", "metal", "sim-metal" for 16, 17, 18; NULL for a number that is no device. */
+const char *tlm_device_name(uint32_t device);
+/* 1 when it can be used here; otherwise *reason (may be NULL) says why not. Static storage. */
+int tlm_device_available(uint32_t device, const char **reason);
+/* An adaptor over a device: at most `limit_bytes` at once (0: no limit), and the `fail_nth` next request fails (0: none;
+ * then every one after it works). Its number is the result. TLM_NO_DEVICE, TLM_NO_MEMORY. */
+tlm_status tlm_device_limit(uint32_t inner, uint64_t limit_bytes, uint64_t fail_nth, uint32_t *device);
+/* Arms it again. TLM_NO_DEVICE: not an adaptor. */
+tlm_status tlm_device_fail_nth(uint32_t device, uint64_t fail_nth);
+/* Ends an adaptor; TLM_STILL_HELD while memory of it is handed out. */
+tlm_status tlm_device_close(uint32_t device);
+/* What a device does with freed buffers, and for BOUNDED how many bytes it keeps. What it keeps beyond is given back. */
+tlm_status tlm_device_policy(uint32_t device, int policy, uint64_t budget_bytes);
+/* Reserves bytes once: a second call does nothing. TLMEM_GPU_PREALLOCATE_MB does it for metal and sim-metal at first use. */
+tlm_status tlm_device_preallocate(uint32_t device, uint64_t bytes);
+/* Gives every kept buffer back to the driver; returns the bytes. Nothing under a persistent policy. */
+uint64_t tlm_device_trim(uint32_t device);
+void tlm_device_stats(uint32_t device, tlm_device_statistics *out);
+void tlm_buffers_stats(uint32_t device, tlm_buffers_statistics *out);
+/* Writes what the buffers' statistics say to a text of at most `room` bytes; returns the length that it needs. */
+uint64_t tlm_buffers_dump(uint32_t device, char *out, uint64_t room);
+
+/* ---- measuring (bench_runtime.c) ---- */
+/* Nanoseconds for `count` rounds of: 0 scope enter+exit, 1 scope with 100 registered objects (per object), 2 acquire+release,
+ * 3 object alloc+free of `bytes`, 4 pool hit+put, 5 pool miss, 6 arena object, 7 malloc+free of `bytes`, 8 frame
+ * enter+buffer+exit. */
+uint64_t tlm_bench_runtime(int what, uint64_t count, uint64_t bytes);
+/* Bytes of bookkeeping: 0 scope, 1 object, 2 record in a scope, 3 pool key, 4 strand. */
+uint64_t tlm_bench_sizes(int what);
 /* cffi: end */
 
+#define TLM_HOLDER(kind, number) (((tlm_holder)(kind) << 56) | (tlm_holder)(number))
+#define TLM_HOLDER_KIND(holder) ((tlm_holder_kind)((holder) >> 56))
+#define TLM_HOLDER_NUMBER(holder) ((holder) & UINT64_C(0x00FFFFFFFFFFFFFF))
+
+/* Says where the calling thread is: TLM_HERE(); in front of a call. */
+#define TLM_HERE()                                                                                                     \
+    do {                                                                                                               \
+        static tlm_location tlm_here_location = {__FILE__, __func__, __LINE__, 0, 0};                                  \
+        tlm_location_set(&tlm_here_location);                                                                          \
+    } while (0)
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -9,6 +9,7 @@
 #define TLMI_ADDRESS_MAP_H
 
 #include "internal.h"
+#pragma GCC visibility push(default)
 
 typedef struct {
     _Atomic uintptr_t key; /* 0: empty */
@@ -72,4 +73,5 @@ static inline uint64_t tlmi_map_find(tlmi_map *map, uintptr_t key)
         return tlmi_map_find_locked(map, key);
     return value;
 }
+#pragma GCC visibility pop
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * internal.h: what the C files of tlmem share; never seen by Python. Prototypes stand under the file that defines them.
  *
- * Order (a file uses only what is to its left): status clock own < checksum codec < file < meta segment < site pystack <
- * source_* < compact fold seal < service recording. What only the files of the log share is in log.h.
+ * Order (a file uses only what is to its left): status clock own < checksum codec < file < meta segment < label site
+ * location < source_rss < compact fold seal < service recording; the runtime stands on top of them, see runtime.h. What only the files of the log share is in log.h.
  * docs/format.md is the contract for everything that reaches the disk.
  */
 #ifndef TLMEM_INTERNAL_H
@@ -14,6 +14,9 @@
 #include <time.h>
 
 #include "tlmem.h"
+
+/* Other files of the library and of the extension module beside it see these names; see tlmem.h for what the world sees. */
+#pragma GCC visibility push(default)
 
 #define tlmi_likely(x) __builtin_expect(!!(x), 1)
 #define tlmi_unlikely(x) __builtin_expect(!!(x), 0)
@@ -77,6 +80,7 @@ void tlmi_own_file_close(tlmi_own_file *file);         /* unless it is another's
 
 /* ---- segment.c: one writer segment per thread ---- */
 extern _Atomic bool tlmi_recording_on; /* the one branch of a probe that is switched off */
+extern _Atomic uint64_t tlmi_recording_epoch; /* number of the recording, from 1: what was named in another is not named */
 
 /* The hot part of a thread's state. Owned by the thread; others read it under the recording's lock. */
 typedef struct tlmi_thread {
@@ -120,7 +124,10 @@ bool tlmi_meta_code(uint32_t code, uint32_t first_line, const char *file, uint32
 bool tlmi_meta_site(uint32_t site, uint32_t parent, uint32_t code, uint32_t line);
 bool tlmi_meta_thread(uint32_t thread, uint32_t flags, uint64_t os_id, uint64_t ticks, const char *name);
 bool tlmi_meta_note(const char *key, const char *text);
-uint32_t tlmi_meta_label(const char *text); /* its number, from 1; 0: no room */
+bool tlmi_meta_label(uint32_t label, const char *text);
+
+/* ---- label.c: names as numbers, see tlmem.h ---- */
+tlm_label tlmi_label_write(tlm_label label); /* makes sure that the recording knows it; 0: none, or no room */
 
 /* ---- site.c: the tree of call sites ---- */
 bool tlmi_site_init(uint32_t stack_depth); /* at start of a recording; forgets all sites of a former one */
@@ -128,18 +135,29 @@ void tlmi_site_reset(void);                /* at its end, and in a forked child 
 /* Child of parent for (code, instruction); makes it, calling line() only then. 0: no room. Lock-free when it exists. */
 uint32_t tlmi_site_child(uint32_t parent, uint32_t code, uint32_t instruction, uint32_t (*line)(void *), void *context);
 uint64_t tlmi_site_count(void);
+uint32_t tlmi_site_new_code(void); /* a fresh code number in this recording, from 1 */
+uint32_t tlmi_site_code_count(void);
 
-/* ---- pystack.c: the walk of interpreter frames ---- */
-uint32_t tlmi_pystack_site(void); /* site of the calling thread's Python stack; 0: none. Needs no GIL */
-void tlmi_pystack_init(uint32_t stack_depth);
-void tlmi_pystack_reset(void);
-uint64_t tlmi_pystack_code_count(void);
+/* ---- interpreter.c: what an interpreter in the process can tell; one table, put there once when it is loaded ---- */
+typedef struct {
+    uint32_t (*site)(void);         /* of the calling thread's stack; 0: none, or not to be had without the GIL */
+    uint32_t (*patient_site)(void); /* the same, waiting for the GIL where needed: never under a lock of ours */
+    void (*stacks_open)(uint32_t stack_depth);
+    void (*stacks_close)(void);
+    uint64_t (*untouched_bytes)(uint64_t budget_ns, bool *known); /* large live blocks, pages never touched */
+    uint64_t (*arena_bytes)(bool *known);
+    uint64_t (*large_bytes)(bool *known);
+    uint64_t (*module_count)(bool *known);
+} tlmi_interpreter_hooks;
+extern const tlmi_interpreter_hooks *_Atomic tlmi_interpreter;
+static inline const tlmi_interpreter_hooks *tlmi_interpreter_now(void)
+{
+    return atomic_load_explicit(&tlmi_interpreter, memory_order_relaxed);
+}
 
-/* ---- source_numpy.c, source_pyheap.c: see tlmem.h ---- */
-uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known); /* large live blocks, pages never touched */
-uint64_t tlmi_pyheap_arena_bytes(bool *known);
-uint64_t tlmi_pyheap_large_bytes(bool *known);
-uint64_t tlmi_pyheap_module_count(bool *known);
+/* ---- location.c: sites in native code ---- */
+uint32_t tlmi_location_site(tlm_location *location, uint32_t parent); /* parent when there is no room */
+uint32_t tlmi_site_here(void); /* Python's stack and the location in force. Never under a lock of ours */
 
 /* ---- source_rss.c: the sampler. Called by the service thread, without the GIL; never allocates with malloc ---- */
 void tlmi_rss_open(bool smaps); /* opens what is read again and again */
@@ -147,4 +165,5 @@ void tlmi_rss_close(void);
 void tlmi_rss_fast(void); /* anonymous and recorder bytes, as sample events of the calling thread */
 void tlmi_rss_slow(
     bool force); /* allocator, Python heap, high water, untouched; backs off to stay under 1 % of the time */
+#pragma GCC visibility pop
 #endif

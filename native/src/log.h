@@ -5,10 +5,11 @@
  * tlmi_recording.lock (slots, threads, the queue of full segments, names). Neither is held while Python code can run,
  * and neither is taken to append an event.
  */
-#ifndef TLMEM_LOG_H
-#define TLMEM_LOG_H
+#ifndef TLMI_LOG_H
+#define TLMI_LOG_H
 
 #include "internal.h"
+#pragma GCC visibility push(hidden)
 
 /* ---- layout on disk: docs/format.md ---- */
 enum {
@@ -275,4 +276,5 @@ bool tlmi_seal(void); /* under work, all segments closed; false: the file stays 
 /* ---- service.c ---- */
 bool tlmi_service_start(void);
 void tlmi_service_stop(void);
+#pragma GCC visibility pop
 #endif

@@ -21,11 +21,6 @@ static struct {
     uint32_t used_bytes;
     uint32_t *slots; /* all of ours, oldest first */
     uint32_t slots_room, slots_count;
-    struct label {
-        uint64_t hash; /* 0: empty */
-        uint32_t number;
-    } *labels;
-    uint32_t labels_room, labels_count;
     bool open;
 } meta = {.slot = -1};
 
@@ -34,12 +29,10 @@ bool tlmi_meta_open(void)
     /* A thread that saw the last recording end may still come to write its name. */
     pthread_mutex_lock(&tlmi_recording.lock);
     meta.slot = -1;
-    meta.slots_count = meta.labels_count = 0;
+    meta.slots_count = 0;
     meta.slots_room = 1024; /* 256 MB of names before it grows */
-    meta.labels_room = 1024;
     meta.slots = tlmi_own_alloc(meta.slots_room * sizeof *meta.slots);
-    meta.labels = tlmi_own_alloc(meta.labels_room * sizeof *meta.labels);
-    meta.open = meta.slots && meta.labels;
+    meta.open = meta.slots != NULL;
     bool opened = meta.open;
     if (!opened)
         tlmi_meta_close();
@@ -50,9 +43,7 @@ bool tlmi_meta_open(void)
 void tlmi_meta_close(void)
 {
     tlmi_own_free(meta.slots, meta.slots_room * sizeof *meta.slots);
-    tlmi_own_free(meta.labels, meta.labels_room * sizeof *meta.labels);
     meta.slots = NULL;
-    meta.labels = NULL;
     meta.open = false;
     meta.slot = -1;
 }
@@ -142,60 +133,10 @@ bool tlmi_meta_note(const char *key, const char *text)
     return append_locked(NOTE, (part[]){{head, sizeof head}, {key, head[0]}, {text, head[1]}}, 3);
 }
 
-/* 64 bits of FNV-1a: two labels of one program do not meet. Never 0. */
-static uint64_t hash_text(const char *text, uint32_t bytes)
+bool tlmi_meta_label(uint32_t label, const char *text)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (uint32_t i = 0; i < bytes; i++)
-        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001B3);
-    return hash ? hash : 1;
-}
-
-static struct label *find_label(struct label *labels, uint32_t room, uint64_t hash)
-{
-    uint32_t at = (uint32_t)hash & (room - 1);
-    while (labels[at].hash && labels[at].hash != hash)
-        at = (at + 1) & (room - 1);
-    return &labels[at];
-}
-
-static bool grow_labels(void)
-{
-    uint32_t room = meta.labels_room * 2;
-    struct label *bigger = tlmi_own_alloc(room * sizeof *bigger);
-    if (!bigger)
-        return false;
-    for (uint32_t i = 0; i < meta.labels_room; i++)
-        if (meta.labels[i].hash)
-            *find_label(bigger, room, meta.labels[i].hash) = meta.labels[i];
-    tlmi_own_free(meta.labels, meta.labels_room * sizeof *meta.labels);
-    meta.labels = bigger;
-    meta.labels_room = room;
-    return true;
-}
-
-static uint32_t label_number(const char *text)
-{
-    uint32_t bytes = bounded(strlen(text));
-    uint64_t hash = hash_text(text, bytes);
-    if (!meta.open || (meta.labels_count * 2 >= meta.labels_room && !grow_labels()))
-        return 0;
-    struct label *label = find_label(meta.labels, meta.labels_room, hash);
-    if (label->hash)
-        return label->number;
-    uint32_t head[2] = {meta.labels_count + 1, bytes};
-    if (!append(LABEL, (part[]){{head, sizeof head}, {text, bytes}}, 2))
-        return 0;
-    *label = (struct label){hash, ++meta.labels_count};
-    return label->number;
-}
-
-uint32_t tlmi_meta_label(const char *text)
-{
-    pthread_mutex_lock(&tlmi_recording.lock);
-    uint32_t number = label_number(text);
-    pthread_mutex_unlock(&tlmi_recording.lock);
-    return number;
+    uint32_t head[2] = {label, bounded(strlen(text))};
+    return append_locked(LABEL, (part[]){{head, sizeof head}, {text, head[1]}}, 2);
 }
 
 bool tlmi_meta_each(bool (*visit)(void *context, const uint8_t *records, uint32_t bytes), void *context)

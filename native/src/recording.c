@@ -47,7 +47,7 @@ static void install_fork_handlers(void)
 static void close_parts(void)
 {
     tlmi_rss_close();
-    tlmi_pystack_reset();
+    tlmi_interpreter_now()->stacks_close();
     tlmi_site_reset();
     tlmi_meta_close();
     tlmi_fold_close();
@@ -69,7 +69,7 @@ static tlm_status open_parts(const tlm_recording_options *options)
     if (!tlmi_codec_open() || !tlmi_segment_open() || !tlmi_meta_open() || !tlmi_compact_open() ||
         !tlmi_site_init(options->stack_depth))
         return TLM_NO_MEMORY;
-    tlmi_pystack_init(options->stack_depth);
+    tlmi_interpreter_now()->stacks_open(options->stack_depth);
     tlmi_rss_open(options->sample_smaps != 0);
     return TLM_OK;
 }
@@ -97,6 +97,7 @@ static tlm_status start(const tlm_recording_options *options)
         return status;
     }
     pthread_once(&fork_once, install_fork_handlers);
+    atomic_fetch_add(&tlmi_recording_epoch, 1);
     atomic_store(&tlmi_recording_on, true);
     running = true;
     tlmi_rss_fast();
@@ -129,7 +130,7 @@ static void fill_statistics(tlm_recording_statistics *out)
         .compact_ns = r->compact_ns,
         .fold_ns = r->fold_ns,
         .sites = tlmi_site_count(),
-        .codes = tlmi_pystack_code_count(),
+        .codes = tlmi_site_code_count(),
         .threads = threads,
         .running = 1,
         .stopped = atomic_load(&r->stopped),
@@ -240,10 +241,10 @@ tlm_status tlm_mark(const char *label, int64_t index)
         return TLM_BAD_ARGUMENT;
     if (!is_on())
         return TLM_NOT_RUNNING;
-    uint32_t number = tlmi_meta_label(label);
+    uint32_t number = tlmi_label_write(tlm_label_of(label));
     if (!number)
         return TLM_NO_SPACE;
-    tlmi_event_append(TLM_KIND_MARK, TLM_DEVICE_NONE, number, (uint64_t)index, tlm_site_current(), 0);
+    tlmi_event_append(TLM_KIND_MARK, TLM_DEVICE_NONE, number, (uint64_t)index, tlmi_site_here(), 0);
     return TLM_OK;
 }
 
@@ -260,7 +261,7 @@ tlm_status tlm_event_record(int kind, int device, uint64_t object, uint64_t arg)
         return TLM_BAD_ARGUMENT;
     if (!is_on())
         return TLM_NOT_RUNNING;
-    tlmi_event_append((uint8_t)kind, (uint8_t)device, object, arg, tlm_site_current(), 0);
+    tlmi_event_append((uint8_t)kind, (uint8_t)device, object, arg, tlmi_site_here(), 0);
     return TLM_OK;
 }
 

@@ -16,6 +16,7 @@
 #include "log.h"
 
 _Atomic bool tlmi_recording_on;
+_Atomic uint64_t tlmi_recording_epoch;
 __thread tlmi_thread tlmi_self;
 tlmi_recording_state tlmi_recording = {
     .work = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .blocks = {.slot = -1}};

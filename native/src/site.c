@@ -33,6 +33,7 @@ typedef struct {
 static _Atomic(site_table *) current_table; /* NULL: no recording, nothing is found or made */
 static site_table *largest_table;           /* ours under the lock, also between recordings */
 static _Atomic uint32_t next_site = FIRST_SITE;
+static _Atomic uint32_t last_code;
 static _Atomic uint32_t to_refuse;
 static pthread_mutex_t site_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t lock_owner;
@@ -116,6 +117,7 @@ bool tlmi_site_init(uint32_t stack_depth)
             if (largest_table->slots[at].id != 0)
                 fill_slot(&largest_table->slots[at], 0, 0, 0, 0);
     atomic_store_explicit(&next_site, FIRST_SITE, memory_order_relaxed);
+    atomic_store_explicit(&last_code, 0, memory_order_relaxed);
     atomic_store_explicit(&to_refuse, 0, memory_order_relaxed);
     atomic_store_explicit(&current_table, largest_table, memory_order_release);
     bool ready = largest_table != NULL;
@@ -186,4 +188,14 @@ uint32_t tlmi_site_child(uint32_t parent, uint32_t code, uint32_t instruction, u
 uint64_t tlmi_site_count(void)
 {
     return atomic_load_explicit(&next_site, memory_order_relaxed) - FIRST_SITE;
+}
+
+uint32_t tlmi_site_new_code(void)
+{
+    return atomic_fetch_add_explicit(&last_code, 1, memory_order_relaxed) + 1;
+}
+
+uint32_t tlmi_site_code_count(void)
+{
+    return atomic_load_explicit(&last_code, memory_order_relaxed);
 }

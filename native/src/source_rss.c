@@ -260,7 +260,7 @@ static void add_faults(sample *taken)
 static void add_untouched(sample *taken)
 {
     bool known;
-    uint64_t bytes = tlmi_numpy_untouched_bytes(UNTOUCHED_BUDGET_NS, &known);
+    uint64_t bytes = tlmi_interpreter_now()->untouched_bytes(UNTOUCHED_BUDGET_NS, &known);
     if (known)
         add_metric(taken, TLM_METRIC_UNTOUCHED, bytes);
 }
@@ -268,10 +268,10 @@ static void add_untouched(sample *taken)
 static void add_python_heap(sample *taken)
 {
     bool known;
-    uint64_t bytes = tlmi_pyheap_arena_bytes(&known);
+    uint64_t bytes = tlmi_interpreter_now()->arena_bytes(&known);
     if (known)
         add_metric(taken, TLM_METRIC_PYTHON_ARENA, bytes);
-    bytes = tlmi_pyheap_large_bytes(&known);
+    bytes = tlmi_interpreter_now()->large_bytes(&known);
     if (known)
         add_metric(taken, TLM_METRIC_PYTHON_LARGE, bytes);
 }
@@ -297,7 +297,7 @@ static void add_resident(sample *taken)
         add_metric(taken, TLM_METRIC_RECORDER, recorder);
     last_recorder_bytes = recorder;
     bool known;
-    uint64_t module_count = tlmi_pyheap_module_count(&known);
+    uint64_t module_count = tlmi_interpreter_now()->module_count(&known);
     if (known && module_count != last_module_count)
         add_metric(taken, TLM_METRIC_MODULES, module_count);
     last_module_count = module_count;

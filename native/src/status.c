@@ -26,6 +26,38 @@ const char *tlm_status_text(tlm_status status)
         return "not supported by this platform, Python or NumPy";
     case TLM_BAD_FORMAT:
         return "the bytes are not a valid block";
+    case TLM_OUT_OF_MEMORY:
+        return "the device is out of memory";
+    case TLM_OVERFLOW:
+        return "the size is larger than any device could have";
+    case TLM_FREED:
+        return "the object was freed";
+    case TLM_NOT_A_HOLDER:
+        return "it is not a holder of the object";
+    case TLM_NOT_IN_SCOPE:
+        return "not currently in a scope";
+    case TLM_NOT_REGISTERED:
+        return "the object is registered in no scope";
+    case TLM_ALREADY_REGISTERED:
+        return "the object is registered in a scope already";
+    case TLM_UNBALANCED:
+        return "a scope or frame was left that is not the innermost";
+    case TLM_NO_FRAME:
+        return "no function frame";
+    case TLM_BAD_SLOT:
+        return "there is no slot of this number";
+    case TLM_IN_ARENA:
+        return "the object's memory ends with its frame or scope";
+    case TLM_STILL_HELD:
+        return "others hold it too";
+    case TLM_ALREADY_POOLED:
+        return "the pool holds it already";
+    case TLM_WRONG_DEVICE:
+        return "the objects live on different devices";
+    case TLM_NO_DEVICE:
+        return "there is no such device here";
+    case TLM_WRONG_TYPE:
+        return "the object is of another type";
     }
     return "unknown status";
 }

@@ -34,27 +34,8 @@ static inline const char *temporary_path(char *path, size_t room, const char *na
     return path;
 }
 
-/* Without an interpreter there is no stack and no sampler. */
-#define STAND_IN_FOR_PYTHON                                                                                            \
-    uint32_t tlm_site_current(void)                                                                                    \
-    {                                                                                                                  \
-        return 0;                                                                                                      \
-    }                                                                                                                  \
-    uint32_t tlmi_pystack_site(void)                                                                                   \
-    {                                                                                                                  \
-        return 0;                                                                                                      \
-    }                                                                                                                  \
-    void tlmi_pystack_init(uint32_t stack_depth)                                                                       \
-    {                                                                                                                  \
-        (void)stack_depth;                                                                                             \
-    }                                                                                                                  \
-    void tlmi_pystack_reset(void)                                                                                      \
-    {                                                                                                                  \
-    }                                                                                                                  \
-    uint64_t tlmi_pystack_code_count(void)                                                                             \
-    {                                                                                                                  \
-        return 0;                                                                                                      \
-    }                                                                                                                  \
+/* The sampler has tests of its own. */
+#define STAND_IN_FOR_SAMPLER                                                                                           \
     void tlmi_rss_open(bool smaps)                                                                                     \
     {                                                                                                                  \
         (void)smaps;                                                                                                   \

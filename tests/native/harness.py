@@ -5,8 +5,8 @@ Near its top it says what it needs::
 
     /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
 
-``sources`` are files of ``native/src``; ``core`` stands for those that need neither Python nor a
-source of events, and ``all`` for every file. ``python=yes`` links the interpreter. Each part may be
+``sources`` are files of ``native/src`` or ``native/python``; ``core`` stands for the library without
+its source of memory samples, and ``all`` for every file of both. ``python=yes`` links the interpreter. Each part may be
 left out; the values above, with ``sources=core``, are then meant. Objects are kept in
 ``build/native-tests`` by the hash of what they were made from, so that a second run compiles only
 what changed.
@@ -27,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "native" / "src"
+PYTHON_SOURCES = ROOT / "native" / "python"
 TESTS = ROOT / "tests" / "native"
 CACHE = ROOT / "build" / "native-tests"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -85,19 +86,16 @@ class Needs:
 
 
 def core() -> list[str]:
-    """The C files that need neither the interpreter nor a source of events."""
+    """The C files of the library, without the source of memory samples."""
     return sorted(
-        path.name
-        for path in SOURCES.glob("*.c")
-        if not path.name.startswith("source_") and not includes_python(path)
+        path.name for path in SOURCES.glob("*.c") if not path.name.startswith("source_")
     )
 
 
-def includes_python(path: Path) -> bool:
-    """Whether a C file includes Python.h, itself or through a header beside it."""
-    text = path.read_text(encoding="utf-8")
-    beside = (SOURCES / name for name in re.findall(r'#\s*include "([^"]+)"', text))
-    return "<Python.h>" in text or any(includes_python(h) for h in beside if h.exists())
+def path_of(name: str) -> Path:
+    """The source file of this name, of the library or of the extension module."""
+    beside = PYTHON_SOURCES / name
+    return beside if beside.exists() else SOURCES / name
 
 
 def needs(test: Path) -> Needs:
@@ -115,12 +113,13 @@ def needs(test: Path) -> Needs:
             sources += core()
         elif name == "all":
             sources += sorted(path.name for path in SOURCES.glob("*.c"))
+            sources += sorted(path.name for path in PYTHON_SOURCES.glob("*.c"))
         else:
             sources.append(name)
     python = said.pop("python", "no") == "yes"
     modes = tuple(said.pop("modes", said.pop("sanitizers", ",".join(MODES))).split(","))
     wrong = [*said, *(m for m in modes if m not in MODES)]
-    wrong += [s for s in sources if not (SOURCES / s).exists()]
+    wrong += [s for s in sources if not path_of(s).exists()]
     if wrong:
         raise ValueError(f"{test.name}: the tlm-test line names {', '.join(wrong)}, unknown here")
     return Needs(tuple(dict.fromkeys(sources)), python, modes)
@@ -219,7 +218,7 @@ def make(command: list[str], inputs: list[Path], suffix: str) -> Path:
 def build(test: Path, mode: Mode, wanted: Needs) -> Path:
     """The program of a test, built for a mode."""
     base = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
-    base += [f"-I{ROOT / 'native/include'}", f"-I{SOURCES}", f"-I{TESTS}"]
+    base += [f"-I{ROOT / 'native/include'}", f"-I{SOURCES}", f"-I{PYTHON_SOURCES}", f"-I{TESTS}"]
     link: list[str] = ["-lm"]
     if wanted.python:
         compile_flags, python_link = python_flags()
@@ -227,7 +226,7 @@ def build(test: Path, mode: Mode, wanted: Needs) -> Path:
         link += python_link
     if sys.platform == "linux":
         link.append("-ldl")
-    inputs = [*(SOURCES / name for name in wanted.sources), test]
+    inputs = [*(path_of(name) for name in wanted.sources), test]
     objects = [make([*base, "-c", str(path)], [path], ".o") for path in inputs]
     return make([*base, *map(str, objects), *link], objects, "")
 

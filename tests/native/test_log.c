@@ -12,7 +12,7 @@
 
 #include "check.h"
 
-STAND_IN_FOR_PYTHON
+STAND_IN_FOR_SAMPLER
 
 enum { THREADS = 6, SHORT_THREADS = 40, EVENTS = 200000, LIMIT = 8 << 20 };
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "python.h"
 
 enum { DEPTH = 24, MOST = 200000, NAME = 48 };
 
@@ -253,7 +254,7 @@ int main(void)
     CHECK(PyRun_SimpleString(program) == 0);
     CHECK(failures == 0 && checks > 3000);
     /* Each made function, and its module's code where the lines differ; the same code made anew is not counted again. */
-    CHECK(tlmi_pystack_code_count() > 1500 && tlmi_pystack_code_count() < 1700);
+    CHECK(tlmi_site_code_count() > 1500 && tlmi_site_code_count() < 1700);
     CHECK(tlmi_site_count() > 2000);
     begin(); /* nothing of the first recording is used again */
     CHECK(PyRun_SimpleString("everything(5)\nin_threads(2)\n") == 0);

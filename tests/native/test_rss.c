@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_rss.c: what a sample says about memory that was just taken, and that dear parts are asked seldom. Own clock.
  *
- * tlm-test: sources=own.c,source_rss.c */
+ * tlm-test: sources=own.c,interpreter.c,source_rss.c */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ bool tlmi_segment_rotate(void)
     return false;
 }
 
-uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known)
+static uint64_t untouched_bytes(uint64_t budget_ns, bool *known)
 {
     CHECK(budget_ns > 0);
     now_ns += untouched_cost_ns;
@@ -42,23 +42,31 @@ uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known)
     return 4096;
 }
 
-uint64_t tlmi_pyheap_arena_bytes(bool *known)
+static uint64_t arena_bytes(bool *known)
 {
     *known = true;
     return 1 << 20;
 }
 
-uint64_t tlmi_pyheap_module_count(bool *known)
+static uint64_t unknown_bytes(bool *known)
 {
     *known = false;
     return 0;
 }
 
-uint64_t tlmi_pyheap_large_bytes(bool *known)
+static uint32_t no_site(void)
 {
-    *known = false;
     return 0;
 }
+
+static const tlmi_interpreter_hooks stand_in = {
+    .site = no_site,
+    .patient_site = no_site,
+    .untouched_bytes = untouched_bytes,
+    .arena_bytes = arena_bytes,
+    .large_bytes = unknown_bytes,
+    .module_count = unknown_bytes,
+};
 
 /* ---- samples ---- */
 
@@ -144,6 +152,7 @@ static void check_how_often(void)
 
 int main(void)
 {
+    atomic_store(&tlmi_interpreter, &stand_in);
     check_metrics();
     check_how_often();
     return 0;

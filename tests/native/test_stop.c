@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-STAND_IN_FOR_PYTHON
+STAND_IN_FOR_SAMPLER
 
 enum { THREADS = 4, RECORDINGS = 30, GENERATIONS = 3 };
 

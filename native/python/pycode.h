@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * pycode.h: which Python thread state is the caller's, and the numbers of code objects. For pystack.c and bench.c.
+ * pycode.h: which Python thread state is the caller's, and the numbers of code objects. For pystack.c and pybench.c.
  */
 #ifndef TLMI_PYCODE_H
 #define TLMI_PYCODE_H
 
 #include <Python.h>
 
-#include "internal.h"
+#include "python.h"
 
 extern _Atomic uint64_t tlmi_pycode_current_epoch;
 
@@ -15,7 +15,6 @@ extern _Atomic uint64_t tlmi_pycode_current_epoch;
 uint32_t tlmi_pycode_number(PyObject *code, PyThreadState *tstate);
 /* Forgets all numbers and begins a new epoch. Needs no GIL. */
 void tlmi_pycode_reset(void);
-uint64_t tlmi_pycode_count(void);
 
 /* Changes whenever addresses of code objects that had a number may mean others. */
 static inline uint64_t tlmi_pycode_epoch(void)

@@ -34,7 +34,6 @@ _Atomic uint64_t tlmi_pycode_current_epoch = 1;
 
 static tlmi_map codes = TLMI_MAP_EMPTY; /* address -> number */
 static tlmi_map twins = TLMI_MAP_EMPTY; /* hash of names and lines -> number */
-static _Atomic uint32_t last_number;
 static _Atomic uint32_t recording_number;
 static _Atomic uint32_t to_refuse;
 static Py_ssize_t extra_index = -1;           /* asked for once; under the GIL */
@@ -71,16 +70,10 @@ void tlmi_pycode_reset(void)
 {
     pthread_once(&fork_handler_once, install_fork_handler);
     atomic_fetch_add_explicit(&recording_number, 1, memory_order_release);
-    atomic_store_explicit(&last_number, 0, memory_order_relaxed);
     atomic_store_explicit(&to_refuse, 0, memory_order_relaxed);
     forget_numbers();
     if (getcwd(start_directory, sizeof start_directory) == NULL)
         start_directory[0] = 0;
-}
-
-uint64_t tlmi_pycode_count(void)
-{
-    return atomic_load_explicit(&last_number, memory_order_relaxed);
 }
 
 /* UTF-8 of the text, surrogates passed through; as many whole characters as there is room for. */
@@ -170,7 +163,7 @@ static uint32_t name_code(PyCodeObject *code)
     uint32_t number = (uint32_t)tlmi_map_find(&twins, hash);
     if (number != 0)
         return number;
-    number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
+    number = tlmi_site_new_code();
     bool room = number <= MAX_CODES &&
                 tlmi_meta_code(number, first_line, file, (uint32_t)file_bytes, name, (uint32_t)name_bytes);
     return room && tlmi_map_put(&twins, hash, number) ? number : 0;

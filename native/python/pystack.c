@@ -317,7 +317,14 @@ void tlmi_pystack_reset(void)
     tlmi_pycode_reset();
 }
 
-uint64_t tlmi_pystack_code_count(void)
+uint32_t tlmi_pystack_patient_site(void)
 {
-    return tlmi_pycode_count();
+    PyThreadState *own = tlmi_pycode_own_thread();
+    bool wanted = atomic_load_explicit(&depth_limit, memory_order_relaxed) != 0;
+    if (!wanted || own == NULL || tlmi_python_is_ending() || tlmi_pycode_holds_gil(own))
+        return 0;
+    PyGILState_STATE state = PyGILState_Ensure();
+    uint32_t site = tlmi_pystack_site();
+    PyGILState_Release(state);
+    return site;
 }

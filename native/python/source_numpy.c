@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "address_map.h"
-#include "pyheap.h"
+#include "python.h"
 
 /* NumPy's PyDataMem_Handler as of its C interface version 1 (NEP 49). */
 typedef struct {

@@ -25,7 +25,7 @@
 #define usable_bytes malloc_usable_size
 #endif
 
-#include "pyheap.h"
+#include "python.h"
 
 #define DOMAINS 3
 

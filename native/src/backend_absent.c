@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT
+ * backend_absent.c: stands where a backend is not built: says so.
+ */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * runtime.h: what the files of the runtime share: the slot of an object, the strand, the scope, the frame.
+ *
+ * Order: spin slab < backend_* device buffers < object holder foreign < arena < strand scope < frame record pool.
+ *
+ * Locks. Each slot, each scope and each pool has a spin lock. Order: slot, then scope; never two slots, never two scopes.
+ * Nothing is called under one that could block on the GIL: sites are looked up before (tlmi_site_here), `drop` and buffers
+ * come after. Events are appended under the lock of their object, so that in time order each object's events are in the
+ * order in which they happened. A lock that a thread held when its process forked is taken over in the child.
+ */
+#ifndef TLMI_RUNTIME_H
+#define TLMI_RUNTIME_H
+
+#include "internal.h"
+#pragma GCC visibility push(hidden)
+
+/* ---- spin.c ---- */
+typedef struct {
+    _Atomic uint32_t word; /* 0: free; else the fork epoch of its owner */
+} tlmi_spin;
+extern _Atomic uint32_t tlmi_fork_epoch; /* from 1; another in every forked child */
+void tlmi_spin_wait(tlmi_spin *lock);    /* takes a lock that is not free */
+static inline void tlmi_spin_lock(tlmi_spin *lock)
+{
+    uint32_t free = 0;
+    uint32_t epoch = atomic_load_explicit(&tlmi_fork_epoch, memory_order_relaxed);
+    if (tlmi_unlikely(!atomic_compare_exchange_strong_explicit(&lock->word, &free, epoch, memory_order_acquire,
+                                                               memory_order_relaxed)))
+        tlmi_spin_wait(lock);
+}
+static inline void tlmi_spin_unlock(tlmi_spin *lock)
+{
+    atomic_store_explicit(&lock->word, 0, memory_order_release);
+}
+
+/* ---- slab.c: small blocks for bookkeeping, from own.c. Thread-safe ---- */
+void *tlmi_slab_alloc(size_t bytes); /* zeroed; NULL: no memory */
+void tlmi_slab_free(void *block, size_t bytes);
+
+/* ---- buffers.c: payloads from devices, with what the device's policy says about reuse. Thread-safe ---- */
+/* bytes 0 gives NULL and TLM_OK. The payload is aligned to 64 bytes. Needs no site; records device and pool events. */
+tlm_status tlmi_buffers_take(uint32_t device, uint64_t bytes, void **payload);
+void tlmi_buffers_give(uint32_t device, void *payload, uint64_t bytes); /* the same bytes as asked for */
+
+/* ---- failure.c ---- */
+/* Keeps what tlm_failure_last tells; returns the status. */
+tlm_status tlmi_fail(tlm_status status, tlm_object object, tlm_holder holder, uint64_t bytes, uint64_t detail);
+
+/* ---- object.c: the slot map ---- */
+typedef struct tlmi_scope tlmi_scope;
+typedef struct tlmi_slot_of_object tlmi_slot_of_object;
+struct tlmi_slot_of_object {
+    /* hot */
+    _Atomic uint64_t handle; /* of the tenant; 0: none, or it is being freed */
+    tlmi_spin lock;          /* everything below, but for what an owner alone can see */
+    _Atomic uint32_t count;
+    void *payload;
+    uint64_t bytes;
+    tlm_holder holders[2];
+    tlmi_scope *scope; /* it is registered here, as record number `record`; NULL: in none */
+    uint32_t record;
+    uint8_t type, device, flags, unused;
+    /* cold */
+    uint64_t *more; /* further holders: [0] room, [1] used, then they */
+    uint32_t alloc_site, free_site;
+    tlm_holder last;
+    uint32_t generation, next; /* next: of the free slots */
+    union {
+        struct {
+            tlm_object base;
+        } view;
+        struct {
+            tlm_object *values;
+            uint64_t first_number; /* of the holders that the fields are */
+            uint32_t fields;
+            tlm_label layout;
+        } record;
+        struct {
+            tlm_drop drop;
+            void *context;
+            uintptr_t address; /* 0: not found by address */
+        } foreign;
+    } as;
+    tlmi_slot_of_object *dying_parent; /* while the tree it belongs to is being freed */
+};
+_Static_assert(sizeof(tlmi_slot_of_object) <= 136, "two cache lines, nearly");
+
+enum { TLMI_SLOT_BITS = 28 };
+/* The slot of a handle, locked; NULL when the handle is stale or null (`failure` says TLM_FREED for a stale one). */
+tlmi_slot_of_object *tlmi_object_lock(tlm_object object);
+static inline void tlmi_object_unlock(tlmi_slot_of_object *slot)
+{
+    tlmi_spin_unlock(&slot->lock);
+}
+/* A fresh object, locked, floating, count 1, its ALLOC not yet recorded. NULL: no memory for a slot. */
+tlmi_slot_of_object *tlmi_object_create(uint8_t type, uint8_t device);
+/* Records ALLOC, counts it, unlocks; the handle. `site`: from tlmi_site_here, looked up before. */
+tlm_object tlmi_object_publish(tlmi_slot_of_object *slot, uint32_t site);
+/* Gives back an object that was never published. */
+void tlmi_object_cancel(tlmi_slot_of_object *slot);
+/* Both under the slot's lock. false: no memory (add), not a holder (remove). The count is not touched. */
+bool tlmi_holder_add(tlmi_slot_of_object *slot, tlm_holder holder);
+bool tlmi_holder_remove(tlmi_slot_of_object *slot, tlm_holder holder);
+bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to); /* never needs memory */
+/* The count of a holder goes; frees and unlocks. The slot is locked and the holder was removed. Records RELEASE, then FREE
+ * when it was the last. */
+void tlmi_object_let_go(tlmi_slot_of_object *slot, tlm_holder holder, uint32_t site);
+/* Frees whoever holds it; the slot is locked and is unlocked. */
+void tlmi_object_end(tlmi_slot_of_object *slot, uint32_t site);
+/* Records an event about an object. */
+static inline void tlmi_object_event(tlm_kind kind, const tlmi_slot_of_object *slot, tlm_object object, uint64_t arg,
+                                     uint32_t site)
+{
+    if (tlmi_probe_on()) {
+        uint32_t count = atomic_load_explicit(&((tlmi_slot_of_object *)slot)->count, memory_order_relaxed);
+        tlmi_event_append((uint8_t)kind, slot->device, object, arg, site, (uint16_t)(count < 65535 ? count : 65535));
+    }
+}
+/* The site for the events of one call; 0 while nothing is recorded. */
+static inline uint32_t tlmi_site_for_events(void)
+{
+    return tlmi_probe_on() ? tlmi_site_here() : 0;
+}
+
+/* ---- arena.c: one block of memory used from both ends: scopes from below, slots of frames from above. Not thread-safe ---- */
+typedef struct {
+    uint8_t *block; /* NULL: none taken yet */
+    uint64_t capacity, low, high; /* used: [0, low) and [high, capacity) */
+    uint64_t peak, overflows;
+} tlmi_arena;
+void *tlmi_arena_low(tlmi_arena *arena, uint64_t bytes);  /* NULL: full, counted as overflow */
+void *tlmi_arena_high(tlmi_arena *arena, uint64_t bytes); /* likewise */
+void tlmi_arena_close(tlmi_arena *arena);                 /* gives the block back */
+
+/* ---- strand.c, scope.c ---- */
+struct tlmi_scope {
+    uint64_t id;
+    tlmi_scope *outer;
+    tlm_strand *strand; /* NULL: outside any strand; `outer` is then its parent */
+    tlmi_spin lock; /* records, statistics */
+    bool closing, is_frame;
+    tlm_label label;
+    uint32_t depth;
+    tlm_object *records; /* in the order of registration; 0: taken out */
+    uint32_t records_room, records_used;
+    uint64_t count, frees, escaped, leaked;
+    uint64_t arena_low, arena_high; /* at its entry */
+    /* of a frame */
+    uint32_t slots;
+    tlm_object *buffers;  /* one for each slot; 0: not made yet */
+    uint64_t *capacities;
+    tlm_object *replaced; /* buffers that were too small, newest last */
+    uint32_t replaced_room, replaced_used;
+    tlmi_scope *outer_frame;
+    tlmi_scope *next_in_table; /* of the scopes with the same hash of the id */
+    tlm_object few[12];        /* the first records */
+};
+struct tlm_strand {
+    tlmi_scope *innermost, *frame;
+    tlmi_arena arena;
+    tlmi_scope *spare; /* left scopes, to be used again */
+};
+tlm_strand *tlmi_strand_here(void); /* never NULL, but for want of memory */
+tlm_status tlmi_scope_open(tlm_label label, tlmi_scope **out);
+/* Leaves the innermost scope: records, then the arena. */
+void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t site);
+/* ---- frame.c ---- */
+/* What a frame has beyond a scope: frees buffers of slots, then replaced ones. Called by tlmi_scope_close for frames. */
+void tlmi_frame_end(tlmi_scope *frame, uint32_t site);
+#pragma GCC visibility pop
+#endif
