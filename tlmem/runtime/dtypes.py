@@ -1,0 +1,83 @@
+"""The four dtypes, by name, and which of them a result has.
+
+Covers: names, sizes, promotion. Does not cover: the arithmetic, which is NumPy's.
+See also: docs/reference/tensor.md, "Dtypes".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tlmem.runtime.errors import WrongDtype
+
+NAMES = ("bool", "int64", "float32", "float64")
+"""Dtypes, lowest first: an operation on two of them gives the higher one."""
+
+RANK = {name: rank for rank, name in enumerate(NAMES)}
+NUMPY = {name: np.dtype(name) for name in NAMES}
+ITEM_BYTES = {name: NUMPY[name].itemsize for name in NAMES}
+DEFAULT = "float32"
+
+_OF = {name: name for name in NAMES}
+_OF_OTHER: dict[Any, str] = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    "float": "float32",
+    "double": "float64",
+    "int": "int64",
+    "long": "int64",
+    **{dtype: name for name, dtype in NUMPY.items()},
+    **{dtype.type: name for name, dtype in NUMPY.items()},
+}
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype that is given by name, NumPy dtype or Python type.
+
+    Raises:
+        WrongDtype: it is none of the four.
+    """
+    try:
+        return _OF[dtype]
+    except (KeyError, TypeError):
+        return _other_name(dtype)
+
+
+def _other_name(dtype: Any) -> str:
+    try:
+        if dtype in _OF_OTHER:
+            return _OF_OTHER[dtype]
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is not None and found in _OF_OTHER:
+        return _OF_OTHER[found]
+    shown = getattr(found, "name", None) or repr(dtype)
+    raise WrongDtype(
+        f"dtype {shown} is not supported; use one of {', '.join(NAMES)} (convert with .astype)"
+    )
+
+
+def kind_of_number(value: bool | int | float) -> str:
+    """The lowest dtype of the kind a Python number is: it never widens a tensor of its kind."""
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    return "int64" if isinstance(value, int | np.integer) else "float32"
+
+
+def promoted(left: str, right: str) -> str:
+    """The dtype of an operation on two tensors: the higher one."""
+    return left if RANK[left] >= RANK[right] else right
+
+
+def widened(dtype: str, number: bool | int | float) -> str:
+    """The dtype of an operation on a tensor and a Python number: only kinds count."""
+    return promoted(dtype, kind_of_number(number))
+
+
+def floating(dtype: str) -> str:
+    """The dtype of a result that has fractions."""
+    return dtype if dtype in ("float32", "float64") else DEFAULT
