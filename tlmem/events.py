@@ -49,10 +49,16 @@ class Kind(IntEnum):
     MARK = 32
     SAMPLE = 33
     MISUSE = 34
+    HOLDERS = 35
+    COPY = 36
 
 
 class Device(IntEnum):
-    """Whose memory an event speaks of. 1 to 15 is foreign memory, known by its address."""
+    """Whose memory an event speaks of.
+
+    1 to 15 is foreign memory, known by its address. From 16 on it is the runtime's, known by
+    handles; from 32 on these are devices that a program made of another one to limit it.
+    """
 
     NONE = 0
     NUMPY = 1
@@ -61,6 +67,54 @@ class Device(IntEnum):
     CPU = 16
     METAL = 17
     SIM_METAL = 18
+
+
+class HolderKind(IntEnum):
+    """Who holds an object: the highest byte of a holder, whose other 56 bits are its number."""
+
+    NONE = 0
+    FLOATING = 1
+    SCOPE = 2
+    HANDLE = 3
+    FIELD = 4
+    VIEW = 5
+    REGISTRY = 6
+    POOL = 7
+    FRAME = 8
+    TAPE = 9
+    EXPORT = 10
+    FOREIGN = 11
+
+
+class ObjectType(IntEnum):
+    """What an object of the runtime is; views and structs have no bytes of their own."""
+
+    TENSOR = 1
+    VIEW = 2
+    STRUCT = 3
+    FOREIGN = 4
+    BUFFER = 5
+
+
+class Misuse(IntEnum):
+    """What a misuse event says was done; its ``count``."""
+
+    USE_AFTER_FREE = 1
+    DOUBLE_FREE = 2
+    OVER_RELEASE = 3
+    STALE_RECORD = 4
+    DOUBLE_REGISTER = 5
+    UNPAIRED_REGISTER = 6
+    NO_FRAME = 7
+    UNBALANCED_SCOPE = 8
+    UNBALANCED_FRAME = 9
+    OUTLIVES_FRAME = 10
+    DOUBLE_POOL = 11
+    POOLED_WHILE_HELD = 12
+    WRONG_DEVICE = 13
+    NOT_IN_SCOPE = 14
+    IN_PLACE_ON_SAVED = 15
+    SECOND_BACKWARD = 16
 
 
 class Metric(IntEnum):
@@ -83,14 +137,26 @@ class Metric(IntEnum):
     PRIVATE = 15
     SWAP = 16
     MODULES = 17
+    DRIVER = 18
 
 
 KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}
 DEVICE_NAMES: dict[int, str] = {int(device): device.name.lower() for device in Device}
 METRIC_NAMES: dict[int, str] = {int(metric): metric.name.lower() for metric in Metric}
+HOLDER_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in HolderKind}
+MISUSE_NAMES: dict[int, str] = {
+    int(misuse): misuse.name.lower().replace("_", "-") for misuse in Misuse
+}
 
 FIRST_FOREIGN_DEVICE = 1
 LAST_FOREIGN_DEVICE = 15
+FIRST_RUNTIME_DEVICE = 16
+HOLDER_NUMBER_BITS = 56
+"""Bits of a holder below its kind."""
+FIELD_NUMBER_BITS = 40
+"""Bits of the argument of a ``holders`` event below the label of the layout."""
+SATURATED_COUNT = 65535
+"""``count`` of an event that says "at least"."""
 LAST_KIND = max(Kind)
 
 RESIZE_FREE = 1

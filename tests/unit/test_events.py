@@ -6,16 +6,23 @@ from pathlib import Path
 import pytest
 from support.writer import EVENT
 
-from tlmem.events import EVENT_DTYPE, Device, Kind, Metric
+from tlmem.events import EVENT_DTYPE, Device, HolderKind, Kind, Metric, Misuse, ObjectType
 
-HEADER = Path(__file__).resolve().parents[2] / "native/include/tlmem.h"
+INCLUDE = Path(__file__).resolve().parents[2] / "native/include"
+PREFIXES = {
+    Kind: "KIND",
+    Device: "DEVICE",
+    Metric: "METRIC",
+    HolderKind: "HOLDER",
+    Misuse: "MISUSE",
+    ObjectType: "OBJECT",
+}
 
 
-@pytest.mark.parametrize("enum", [Kind, Device, Metric])
-def test_numbers_are_those_of_the_c_header(enum: type) -> None:
-    found = dict(
-        re.findall(rf"TLM_{enum.__name__.upper()}_(\w+) = (\d+)", HEADER.read_text("utf-8"))
-    )
+@pytest.mark.parametrize("enum", PREFIXES)
+def test_numbers_are_those_of_the_c_headers(enum: type) -> None:
+    text = "".join((INCLUDE / name).read_text("utf-8") for name in ("tlmem.h", "tlmem_log.h"))
+    found = dict(re.findall(rf"\bTLM_{PREFIXES[enum]}_(\w+) = (\d+)", text))
     if enum is Kind:
         assert found.pop("NONE") == "0"
 
