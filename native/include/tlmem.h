@@ -67,18 +67,18 @@ typedef struct {
     uint8_t type;   /* tlm_object_type */
     uint8_t device; /* tlm_device */
     uint8_t flags;
-    uint64_t scope;     /* id of the scope it is registered in; 0: none */
-    tlm_holder last;    /* of a freed object: who let go last */
-    tlm_object base;    /* of a view */
+    uint64_t scope;  /* id of the scope it is registered in; 0: none */
+    tlm_holder last; /* of a freed object: who let go last */
+    tlm_object base; /* of a view */
 } tlm_object_info;
 
 /* What a misuse event says; its `count`. Part of the file format. */
 typedef enum {
     TLM_MISUSE_USE_AFTER_FREE = 1,
     TLM_MISUSE_DOUBLE_FREE = 2,
-    TLM_MISUSE_OVER_RELEASE = 3,    /* release by somebody who does not hold */
-    TLM_MISUSE_STALE_RECORD = 4,    /* a record of an object that is gone, found at an address in use again */
-    TLM_MISUSE_DOUBLE_REGISTER = 5, /* registered twice; the second one changed nothing */
+    TLM_MISUSE_OVER_RELEASE = 3,      /* release by somebody who does not hold */
+    TLM_MISUSE_STALE_RECORD = 4,      /* a record of an object that is gone, found at an address in use again */
+    TLM_MISUSE_DOUBLE_REGISTER = 5,   /* registered twice; the second one changed nothing */
     TLM_MISUSE_UNPAIRED_REGISTER = 6, /* unregister, promote or escape of what is not registered */
     TLM_MISUSE_NO_FRAME = 7,
     TLM_MISUSE_UNBALANCED_SCOPE = 8,
@@ -96,9 +96,9 @@ typedef enum {
 typedef struct {
     int status;
     tlm_object object;
-    uint64_t bytes;     /* asked for */
-    uint64_t detail;    /* the slot, the scope id or the device, by status */
-    tlm_holder holder;  /* who was to release or to hand over */
+    uint64_t bytes;    /* asked for */
+    uint64_t detail;   /* the slot, the scope id or the device, by status */
+    tlm_holder holder; /* who was to release or to hand over */
     uint32_t alloc_site, free_site;
 } tlm_failure;
 
@@ -117,9 +117,11 @@ typedef void (*tlm_drop)(void *context);
 /* A tensor object of `bytes` (0 is allowed) on a device, floating, count 1. TLM_OUT_OF_MEMORY, TLM_OVERFLOW, TLM_NO_DEVICE,
  * TLM_NO_MEMORY. */
 tlm_status tlm_object_alloc(uint32_t device, uint64_t bytes, tlm_object *out);
-/* An object over memory of somebody else (or over nothing: payload NULL), floating, count 1. `drop(context)` is called once,
- * when it is freed, from whatever thread frees it, with none of our locks held; it may call tlmem. */
-tlm_status tlm_object_adopt(uint32_t device, void *payload, uint64_t bytes, tlm_drop drop, void *context, tlm_object *out);
+/* An object over memory of somebody else (or over nothing: payload NULL), floating, count 1. `bytes` is what counts as its
+ * own: 0 for memory that is counted elsewhere, such as a NumPy array's. `drop(context)` (or NULL) is called once, when it is
+ * freed, from whatever thread frees it, with none of our locks held; it may call tlmem. */
+tlm_status tlm_object_adopt(uint32_t device, void *payload, uint64_t bytes, tlm_drop drop, void *context,
+                            tlm_object *out);
 /* A view of a base, which it acquires as holder VIEW | its own handle and releases when it is freed. Floating, count 1. */
 tlm_status tlm_object_view(tlm_object base, tlm_object *out);
 /* One more count, for the holder. The same holder may hold an object more than once. TLM_FREED, TLM_NO_MEMORY. */
@@ -129,7 +131,8 @@ tlm_status tlm_release(tlm_object object, tlm_holder holder);
 /* One count goes from one holder to another: the count does not change, no acquire, no release. TLM_NOT_A_HOLDER, TLM_FREED.
  * `from` may be FLOATING; `to` may be FLOATING. Not for holders of kind SCOPE: register, unregister, promote, escape. */
 tlm_status tlm_move(tlm_object object, tlm_holder from, tlm_holder to);
-/* Frees the object at once, whoever holds it: every later use by a holder is TLM_FREED. TLM_FREED: it was freed already. */
+/* Frees the object at once, whoever holds it: every later use by a holder is TLM_FREED. The FREE event's argument is the
+ * number of counts that ended with it. TLM_FREED: it was freed already. */
 tlm_status tlm_free(tlm_object object);
 /* TLM_OK while the object is alive. TLM_FREED is recorded as use after free. */
 tlm_status tlm_check(tlm_object object);
@@ -162,11 +165,11 @@ tlm_status tlm_foreign_gone(void *address);
 
 /* ---- scopes (scope.c) and strands (strand.c) ---- */
 typedef struct {
-    uint64_t id;      /* never used again, from 1 */
-    uint64_t parent;  /* 0: the outermost */
+    uint64_t id;     /* never used again, from 1 */
+    uint64_t parent; /* 0: the outermost */
     tlm_label label;
-    uint32_t depth;   /* 1: the outermost */
-    uint64_t count;   /* registered so far, escaped ones included */
+    uint32_t depth;                               /* 1: the outermost */
+    uint64_t count;                               /* registered so far, escaped ones included */
     uint64_t allocations, frees, escaped, leaked; /* allocations = frees + escaped + leaked after the exit */
 } tlm_scope_statistics;
 
@@ -202,8 +205,8 @@ tlm_status tlm_promote(tlm_object object);
 /* Its scope's count goes to the holder `to`; it still counts in the statistics of the scope. TLM_NOT_IN_SCOPE outside any
  * scope, TLM_NOT_REGISTERED, TLM_IN_ARENA. */
 tlm_status tlm_escape(tlm_object object, tlm_holder to);
-uint64_t tlm_scope_current(void);  /* id of the innermost; 0 outside */
-uint32_t tlm_scope_depth(void);    /* 0 outside */
+uint64_t tlm_scope_current(void); /* id of the innermost; 0 outside */
+uint32_t tlm_scope_depth(void);   /* 0 outside */
 /* Of a scope that is entered, in any strand; id 0: the innermost of this one. TLM_NOT_IN_SCOPE. */
 tlm_status tlm_scope_stats(uint64_t id, tlm_scope_statistics *out);
 
@@ -258,7 +261,8 @@ tlm_status tlm_pool_put(uint32_t pool, tlm_label key, tlm_object object, tlm_hol
 tlm_status tlm_pool_put_item(uint32_t pool, tlm_label key, uint64_t item, int *dropped);
 /* Takes items out, the most recent of the first key first, until `target` are left; up to `room` of them are copied to
  * `items`, with their keys. Objects among them are freed. Returns in *removed how many; call again until it is 0. */
-tlm_status tlm_pool_prune(uint32_t pool, uint64_t target, uint64_t *items, tlm_label *keys, uint64_t room, uint64_t *removed);
+tlm_status tlm_pool_prune(uint32_t pool, uint64_t target, uint64_t *items, tlm_label *keys, uint64_t room,
+                          uint64_t *removed);
 /* The same for one key, all of it. */
 tlm_status tlm_pool_clear_key(uint32_t pool, tlm_label key, uint64_t *items, uint64_t room, uint64_t *removed);
 /* Takes one item out wherever it is: 1 when it was there. An object then floats. */
@@ -273,8 +277,8 @@ uint64_t tlm_pool_keys(uint32_t pool, tlm_label *keys, uint64_t *sizes, uint64_t
 typedef struct {
     uint64_t current_bytes, peak_bytes, total_bytes; /* handed out by the driver */
     uint64_t current_count, peak_count, total_count;
-    uint64_t driver_bytes;   /* that the driver holds, handed out or kept */
-    uint64_t failed_count;   /* requests refused */
+    uint64_t driver_bytes; /* that the driver holds, handed out or kept */
+    uint64_t failed_count; /* requests refused */
 } tlm_device_statistics;
 
 /* What happens to a buffer that an object gives back. */

@@ -29,22 +29,22 @@ typedef enum {
     TLM_UNSUPPORTED,     /* not on this platform, Python or NumPy */
     TLM_BAD_FORMAT,      /* a block that does not decode */
     /* of the runtime */
-    TLM_OUT_OF_MEMORY, /* the device has no memory for a payload */
-    TLM_OVERFLOW,      /* a size that no device could have, or that does not fit 64 bits */
-    TLM_FREED,         /* the object was freed: its handle is stale */
-    TLM_NOT_A_HOLDER,  /* who releases or hands over does not hold the object */
-    TLM_NOT_IN_SCOPE,  /* no scope is entered here, or the scope does not exist any more */
-    TLM_NOT_REGISTERED,    /* the object belongs to no scope */
+    TLM_OUT_OF_MEMORY,      /* the device has no memory for a payload */
+    TLM_OVERFLOW,           /* a size that no device could have, or that does not fit 64 bits */
+    TLM_FREED,              /* the object was freed: its handle is stale */
+    TLM_NOT_A_HOLDER,       /* who releases or hands over does not hold the object */
+    TLM_NOT_IN_SCOPE,       /* no scope is entered here, or the scope does not exist any more */
+    TLM_NOT_REGISTERED,     /* the object belongs to no scope */
     TLM_ALREADY_REGISTERED, /* it belongs to a scope already; nothing changed */
-    TLM_UNBALANCED,    /* a scope or frame is left that is not the innermost; see there what was done */
-    TLM_NO_FRAME,      /* no function frame is entered here */
-    TLM_BAD_SLOT,      /* the frame has no slot of this number */
-    TLM_IN_ARENA,      /* its memory is the frame's or scope's and ends with it: it cannot be handed out */
-    TLM_STILL_HELD,    /* others hold the object too */
-    TLM_ALREADY_POOLED, /* the pool holds it already */
-    TLM_WRONG_DEVICE,  /* the objects live on different devices */
-    TLM_NO_DEVICE,     /* no such device, or it is not available here */
-    TLM_WRONG_TYPE,    /* an object of another type was expected */
+    TLM_UNBALANCED,         /* a scope or frame is left that is not the innermost; see there what was done */
+    TLM_NO_FRAME,           /* no function frame is entered here */
+    TLM_BAD_SLOT,           /* the frame has no slot of this number */
+    TLM_IN_ARENA,           /* its memory is the frame's or scope's and ends with it: it cannot be handed out */
+    TLM_STILL_HELD,         /* others hold the object too */
+    TLM_ALREADY_POOLED,     /* the pool holds it already */
+    TLM_WRONG_DEVICE,       /* the objects live on different devices */
+    TLM_NO_DEVICE,          /* no such device, or it is not available here */
+    TLM_WRONG_TYPE,         /* an object of another type was expected */
 } tlm_status;
 
 /* What happened. Numbers are part of the file format: append, never renumber. */
@@ -88,7 +88,8 @@ typedef enum {
     TLM_KIND_COPY = 36,
 } tlm_kind;
 
-/* Whose memory an event speaks of. 1 to 15 is foreign memory, named by address; the rest are tlmem's own devices. */
+/* Whose memory an event speaks of. 1 to 15 is foreign memory, named by address; from 16 on
+ * the object is a handle of the runtime, from 32 on on a device that the program made (tlm_device_limit). */
 typedef enum {
     TLM_DEVICE_NONE = 0,
     TLM_DEVICE_NUMPY = 1,
@@ -97,6 +98,7 @@ typedef enum {
     TLM_DEVICE_CPU = 16,
     TLM_DEVICE_METAL = 17,
     TLM_DEVICE_SIM_METAL = 18,
+    TLM_DEVICE_FOREIGN = 19, /* objects over memory that no device of ours gave: tlm_foreign_register */
 } tlm_device;
 
 /* The object field of a sample event: what was measured. Bytes unless said otherwise. */
@@ -132,7 +134,6 @@ typedef struct {
     uint32_t unused;
     uint64_t cache;
 } tlm_location;
-
 
 /* ---- recording (log.c, recording.c) ---- */
 typedef struct {

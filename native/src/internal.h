@@ -80,7 +80,8 @@ void tlmi_own_file_close(tlmi_own_file *file);         /* unless it is another's
 
 /* ---- segment.c: one writer segment per thread ---- */
 extern _Atomic bool tlmi_recording_on; /* the one branch of a probe that is switched off */
-extern _Atomic uint64_t tlmi_recording_epoch; /* number of the recording, from 1: what was named in another is not named */
+extern _Atomic uint64_t
+    tlmi_recording_epoch; /* number of the recording, from 1: what was named in another is not named */
 
 /* The hot part of a thread's state. Owned by the thread; others read it under the recording's lock. */
 typedef struct tlmi_thread {

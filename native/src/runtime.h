@@ -64,7 +64,7 @@ struct tlmi_slot_of_object {
     uint64_t *more; /* further holders: [0] room, [1] used, then they */
     uint32_t alloc_site, free_site;
     tlm_holder last;
-    uint32_t generation, next; /* next: of the free slots */
+    uint32_t generation, number; /* number of this slot; while it is free, of the next free one */
     union {
         struct {
             tlm_object base;
@@ -83,16 +83,25 @@ struct tlmi_slot_of_object {
     } as;
     tlmi_slot_of_object *dying_parent; /* while the tree it belongs to is being freed */
 };
-_Static_assert(sizeof(tlmi_slot_of_object) <= 136, "two cache lines, nearly");
+_Static_assert(sizeof(tlmi_slot_of_object) == 128, "two cache lines");
 
 enum { TLMI_SLOT_BITS = 28 };
-/* The slot of a handle, locked; NULL when the handle is stale or null (`failure` says TLM_FREED for a stale one). */
+/* The slot of a handle, locked; NULL when the handle is stale or null. */
 tlmi_slot_of_object *tlmi_object_lock(tlm_object object);
+/* The slot whose last tenant this was, locked, whether it is alive or not; NULL when it has another by now. */
+tlmi_slot_of_object *tlmi_object_lock_former(tlm_object object);
+/* What a function returns that found a stale handle: remembers it for tlm_failure_last and records the misuse. */
+tlm_status tlmi_object_missing(tlm_object object, tlm_holder holder, tlm_misuse misuse);
+static inline tlm_object tlmi_object_handle(const tlmi_slot_of_object *slot)
+{
+    return (uint64_t)slot->generation << TLMI_SLOT_BITS | slot->number;
+}
 static inline void tlmi_object_unlock(tlmi_slot_of_object *slot)
 {
     tlmi_spin_unlock(&slot->lock);
 }
-/* A fresh object, locked, floating, count 1, its ALLOC not yet recorded. NULL: no memory for a slot. */
+/* A fresh object, locked, floating, count 1, its ALLOC not yet recorded. NULL: no memory for a slot. Only fields that are
+ * not named here need to be set. */
 tlmi_slot_of_object *tlmi_object_create(uint8_t type, uint8_t device);
 /* Records ALLOC, counts it, unlocks; the handle. `site`: from tlmi_site_here, looked up before. */
 tlm_object tlmi_object_publish(tlmi_slot_of_object *slot, uint32_t site);
@@ -107,6 +116,18 @@ bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder 
 void tlmi_object_let_go(tlmi_slot_of_object *slot, tlm_holder holder, uint32_t site);
 /* Frees whoever holds it; the slot is locked and is unlocked. */
 void tlmi_object_end(tlmi_slot_of_object *slot, uint32_t site);
+/* Gives the slot of an object that was freed back; for foreign.c, which keeps some for a while. Locked, is unlocked. */
+void tlmi_object_recycle(tlmi_slot_of_object *slot);
+/* Records a misuse about an object. Under its lock or not. */
+void tlmi_misuse(tlm_misuse misuse, uint8_t device, tlm_object object, tlm_holder holder, uint32_t site);
+/* ---- tally.c: counters, one set for each thread and device, and what is current and peak. Cannot fail ---- */
+void tlmi_tally_alloc(uint8_t device, uint64_t bytes);
+void tlmi_tally_free(uint8_t device, uint64_t bytes);
+void tlmi_tally_counts(int acquires, int releases, int floating);
+/* ---- foreign.c ---- */
+void tlmi_foreign_forget(uintptr_t address, tlm_object object); /* when it is freed */
+/* A scope's record led to an object that is gone: if its slot was kept for that, it is given back now. Unlocked. */
+bool tlmi_foreign_purge(tlm_object object, tlmi_scope *scope, uint32_t site);
 /* Records an event about an object. */
 static inline void tlmi_object_event(tlm_kind kind, const tlmi_slot_of_object *slot, tlm_object object, uint64_t arg,
                                      uint32_t site)
@@ -124,8 +145,8 @@ static inline uint32_t tlmi_site_for_events(void)
 
 /* ---- arena.c: one block of memory used from both ends: scopes from below, slots of frames from above. Not thread-safe ---- */
 typedef struct {
-    uint8_t *block; /* NULL: none taken yet */
-    uint64_t capacity, low, high; /* used: [0, low) and [high, capacity) */
+    uint8_t *block;               /* NULL: none taken yet */
+    uint64_t capacity, low, high; /* used: the first `low` bytes and the last `high` bytes */
     uint64_t peak, overflows;
 } tlmi_arena;
 void *tlmi_arena_low(tlmi_arena *arena, uint64_t bytes);  /* NULL: full, counted as overflow */
@@ -137,7 +158,7 @@ struct tlmi_scope {
     uint64_t id;
     tlmi_scope *outer;
     tlm_strand *strand; /* NULL: outside any strand; `outer` is then its parent */
-    tlmi_spin lock; /* records, statistics */
+    tlmi_spin lock;     /* records, statistics */
     bool closing, is_frame;
     tlm_label label;
     uint32_t depth;
@@ -147,25 +168,41 @@ struct tlmi_scope {
     uint64_t arena_low, arena_high; /* at its entry */
     /* of a frame */
     uint32_t slots;
-    tlm_object *buffers;  /* one for each slot; 0: not made yet */
+    tlm_object *buffers; /* one for each slot; 0: not made yet */
     uint64_t *capacities;
     tlm_object *replaced; /* buffers that were too small, newest last */
     uint32_t replaced_room, replaced_used;
     tlmi_scope *outer_frame;
-    tlmi_scope *next_in_table; /* of the scopes with the same hash of the id */
-    tlm_object few[12];        /* the first records */
+    tlmi_scope *next_in_table;              /* of the scopes with the same hash of the id */
+    tlmi_scope *first_child, *next_sibling; /* outside any strand; the newest first */
+    tlm_object few[12];                     /* the first records */
 };
 struct tlm_strand {
     tlmi_scope *innermost, *frame;
     tlmi_arena arena;
     tlmi_scope *spare; /* left scopes, to be used again */
+    uint32_t spare_count;
 };
-tlm_strand *tlmi_strand_here(void); /* never NULL, but for want of memory */
+static inline tlm_holder tlmi_scope_holder(const tlmi_scope *scope)
+{
+    return TLM_HOLDER(TLM_HOLDER_SCOPE, scope->id);
+}
+tlmi_scope *tlmi_scope_lock(uint64_t id); /* the scope of this id, locked; NULL when there is none */
+tlm_strand *tlmi_strand_here(void);       /* never NULL, but for want of memory */
 tlm_status tlmi_scope_open(tlm_label label, tlmi_scope **out);
-/* Leaves the innermost scope: records, then the arena. */
+/* Leaves the innermost scope: records, then slots of a frame, then the arena. */
 void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t site);
+/* Takes the object's record out of its scope; under the object's lock. `escaped`: it goes to somebody else, else it ends. */
+void tlmi_scope_strike(tlmi_slot_of_object *slot, bool escaped);
+void tlmi_scope_give_spares(tlm_strand *strand);
+/* ---- handover.c ---- */
+/* One count goes from a holder, a scope too, to one that is no scope; the object may float before or after. Under its lock.
+ * false: `from` does not hold it, nothing happened. Records UNREGISTER, REGISTER. */
+bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site);
 /* ---- frame.c ---- */
 /* What a frame has beyond a scope: frees buffers of slots, then replaced ones. Called by tlmi_scope_close for frames. */
-void tlmi_frame_end(tlmi_scope *frame, uint32_t site);
+uint32_t tlmi_frame_end(tlmi_scope *frame, uint32_t site); /* how many buffers */
+/* ---- pool.c ---- */
+uint64_t tlmi_pool_key_bytes(void); /* of bookkeeping, for a key with one item */
 #pragma GCC visibility pop
 #endif
