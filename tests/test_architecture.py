@@ -16,8 +16,9 @@ TREES = {"tlmem": "tlmem", "dashboards": "tlmem.dashboards", "scenarios": "tlmem
 LONGEST = 500
 
 # Lowest first: each may import those before it.
-GROUND = ["units", "errors", "events", "blocks", "segments", "growing", "timeline", "pairing"]
-GROUND += ["names", "checkpoint", "folding", "snapshot", "schema", "tables", "family", "recording"]
+GROUND = ["units", "errors", "events", "blocks", "segments", "growing", "timeline", "grouping"]
+GROUND += ["pairing", "names", "checkpoint", "folding", "snapshot", "schema", "ownership", "tables"]
+GROUND += ["family", "recording"]
 READING = [*GROUND, "analysis", "report", "gate"]
 RECORDING = ["_native", "runtime", "recorder"]
 TOP = ["cli", "doctor", "pytest_plugin", "testing", "dashboards", "scenarios"]

@@ -74,6 +74,8 @@ class FoldTotals:
     live_listed: int = 0
     release_count: int = 0
     acquire_count: int = 0
+    misuse_count: int = 0
+    device_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,8 @@ def _section(header: BlockHeader, data: bytes) -> np.ndarray:
 
 
 def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
-    totals = [int(value) for value in sections[TOTALS][: len(fields(FoldTotals))]]
+    # What a device handed out before the recording may be given back in it: that one sum is signed.
+    totals = [int(value) for value in sections[TOTALS][: len(fields(FoldTotals))].view(np.int64)]
     consumed = {int(row["thread"]): int(row["consumed"]) for row in sections[THREADS]}
     return Checkpoint(
         number,

@@ -57,7 +57,7 @@ class Device(IntEnum):
     """Whose memory an event speaks of.
 
     1 to 15 is foreign memory, known by its address. From 16 on it is the runtime's, known by
-    handles; from 32 on these are devices that a program made of another one to limit it.
+    handles: 19 is memory that no device gave, from 32 on are devices that limit another one.
     """
 
     NONE = 0
@@ -67,6 +67,7 @@ class Device(IntEnum):
     CPU = 16
     METAL = 17
     SIM_METAL = 18
+    FOREIGN = 19
 
 
 class HolderKind(IntEnum):

@@ -15,12 +15,13 @@ import numpy as np
 
 from tlmem.checkpoint import LIVE_DTYPE, SAMPLE_DTYPE, SITE_DTYPE, Checkpoint, FoldTotals
 from tlmem.events import EVENT_DTYPE, Kind, Metric
-from tlmem.pairing import Balance, Pairing, balance, pair
+from tlmem.pairing import Balance, Pairing, balance, device_changes, pair
 from tlmem.timeline import Timeline
 
 CHUNK_EVENTS = 3_000_000
 MOST_SAMPLES = 400_000
 MOST_MARKS = 100_000
+MOST_MISUSES = 1000
 
 Load = Callable[[int, int], Timeline]
 
@@ -78,7 +79,7 @@ def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoi
         sites=_sites(before, timeline, pairing),
         consumed=_consumed(before.consumed, timeline.thread),
         samples=_samples(before.samples, timeline, pairing, live),
-        marks=_thinned(np.concatenate([before.marks, _marks(timeline)]), MOST_MARKS),
+        marks=_thinned(np.concatenate([before.marks, _marks(before, timeline)]), MOST_MARKS),
         live=_live(before.live, timeline, pairing),
     )
 
@@ -116,6 +117,8 @@ def _totals(
         live_listed=int((pairing.ended_by < 0).sum()),
         acquire_count=before.acquire_count + int((timeline.kind == Kind.ACQUIRE).sum()),
         release_count=before.release_count + int((timeline.kind == Kind.RELEASE).sum()),
+        misuse_count=before.misuse_count + int((timeline.kind == Kind.MISUSE).sum()),
+        device_bytes=before.device_bytes + int(device_changes(timeline)[1].sum()),
     )
 
 
@@ -176,8 +179,11 @@ def _samples(before: np.ndarray, timeline: Timeline, pairing: Pairing, live: Bal
     return samples[samples["metric"] > 0]
 
 
-def _marks(timeline: Timeline) -> np.ndarray:
-    at = np.flatnonzero(timeline.kind == Kind.MARK)
+def _marks(before: Checkpoint, timeline: Timeline) -> np.ndarray:
+    """Marks, and the first misuses of the recording."""
+    misuses = np.flatnonzero(timeline.kind == Kind.MISUSE)
+    kept = misuses[: max(MOST_MISUSES - before.totals.misuse_count, 0)]
+    at = np.union1d(np.flatnonzero(timeline.kind == Kind.MARK), kept)
     marks = np.zeros(len(at), EVENT_DTYPE)
     for name in ("ticks", "object", "arg", "site", "count", "kind", "device"):
         marks[name] = getattr(timeline, name)[at]

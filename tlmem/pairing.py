@@ -1,8 +1,10 @@
-"""Lifetimes of foreign memory: which free ends which allocation.
+"""Lifetimes: which free ends which allocation.
 
-Covers: object numbers, pairing by address in time order, resizes, unknown frees, live memory after
-each event. Does not cover: the runtime's own objects, which carry their identity in each event.
-See also: docs/format.md, "Event", for the rules.
+Covers: object numbers, pairing by address (foreign memory) or handle (objects of the runtime) in
+time order, resizes, unknown frees, live memory after each event.
+Does not cover: who held an object meanwhile (``ownership``).
+See also: docs/format.md, "Event", for the rules. A handle is never used again, so that for the
+runtime's objects the same rules hold and nothing is ever replaced.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlmem.events import FIRST_FOREIGN_DEVICE, LAST_FOREIGN_DEVICE, Kind
+from tlmem.events import FIRST_FOREIGN_DEVICE, Kind
+from tlmem.grouping import group_order
 from tlmem.timeline import CANCELLED, RESIZE_FIRST, RESIZE_SECOND, Timeline
 
 _ENDS, _BEGINS, _TOUCHES = 0, 1, 2
@@ -43,7 +46,7 @@ class Pairing:
     """Who ends whom. Positions are those of the timeline; rows are known objects, then new ones.
 
     Attributes:
-        events: positions of the events that begin, end or touch foreign memory, ascending.
+        events: positions of the events that begin, end or touch an object, ascending.
         begins: positions of the events that begin an object, one for each new object.
         number: object number of each row: known objects, then new ones in time order.
         size: bytes of each row.
@@ -72,7 +75,7 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     """Pairs the allocations and frees of a timeline, with ``known`` alive at its beginning."""
     kind = timeline.kind
     selected = (kind >= Kind.ALLOC) & (kind <= Kind.REALLOC)
-    selected &= (timeline.device >= FIRST_FOREIGN_DEVICE) & (timeline.device <= LAST_FOREIGN_DEVICE)
+    selected &= timeline.device >= FIRST_FOREIGN_DEVICE
     events = np.flatnonzero(selected)
     action = (kind[events] != Kind.FREE).astype(np.uint8)
     action[timeline.role[events] == CANCELLED] = _TOUCHES
@@ -85,7 +88,7 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     device = np.concatenate([known.device, timeline.device[events]])
     rows = np.concatenate([np.arange(before), row_of_event])
     actions = np.concatenate([np.full(before, _BEGINS, np.uint8), action])
-    ender = _link(_address_order(address, device), address, device, rows, actions)
+    ender = _link(address, device, rows, actions)
 
     row_of_event = rows[before:]
     size = np.concatenate([known.size, timeline.arg[begins]]).astype(np.int64)
@@ -111,22 +114,20 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
 
 
 def _link(
-    order: np.ndarray,
-    address: np.ndarray,
-    device: np.ndarray,
-    rows: np.ndarray,
-    actions: np.ndarray,
+    address: np.ndarray, device: np.ndarray, rows: np.ndarray, actions: np.ndarray
 ) -> np.ndarray:
     """For each row, the index that ends it, or -1; ``rows`` of frees and touches are filled in."""
     ender = np.full(int(rows.max(initial=-1)) + 1, -1, np.int64)
-    if not len(order):
+    if not len(address):
         return ender
+    several = device.min() != device.max()
+    order, same = group_order(address, device) if several else group_order(address)
     touches = actions[order] == _TOUCHES
     if touches.any():
-        _link_touches(order, address, device, rows, actions)
-        order = order[~touches]
+        _link_touches(order, same, rows, actions)
+        group = np.concatenate([[0], np.cumsum(~same)])[~touches]
+        order, same = order[~touches], group[1:] == group[:-1]
     begins = actions[order] == _BEGINS
-    same = _same_as_before(order, address, device)
     before, after = order[:-1][begins[:-1] & same], order[1:][begins[:-1] & same]
     ender[rows[before]] = after
     ends = actions[after] == _ENDS
@@ -134,25 +135,11 @@ def _link(
     return ender
 
 
-def _same_as_before(order: np.ndarray, address: np.ndarray, device: np.ndarray) -> np.ndarray:
-    """Whether each index but the first has the address of the one before it."""
-    sorted_address = address[order]
-    same = sorted_address[1:] == sorted_address[:-1]
-    if len(device) and device.min() != device.max():
-        sorted_device = device[order]
-        same &= sorted_device[1:] == sorted_device[:-1]
-    return same
-
-
 def _link_touches(
-    order: np.ndarray,
-    address: np.ndarray,
-    device: np.ndarray,
-    rows: np.ndarray,
-    actions: np.ndarray,
+    order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.ndarray
 ) -> None:
     """Fills in the row that each failed resize speaks of."""
-    group = np.concatenate([[0], np.cumsum(~_same_as_before(order, address, device))])
+    group = np.concatenate([[0], np.cumsum(~same)])
     begins = actions[order] == _BEGINS
     last = np.maximum.accumulate(np.where(begins, np.arange(len(order)), -1))
     touches = np.flatnonzero((actions[order] == _TOUCHES) & (last >= 0))
@@ -191,45 +178,15 @@ def _deltas(
     return {"delta_bytes": delta_bytes, "delta_count": sign}
 
 
-def _address_order(address: np.ndarray, device: np.ndarray) -> np.ndarray:
-    """A stable order by (device, address).
+def device_changes(timeline: Timeline) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the events in which a device's driver hands out memory or gets it back.
 
-    Sorting values is many times faster than sorting positions, so the address and the position are
-    packed into one number where they fit: the upper halves of addresses are few.
+    Returns:
+        The positions, and by how many bytes each changes what is handed out.
     """
-    position_bits = max(len(address) - 1, 1).bit_length()
-    if not len(address):
-        return np.empty(0, np.int64)
-    common = int(np.bitwise_or.reduce(address))
-    unused = np.uint64(min((common & -common).bit_length() - 1 if common else 0, 16))
-    upper = (address >> np.uint64(32)) | (device.astype(np.uint64) << np.uint64(32))
-    regions = _distinct_few(upper)
-    low_bits = 32 - int(unused)
-    if regions is None or len(regions).bit_length() + low_bits + position_bits > 64:
-        return np.lexsort((address, device))
-    region = np.searchsorted(regions, upper).astype(np.uint64) if len(regions) > 1 else np.uint64(0)
-    packed = region << np.uint64(low_bits)
-    packed = packed | ((address & np.uint64(0xFFFFFFFF)) >> unused)
-    packed <<= np.uint64(position_bits)
-    packed |= np.arange(len(address), dtype=np.uint64)
-    packed.sort()
-    packed &= np.uint64((1 << position_bits) - 1)
-    return packed.astype(np.int64)
-
-
-def _distinct_few(values: np.ndarray) -> np.ndarray | None:
-    """The distinct values, sorted; None when there are more than a few."""
-    found = np.empty(0, values.dtype)
-    for start in range(0, len(values), 1 << 20):
-        chunk = values[start : start + (1 << 20)]
-        if len(found):
-            at = np.searchsorted(found, chunk).clip(max=len(found) - 1)
-            chunk = chunk[found[at] != chunk]
-        if len(chunk):
-            found = np.union1d(found, chunk)
-        if len(found) > 4096:
-            return None
-    return found
+    at = np.flatnonzero((timeline.kind == Kind.DEVICE_ALLOC) | (timeline.kind == Kind.DEVICE_FREE))
+    size = timeline.arg[at].view(np.int64)
+    return at, np.where(timeline.kind[at] == Kind.DEVICE_ALLOC, size, -size)
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,25 @@
 
 #include "log.h"
 
-enum { FIRST_LIVE = 4096, FIRST_SITES = 1024, FIRST_THREADS = 64, MOST_SAMPLES = 65536, MOST_MARKS = 16384 };
+enum {
+    FIRST_LIVE = 4096,
+    FIRST_SITES = 1024,
+    FIRST_THREADS = 64,
+    MOST_SAMPLES = 65536,
+    MOST_MARKS = 16384,
+    MOST_MISUSES = 1000, /* kept with the marks; further ones are only counted */
+};
 
 static uint64_t place_of(const tlmi_fold_state *state, uint64_t address)
 {
-    return ((address >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (state->live_room - 1);
+    return (address * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (state->live_room - 1);
 }
 
-/* Where the address is, or the empty place where it would go. */
-static tlmi_live *find_live(const tlmi_fold_state *state, uint64_t address)
+/* Where the object is, or the empty place where it would go. A handle may look like an address: the device tells. */
+static tlmi_live *find_live(const tlmi_fold_state *state, uint64_t address, uint8_t device)
 {
     uint64_t at = place_of(state, address);
-    while (state->live[at].address && state->live[at].address != address)
+    while (state->live[at].address && (state->live[at].address != address || state->live[at].device != device))
         at = (at + 1) & (state->live_room - 1);
     return &state->live[at];
 }
@@ -32,7 +39,7 @@ static bool grow_live(tlmi_fold_state *state)
         return false;
     for (uint64_t i = 0; i < state->live_room; i++)
         if (state->live[i].address)
-            *find_live(&bigger, state->live[i].address) = state->live[i];
+            *find_live(&bigger, state->live[i].address, state->live[i].device) = state->live[i];
     tlmi_own_free(state->live, state->live_room * sizeof *state->live);
     state->live = bigger.live;
     state->live_room = bigger.live_room;
@@ -117,7 +124,7 @@ static bool apply_alloc(tlmi_fold_state *state, uint32_t thread, const tlmi_even
     tlmi_site_sums *sums = site_sums(state, event->site);
     if (!sums || ((totals->current_count + 1) * 5 > state->live_room * 3 && !grow_live(state)))
         return false;
-    tlmi_live *entry = find_live(state, event->object);
+    tlmi_live *entry = find_live(state, event->object, event->device);
     if (entry->address) /* its free was not seen: it cannot be alive */
         lower(state, entry);
     *entry = (tlmi_live){.address = event->object,
@@ -148,9 +155,10 @@ static bool apply_free(tlmi_fold_state *state, tlmi_fold_thread *owner, const tl
         return false;
     sums->site = event->site;
     sums->free_calls++;
-    tlmi_live *entry = find_live(state, event->object);
-    owner->restorable = event->arg == 1 && entry->address;
-    owner->restore_unknown = event->arg == 1 && !entry->address;
+    tlmi_live *entry = find_live(state, event->object, event->device);
+    bool resize = event->arg == 1 && event->device < TLM_DEVICE_CPU;
+    owner->restorable = resize && entry->address;
+    owner->restore_unknown = resize && !entry->address;
     if (!entry->address) {
         state->totals.unknown_frees++;
         return true;
@@ -167,7 +175,7 @@ static bool apply_restore(tlmi_fold_state *state, tlmi_fold_thread *owner)
     tlmi_fold_totals *totals = &state->totals;
     if (owner->restorable) {
         const tlmi_live *object = &owner->restore;
-        *find_live(state, object->address) = *object;
+        *find_live(state, object->address, object->device) = *object;
         state->sites[object->site].freed_count--;
         state->sites[object->site].freed_bytes -= object->bytes;
         totals->free_count--;
@@ -213,28 +221,45 @@ static void apply_mark(tlmi_fold_state *state, const tlmi_event *event)
     memcpy(&state->marks[state->marks_count++], event, sizeof *event);
 }
 
-bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks)
+static bool apply_object(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks)
 {
     tlmi_fold_thread *owner = &state->threads[thread];
-    bool foreign = event->device >= 1 && event->device <= 15;
+    if (event->device == TLM_DEVICE_NONE)
+        return true;
+    if (event->kind == TLM_KIND_FREE)
+        return apply_free(state, owner, event);
+    return event->kind == TLM_KIND_REALLOC && event->arg == UINT64_MAX ? apply_restore(state, owner)
+                                                                       : apply_alloc(state, thread, event, ticks);
+}
+
+bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks)
+{
+    tlmi_fold_totals *totals = &state->totals;
     bool good = true;
     switch (event->kind) {
     case TLM_KIND_ALLOC:
     case TLM_KIND_REALLOC:
-        if (foreign)
-            good = event->arg == UINT64_MAX ? apply_restore(state, owner) : apply_alloc(state, thread, event, ticks);
-        break;
     case TLM_KIND_FREE:
-        good = !foreign || apply_free(state, owner, event);
+        good = apply_object(state, thread, event, ticks);
         break;
     case TLM_KIND_ACQUIRE:
-        state->totals.acquire_count++;
+        totals->acquire_count++;
         break;
     case TLM_KIND_RELEASE:
-        state->totals.release_count++;
+        totals->release_count++;
+        break;
+    case TLM_KIND_DEVICE_ALLOC:
+        totals->device_bytes += event->arg;
+        break;
+    case TLM_KIND_DEVICE_FREE:
+        totals->device_bytes -= event->arg;
         break;
     case TLM_KIND_SAMPLE:
         apply_sample(state, event, ticks);
+        break;
+    case TLM_KIND_MISUSE:
+        if (totals->misuse_count++ < MOST_MISUSES)
+            apply_mark(state, event);
         break;
     case TLM_KIND_MARK:
         apply_mark(state, event);
@@ -243,8 +268,8 @@ bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_e
         break;
     }
     if (good) {
-        state->totals.events++;
-        owner->consumed++;
+        totals->events++;
+        state->threads[thread].consumed++;
     }
     return good;
 }

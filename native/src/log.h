@@ -216,7 +216,7 @@ bool tlmi_compact_all(void);
 
 /* ---- fold_state.c: exact sums and the live set of events that are gone. Under work ---- */
 typedef struct {
-    uint64_t address; /* 0: empty */
+    uint64_t address; /* or handle; 0: empty */
     uint64_t bytes, ticks, object;
     uint32_t site;
     uint16_t thread;
@@ -229,7 +229,7 @@ typedef struct { /* docs/format.md, section 1 */
 typedef struct { /* section 0, in this order */
     uint64_t events, horizon_ticks, alloc_count, alloc_bytes, free_count, free_bytes, unknown_frees, current_bytes,
         current_count, peak_bytes, peak_bytes_ticks, peak_count, next_object, live_stride, live_listed, release_count,
-        acquire_count, reserved;
+        acquire_count, misuse_count, device_bytes;
 } tlmi_fold_totals;
 typedef struct { /* section 3 */
     uint64_t ticks, metric, value;
@@ -241,7 +241,7 @@ typedef struct {
 } tlmi_fold_thread;
 typedef struct {
     tlmi_fold_totals totals;
-    tlmi_live *live; /* open addressing by address */
+    tlmi_live *live; /* open addressing by address or handle */
     uint64_t live_room;
     tlmi_site_sums *sites; /* by site number; unused ones have all counts 0 */
     uint32_t sites_room;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * test_fold_state.c: the fold state agrees with a plain model after every event of random traces.
  *
+ * Odd numbers are objects of the runtime; each has the handle that is the address of the even number before it.
+ *
  * tlm-test: sources=fold_state.c,own.c modes=address */
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +22,8 @@ static tlmi_fold_state state;
 static void send(uint32_t thread, uint8_t kind, uint64_t number, uint64_t arg, uint32_t site)
 {
     static uint64_t ticks;
-    tlmi_event event = {.ticks = ++ticks, .object = 4096 + 16 * number, .arg = arg, .site = site, .device = 1};
+    tlmi_event event = {.ticks = ++ticks, .object = 4096 + 16 * (number / 2), .arg = arg, .site = site};
+    event.device = number % 2 ? TLM_DEVICE_CPU : TLM_DEVICE_NUMPY;
     event.kind = kind;
     CHECK(tlmi_fold_state_apply(&state, thread, &event, ticks));
 }
@@ -55,7 +58,10 @@ static void step(uint64_t *random)
     uint64_t bytes = 1 + next_random(random) % 100000;
     uint32_t site = (uint32_t)(next_random(random) % SITES), thread = 1 + (uint32_t)(next_random(random) % THREADS);
     CHECK(tlmi_fold_state_thread(&state, thread));
-    switch (next_random(random) % 8) {
+    uint64_t action = next_random(random) % 8;
+    if (action < 2)
+        number = number / 2 * 2, other = other / 2 * 2;
+    switch (action) {
     case 0: /* resize, moved or in place, of something alive or unknown */
         if (model.bytes[other] && other != number)
             break;
@@ -71,7 +77,7 @@ static void step(uint64_t *random)
         break;
     case 2:
     case 3:
-        send(thread, TLM_KIND_FREE, number, 0, site);
+        send(thread, TLM_KIND_FREE, number, number % 2, site); /* of the runtime: the counts that ended with it */
         forget(number, site);
         break;
     default:
@@ -97,7 +103,7 @@ static void check_tables(void)
         const tlmi_live *live = &state.live[i];
         if (!live->address)
             continue;
-        uint64_t number = (live->address - 4096) / 16;
+        uint64_t number = (live->address - 4096) / 16 * 2 + (live->device == TLM_DEVICE_CPU);
         CHECK(model.bytes[number] == live->bytes && model.site[number] == live->site);
         listed++;
     }
@@ -128,6 +134,37 @@ static void check_thinning(void)
     CHECK(state.marks_count > 4000 && state.marks_count <= 16384);
 }
 
+static void apply_many(uint8_t kind, uint64_t arg, int times)
+{
+    for (int i = 0; i < times; i++) {
+        tlmi_event event = {.object = 5, .arg = arg, .count = TLM_MISUSE_DOUBLE_FREE, .device = TLM_DEVICE_CPU};
+        event.kind = kind;
+        CHECK(tlmi_fold_state_apply(&state, 1, &event, 1));
+    }
+}
+
+/* A view: no bytes, yet an object; then what is only counted, and the first misuses, which are kept. */
+static void check_ownership(void)
+{
+    tlmi_fold_totals before = state.totals;
+    uint32_t marks = state.marks_count;
+    apply_many(TLM_KIND_ALLOC, 0, 1);
+    CHECK(state.totals.current_count == before.current_count + 1 && state.totals.current_bytes == before.current_bytes);
+    apply_many(TLM_KIND_ACQUIRE, TLM_HOLDER(TLM_HOLDER_VIEW, 5), 7);
+    apply_many(TLM_KIND_RELEASE, TLM_HOLDER(TLM_HOLDER_VIEW, 5), 6);
+    apply_many(TLM_KIND_REGISTER, TLM_HOLDER(TLM_HOLDER_SCOPE, 5), 5);
+    apply_many(TLM_KIND_DEVICE_ALLOC, 4096, 4);
+    apply_many(TLM_KIND_DEVICE_FREE, 4096, 3);
+    apply_many(TLM_KIND_MISUSE, 0, 1500);
+    CHECK(state.totals.acquire_count - before.acquire_count == 7);
+    CHECK(state.totals.release_count - before.release_count == 6);
+    CHECK(state.totals.device_bytes - before.device_bytes == 4096);
+    CHECK(state.totals.misuse_count == 1500 && state.marks_count - marks == 1000);
+    CHECK(state.marks[marks].kind == TLM_KIND_MISUSE && state.marks[marks].count == TLM_MISUSE_DOUBLE_FREE);
+    apply_many(TLM_KIND_FREE, 1, 1);
+    CHECK(state.totals.current_count == before.current_count && state.totals.unknown_frees == before.unknown_frees);
+}
+
 int main(void)
 {
     uint64_t random = 42;
@@ -141,6 +178,7 @@ int main(void)
     for (uint32_t thread = 0; thread <= THREADS; thread++)
         consumed += state.threads[thread].consumed;
     CHECK(consumed == state.totals.events);
+    check_ownership();
     check_thinning();
     tlmi_fold_state_close(&state);
     CHECK(tlmi_own_current_bytes() == 0);
