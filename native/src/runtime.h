@@ -42,6 +42,9 @@ void tlmi_slab_free(void *block, size_t bytes);
 tlm_status tlmi_buffers_take(uint32_t device, uint64_t bytes, void **payload);
 void tlmi_buffers_give(uint32_t device, void *payload, uint64_t bytes); /* the same bytes as asked for */
 
+/* ---- device.c ---- */
+uint64_t tlmi_devices_driver_bytes(void); /* of the drivers of all devices that were used; for the sampler */
+
 /* ---- failure.c ---- */
 /* Keeps what tlm_failure_last tells; returns the status. */
 tlm_status tlmi_fail(tlm_status status, tlm_object object, tlm_holder holder, uint64_t bytes, uint64_t detail);
@@ -152,6 +155,8 @@ typedef struct {
 void *tlmi_arena_low(tlmi_arena *arena, uint64_t bytes);  /* NULL: full, counted as overflow */
 void *tlmi_arena_high(tlmi_arena *arena, uint64_t bytes); /* likewise */
 void tlmi_arena_close(tlmi_arena *arena);                 /* gives the block back */
+/* Gives an object that is being made its payload: of the arena, else of the device cpu. On failure it has none. */
+tlm_status tlmi_arena_payload(tlmi_arena *arena, bool from_above, tlmi_slot_of_object *slot, uint64_t bytes);
 
 /* ---- strand.c, scope.c ---- */
 struct tlmi_scope {
@@ -196,6 +201,8 @@ void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t si
 void tlmi_scope_strike(tlmi_slot_of_object *slot, bool escaped);
 void tlmi_scope_give_spares(tlm_strand *strand);
 /* ---- handover.c ---- */
+/* Whether the holder, a scope too, holds the object. Under its lock. */
+bool tlmi_is_holder(tlmi_slot_of_object *slot, tlm_holder holder);
 /* One count goes from a holder, a scope too, to one that is no scope; the object may float before or after. Under its lock.
  * false: `from` does not hold it, nothing happened. Records UNREGISTER, REGISTER. */
 bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site);

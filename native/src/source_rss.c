@@ -20,7 +20,7 @@
 #include <malloc/malloc.h>
 #endif
 
-#include "internal.h"
+#include "runtime.h"
 
 #define NANOSECONDS 1000000000u
 #define FIRST_SLOW_NS 10000000u /* slow samples are at least so far apart in the first second */
@@ -51,6 +51,7 @@ static uint64_t next_slow_ns;
 static uint64_t next_dear_ns[DEAR_PARTS];
 static uint64_t last_recorder_bytes;
 static uint64_t last_module_count;
+static uint64_t last_driver_bytes;
 static resident last_resident; /* of the last fast sample, which each slow one follows */
 static bool resident_known;
 
@@ -296,6 +297,10 @@ static void add_resident(sample *taken)
     if (recorder != last_recorder_bytes)
         add_metric(taken, TLM_METRIC_RECORDER, recorder);
     last_recorder_bytes = recorder;
+    uint64_t driver = tlmi_devices_driver_bytes();
+    if (driver != last_driver_bytes)
+        add_metric(taken, TLM_METRIC_DRIVER, driver);
+    last_driver_bytes = driver;
     bool known;
     uint64_t module_count = tlmi_interpreter_now()->module_count(&known);
     if (known && module_count != last_module_count)
@@ -323,7 +328,7 @@ void tlmi_rss_open(bool smaps)
     opened_ns = tlmi_clock_ns();
     next_slow_ns = 0;
     memset(next_dear_ns, 0, sizeof next_dear_ns);
-    last_recorder_bytes = last_module_count = 0;
+    last_recorder_bytes = last_module_count = last_driver_bytes = 0;
     resident_known = false;
     pthread_mutex_unlock(&sampler_lock);
 }

@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = 17 };
+enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = 19 };
 #define MILLISECOND 1000000u
 
 static tlmi_event events[EVENTS];
@@ -52,6 +52,13 @@ static uint64_t unknown_bytes(bool *known)
 {
     *known = false;
     return 0;
+}
+
+static uint64_t driver_bytes;
+
+uint64_t tlmi_devices_driver_bytes(void)
+{
+    return driver_bytes;
 }
 
 static uint32_t no_site(void)
@@ -121,6 +128,13 @@ static void check_metrics(void)
     CHECK(grown.last[TLM_METRIC_RECORDER] >= BLOCK_BYTES);
     CHECK(grown.last[TLM_METRIC_ANON] < after.last[TLM_METRIC_ANON] - BLOCK_BYTES / 4 * 3);
     tlmi_own_free(own, BLOCK_BYTES);
+
+    CHECK(grown.count[TLM_METRIC_DRIVER] == 0); /* no device was used: nothing to say */
+    driver_bytes = 4096;
+    CHECK(take(2, 0, false).count[TLM_METRIC_DRIVER] == 1); /* when it changed */
+    driver_bytes = 0;
+    taken freed = take(1, 0, false);
+    CHECK(freed.count[TLM_METRIC_DRIVER] == 1 && freed.last[TLM_METRIC_DRIVER] == 0); /* and it can fall */
     tlmi_rss_close();
     CHECK(take(1, 0, false).count[TLM_METRIC_ANON] == 0);
 }
