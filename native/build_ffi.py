@@ -48,6 +48,8 @@ else:
     # A thread's writer state is read on every event: no call of __tls_get_addr in between.
     COMPILE += ["-ftls-model=initial-exec", "-fno-semantic-interposition"]
     LIBRARY_LINK += [f"-Wl,-soname,{LIBRARY}", "-Wl,-Bsymbolic", "-Wl,-z,defs"]
+    # It has a thread, handlers and keys of threads: closing it must not take its code away.
+    LIBRARY_LINK += ["-Wl,-z,nodelete"]
     LIBRARY_NEEDS = ["dl", "pthread"]
     FIND_LIBRARY = ["-Wl,-rpath,$ORIGIN/lib"]
 

@@ -220,11 +220,21 @@ def _report(words: list[str]) -> int:
 def _doctor(words: list[str]) -> int:
     import argparse
 
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="tlmem doctor",
         description="Says what is supported on this machine. Exits 0 when programs can be recorded "
         "and recordings read, 1 when one of both is not possible.",
-    ).parse_args(words)
+    )
+    parser.add_argument("--cflags", action="store_true", help="print flags for a C compiler only")
+    parser.add_argument("--libs", action="store_true", help="print flags for a linker only")
+    wanted = parser.parse_args(words)
+    if wanted.cflags or wanted.libs:
+        from tlmem import linking
+
+        flags = [linking.compile_flags()] if wanted.cflags else []
+        flags += [linking.link_flags()] if wanted.libs else []
+        sys.stdout.write(" ".join(flags) + "\n")
+        return 0
     from tlmem import doctor
 
     return doctor.main()
