@@ -196,7 +196,8 @@ static fate release_record(tlmi_scope *scope, tlm_object object, uint32_t site)
         return last ? FREED : HELD_BY_OTHERS;
     }
     /* Its memory ends here, whoever else holds it. */
-    tlmi_misuse(TLM_MISUSE_OUTLIVES_FRAME, slot->device, object, slot->holders[0], site);
+    tlm_holder other = slot->holders[0] ? slot->holders[0] : slot->holders[1];
+    tlmi_misuse(TLM_MISUSE_OUTLIVES_FRAME, slot->device, object, other, site);
     tlmi_object_end(slot, site);
     return FREED;
 }
