@@ -17,8 +17,17 @@ LONGEST = 500
 
 # Lowest first: each may import those before it.
 GROUND = ["units", "errors", "events", "blocks", "segments", "growing", "timeline", "grouping"]
-GROUND += ["pairing", "names", "checkpoint", "folding", "snapshot", "schema", "ownership", "tables"]
-GROUND += ["family", "recording"]
+GROUND += [
+    "pairing",
+    "names",
+    "checkpoint",
+    "folding",
+    "snapshot",
+    "schema",
+    "ownership",
+    "holders",
+]
+GROUND += ["tables", "runtime_tables", "family", "recording"]
 READING = [*GROUND, "analysis", "report", "gate"]
 RECORDING = ["_native", "runtime", "recorder"]
 TOP = ["cli", "doctor", "linking", "pytest_plugin", "testing", "dashboards", "scenarios"]

@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tlmem import family, tables
+from tlmem import family, runtime_tables, tables
 from tlmem.errors import EmptyRecording
+from tlmem.events import FIRST_RUNTIME_DEVICE, Device
+from tlmem.holders import HolderNames
 from tlmem.names import Names, SiteTable, site_table
-from tlmem.pairing import Balance, Known, Pairing, balance, pair
+from tlmem.ownership import Ledger, count_problems, holder_problems, ledger_of, owned_lives
+from tlmem.pairing import Balance, Known, Pairing, balance, device_changes, pair
 from tlmem.segments import OPEN, SEALED, FileHeader, Source, read_header
 from tlmem.snapshot import Snapshot, is_empty, take_snapshot
 
@@ -125,7 +128,7 @@ class Recording:
     @property
     def problems(self) -> list[str]:
         """What is not intact, a sentence each. Asking for it reads the whole recording."""
-        return list(self._snapshot.problems)
+        return [*self._snapshot.problems, *self._ownership[1]]
 
     @property
     def missing_events(self) -> int:
@@ -135,7 +138,7 @@ class Recording:
     @property
     def complete(self) -> bool:
         """Sealed, nothing lost, nothing damaged. Asking for it reads the whole recording."""
-        return self.sealed and self.lost_events == 0 and not self._snapshot.problems
+        return self.sealed and self.lost_events == 0 and not self.problems
 
     @property
     def folded_events(self) -> int:
@@ -246,6 +249,42 @@ class Recording:
         )
 
     @cached_property
+    def holders(self) -> pd.DataFrame:
+        """The ledger: who held which object, from when to when."""
+        return runtime_tables.holders_table(
+            self._snapshot.timeline, self._pairing, self._ledger, self._holder_names, self._to_ns
+        )
+
+    @cached_property
+    def scopes(self) -> pd.DataFrame:
+        """Scopes and frames of functions."""
+        return runtime_tables.scopes_table(
+            self._snapshot.timeline, self._ledger, self._names.labels, self._to_ns
+        )
+
+    @cached_property
+    def misuses(self) -> pd.DataFrame:
+        """What the program did wrong, such as uses after free."""
+        return runtime_tables.misuses_table(
+            self._snapshot.timeline,
+            self._pairing,
+            self._known,
+            self._snapshot.checkpoint,
+            self._holder_names,
+            self._to_ns,
+        )
+
+    @cached_property
+    def pools(self) -> pd.DataFrame:
+        """Pools of objects and the freed buffers of devices."""
+        return runtime_tables.pools_table(self._snapshot.timeline, self._pairing, self._ledger)
+
+    @cached_property
+    def devices(self) -> pd.DataFrame:
+        """What the drivers of devices handed out."""
+        return runtime_tables.devices_table(self._snapshot.timeline)
+
+    @cached_property
     def totals(self) -> tables.Totals:
         """Current, peak and total memory, exact with folded events."""
         return tables.totals_of(
@@ -260,6 +299,39 @@ class Recording:
     def unknown_frees(self) -> int:
         """Frees of memory older than the recording."""
         return self.totals.unknown_frees
+
+    # ---- at one moment ----
+
+    def held_at(self, objects: np.ndarray, time_ns: int) -> pd.DataFrame:
+        """Who held which of these objects (numbers): one row for each count that has a name.
+
+        Returns:
+            ``object``, ``kind`` of the holder, ``holder`` in words without its number, ``site``
+            where it took the object.
+        """
+        return runtime_tables.held_at(
+            self._snapshot.timeline,
+            self._pairing,
+            self._ledger,
+            self._holder_names,
+            self._to_ns,
+            objects,
+            time_ns,
+        )
+
+    def pool_bytes_at(self, time_ns: int) -> int:
+        """Bytes that devices had handed out and no live object used: arenas and kept buffers."""
+        checkpoint = self._snapshot.checkpoint.totals
+        at, change = device_changes(self._snapshot.timeline)
+        before = self._to_ns(self._snapshot.timeline.ticks[at]) <= time_ns
+        handed_out = checkpoint.device_bytes + int(change[before].sum())
+        objects = self.objects
+        ours = (objects["device"] >= FIRST_RUNTIME_DEVICE) & (objects["device"] != Device.FOREIGN)
+        ours &= (objects["born_ns"] <= time_ns) & (
+            (objects["died_ns"] < 0) | (objects["died_ns"] > time_ns)
+        )
+        listed = np.where(objects["folded"][ours], checkpoint.live_stride, 1)
+        return handed_out - int((objects["size_bytes"][ours] * listed).sum())
 
     # ---- stacks ----
 
@@ -316,6 +388,24 @@ class Recording:
     def _balance(self) -> Balance:
         folded = self._snapshot.checkpoint.totals
         return balance(self._pairing, self._known, folded.current_bytes, folded.current_count)
+
+    @cached_property
+    def _ownership(self) -> tuple[Ledger, list[str]]:
+        """The ledger, and what in it does not add up where nothing is missing."""
+        timeline = self._snapshot.timeline
+        lives = owned_lives(timeline, self._pairing, self._known)
+        ledger = ledger_of(lives)
+        if self.lost_events or self.missing_events:
+            return ledger, []
+        return ledger, [*count_problems(timeline, lives), *holder_problems(timeline, ledger)]
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._ownership[0]
+
+    @cached_property
+    def _holder_names(self) -> HolderNames:
+        return HolderNames(self._snapshot.timeline, self._names.labels)
 
     @property
     def _to_ns(self) -> Callable[[np.ndarray], np.ndarray]:

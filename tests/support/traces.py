@@ -46,22 +46,27 @@ class Program:
     died: list[int] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
     site: list[int] = field(default_factory=list)
+    device: list[int] = field(default_factory=list)
     died_site: list[int] = field(default_factory=list)
     samples: list[dict[str, float]] = field(default_factory=list)
     live_bytes: int = 0
     lines: dict[int, int] = field(default_factory=dict)
     imports: set[int] = field(default_factory=set)
+    held: list[tuple[int, int, str, int]] = field(default_factory=list)
+    misuses: list[tuple[str, int, str, int]] = field(default_factory=list)
+    pool_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.sample()
 
-    def alloc(self, line: int, size: int = 8_000) -> int:
-        """Makes an object and returns its number."""
+    def alloc(self, line: int, size: int = 8_000, device: int = 1) -> int:
+        """Makes an object and returns its number; from device 16 on it is the runtime's."""
         self.wait(self.step_ns)
         self.born.append(self.now_ns)
         self.died.append(-1)
         self.died_site.append(0)
         self.size.append(size)
+        self.device.append(device)
         self.site.append(self.site_of(line))
         self.live_bytes += size
         return len(self.born) - 1
@@ -125,6 +130,7 @@ class Program:
                 "born_site": np.array(self.site, np.int64),
                 "died_site": np.array(self.died_site, np.int64),
                 "folded": np.zeros(len(self.born), bool),
+                "device": np.array(self.device, np.uint8),
             },
             index=pd.RangeIndex(len(self.born), name="object"),
         )
@@ -162,7 +168,17 @@ class Program:
             event_count=2 * len(self.born),
             complete=True,
             problems=[],
+            misuses=pd.DataFrame(
+                self.misuses, columns=["misuse", "object", "holder", "site"]
+            ).assign(thread=1),
+            held_at=self.held_at,
+            pool_bytes_at=lambda time_ns: self.pool_bytes,
         )
+
+    def held_at(self, objects: np.ndarray, time_ns: int) -> pd.DataFrame:
+        """What the ledger of a recording would say."""
+        held = [row for row in self.held if row[0] in set(objects.tolist())]
+        return pd.DataFrame(held, columns=["object", "kind", "holder", "site"])
 
 
 class Ring:

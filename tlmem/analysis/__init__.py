@@ -3,7 +3,8 @@ is.
 
 Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (when a
 line grows), ``lines`` (which lines and call paths do), ``enlarging`` (arrays that grow),
-``resident`` (growth outside arrays), ``leaks``, ``attribution``, ``verdict``.
+``resident`` (growth outside arrays), ``leaks``, ``keepers`` (who holds it), ``misuse``,
+``attribution``, ``verdict``.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from tlmem.analysis.attribution import attribute
 from tlmem.analysis.enlarging import enlarging_lines
+from tlmem.analysis.keepers import with_holders
 from tlmem.analysis.leaks import live_at_end
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.lines import growing_lines
+from tlmem.analysis.misuse import misuse_findings
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
 from tlmem.analysis.places import Places
 from tlmem.analysis.resident import judge_samples
@@ -50,11 +53,13 @@ def analyse(recording: Recording) -> Analysis:
         *growth_findings(evidence),
         *enlargement_findings(evidence),
         *resident_findings(evidence),
+        *misuse_findings(recording, places),
         *live_at_end(lives, places),
     ]
+    found = with_holders(found, lives, places)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Analysis(
         verdict=judge(evidence),
-        attribution=attribute(recording.samples, lives.judged_ns),
+        attribution=attribute(recording, lives.judged_ns),
         findings=tuple(found),
     )

@@ -192,7 +192,8 @@ def rises_evenly(
 
     # A clock that this line drives itself would call anything even; so would bytes after a fold.
     whole = np.maximum(lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]], 1e-9)
-    own = (0.0, len(rows) / whole[1], 1.0 if lives.folded else lives.size[rows].sum() / whole[2])
+    own_bytes = 1.0 if lives.folded else np.maximum(lives.size[rows], 1).sum() / whole[2]
+    own = (0.0, len(rows) / whole[1], own_bytes)
     votes = [
         rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, chance)
         for clock in range(len(own))

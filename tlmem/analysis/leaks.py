@@ -69,7 +69,8 @@ def line_finding(
         count=count,
         bytes=held,
         evidence=(
-            f"{format_count(count)} of {format_count(made)} array{'s' if made != 1 else ''} made "
+            f"{format_count(count)} of {format_count(made)} {lives.noun(number)}"
+            f"{'s' if made != 1 else ''} made "
             f"at {place(frame)} {'are' if count != 1 else 'is'} alive at the end; "
             f"{format_bytes(held)}{since}."
         ),

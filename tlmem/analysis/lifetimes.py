@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.places import Places
+from tlmem.events import FIRST_RUNTIME_DEVICE
 
 if TYPE_CHECKING:
     from tlmem.recording import Recording
@@ -53,12 +54,12 @@ class Lifetimes:
 
     ``ordinal`` counts every allocation of the recording, ``size`` is in bytes, ``weight`` is how
     many objects a row stands for (more than 1 only where a size limit thinned the list of live
-    objects). ``sums`` are there when a
-    size limit folded old events. ``clocks`` has one row per
+    objects). ``sums`` are there when a size limit folded old events. ``clocks`` has one row per
     clock (time without pauses, allocations, bytes) and one column per object. ``begin_ns`` to
     ``cut_ns`` is the program's run, ``judged_ns`` the last moment before its frames unwind,
     ``active`` the index of the object that ends its activity. ``folded`` says that of the oldest
-    objects only those that stayed alive are known.
+    objects only those that stayed alive are known. ``runtime`` says which objects are tlmem's own
+    (tensors, views, structs) and not arrays.
     """
 
     born: Ints
@@ -75,6 +76,7 @@ class Lifetimes:
     cut_ns: int
     judged_ns: int
     active: int
+    runtime: NDArray[np.bool_]
     folded: bool = False
 
     @property
@@ -100,6 +102,10 @@ class Lifetimes:
             return []
         return [np.interp(time_ns, self.born, clock) for clock in self.clocks[:2]]
 
+    def noun(self, group: int) -> str:
+        """What the objects of a line are called: arrays, or, with any of the runtime, objects."""
+        return "object" if self.runtime[self.group == group].any() else "array"
+
     def __len__(self) -> int:
         return len(self.born)
 
@@ -122,6 +128,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         site, died_site = site[own], died_site[own]
     died = np.where(died < 0, NEVER, died)
     ordinal = table.index.to_numpy(np.int64)[own]
+    runtime = table["device"].to_numpy(np.uint8)[own] >= FIRST_RUNTIME_DEVICE
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
     return Lifetimes(
         born=born,
@@ -140,6 +147,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         cut_ns=cut_ns,
         judged_ns=moment_of_judging(born, died, size, cut_ns),
         active=int(ACTIVE_SHARE * max(0, len(born) - 1)),
+        runtime=runtime,
         folded=recording.fold is not None,
     )
 
@@ -177,7 +185,10 @@ def program_span(recording: Recording, born: Ints, died: Ints) -> tuple[int, int
 
 
 def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
-    """Three ways to say how far a program had come when each object was made, one row each."""
+    """Three ways to say how far a program had come when each object was made, one row each.
+
+    Views and structs have no bytes of their own; each counts as one, so that their clock goes on.
+    """
     if len(born) == 0:
         return np.zeros((3, 0))
     gaps = np.diff(born, prepend=born[0]).astype(np.float64)
@@ -188,7 +199,7 @@ def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
         (
             np.cumsum(np.minimum(gaps, longest)),
             ordinal.astype(np.float64),
-            np.cumsum(size, dtype=float),
+            np.cumsum(np.maximum(size, 1), dtype=float),
         )
     )
 

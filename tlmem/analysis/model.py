@@ -28,11 +28,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class Holder:
-    """Somebody who keeps an object alive."""
+    """Somebody who keeps objects alive: ``count`` of them, most of them taken at ``site``."""
 
     kind: str
     name: str
     site: Frame | None = None
+    count: int = 1
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,10 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
                 count=growth.survivors,
                 bytes=growth.bytes,
                 evidence=(
-                    f"{format_count(growth.survivors)} of {format_count(growth.made)} arrays made "
+                    f"{format_count(growth.survivors)} of {format_count(growth.made)} "
+                    f"{evidence.lives.noun(growth.group)}s made "
                     f"at {place(frame)}{called_from(growth)} since {format_seconds(since)} "
-                    f"are still alive; {format_bytes(growth.bytes)} in {format_seconds(seconds)}, "
-                    f"{format_rate(growth.slope_bytes_per_s)}, evenly through the run."
+                    f"are still alive; {gain_of(growth, seconds)}, evenly through the run."
                 ),
                 object=growth.example,
                 site=frame,
@@ -78,6 +78,14 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
             )
         )
     return found
+
+
+def gain_of(growth: Growth, seconds: float) -> str:
+    """By how much and how fast, as part of a sentence."""
+    if growth.bytes == 0:
+        return f"they have no bytes of their own (views, structs), in {format_seconds(seconds)}"
+    rate = format_rate(growth.slope_bytes_per_s)
+    return f"{format_bytes(growth.bytes)} in {format_seconds(seconds)}, {rate}"
 
 
 def called_from(growth: Growth) -> str:

@@ -101,4 +101,9 @@ def frame_dict(frame: Frame | None) -> dict[str, Any] | None:
 
 
 def holder_dict(holder: Holder) -> dict[str, Any]:
-    return {"kind": holder.kind, "name": holder.name, "site": frame_dict(holder.site)}
+    return {
+        "kind": holder.kind,
+        "name": holder.name,
+        "site": frame_dict(holder.site),
+        "count": holder.count,
+    }

@@ -10,7 +10,9 @@ import linecache
 import textwrap
 from collections.abc import Iterable
 
+from tlmem.analysis.misuse import WHAT
 from tlmem.analysis.model import Attribution, Finding, Frame
+from tlmem.analysis.places import place
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -18,6 +20,8 @@ WIDTH = 100
 MOST_GROWING = 5
 MOST_ALIVE = 10
 MOST_FRAMES = 12
+MOST_MISUSES = 5
+MISUSES = (*WHAT, "misuse")
 
 
 def render(summary: Summary) -> str:
@@ -41,7 +45,10 @@ def process_blocks(process: Process) -> Iterable[str]:
     alive = [f for f in findings if f.kind == "live-at-end"]
     if growing:
         yield growing_block(growing)
-    others = [f for f in findings if f not in growing and f not in alive]
+    misused = [f for f in findings if f.kind in MISUSES]
+    if misused:
+        yield misuse_block(misused)
+    others = [f for f in findings if f not in growing and f not in alive and f not in misused]
     if others:
         yield "Also\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
     if alive:
@@ -62,10 +69,35 @@ def growing_block(findings: list[Finding]) -> str:
             f"{named(finding.site)}"
         )
         rows.extend(source_line(finding.site))
+        rows.extend(held_by(finding))
         rows.extend(callers(finding))
     if len(findings) > MOST_GROWING:
         rows.append(f"  and {len(findings) - MOST_GROWING} more lines")
     return "\n".join(rows)
+
+
+def misuse_block(findings: list[Finding]) -> str:
+    """What was done wrong, each with its source line and stack."""
+    rows = ["Misuse"]
+    for finding in findings[:MOST_MISUSES]:
+        rows.append(wrap(finding.evidence, "  "))
+        rows.extend(source_line(finding.site))
+        rows.extend(callers(finding))
+    if len(findings) > MOST_MISUSES:
+        rows.append(f"  and {len(findings) - MOST_MISUSES} more")
+    return "\n".join(rows)
+
+
+def held_by(finding: Finding) -> list[str]:
+    """Who keeps the objects, a line each."""
+    return [
+        wrap(
+            f"held by {holder.name}: {format_count(holder.count)}"
+            + (f", taken at {place(holder.site)}" if holder.site and holder.site.file else ""),
+            " " * 12,
+        )
+        for holder in finding.holders
+    ]
 
 
 def alive_block(findings: list[Finding]) -> str:
@@ -76,6 +108,7 @@ def alive_block(findings: list[Finding]) -> str:
             f"  {format_bytes(finding.bytes):>9} {format_count(finding.count):>9}  "
             f"{named(finding.site)}"
         )
+        rows.extend(held_by(finding))
     if len(findings) > MOST_ALIVE:
         rows.append(f"  and {len(findings) - MOST_ALIVE} more lines with fewer bytes")
     return "\n".join(rows)
@@ -86,7 +119,7 @@ def attribution_block(parts: Attribution) -> str:
     rows = [
         (" ", "arrays, tracked", parts.tracked_bytes),
         ("-", "of these never touched, so not resident", parts.untouched_bytes),
-        ("+", "pools", parts.pool_bytes),
+        ("+", "kept by tlmem's pools and arenas", parts.pool_bytes),
         ("+", "Python's own heap", parts.python_bytes),
         ("+", "freed, kept by the C allocator", parts.allocator_free_bytes),
         ("+", "the recorder", parts.recorder_bytes),
