@@ -284,9 +284,24 @@ static inline uint64_t tlm_probe_name(const char *text)
     (void)text;
     return 0;
 }
-#define TLM_PROBE_DO(function, ...) ((void)0)
-#define TLM_PROBE_BEGINS(function, ...) ((void)0)
-#define TLM_PROBE_GIVES(variable, function, argument) ((void)((variable) = 0))
+
+/* Never called: so that what the arguments mention counts as used. */
+static inline void tlm_probe_nothing(int unused, ...)
+{
+    (void)unused;
+}
+
+#define TLM_PROBE_DO(function, ...)                                                                                    \
+    do {                                                                                                               \
+        if (0)                                                                                                         \
+            tlm_probe_nothing(0, __VA_ARGS__);                                                                         \
+    } while (0)
+#define TLM_PROBE_BEGINS(function, ...) TLM_PROBE_DO(function, __VA_ARGS__)
+#define TLM_PROBE_GIVES(variable, function, argument)                                                                  \
+    do {                                                                                                               \
+        (variable) = 0;                                                                                                \
+        TLM_PROBE_DO(function, argument);                                                                              \
+    } while (0)
 #define TLM_PROBE_FROM_HERE(...)                                                                                       \
     do {                                                                                                               \
         __VA_ARGS__;                                                                                                   \

@@ -42,7 +42,6 @@ refs_object *refs_cell_get(refs_object *cell, const char *owner)
     refs_object *content = cell->content;
     content->count++;
     TLM_PROBE_ACQUIRE(content, tlm_probe_name(owner), content->count);
-    (void)owner; /* where the probes are switched off when compiling */
     return content;
 }
 
@@ -68,7 +67,6 @@ static void let_go(refs_object *object)
 void refs_object_release(refs_object *object, const char *owner)
 {
     TLM_PROBE_RELEASE(object, tlm_probe_name(owner), object->count - 1);
-    (void)owner;
     let_go(object);
 }
 
