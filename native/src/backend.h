@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * backend.h: what a driver of memory offers to device.c. One table of functions a driver; preconditions are stated here once.
  *
+ * Stands alone: backend_metal.m is built by compilers whose Objective-C does not know C11's atomics.
  * All functions may be called from any thread at once, hold no lock when they return, and call nothing of the runtime.
  */
 #ifndef TLMI_BACKEND_H
 #define TLMI_BACKEND_H
 
-#include "runtime.h"
+#include <stdbool.h>
+
+#include "tlmem.h"
 #pragma GCC visibility push(hidden)
 
 typedef struct {

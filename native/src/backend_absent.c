@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * backend_absent.c: stands for Metal where there is no Metal, and says why not. On macOS backend_metal.m is built instead.
  */
+#include <stddef.h>
+
 #include "backend.h"
 
 static const char *missing(void)

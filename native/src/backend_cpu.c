@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "runtime.h"
 
 static _Atomic uint64_t held_bytes;
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "backend.h"
+#include "runtime.h"
 
 enum { HEAP_BYTES = 4 << 20, GRANULE = 256 };
 

@@ -14,6 +14,7 @@
 #define TLMI_DEVICE_H
 
 #include "backend.h"
+#include "runtime.h"
 #pragma GCC visibility push(hidden)
 
 enum {

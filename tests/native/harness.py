@@ -5,9 +5,11 @@ Near its top it says what it needs::
 
     /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
 
-``sources`` are files of ``native/src`` or ``native/python``; ``core`` stands for the library without
-its source of memory samples, and ``all`` for every file of both. ``python=yes`` links the interpreter. Each part may be
-left out; the values above, with ``sources=core``, are then meant. Objects are kept in
+``sources`` are files of ``native/src``, ``native/python`` or this directory; ``core`` stands for
+the library without its source of memory samples, ``all`` for every C file of the first two, and a
+name with a minus in front is taken out again. ``python=yes`` links the interpreter. A source in
+Objective-C (``.m``) is built against GNUstep and the stand-in for Metal in ``metal``. Each part may
+be left out; the values above, with ``sources=core``, are then meant. Objects are kept in
 ``build/native-tests`` by the hash of what they were made from, so that a second run compiles only
 what changed.
 """
@@ -84,18 +86,21 @@ class Needs:
     python: bool
     modes: tuple[str, ...]
 
+    @property
+    def objective_c(self) -> bool:
+        """Whether one of its sources is in Objective-C."""
+        return any(name.endswith(".m") for name in self.sources)
+
 
 def core() -> list[str]:
     """The C files of the library, without the source of memory samples."""
-    return sorted(
-        path.name for path in SOURCES.glob("*.c") if not path.name.startswith("source_")
-    )
+    return sorted(path.name for path in SOURCES.glob("*.c") if not path.name.startswith("source_"))
 
 
 def path_of(name: str) -> Path:
-    """The source file of this name, of the library or of the extension module."""
-    beside = PYTHON_SOURCES / name
-    return beside if beside.exists() else SOURCES / name
+    """The source file of this name, of the library, the extension module or the tests."""
+    places = (PYTHON_SOURCES / name, TESTS / name)
+    return next((path for path in places if path.exists()), SOURCES / name)
 
 
 def needs(test: Path) -> Needs:
@@ -114,6 +119,8 @@ def needs(test: Path) -> Needs:
         elif name == "all":
             sources += sorted(path.name for path in SOURCES.glob("*.c"))
             sources += sorted(path.name for path in PYTHON_SOURCES.glob("*.c"))
+        elif name.startswith("-"):
+            sources.remove(name[1:])
         else:
             sources.append(name)
     python = said.pop("python", "no") == "yes"
@@ -187,10 +194,31 @@ def python_flags() -> tuple[list[str], list[str]]:
 
 
 @functools.cache
+def objective_c_flags() -> tuple[list[str], list[str], str]:
+    """Flags that compile and link Objective-C here, and the reason when that does not work."""
+    tool = "gnustep-config"
+    if sys.platform == "darwin" or not shutil.which(tool):
+        return [], [], f"the stand-in for Metal needs GNUstep: {tool} was not found"
+    headers = run([tool, "--variable=GNUSTEP_SYSTEM_HEADERS"]).stdout.strip()
+    compile_flags = ["-isystem", headers, f"-I{TESTS / 'metal'}", "-DGNUSTEP_BASE_LIBRARY=1"]
+    compile_flags += ["-fexceptions", "-fobjc-exceptions", "-D_NATIVE_OBJC_EXCEPTIONS"]
+    compile_flags.append("-fconstant-string-class=NSConstantString")
+    link = ["-lgnustep-base", "-lobjc"]
+    with tempfile.TemporaryDirectory() as place:
+        source = Path(place, "probe.m")
+        source.write_text("#import <Foundation/Foundation.h>\nint main(void) { return 0; }\n")
+        made = run(
+            [*compiler(), *compile_flags, str(source), "-o", str(Path(place, "probe")), *link]
+        )
+    reason = made.returncode and f"{compiler()[0]} cannot build Objective-C: {made.stdout.strip()}"
+    return compile_flags, link, reason or ""
+
+
+@functools.cache
 def headers_hash() -> str:
     """One hash over every header a C file may include."""
     digest = hashlib.sha256()
-    for header in sorted([*(ROOT / "native").rglob("*.h"), *TESTS.glob("*.h")]):
+    for header in sorted([*(ROOT / "native").rglob("*.h"), *TESTS.rglob("*.h")]):
         digest.update(header.read_bytes())
     return digest.hexdigest()
 
@@ -226,8 +254,15 @@ def build(test: Path, mode: Mode, wanted: Needs) -> Path:
         link += python_link
     if sys.platform == "linux":
         link.append("-ldl")
+    extra: list[str] = []
+    if wanted.objective_c:
+        extra, objective_c_link, _ = objective_c_flags()
+        link += objective_c_link
     inputs = [*(path_of(name) for name in wanted.sources), test]
-    objects = [make([*base, "-c", str(path)], [path], ".o") for path in inputs]
+    objects = [
+        make([*base, *(extra if path.suffix == ".m" else ()), "-c", str(path)], [path], ".o")
+        for path in inputs
+    ]
     return make([*base, *map(str, objects), *link], objects, "")
 
 

@@ -43,9 +43,11 @@ FAULTS = {
 }
 
 
-def need_mode(name: str) -> None:
+def need_mode(name: str, objective_c: bool = False) -> None:
     """Skips, with the reason, where a mode cannot work; fails where it was promised."""
     _, reason = harness.wrapper_of(name)
+    if objective_c and not reason:
+        _, _, reason = harness.objective_c_flags()
     if reason:
         promised = os.environ.get("TLMEM_REQUIRE_SANITIZERS", "") not in ("", "0")
         assert not promised, reason
@@ -55,8 +57,8 @@ def need_mode(name: str) -> None:
 @pytest.mark.parametrize("test, mode_name", CASES)
 def test_c(test: Path, mode_name: str, tmp_path: Path) -> None:
     """The program exits with 0, and the sanitizer has nothing to say."""
-    need_mode(mode_name)
     mode, wanted = harness.MODES[mode_name], harness.needs(test)
+    need_mode(mode_name, wanted.objective_c)
     program = harness.build(test, mode, wanted)
     result = harness.execute(program, mode, wanted, tmp_path)
     assert result.returncode == 0, result.stdout
