@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-CORE = sorted([*(ROOT / "native").rglob("*.c"), *(ROOT / "native").rglob("*.h")])
+CORE = sorted((ROOT / "native").rglob("*.[chm]"))
 OURS = [
     path for path in CORE if "examples" not in path.parts
 ]  # those are programs of somebody else
-ALL = [*CORE, *sorted((ROOT / "tests" / "native").glob("*.[ch]"))]
+ALL = [*CORE, *sorted((ROOT / "tests" / "native").rglob("*.[chm]"))]
 OPT_OUT = "tlm-lint: ok"
 MAY_ALLOCATE = {"own.c", "backend_cpu.c"}
 HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf)\s*\(")
