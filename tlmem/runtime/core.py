@@ -12,7 +12,7 @@ import os
 import sys
 from collections import OrderedDict
 from types import CodeType
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tlmem._native import ffi, lib
 from tlmem.runtime import errors
@@ -61,6 +61,116 @@ def label(text: str | None) -> int:
 def label_text(number: int) -> str:
     """The text of a label."""
     return ffi.string(lib.tlm_label_text(number)).decode("utf-8", "surrogateescape")
+
+
+# ---- what the extension module gives ----
+
+_types: list[Any] = []
+if lib.tlm_python_types(id(_types)):
+    raise MemoryError("no memory for the types of the runtime")
+if TYPE_CHECKING:
+
+    class Reference:
+        """A Python object that names an object and may hold one count of it.
+
+        It gives the count back when it dies. Methods that end in a status return it; see
+        ``native/python/pyreference.c``.
+        """
+
+        __slots__ = ("handle", "_holder", "_scope", "_base_handle", "_moved", "__weakref__")
+
+        handle: int
+        _holder: int
+        """The count that this handle is; 0: it is only a name."""
+        _scope: int
+        """The scope that took the object when it was made; 0: none."""
+        _base_handle: int
+        """The object a view looks into; 0: it is no view."""
+        _moved: bool
+
+        def _make(self, device: int, nbytes: int, scope: int) -> int: ...
+        def _make_view(self, base: int, scope: int) -> int: ...
+        def _make_arena(self, nbytes: int) -> int: ...
+        def _adopt_memory(self, owner: object, address: int, nbytes: int, scope: int) -> int: ...
+        def _adopt(self, floating: int, scope: int) -> int: ...
+        def _name_object(self, handle: int) -> None: ...
+        def _take_over(self, other: Reference) -> None: ...
+        def _check(self) -> int: ...
+        def _memory(self, nbytes: int, readonly: int) -> memoryview: ...
+        def _address(self) -> int: ...
+
+    class Lent(Reference):
+        """Memory that is lent out as a buffer; it holds its object as EXPORT while it lives."""
+
+        def _lend(self, handle: int, nbytes: int, readonly: bool) -> int: ...
+        def __buffer__(self, flags: int, /) -> memoryview: ...
+else:
+    Reference, Lent = _types
+
+INNERMOST = 0
+"""Taken by the innermost scope; outside any, by the handle."""
+NO_SCOPE = 2**64 - 1
+"""Taken by the handle, scope or not."""
+
+
+def scope_id(scope: Any) -> int:
+    """The number of a scope that is given by number or as an object with ``id``; None: innermost.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if scope is None:
+        return INNERMOST
+    number = getattr(scope, "id", scope)
+    if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+        return number
+    raise TypeError(f"a scope is meant by its number or as an object, not {scope!r}")
+
+
+# ---- devices by name ----
+
+CPU: int = lib.TLM_DEVICE_CPU
+_device_numbers: dict[str, int] = {"cpu": CPU}
+_device_names: dict[int, str] = {CPU: "cpu"}
+
+
+def device_number(device: Any) -> int:
+    """The number of a device that is given by name, number or ``Device``; None is the CPU.
+
+    Raises:
+        NoSuchDevice: there is none of this name, or it is not available here.
+    """
+    if device is None:
+        return CPU
+    if isinstance(device, str):
+        found = _device_numbers.get(device)
+        return _find_device(device) if found is None else found
+    number = getattr(device, "number", device)
+    if isinstance(number, int) and lib.tlm_device_name(number) != ffi.NULL:
+        return number
+    raise errors.NoSuchDevice(f"no device {device!r}; tlmem.devices() lists them")
+
+
+def _find_device(name: str) -> int:
+    for number in (lib.TLM_DEVICE_CPU, lib.TLM_DEVICE_METAL, lib.TLM_DEVICE_SIM_METAL):
+        if device_name(number) != name:
+            continue
+        why = ffi.new("const char **")
+        if lib.tlm_device_available(number, why):
+            _device_numbers[name] = number
+            return number
+        reason = ffi.string(why[0]).decode() if why[0] != ffi.NULL else "no reason is known"
+        raise errors.NoSuchDevice(f"device {name!r} is not available here: {reason}")
+    raise errors.NoSuchDevice(f"no device {name!r}; tlmem.devices() lists them")
+
+
+def device_name(number: int) -> str:
+    """The name of a device; ``device 40`` when it has none (any more)."""
+    found = _device_names.get(number)
+    if found is None:
+        text = lib.tlm_device_name(number)
+        found = ffi.string(text).decode() if text != ffi.NULL else f"device {number}"
+    return found
 
 
 # ---- where the program is ----
@@ -269,8 +379,14 @@ def raise_for(status: int, doing: str, subject: object = None) -> NoReturn:
         raise _OTHER.get(status, RuntimeError)(f"{begin}: {why}")
     kind, advice = _MISUSE[status]
     freed = ""
-    if status == lib.TLM_FREED:
+    if status == lib.TLM_FREED and getattr(subject, "_moved", False):
+        kind, advice = errors.UseAfterMove, "use what move returned"
+        freed = _ask(subject, "_freed_by")
+        why = f"this name of it was {freed}, and is used at {place_text(here())}"
+    elif status == lib.TLM_FREED:
         freed = _freed_by(subject)
+        if freed and not freed.startswith("at the exit of"):
+            advice = "use it before it is freed, or keep a copy: t.copy()"
         used = place_text(here())
         why = f"it was freed {freed}" if freed else "it was freed"
         why += f", and is used at {used}" if used else ""
@@ -290,8 +406,7 @@ def raise_for(status: int, doing: str, subject: object = None) -> NoReturn:
 
 def out_of_memory(begin: str, failure: Any) -> errors.DeviceOutOfMemory:
     """The error of a device that has no memory, from what the core says of the last failure."""
-    name = lib.tlm_device_name(failure.detail)
-    device = ffi.string(name).decode() if name != ffi.NULL else f"device {failure.detail}"
+    device = device_name(failure.detail)
     return errors.DeviceOutOfMemory(
         f"{begin}: device {device!r} has no memory for {failure.bytes} bytes; free something, "
         "raise the device's limit, or use smaller pieces",

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * pybuffer.c: payloads as Python buffers: memory that is lent out holds its object until the last borrower is gone.
+ */
+#include "pyreference.h"
+
+/* Memory of an object as a buffer of bytes. It holds the object as EXPORT, so the payload stays while a borrower, who keeps
+ * a reference to the exporter, lives. */
+typedef struct {
+    tlmi_reference reference;
+    void *payload;
+    uint64_t bytes;
+    char readonly;
+} lent_memory;
+
+int tlmi_reference_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    view->obj = NULL;
+    PyObject *memory = PyObject_CallMethod(self, "__buffer__", "i", flags);
+    if (memory == NULL)
+        return -1;
+    int result = PyObject_GetBuffer(memory, view, flags);
+    Py_DECREF(memory);
+    return result;
+}
+
+static PyObject *lend(PyObject *object, PyObject *const *given, Py_ssize_t count)
+{
+    lent_memory *self = (lent_memory *)object;
+    if (count != 3 || self->reference.holder != 0)
+        return PyErr_Format(PyExc_TypeError, "expected a handle, bytes and a truth value, once");
+    tlm_object handle = PyLong_AsUnsignedLongLong(given[0]);
+    uint64_t bytes = PyLong_AsUnsignedLongLong(given[1]);
+    int readonly = PyObject_IsTrue(given[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    tlm_holder holder = TLM_HOLDER(TLM_HOLDER_EXPORT, tlm_holder_number(1));
+    tlm_status status = tlm_acquire(handle, holder);
+    if (status == TLM_OK) {
+        self->reference.object = handle;
+        self->reference.holder = holder;
+        self->payload = tlm_payload(handle);
+        self->bytes = self->payload != NULL ? bytes : 0;
+        self->readonly = (char)readonly;
+    }
+    return PyLong_FromLong((long)status);
+}
+
+static int give_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+    static char nothing[64];
+    lent_memory *self = (lent_memory *)object;
+    void *start = self->payload != NULL ? self->payload : nothing;
+    return PyBuffer_FillInfo(view, object, start, (Py_ssize_t)self->bytes, self->readonly, flags);
+}
+
+static PyMethodDef methods[] = {
+    {"_lend", (PyCFunction)(void (*)(void))lend, METH_FASTCALL,
+     "_lend(object, bytes, readonly): holds the object and is a buffer of its payload; the status."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Memory that is lent out; it holds its object as long as it lives."},
+    {Py_tp_methods, methods},
+    {Py_bf_getbuffer, give_buffer},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tlmem._native.Lent",
+    .basicsize = sizeof(lent_memory),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+PyObject *tlmi_lent_type(PyObject *reference_type)
+{
+    return PyType_FromSpecWithBases(&spec, reference_type);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ * pyreference.c: a Python object that names an object of ours and may hold one count of it; the base of Tensor.
+ *
+ * In C, because a count must be given back from any thread, also while the interpreter ends, and must never raise; and
+ * because making a tensor must be fast. The fields are owned under the GIL. No lock of the core is ever held while waiting
+ * for the GIL, so the core may be called with it.
+ */
+#include "pyreference.h"
+
+#include <stddef.h>
+
+/* ---- taking a new object ---- */
+
+enum { INNERMOST_SCOPE = 0 };
+#define NO_SCOPE UINT64_MAX /* this Python object takes it, scope or not */
+
+/* The floating object goes to the scope; outside any, to this Python object. */
+static tlm_status take_object(tlmi_reference *self, tlm_object object, uint64_t scope)
+{
+    uint64_t innermost = scope == INNERMOST_SCOPE ? tlm_scope_current() : scope == NO_SCOPE ? 0 : scope;
+    tlm_holder handle = 0;
+    tlm_status status;
+    if (innermost == 0) {
+        handle = TLM_HOLDER(TLM_HOLDER_HANDLE, tlm_holder_number(1));
+        status = tlm_move(object, TLM_HOLDER(TLM_HOLDER_FLOATING, 0), handle);
+    } else {
+        status = scope != INNERMOST_SCOPE ? tlm_register_in(scope, object) : tlm_register(object);
+    }
+    if (status == TLM_OK) {
+        self->object = object;
+        self->holder = handle;
+        self->scope = innermost;
+    }
+    return status;
+}
+
+/* The same for an object that nobody else knows: it ends when it cannot be taken. tlm_failure_last still tells why, since a
+ * call that succeeds leaves it alone. */
+static PyObject *take_fresh(tlmi_reference *self, tlm_status status, tlm_object object, uint64_t scope)
+{
+    if (status == TLM_OK) {
+        status = take_object(self, object, scope);
+        if (status != TLM_OK)
+            tlm_free(object);
+    }
+    return PyLong_FromLong((long)status);
+}
+
+/* Reads `wanted` numbers; -1 with an exception otherwise. */
+static int read_numbers(PyObject *const *given, Py_ssize_t count, Py_ssize_t wanted, uint64_t *out)
+{
+    if (count != wanted) {
+        PyErr_Format(PyExc_TypeError, "expected %zd numbers, got %zd", wanted, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < wanted; i++) {
+        out[i] = PyLong_AsUnsignedLongLong(given[i]);
+        if (out[i] == (uint64_t)-1 && PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *make_tensor(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    uint64_t number[3];
+    if (read_numbers(given, count, 3, number) < 0)
+        return NULL;
+    tlm_object object = 0;
+    tlm_status status = tlm_object_alloc((uint32_t)number[0], number[1], &object);
+    return take_fresh((tlmi_reference *)self, status, object, number[2]);
+}
+
+static PyObject *make_view(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    uint64_t number[2];
+    if (read_numbers(given, count, 2, number) < 0)
+        return NULL;
+    tlm_object object = 0;
+    tlm_status status = tlm_object_view(number[0], &object);
+    ((tlmi_reference *)self)->base = number[0];
+    return take_fresh((tlmi_reference *)self, status, object, number[1]);
+}
+
+static PyObject *make_arena_tensor(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    uint64_t bytes;
+    if (read_numbers(given, count, 1, &bytes) < 0)
+        return NULL;
+    tlmi_reference *reference = (tlmi_reference *)self;
+    tlm_status status = tlm_arena_object(bytes, &reference->object);
+    reference->scope = status == TLM_OK ? tlm_scope_current() : 0;
+    return PyLong_FromLong((long)status);
+}
+
+static PyObject *adopt_memory(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    uint64_t number[3];
+    if (count != 4 || read_numbers(given + 1, 3, 3, number) < 0)
+        return count != 4 ? PyErr_Format(PyExc_TypeError, "expected an owner and 3 numbers") : NULL;
+    tlm_object object = 0;
+    Py_INCREF(given[0]);
+    tlm_status status = tlm_object_adopt(TLM_DEVICE_CPU, (void *)(uintptr_t)number[0], number[1],
+                                         tlm_python_drop_reference, given[0], &object);
+    if (status != TLM_OK)
+        Py_DECREF(given[0]);
+    return take_fresh((tlmi_reference *)self, status, object, number[2]);
+}
+
+static PyObject *adopt_object(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    uint64_t number[2];
+    if (read_numbers(given, count, 2, number) < 0)
+        return NULL;
+    return PyLong_FromLong((long)take_object((tlmi_reference *)self, number[0], number[1]));
+}
+
+static PyObject *name_object(PyObject *self, PyObject *given)
+{
+    uint64_t object = PyLong_AsUnsignedLongLong(given);
+    if (object == (uint64_t)-1 && PyErr_Occurred())
+        return NULL;
+    ((tlmi_reference *)self)->object = object;
+    Py_RETURN_NONE;
+}
+
+static PyObject *take_over(PyObject *self, PyObject *given)
+{
+    PyTypeObject *known = Py_TYPE(self);
+    if (!PyObject_TypeCheck(given, known))
+        return PyErr_Format(PyExc_TypeError, "expected another %s", known->tp_name);
+    tlmi_reference *to = (tlmi_reference *)self, *from = (tlmi_reference *)given;
+    to->object = from->object;
+    to->holder = from->holder;
+    to->scope = from->scope;
+    to->base = from->base;
+    from->holder = 0;
+    from->moved = 1;
+    Py_RETURN_NONE;
+}
+
+/* ---- using it ---- */
+
+static PyObject *check_alive(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    tlmi_reference *reference = (tlmi_reference *)self;
+    tlm_status status = reference->moved ? TLM_FREED : tlm_check(reference->object);
+    if (status == TLM_OK && reference->base != 0)
+        status = tlm_check(reference->base);
+    return PyLong_FromLong((long)status);
+}
+
+static PyObject *payload_memory(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    static char nothing[64];
+    uint64_t number[2];
+    if (read_numbers(given, count, 2, number) < 0)
+        return NULL;
+    char *payload = tlm_payload(((tlmi_reference *)self)->object);
+    Py_ssize_t bytes = payload != NULL ? (Py_ssize_t)number[0] : 0;
+    return PyMemoryView_FromMemory(payload != NULL ? payload : nothing, bytes, number[1] ? PyBUF_READ : PyBUF_WRITE);
+}
+
+static PyObject *payload_address(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(tlm_payload(((tlmi_reference *)self)->object));
+}
+
+/* ---- its life ---- */
+
+void tlmi_reference_let_go(tlmi_reference *self)
+{
+    tlm_object_info info;
+    tlm_holder holder = self->holder;
+    self->holder = 0;
+    if (holder == 0 || tlm_object_describe(self->object, &info) != TLM_OK || !info.alive)
+        return;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    tlm_release(self->object, holder);
+    PyErr_Restore(type, value, trace);
+}
+
+static void end_reference(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    tlmi_reference *reference = (tlmi_reference *)self;
+    if (reference->weak != NULL)
+        PyObject_ClearWeakRefs(self);
+    tlmi_reference_let_go(reference);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+#define NUMBERS(function) (PyCFunction)(void (*)(void))(function)
+static PyMethodDef methods[] = {
+    {"_make", NUMBERS(make_tensor), METH_FASTCALL,
+     "_make(device, bytes, scope): a new object, taken by the scope; 0: the innermost or this handle; the status."},
+    {"_make_view", NUMBERS(make_view), METH_FASTCALL, "_make_view(base, scope): likewise, a view."},
+    {"_make_arena", NUMBERS(make_arena_tensor), METH_FASTCALL, "_make_arena(bytes): in the arena of the strand."},
+    {"_adopt_memory", NUMBERS(adopt_memory), METH_FASTCALL,
+     "_adopt_memory(owner, address, bytes, scope): likewise, over memory of a Python object that is kept."},
+    {"_adopt", NUMBERS(adopt_object), METH_FASTCALL, "_adopt(object, scope): likewise, a floating object."},
+    {"_name_object", name_object, METH_O, "_name_object(object): names an object and takes no count of it."},
+    {"_take_over", take_over, METH_O, "_take_over(other): names the other's object and has its count from now on."},
+    {"_check", check_alive, METH_NOARGS, "The status of using it now: 0 while it is alive, and its base."},
+    {"_memory", NUMBERS(payload_memory), METH_FASTCALL,
+     "_memory(bytes, readonly): its payload now; whoever uses it checks each time that the object is alive."},
+    {"_address", payload_address, METH_NOARGS, "Where its payload is; 0 when it has none or is freed."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"handle", T_ULONGLONG, offsetof(tlmi_reference, object), READONLY, "The object, as a number."},
+    {"_holder", T_ULONGLONG, offsetof(tlmi_reference, holder), 0, "The count that this handle is; 0: only a name."},
+    {"_scope", T_ULONGLONG, offsetof(tlmi_reference, scope), 0, "The scope that took it at first; 0: none."},
+    {"_base_handle", T_ULONGLONG, offsetof(tlmi_reference, base), READONLY, "The base of a view; 0: none."},
+    {"_moved", T_BOOL, offsetof(tlmi_reference, moved), 0, "Whether its ownership was given to another handle."},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(tlmi_reference, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A name of an object, and a count of it while it holds one."},
+    {Py_tp_dealloc, end_reference},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+#if PY_VERSION_HEX < 0x030C0000
+    {Py_bf_getbuffer, tlmi_reference_buffer},
+#endif
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tlmem._native.Reference",
+    .basicsize = sizeof(tlmi_reference),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};
+
+tlm_status tlm_python_types(uint64_t list)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *found = (PyObject *)(uintptr_t)list;
+    PyObject *reference = PyType_FromSpec(&spec);
+    PyObject *lent = reference != NULL ? tlmi_lent_type(reference) : NULL;
+    bool fine = lent != NULL && PyList_Append(found, reference) == 0 && PyList_Append(found, lent) == 0;
+    Py_XDECREF(reference);
+    Py_XDECREF(lent);
+    PyErr_Clear();
+    PyGILState_Release(state);
+    return fine ? TLM_OK : TLM_NO_MEMORY;
+}

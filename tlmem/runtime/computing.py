@@ -1,0 +1,139 @@
+"""How an operation on elements is done: operands, shape and dtype of the result, then NumPy.
+
+Covers: broadcasting, the dtype rules of functions, letting NumPy write into memory of ours.
+Does not cover: which functions there are (``elementwise``), the order of dtypes (``dtypes``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tlmem.runtime.dtypes import NUMPY, dtype_name, floating, kind_of_number, promoted
+from tlmem.runtime.errors import WrongDtype, WrongShape
+from tlmem.runtime.making import destination, device_of
+from tlmem.runtime.storage import Shape, Storage, shape_text
+
+if TYPE_CHECKING:
+    from tlmem.runtime.tensor import Tensor
+
+NUMBERS = (bool, int, float, np.generic)
+OPERANDS = (Storage, np.ndarray, *NUMBERS)
+
+# Which dtype a result has, given that of the operands.
+SAME = "same"  # theirs
+ARITHMETIC = "arithmetic"  # theirs, but bool is refused
+COUNTING = "counting"  # theirs, and int64 for bool
+FRACTION = "fraction"  # theirs when it has fractions, else float32
+TRUTH = "truth"  # bool
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """The shape that several shapes have together.
+
+    Raises:
+        WrongShape: they do not fit.
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        texts = " and ".join(shape_text(shape) for shape in shapes)
+        raise WrongShape(
+            f"shapes {texts} cannot be broadcast together; each pair of lengths, from the last on, "
+            "must be equal or 1"
+        ) from None
+
+
+def result_dtype(ufunc: Any, rule: str, dtype: str) -> str:
+    """The dtype of the result of an operation on this dtype.
+
+    Raises:
+        WrongDtype: the operation is not for it.
+    """
+    if rule is SAME:
+        return dtype
+    if rule is TRUTH:
+        return "bool"
+    if rule is FRACTION:
+        return floating(dtype)
+    if dtype != "bool":
+        return dtype
+    if rule is COUNTING:
+        return "int64"
+    raise WrongDtype(f"{ufunc.__name__} is not for bool; convert with .astype('int64')")
+
+
+def number(value: Any) -> bool | int | float:
+    """A Python number of a Python or NumPy number.
+
+    Raises:
+        WrongDtype: it is complex, or no number.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool | int | float):
+        return value
+    raise WrongDtype(f"{value!r} is not a bool, an int or a float")
+
+
+def compute(function: Any, result: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    """Lets NumPy fill the result; a result that was made for it is freed when that fails."""
+    try:
+        function(*operands, out=result._data(), **options)
+    except BaseException as error:
+        if out is None:
+            result.free()
+        if isinstance(error, TypeError) and not isinstance(error, WrongDtype):
+            raise WrongDtype(f"{getattr(function, '__name__', 'this')}: {error}") from None
+        raise
+    return result
+
+
+def unary(ufunc: Any, rule: str, value: Any, out: Any) -> Tensor:
+    """One function of each element."""
+    if not isinstance(value, Storage):
+        raise TypeError(f"{ufunc.__name__} needs a tlmem.Tensor, not {type(value).__name__}")
+    data = value._data(ufunc.__name__)
+    dtype = result_dtype(ufunc, rule, value.dtype)
+    result = destination(out, value.shape, dtype, value._device)
+    if rule is TRUTH or dtype == value.dtype:
+        return compute(ufunc, result, out, data)
+    return compute(ufunc, result, out, data, dtype=NUMPY[dtype])
+
+
+def binary(ufunc: Any, rule: str, left: Any, right: Any, out: Any) -> Tensor:
+    """One function of each pair of elements; at least one operand is a tensor."""
+    one, one_dtype = operand(left, ufunc.__name__)
+    other, other_dtype = operand(right, ufunc.__name__)
+    if one_dtype is None:
+        if other_dtype is None:
+            raise TypeError(f"{ufunc.__name__} needs a tlmem.Tensor among its operands")
+        shape, common = other.shape, promoted(other_dtype, kind_of_number(one))
+    elif other_dtype is None:
+        shape, common = one.shape, promoted(one_dtype, kind_of_number(other))
+    else:
+        shape = one.shape if one.shape == other.shape else broadcast(one.shape, other.shape)
+        common = promoted(one_dtype, other_dtype)
+    device = common_device(left, right)
+    dtype = result_dtype(ufunc, rule, common)
+    result = destination(out, shape, dtype, device)
+    if rule is TRUTH or (one_dtype == dtype and other_dtype in (dtype, None)):
+        return compute(ufunc, result, out, one, other)
+    return compute(ufunc, result, out, one, other, dtype=NUMPY[dtype])
+
+
+def operand(value: Any, doing: str) -> tuple[Any, str | None]:
+    """What NumPy is given for an operand, and its dtype; None for a number."""
+    if isinstance(value, Storage):
+        return value._data(doing), value.dtype
+    if isinstance(value, np.ndarray):
+        return value, dtype_name(value.dtype)
+    return number(value), None
+
+
+def common_device(*operands: Any) -> int:
+    """The device of the tensors among the operands."""
+    tensors = [each for each in operands if isinstance(each, Storage)]
+    if not tensors:
+        raise TypeError("one operand at least must be a tlmem.Tensor")
+    return tensors[0]._device if len(tensors) == 1 else device_of(tensors)

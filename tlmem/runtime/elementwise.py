@@ -1,0 +1,281 @@
+"""Functions of each element, with broadcasting, into a new tensor or ``out``.
+
+Operands are tensors, Python and NumPy numbers, and NumPy arrays. As in NumPy, dividing by zero and
+the like give infinities and NaNs with a warning that ``numpy.errstate`` governs.
+
+Does not cover: how it is done (``computing``), the operators (``operators``), reductions, products
+of matrices (``linalg``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tlmem.runtime.computing import (
+    ARITHMETIC,
+    COUNTING,
+    FRACTION,
+    SAME,
+    TRUTH,
+    binary,
+    broadcast,
+    common_device,
+    compute,
+    operand,
+    unary,
+)
+from tlmem.runtime.dtypes import kind_of_number, promoted
+from tlmem.runtime.errors import WrongDtype
+from tlmem.runtime.making import destination
+
+if TYPE_CHECKING:
+    from tlmem.runtime.tensor import Tensor
+
+# ---- of two operands ----
+
+
+def add(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left + right``; of two bools, whether one is true."""
+    return binary(np.add, SAME, left, right, out)
+
+
+def subtract(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left - right``."""
+    return binary(np.subtract, ARITHMETIC, left, right, out)
+
+
+def multiply(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left * right``; of two bools, whether both are true."""
+    return binary(np.multiply, SAME, left, right, out)
+
+
+def divide(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left / right``; float32 for integers."""
+    return binary(np.true_divide, FRACTION, left, right, out)
+
+
+def floor_divide(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left // right``, rounded down."""
+    return binary(np.floor_divide, COUNTING, left, right, out)
+
+
+def remainder(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left % right``, with the sign of ``right``."""
+    return binary(np.remainder, COUNTING, left, right, out)
+
+
+def power(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left ** right``. ValueError: an integer to a negative integer."""
+    return binary(np.power, COUNTING, left, right, out)
+
+
+def maximum(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """The greater of each pair; NaN when one is."""
+    return binary(np.maximum, SAME, left, right, out)
+
+
+def minimum(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """The lesser of each pair; NaN when one is."""
+    return binary(np.minimum, SAME, left, right, out)
+
+
+def equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left == right``."""
+    return binary(np.equal, TRUTH, left, right, out)
+
+
+def not_equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left != right``."""
+    return binary(np.not_equal, TRUTH, left, right, out)
+
+
+def less(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left < right``."""
+    return binary(np.less, TRUTH, left, right, out)
+
+
+def less_equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left <= right``."""
+    return binary(np.less_equal, TRUTH, left, right, out)
+
+
+def greater(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left > right``."""
+    return binary(np.greater, TRUTH, left, right, out)
+
+
+def greater_equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left >= right``."""
+    return binary(np.greater_equal, TRUTH, left, right, out)
+
+
+def logical_and(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """Whether both are true; what is not 0 is true."""
+    return binary(np.logical_and, TRUTH, left, right, out)
+
+
+def logical_or(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """Whether one is true at least."""
+    return binary(np.logical_or, TRUTH, left, right, out)
+
+
+def logical_xor(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """Whether exactly one is true."""
+    return binary(np.logical_xor, TRUTH, left, right, out)
+
+
+def bitwise_and(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left & right``, of bools or int64."""
+    return binary(np.bitwise_and, SAME, left, right, out)
+
+
+def bitwise_or(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left | right``, of bools or int64."""
+    return binary(np.bitwise_or, SAME, left, right, out)
+
+
+def bitwise_xor(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left ^ right``, of bools or int64."""
+    return binary(np.bitwise_xor, SAME, left, right, out)
+
+
+# ---- of one operand ----
+
+
+def invert(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """``~value``, of bool or int64."""
+    return unary(np.invert, SAME, value, out)
+
+
+def negative(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """``-value``."""
+    return unary(np.negative, ARITHMETIC, value, out)
+
+
+def absolute(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """``abs(value)``."""
+    return unary(np.absolute, SAME, value, out)
+
+
+def logical_not(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """Whether it is 0 or False."""
+    return unary(np.logical_not, TRUTH, value, out)
+
+
+def square(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """``value * value``."""
+    return unary(np.square, COUNTING, value, out)
+
+
+def sqrt(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """The square root; NaN below 0."""
+    return unary(np.sqrt, FRACTION, value, out)
+
+
+def exp(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """e to the power of each element."""
+    return unary(np.exp, FRACTION, value, out)
+
+
+def log(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """The natural logarithm; NaN below 0."""
+    return unary(np.log, FRACTION, value, out)
+
+
+def sin(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """The sine of an angle in radians."""
+    return unary(np.sin, FRACTION, value, out)
+
+
+def cos(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """The cosine of an angle in radians."""
+    return unary(np.cos, FRACTION, value, out)
+
+
+def tanh(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """The hyperbolic tangent."""
+    return unary(np.tanh, FRACTION, value, out)
+
+
+def isnan(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """Whether each element is not a number."""
+    return unary(np.isnan, TRUTH, value, out)
+
+
+def isfinite(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """Whether each element is neither infinite nor NaN."""
+    return unary(np.isfinite, TRUTH, value, out)
+
+
+def relu(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """Each element, or 0 when it is negative."""
+    return binary(np.maximum, COUNTING, value, 0, out)
+
+
+def sigmoid(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """``1 / (1 + exp(-value))``, without overflow for any value; needs no memory but the result."""
+    result = binary(np.multiply, FRACTION, value, 0.5, out)
+    data = result._data()
+    np.tanh(data, out=data)
+    np.multiply(data, 0.5, out=data)
+    np.add(data, 0.5, out=data)
+    return result
+
+
+# ---- of three ----
+
+
+def clip(value: Any, low: Any, high: Any, out: Tensor | None = None) -> Tensor:
+    """Each element, but not below ``low`` and not above ``high``; None is no limit.
+
+    Raises:
+        ValueError: there is no limit at all.
+    """
+    bounds = [each for each in (low, high) if each is not None]
+    if not bounds:
+        raise ValueError("clip needs a lower limit, an upper one, or both")
+    data, dtype, shape = together("clip", value, *bounds)
+    result = destination(out, shape, dtype, common_device(value, *bounds))
+    functions = [f for f, limit in ((np.maximum, low), (np.minimum, high)) if limit is not None]
+
+    def clip_into(*limits: Any, out: Any) -> None:
+        source = data[0]
+        for function, limit in zip(functions, limits, strict=True):
+            source = function(source, limit, out=out)
+
+    return compute(clip_into, result, out, *data[1:])
+
+
+def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> Tensor:
+    """``left`` where the condition is true, else ``right``.
+
+    Raises:
+        WrongDtype: the condition is not bool.
+    """
+    truth, found = operand(condition, "where")
+    if found != "bool":
+        raise WrongDtype(f"where needs a bool tensor as condition, not {found or condition!r}")
+    (one, other), dtype, shape = together("where", left, right)
+    shape = broadcast(truth.shape, shape)
+    result = destination(out, shape, dtype, common_device(condition, left, right))
+
+    def choose_into(out: Any) -> None:
+        if any(np.may_share_memory(out, each) for each in (truth, one) if np.ndim(each)):
+            np.copyto(out, np.where(truth, one, other), casting="same_kind")
+            return
+        np.copyto(out, other, casting="same_kind")
+        np.copyto(out, one, where=truth, casting="same_kind")
+
+    return compute(choose_into, result, out)
+
+
+def together(doing: str, *values: Any) -> tuple[list[Any], str, tuple[int, ...]]:
+    """What NumPy is given for several operands, their common dtype and shape."""
+    pairs = [operand(value, doing) for value in values]
+    data = [each for each, _ in pairs]
+    dtype = "bool"
+    for each, known in pairs:
+        dtype = promoted(dtype, known or kind_of_number(each))
+    return data, dtype, broadcast(*(np.shape(each) for each in data))
