@@ -24,7 +24,7 @@ from tlmem.events import Device, Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 OVERRETAIN = ROOT / "native" / "examples" / "overretain"
-RUNTIME = ROOT / "native" / "examples" / "runtime"
+TRAIN = ROOT / "native" / "examples" / "runtime" / "train.c"
 STEPS = OVERRETAIN / "steps.c"
 ENDINGS = ROOT / "tests" / "support" / "endings.c"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
@@ -93,9 +93,15 @@ def recorded(tmp_path: Path) -> Run:
     return run
 
 
-def line_with(words: str) -> int:
-    """The line of steps.c that says so."""
-    lines = STEPS.read_text(encoding="utf-8").splitlines()
+@pytest.fixture(scope="module")
+def train(place: Path) -> Path:
+    """The example that links the library."""
+    return build(place / "train", [TRAIN], "-std=c11", *shlex.split(linking.link_flags()))
+
+
+def line_with(words: str, source: Path = STEPS) -> int:
+    """The line of an example that says so."""
+    lines = source.read_text(encoding="utf-8").splitlines()
     return 1 + next(number for number, line in enumerate(lines) if words in line)
 
 
@@ -173,6 +179,39 @@ def test_without_tlmem_a_program_with_probes_is_as_it_was(steps: Path, tmp_path:
     told = [(ended.returncode, ended.stdout, ended.stderr) for ended in (plain, missing)]
 
     assert told == [(0, b"", b"")] * 2
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- a program that links the library ----
+
+
+def test_a_program_in_c_runs_on_the_runtime_and_everything_ends(
+    train: Path, recorded: Run, tmp_path: Path
+) -> None:
+    ended = recorded(train)
+    recording = tlmem.read(tmp_path / "run.tlm")
+    events = recording.events
+    kinds = {kind: int((events["kind"] == kind).sum()) for kind in (Kind.SCOPE_ENTER, Kind.ESCAPE)}
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert ended.stdout == b"999 pool hits, 2004 allocated, 2004 freed, 0 bytes alive\n"
+    assert (recording.complete, recording.totals.current_bytes) == (True, 0)
+    assert kinds == {Kind.SCOPE_ENTER: 1000, Kind.ESCAPE: 1000}
+
+
+def test_its_leak_is_reported_at_its_line_of_c(train: Path, recorded: Run, tmp_path: Path) -> None:
+    ended = recorded(train, "leak")
+    told = report_of(tmp_path / "run.tlm")
+    first = told["findings"][0]["site"]
+
+    assert (ended.returncode, told["verdict"]["outcome"]) == (1, "leak")
+    assert (first["file"], first["line"]) == (str(TRAIN), line_with("leaks here", TRAIN))
+
+
+def test_it_runs_the_same_when_nothing_records_it(train: Path, tmp_path: Path) -> None:
+    ended = programs.run([str(train)], tmp_path)
+
+    assert (ended.returncode, ended.stdout.split()[-3:]) == (0, [b"0", b"bytes", b"alive"])
     assert list(tmp_path.iterdir()) == []
 
 
