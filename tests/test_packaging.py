@@ -6,6 +6,7 @@ the editable install follow each other in it. Dependencies come from the package
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,10 @@ NOT_COPIED = (
     "__pycache__",
     ".*_cache",
 )
+LIBRARY = "tlmem/lib/libtlmem." + ("dylib" if sys.platform == "darwin" else "so")
+HEADERS = {f"tlmem/include/{name}.h" for name in ("tlmem", "tlmem_log", "tlmem_probe")}
+OF_C = (".so", ".dylib", ".h")
+EXAMPLE = ROOT / "native" / "examples" / "runtime" / "train.c"
 LEAK = "import numpy\nkept = []\nfor i in range(2000):\n    kept.append(numpy.ones(200))\n"
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
@@ -130,12 +135,16 @@ def shipped() -> set[str]:
     return found | {"tlmem/py.typed", "tlmem/_native.pyi"}
 
 
-def test_the_wheel_holds_every_module_and_the_extension(built: tuple[Path, Path]) -> None:
+def test_the_wheel_holds_every_module_the_extension_the_library_and_its_headers(
+    built: tuple[Path, Path],
+) -> None:
     names = names_in(built[1])
-    extensions = {name for name in names if name.endswith(".so")}
+    of_c = {name for name in names if name.endswith(OF_C)}
+    extensions = of_c - HEADERS - {LIBRARY}
 
     assert shipped() - names == set()
-    assert {name.split(".")[0] for name in extensions} == {"tlmem/_native"}
+    assert of_c - extensions == HEADERS | {LIBRARY}
+    assert [name.split(".")[0] for name in extensions] == ["tlmem/_native"]
     assert {name.split("/")[0].split("-")[0] for name in names} == {"tlmem"}
 
 
@@ -144,13 +153,26 @@ def test_the_sdist_holds_what_building_and_testing_need(built: tuple[Path, Path]
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = ["native/build_ffi.py", "native/include/tlmem.h", "native/src/internal.h", "LICENSE"]
     wanted += ["setup.py", "tests/test_packaging.py", "docs/format.md", "Makefile"]
+    wanted += ["native/include/tlmem_probe.h", "native/examples/runtime/train.c"]
 
     assert set(wanted) - names == set()
-    assert {name for name in names if name.endswith((".so", ".o", ".pyc"))} == set()
+    assert {name for name in names if name.endswith((".so", ".dylib", ".o", ".pyc"))} == set()
+    assert {name for name in names if name.startswith("tlmem/") and name.endswith(".h")} == set()
 
 
 def test_the_installed_wheel_records_and_reports(clean: Path, recording: Path) -> None:
     assert blamed_line(clean, recording) == 4
+
+
+def test_a_program_in_c_links_the_installed_wheel(clean: Path, place: Path) -> None:
+    flags = run(clean / "tlmem", "doctor", "--cflags", "--libs", cwd=str(place))
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    run(*compiler, EXAMPLE, *shlex.split(flags), "-o", place / "train", cwd=str(place))
+    said = run(place / "train", cwd=str(place), TLMEM_RECORD="train.tlm")
+    report = run(clean / "tlmem", "report", "train.tlm", cwd=str(place))
+
+    assert said.endswith("0 bytes alive\n")
+    assert "complete" in report
 
 
 def test_mapped_packages_are_installed_below_tlmem(clean: Path, place: Path) -> None:
@@ -166,7 +188,7 @@ def test_without_a_compiler_the_build_gives_the_reading_side(checkout: Path, pla
     (wheel,) = out.glob("*.whl")
 
     assert "tlmem._native could not be built" in said
-    assert {name for name in names_in(wheel) if name.endswith(".so")} == set()
+    assert {name for name in names_in(wheel) if name.endswith(OF_C)} == set()
 
 
 def test_the_reading_side_installs_and_reads_without_the_extension(
@@ -174,12 +196,15 @@ def test_the_reading_side_installs_and_reads_without_the_extension(
 ) -> None:
     assert pure_wheel.name.endswith("-py3-none-any.whl")
     assert shipped() - names_in(pure_wheel) == set()
+    assert {name for name in names_in(pure_wheel) if name.endswith(OF_C)} == set()
 
     run(clean / "pip", "install", "-q", "--force-reinstall", "--no-deps", pure_wheel)
     code = "import importlib.util as u; print(u.find_spec('tlmem._native'))"
 
     assert run(clean / "python", "-c", code, cwd=str(recording.parent)).strip() == "None"
     assert blamed_line(clean, recording) == 4
+    with pytest.raises(AssertionError, match="tlmem was installed without its C part"):
+        run(clean / "tlmem", "doctor", "--cflags", cwd=str(recording.parent))
 
 
 def test_an_editable_install_records_and_reports(
@@ -189,6 +214,9 @@ def test_an_editable_install_records_and_reports(
     again = place / "again.tlm"
     run(clean / "tlmem", "record", "-q", "-o", again, place / "leak.py", cwd=str(place))
     where = run(clean / "python", "-c", "import tlmem; print(tlmem.__file__)", cwd=str(place))
+    code = "from tlmem import linking; print(linking.get_include(), linking.get_library())"
+    found = run(clean / "python", "-c", code, cwd=str(place))
 
     assert Path(where.strip()).is_relative_to(checkout)
+    assert all(Path(path).is_relative_to(checkout) for path in found.split())
     assert blamed_line(clean, again) == 4
