@@ -23,6 +23,17 @@ int tlmi_reference_buffer(PyObject *self, Py_buffer *view, int flags)
     return result;
 }
 
+/* Whether the memory is an arena's: it goes with its frame or scope, and a borrower would be left with none. */
+static bool ends_whoever_holds(tlm_object object)
+{
+    tlm_object_info info;
+    if (tlm_object_describe(object, &info) != TLM_OK)
+        return false;
+    if (info.base != 0 && tlm_object_describe(info.base, &info) != TLM_OK)
+        return false;
+    return (info.flags & TLM_FLAG_ARENA) != 0;
+}
+
 static PyObject *lend(PyObject *object, PyObject *const *given, Py_ssize_t count)
 {
     lent_memory *self = (lent_memory *)object;
@@ -34,7 +45,7 @@ static PyObject *lend(PyObject *object, PyObject *const *given, Py_ssize_t count
     if (PyErr_Occurred())
         return NULL;
     tlm_holder holder = TLM_HOLDER(TLM_HOLDER_EXPORT, tlm_holder_number(1));
-    tlm_status status = tlm_acquire(handle, holder);
+    tlm_status status = ends_whoever_holds(handle) ? TLM_IN_ARENA : tlm_acquire(handle, holder);
     if (status == TLM_OK) {
         self->reference.object = handle;
         self->reference.holder = holder;

@@ -5,3 +5,7 @@ Does not cover: recording what happens (``tlmem.recorder``), reading it (``tlmem
 
 See also: docs/reference/tensor.md, docs/reference/runtime.md.
 """
+
+from tlmem.runtime.tensor import Tensor
+
+__all__ = ["Tensor"]

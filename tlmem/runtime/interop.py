@@ -13,7 +13,6 @@ import numpy as np
 from tlmem.runtime import core, strands
 from tlmem.runtime.dtypes import NUMPY, dtype_name
 from tlmem.runtime.making import blank
-from tlmem.runtime.storage import require_lendable
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
@@ -27,7 +26,6 @@ def numpy_of(tensor: Any) -> Any:
         InArena: its memory ends with its frame or scope.
     """
     data = tensor._data("lend")
-    require_lendable(tensor)
     lent = core.Lent()
     readonly = not data.flags.writeable
     core.check(lent._lend(tensor.handle, tensor._span, readonly), "lend", tensor)

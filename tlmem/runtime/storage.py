@@ -20,11 +20,7 @@ import numpy as np
 from tlmem.runtime import core, strands
 from tlmem.runtime.core import ffi, here, lib
 from tlmem.runtime.dtypes import ITEM_BYTES, NUMPY
-from tlmem.runtime.errors import (
-    DoubleFree,
-    InArena,
-    StillHeld,
-)
+from tlmem.runtime.errors import DoubleFree, StillHeld
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
@@ -262,18 +258,3 @@ def exports_of(handle: int) -> list[int]:
         elif of == core.VIEW:
             found += exports_of(holder & (1 << 56) - 1)
     return found
-
-
-def require_lendable(tensor: Storage) -> None:
-    """Raises InArena for memory that ends whoever holds it."""
-    info = ffi.new("tlm_object_info *")
-    for handle in (tensor.handle, tensor._base_handle):
-        known = handle and lib.tlm_object_describe(handle, info) == 0
-        if known and info.flags & lib.TLM_FLAG_ARENA:
-            raise InArena(
-                f"cannot lend {core.subject_text(tensor)}: its memory ends with its frame or "
-                "scope, whoever looks at it; copy it to memory of its own: t.copy()",
-                object=tensor.handle,
-                allocated=tensor._allocated_at(),
-                advice="copy it to memory of its own: t.copy()",
-            )
