@@ -4,7 +4,7 @@
 #include "python.h"
 
 static const tlmi_interpreter_hooks cpython = {
-    .site = tlmi_pystack_site,
+    .site = tlmi_pystack_whole_site,
     .patient_site = tlmi_pystack_patient_site,
     .stacks_open = tlmi_pystack_init,
     .stacks_close = tlmi_pystack_reset,
