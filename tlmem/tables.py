@@ -238,7 +238,7 @@ def marks_table(
 ) -> tuple[pd.DataFrame, int | None, int | None]:
     """The program's marks, and when its code began and ended (None where not recorded)."""
     at = np.flatnonzero(timeline.kind == Kind.MARK)
-    old = checkpoint.marks
+    old = checkpoint.marks[checkpoint.marks["kind"] == Kind.MARK]
     ticks = np.concatenate([old["ticks"], timeline.ticks[at]])
     label_ids = np.concatenate([old["object"], timeline.object[at]]).tolist()
     labels = [names.labels.get(label, f"label {label}") for label in label_ids]

@@ -1,7 +1,8 @@
 """A pretended program whose memory is known at every step: the truth the reader is compared with.
 
 Covers: threads that allocate, free, resize (also in vain), free memory of unknown age, and reuse
-addresses; the events they would record; the checkpoint that folding some of them would give.
+addresses; objects of the runtime, whose handles look like these addresses and are never used again;
+the events they would record; the checkpoint that folding some of them would give.
 Does not cover: files (``support.writer``).
 """
 
@@ -12,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from support.writer import EVENT
 
-ALLOC, FREE, REALLOC, ACQUIRE, RELEASE, MARK, SAMPLE = 1, 2, 3, 4, 5, 32, 33
+ALLOC, FREE, REALLOC, ACQUIRE, RELEASE, MARK, SAMPLE, MISUSE = 1, 2, 3, 4, 5, 32, 33, 34
+RUNTIME = 16
 FAILED = 2**64 - 1
 ADDRESSES = [0x7F00_0000_0000 + 16 * i for i in range(12)] + [
     0x5500_0000_1000 + 48 * i for i in range(4)
@@ -71,6 +73,7 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     pending: dict[int, tuple[int, bool]] = field(default_factory=dict)
     unknown: int = 0
+    handles: int = 0
     _last: int = 0
     _tied: bool = False
 
@@ -88,7 +91,7 @@ class Program:
             elif action == 8:
                 self._free_unknown(thread, choice, tie)
             else:
-                kind = (MARK, SAMPLE, ACQUIRE, RELEASE)[choice % 4]
+                kind = (MARK, SAMPLE, ACQUIRE, RELEASE, MISUSE)[choice % 5]
                 self._record(thread, kind, 1, 100 + choice, 2, 0, tie)
         for thread in list(self.pending):
             self._finish_resize(thread, 0, False)
@@ -116,12 +119,8 @@ class Program:
                 max(step.live_count for step in done),
                 len(born),
             ),
-            *(
-                1,
-                len(live),
-                sum(s.kind == RELEASE for s in done),
-                sum(s.kind == ACQUIRE for s in done),
-            ),
+            *(1, len(live)),
+            *(sum(s.kind == kind for s in done) for kind in (RELEASE, ACQUIRE, MISUSE)),
             0,
         ]
         sections = {
@@ -153,7 +152,8 @@ class Program:
         self.ticks += 0 if self._tied else 1 << self.shift
         noise = len(self.steps) % (1 << self.shift) if not self._tied else 0
         stamp = max(self.ticks + noise, self.rows.get(thread, [(0,)])[-1][0])
-        self.rows.setdefault(thread, []).append((stamp, address, arg, site, 0, kind, device))
+        count = int(kind == ALLOC and device == RUNTIME)
+        self.rows.setdefault(thread, []).append((stamp, address, arg, site, count, kind, device))
         self._last = thread
         live = [self.lives[number].size for number in self.live.values()]
         dead = sum(life.died_step is not None for life in self.lives)
@@ -174,13 +174,19 @@ class Program:
         resizing = {number for number, fails in self.pending.values() if fails}
         return sorted(key for key, number in self.live.items() if number not in resizing)
 
+    def _resizable(self):
+        return [key for key in self._freeable() if key[0] < RUNTIME]
+
     def _unused(self, choice):
         reserved = {self.lives[number].address for number, fails in self.pending.values() if fails}
-        taken = {address for _, address in self.live} | reserved
+        taken = {address for device, address in self.live if device < RUNTIME} | reserved
         unused = [address for address in ADDRESSES if address not in taken]
         return unused[choice % len(unused)] if unused else None
 
     def _alloc(self, thread, choice, tie):
+        if choice % 4 == 3:
+            self._alloc_of_the_runtime(thread, choice, tie)
+            return
         address = self._unused(choice)
         if address is None:
             return
@@ -188,20 +194,30 @@ class Program:
         self._new(thread, address, size, site, device)
         self._record(thread, ALLOC, address, size, site, device, tie)
 
+    def _alloc_of_the_runtime(self, thread, choice, tie):
+        """The first handles look like addresses; every fourth object is a view, without bytes."""
+        number = self.handles
+        self.handles += 1
+        handle = ADDRESSES[number] if number < len(ADDRESSES) else (1 + number << 28) + choice % 3
+        size, site = 0 if choice % 16 == 3 else 1 + choice * 37 % 5000, 2 + choice % 5
+        self._new(thread, handle, size, site, RUNTIME)
+        self._record(thread, ALLOC, handle, size, site, RUNTIME, tie)
+
     def _free(self, thread, choice, tie):
         keys = self._freeable()
         if not keys:
             return
         device, address = keys[choice % len(keys)]
         life = self._end((device, address), 2 + choice % 7)
-        self._record(thread, FREE, address, 0, life.died_site, device, tie)
+        ended = 1 if device == RUNTIME else 0
+        self._record(thread, FREE, address, ended, life.died_site, device, tie)
 
     def _free_unknown(self, thread, choice, tie):
         self.unknown += 1
         self._record(thread, FREE, OLD_ADDRESSES[choice % 8], choice % 2, 3, 1, tie)
 
     def _begin_resize(self, thread, choice, tie):
-        keys = self._freeable()
+        keys = self._resizable()
         if not keys:
             return
         key = keys[choice % len(keys)]

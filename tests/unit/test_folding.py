@@ -60,6 +60,8 @@ def test_folded_reading_agrees_with_reading_everything(
     pd.testing.assert_frame_equal(folded.samples, whole.samples)
     kept = ["time_ns", "label", "index", "site"]  # a checkpoint does not say which thread it was
     pd.testing.assert_frame_equal(folded.marks[kept], whole.marks[kept])
+    told = ["time_ns", "misuse", "address", "device", "holder", "site"]
+    pd.testing.assert_frame_equal(folded.misuses[told], whole.misuses[told])
     pd.testing.assert_frame_equal(folded.threads, whole.threads)
     alive = [r.objects[r.objects["died_ns"] < 0] for r in (folded, whole)]
     columns = [name for name in alive[0].columns if name not in ("folded", "resized_from")]
