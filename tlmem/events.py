@@ -139,7 +139,6 @@ class Metric(IntEnum):
     SWAP = 16
     MODULES = 17
     DRIVER = 18
-    DRIVER = 18
 
 
 KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}

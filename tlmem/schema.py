@@ -56,7 +56,6 @@ _METRIC_MEANING = {
     "private": "resident memory that no other process shares",
     "swap": "swapped out",
     "modules": "modules that Python had imported, when that had changed",
-    "driver": "held by the drivers of tlmem's devices, handed out or kept, when that had changed",
     "driver": "held by the drivers of devices, handed out or not, when that had changed",
 }
 

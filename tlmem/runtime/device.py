@@ -150,7 +150,9 @@ class Device:
         if budget_bytes is not None and name != "bounded":
             raise ValueError(f"the policy {name!r} has no budget; 'bounded' has one")
         budget = DEFAULT_BUDGET_BYTES if budget_bytes is None else _bytes(budget_bytes, "budget")
-        self._check(lib.tlm_device_policy(self._open_number(), POLICIES[name], budget), "set the policy of")
+        self._check(
+            lib.tlm_device_policy(self._open_number(), POLICIES[name], budget), "set the policy of"
+        )
 
     def trim(self) -> int:
         """Gives every kept buffer back to the driver.
