@@ -23,7 +23,7 @@ int tlmi_reference_buffer(PyObject *self, Py_buffer *view, int flags)
     return result;
 }
 
-/* Whether the memory is an arena's: it goes with its frame or scope, and a borrower would be left with none. */
+/* Whether the memory is an arena's or a slot's: it goes with its scope or frame, and a borrower would be left with none. */
 static bool ends_whoever_holds(tlm_object object)
 {
     tlm_object_info info;
@@ -31,7 +31,7 @@ static bool ends_whoever_holds(tlm_object object)
         return false;
     if (info.base != 0 && tlm_object_describe(info.base, &info) != TLM_OK)
         return false;
-    return (info.flags & TLM_FLAG_ARENA) != 0;
+    return (info.flags & TLM_FLAG_ARENA) != 0 || info.type == TLM_OBJECT_BUFFER;
 }
 
 static PyObject *lend(PyObject *object, PyObject *const *given, Py_ssize_t count)

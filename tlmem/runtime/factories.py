@@ -2,9 +2,10 @@
 
 Covers: what has memory of its own. Does not cover: memory shared with others (``interop``).
 
-All take ``device`` (a name or a ``Device``), ``scope`` (the scope that owns the tensor, instead of
-the current one) and ``pool`` (asked first for a tensor of the same shape and dtype). Contents are
-those asked for, also of a tensor from a pool; only ``empty`` leaves them undefined.
+All take ``device`` (a name or a ``Device``; by default that of the scope that is named, else the
+CPU), ``scope`` (the scope that owns the tensor, instead of the current one) and ``pool`` (asked
+first for a tensor of the same shape, dtype and device). Contents are those asked for, also of a
+tensor from a pool; only ``empty`` leaves them undefined.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def empty(
     """
     lengths = shape_of(shape)
     name = dtype_name(dtype)
-    number = core.CPU if device is None else core.device_number(device)
+    number = core.device_number(getattr(scope, "device", None) if device is None else device)
     if pool is not None:
         found = from_pool(pool, lengths, name, number, scope)
         if found is not None:
@@ -78,7 +79,8 @@ def empty(
 
 def from_pool(pool: Any, shape: Shape, dtype: str, device: int, scope: Any) -> Tensor | None:
     """A tensor that a pool has, in the scope that is meant; None when it has none."""
-    found = pool.acquire(shape, dtype)
+    where = () if device == core.CPU else (core.device_name(device),)
+    found = pool.acquire(shape, dtype, *where)
     if found is None:
         return None
     if found._device != device:

@@ -354,6 +354,21 @@ class _Lost:
 
 def key_text(shape: Any, dtype: Any, device: str = "cpu") -> str:
     """``float32:[10,10]``; with ``@device`` behind it for another device than ``cpu``."""
+    try:
+        return _texts[shape, dtype, device]
+    except (KeyError, TypeError):
+        text = _text_of(shape, dtype, device)
+    try:
+        _texts[shape, dtype, device] = text
+    except TypeError:
+        pass  # a list, say
+    return text
+
+
+_texts: dict[tuple[Any, Any, str], str] = {}  # as many as there are labels of keys
+
+
+def _text_of(shape: Any, dtype: Any, device: str) -> str:
     lengths = (shape,) if isinstance(shape, int) else shape
     try:
         name = dtypes.dtype_name(dtype)

@@ -85,7 +85,7 @@ class Scope:
         self.label = name or ""
         self.id = 0
         self.depth = 0
-        self._final: ScopeStats | None = None
+        self._final: Any = None  # what the core told at the end
 
     def __enter__(self) -> Self:
         if self.id and self._final is None:
@@ -95,13 +95,16 @@ class Scope:
             )
         strands.settle()
         entered = ffi.new("uint64_t *")
-        check(self._begin(core.label(self.label), entered), "enter", f"{self._word} {self.label!r}")
+        status = self._begin(core.label(self.label), entered)
+        if status:
+            core.raise_for(status, "enter", f"{self._word} {self.label!r}")
         self.id = entered[0]
         self.depth = lib.tlm_scope_depth()
         self._final = None
         self._strand = strands.in_force()
         self._thread = get_ident()
         self._entered = core.here()
+        _open[self.id] = self
         return self
 
     def __exit__(
@@ -140,7 +143,7 @@ class Scope:
             NotInScope: it was not entered yet.
         """
         if self._final is not None:
-            return self._final
+            return ScopeStats.of(self._final)
         if not self.id:
             raise NotInScope(f"{self} was not entered yet; enter it with a with statement")
         return stats_of(self.id)
@@ -171,6 +174,7 @@ class Scope:
     def _leave(self) -> list[BaseException]:
         """Ends the scope in the strand where it was entered; what went wrong."""
         core.remember_scope_left(self.id, self.label, self._entered, core.here(), self._word)
+        _open.pop(self.id, None)
         found = ffi.new("tlm_scope_statistics *")
         before = adopted.begin_collecting()
         try:
@@ -181,27 +185,33 @@ class Scope:
                     status = self._end(found)
         finally:
             problems = adopted.end_collecting(before)
-        if status == lib.TLM_OK:
-            self._final = ScopeStats.of(found)
-        elif status == lib.TLM_NOT_IN_SCOPE:
-            self._final = ScopeStats(0, 0, 0, 0, self.label, self.id)
+        self._final = found
+        if status == lib.TLM_NOT_IN_SCOPE:
+            found.id, found.label = self.id, core.label(self.label)
             problems.insert(0, self._out_of_order("was left already, together with one around it"))
-        else:
-            self._final = ScopeStats.of(found)
+        elif status:
             problems.insert(0, self._left_early())
         return problems
 
     def _left_early(self) -> UnbalancedScope:
         failure = ffi.new("tlm_failure *")
         lib.tlm_failure_last(failure)
-        inner = core.holder_text(failure.holder)
+        for inner in [_open[number] for number in sorted(_open) if number > self.id]:
+            if inner._strand is self._strand and inner._thread == self._thread:
+                place = core.here()
+                core.remember_scope_left(inner.id, inner.label, inner._entered, place, inner._word)
+        innermost = core.holder_text(failure.holder)
         return self._out_of_order(
-            f"was left while {inner} inside it was still entered, which ended"
+            f"was left while {innermost} inside it was still entered, which ended first"
         )
 
     def _out_of_order(self, wrong: str) -> UnbalancedScope:
         advice = "leave scopes where they were entered, in the reverse order"
         return UnbalancedScope(f"{self} {wrong}; {advice}", advice=advice)
+
+
+_open: dict[int, Scope] = {}
+"""Scopes that were entered and not left, by number; what an error says of one that ends early."""
 
 
 def scope(name: str | None = None) -> Scope:

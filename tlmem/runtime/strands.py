@@ -55,6 +55,7 @@ class _Here(threading.local):
 
 
 _here = _Here()
+_modules = sys.modules
 _strands: WeakKeyDictionary[Any, Strand] = WeakKeyDictionary()
 _running_loop: Callable[[], Any] | None = None
 _current_task: Callable[[Any], Any] = NotImplemented
@@ -68,7 +69,7 @@ def settle() -> None:
     Raises:
         MemoryError: there is no memory for a new task's strand.
     """
-    if _running_loop is None and not _find_asyncio():
+    if _running_loop is None and ("asyncio" not in _modules or not _find_asyncio()):
         return
     loop = _running_loop()  # type: ignore[misc]
     task = None if loop is None else _current_task(loop)
@@ -114,7 +115,7 @@ def _strand_of(task: Any) -> Strand:
 def _find_asyncio() -> bool:
     """Whether the program has imported asyncio, whole."""
     global _running_loop, _current_task
-    module = sys.modules.get("asyncio")
+    module = _modules.get("asyncio")
     running_loop = getattr(module, "_get_running_loop", None)
     current_task = getattr(module, "current_task", None)
     if running_loop is None or current_task is None:
