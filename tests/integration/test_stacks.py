@@ -247,3 +247,25 @@ b = made()
 
     stacks = [[(f["line"], f["function"]) for f in recording.stack(s)] for s in births.born_site]
     assert stacks == [[(4, "made"), (7, "<module>")], [(4, "made"), (10, "<module>")]]
+
+
+def test_functions_that_are_new_while_the_lock_is_released_are_in_the_stack(tmp_path: Path) -> None:
+    program = """
+import tlmem
+from tlmem._native import ffi, lib
+made = ffi.new("tlm_object *")
+def inner():
+    lib.tlm_object_alloc(lib.TLM_DEVICE_CPU, 64, made)
+def outer():
+    inner()
+lib.tlm_object_alloc(lib.TLM_DEVICE_CPU, 64, made)
+outer()
+"""
+    recording = record(tmp_path, program)
+    births = recording.events.query("kind == 1 and device == 16")
+
+    stacks = [[(f["line"], f["function"]) for f in recording.stack(s)] for s in births.site]
+    assert stacks == [
+        [(9, "<module>")],
+        [(6, "inner"), (8, "outer"), (10, "<module>")],
+    ]

@@ -77,6 +77,11 @@ static void end_with_closed_library(const char *name)
     }
 }
 
+static void use_memory_at_exit(void)
+{
+    use_memory(3);
+}
+
 int main(int count, char **words)
 {
     const char *way = count > 1 ? words[1] : "";
@@ -87,6 +92,8 @@ int main(int count, char **words)
         end_with_children();
     else if (strcmp(way, "close") == 0)
         end_with_closed_library(words[2]);
+    else if (strcmp(way, "handler") == 0)
+        atexit(use_memory_at_exit);
     else if (strcmp(way, "_exit") == 0)
         _exit(0);
     else if (strcmp(way, "kill") == 0)
