@@ -10,7 +10,7 @@
 #include "check.h"
 #include "runtime.h"
 
-enum { STARVE_LEAST_BITS = 5, STARVE_MOST_BITS = 11, STARVE_OBJECTS = 16384 };
+enum { STARVE_LEAST_BITS = 5, STARVE_MOST_BITS = 11, STARVE_OBJECTS = 1 << 18 };
 
 static void *starve_blocks[STARVE_MOST_BITS + 1];
 static tlm_object starve_objects[STARVE_OBJECTS];
