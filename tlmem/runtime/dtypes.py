@@ -50,7 +50,7 @@ def _other_name(dtype: Any) -> str:
     try:
         if dtype in _OF_OTHER:
             return _OF_OTHER[dtype]
-        found = np.dtype(dtype)
+        found = None if dtype is None else np.dtype(dtype)
     except TypeError:
         found = None
     if found is not None and found in _OF_OTHER:

@@ -91,7 +91,7 @@ def view(base: Any, array: Any) -> Tensor:
     It holds the tensor that owns the memory: a view of a view holds the same one.
     """
     strands.settle()
-    owner = base._base or base
+    owner = base if base._base is None else base._base
     tensor = blank(array.shape, base.dtype, base._device)
     tensor._array, tensor._base, tensor._span = array, owner, owner._span
     status = tensor._make_view(base._base_handle or base.handle, INNERMOST)
