@@ -1,7 +1,8 @@
 """``tlmem doctor``: what is supported on this machine, found out by trying it.
 
 Covers: versions, the extension module, the walk of stacks, NumPy's hook point, clock, compression,
-which sources of memory samples answer, and a small recording that is made and read back.
+the runtime's devices, which sources of memory samples answer, and a small recording that is made
+and read back.
 Exits 0 when programs can be recorded and recordings read, 1 when one of both is not possible.
 """
 
@@ -60,7 +61,16 @@ def _extension() -> bool:
     _line("stacks", ffi.string(lib.tlm_site_method()).decode())
     found = bool(lib.tlm_zlib_available())
     _line("compression", "zlib" if found else "none (zlib was not found), recordings are larger")
+    _devices()
     return True
+
+
+def _devices() -> None:
+    """One line for each device of the runtime."""
+    from tlmem.runtime.device import devices
+
+    for each in devices():
+        _line(each.name, f"device, missing: {each.reason}" if each.reason else "device, works")
 
 
 def _reading_side() -> bool:

@@ -147,6 +147,8 @@ def test_doctor_finds_this_machine_fit(tmp_path: Path) -> None:
     assert lines["recording"].strip() == lines["reading"].strip() == "works"
     assert lines["numpy hook"].strip() == "found"
     assert "anon" in lines["samples"] and "python_arena" in lines["samples"]
+    assert lines["cpu"].strip() == lines["sim-metal"].strip() == "device, works"
+    assert lines["metal"].strip() == "device, works" or "Metal" in lines["metal"]
     assert list(tmp_path.iterdir()) == []
 
 
