@@ -8,28 +8,20 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from tlmem.public import MODULE_OF
+
 TYPE_CHECKING = False  # true for type checkers; importing typing would cost more than all the rest
 if TYPE_CHECKING:
     from typing import Any
 
-    from tlmem.recorder import Recorder, mark
-    from tlmem.recording import Recording, read
-
 __version__ = "0.1.0"
-__all__ = ["Recorder", "Recording", "__version__", "mark", "read"]
-
-_MODULE_OF = {
-    "Recorder": "tlmem.recorder",
-    "mark": "tlmem.recorder",
-    "Recording": "tlmem.recording",
-    "read": "tlmem.recording",
-}
+__all__ = sorted(["__version__", *MODULE_OF])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
+    if name not in MODULE_OF:
         raise AttributeError(f"module 'tlmem' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    value = getattr(import_module(MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

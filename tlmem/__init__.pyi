@@ -1,0 +1,203 @@
+"""Public names of tlmem, for type checkers; ``public.py`` is the table that is used."""
+# ruff: noqa: I001
+
+from tlmem.linking import (
+    get_include as get_include,
+    get_library as get_library,
+)
+from tlmem.recorder import (
+    Recorder as Recorder,
+    mark as mark,
+)
+from tlmem.recording import (
+    Recording as Recording,
+    read as read,
+)
+from tlmem.runtime.device import (
+    Device as Device,
+    LimitDevice as LimitDevice,
+    device as device,
+    devices as devices,
+    limit_device as limit_device,
+)
+from tlmem.runtime.elementwise import (
+    absolute as absolute,
+    add as add,
+    bitwise_and as bitwise_and,
+    bitwise_or as bitwise_or,
+    bitwise_xor as bitwise_xor,
+    clip as clip,
+    cos as cos,
+    divide as divide,
+    equal as equal,
+    exp as exp,
+    floor_divide as floor_divide,
+    greater as greater,
+    greater_equal as greater_equal,
+    invert as invert,
+    isfinite as isfinite,
+    isnan as isnan,
+    less as less,
+    less_equal as less_equal,
+    log as log,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    maximum as maximum,
+    minimum as minimum,
+    multiply as multiply,
+    negative as negative,
+    not_equal as not_equal,
+    power as power,
+    relu as relu,
+    remainder as remainder,
+    sigmoid as sigmoid,
+    sin as sin,
+    sqrt as sqrt,
+    square as square,
+    subtract as subtract,
+    tanh as tanh,
+    where as where,
+)
+from tlmem.runtime.errors import (
+    AlreadyPooled as AlreadyPooled,
+    AlreadyRegistered as AlreadyRegistered,
+    BadSlot as BadSlot,
+    DeviceOutOfMemory as DeviceOutOfMemory,
+    DoubleFree as DoubleFree,
+    InArena as InArena,
+    NoFrame as NoFrame,
+    NoSuchDevice as NoSuchDevice,
+    NotAHolder as NotAHolder,
+    NotInScope as NotInScope,
+    NotRegistered as NotRegistered,
+    RuntimeMisuse as RuntimeMisuse,
+    SizeOverflow as SizeOverflow,
+    StillHeld as StillHeld,
+    UnbalancedScope as UnbalancedScope,
+    UseAfterFree as UseAfterFree,
+    UseAfterMove as UseAfterMove,
+    WrongDevice as WrongDevice,
+    WrongDtype as WrongDtype,
+    WrongShape as WrongShape,
+)
+from tlmem.runtime.factories import (
+    arange as arange,
+    empty as empty,
+    empty_like as empty_like,
+    full as full,
+    ones as ones,
+    ones_like as ones_like,
+    randn as randn,
+    tensor as tensor,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from tlmem.runtime.frame import (
+    Frame as Frame,
+    SlotBuffer as SlotBuffer,
+    arena_empty as arena_empty,
+    frame as frame,
+    framed as framed,
+    function_enter as function_enter,
+    function_exit as function_exit,
+    get_buffer as get_buffer,
+)
+from tlmem.runtime.holders import (
+    acquire as acquire,
+    move as move,
+    release as release,
+    release_safe as release_safe,
+)
+from tlmem.runtime.interop import (
+    from_dlpack as from_dlpack,
+    from_numpy as from_numpy,
+)
+from tlmem.runtime.linalg import (
+    dot as dot,
+    matmul as matmul,
+)
+from tlmem.runtime.parameters import (
+    drop_parameter as drop_parameter,
+    parameter as parameter,
+    parameter_names as parameter_names,
+    register_parameter as register_parameter,
+)
+from tlmem.runtime.pool import (
+    PoolableTensor as PoolableTensor,
+    TensorPool as TensorPool,
+    global_pool as global_pool,
+)
+from tlmem.runtime.pool_stats import (
+    PoolStats as PoolStats,
+)
+from tlmem.runtime.reductions import (
+    all as all,
+    any as any,
+    argmax as argmax,
+    argmin as argmin,
+    log_softmax as log_softmax,
+    max as max,
+    mean as mean,
+    min as min,
+    softmax as softmax,
+    std as std,
+    sum as sum,
+    var as var,
+)
+from tlmem.runtime.representation import (
+    BatchableTensorRepresentation as BatchableTensorRepresentation,
+    FixedShape as FixedShape,
+    TensorRepresentation as TensorRepresentation,
+    from_batched_tensor as from_batched_tensor,
+    from_tensor as from_tensor,
+    register_representation as register_representation,
+    tensor_shape as tensor_shape,
+    to_batched_tensor as to_batched_tensor,
+    to_tensor as to_tensor,
+)
+from tlmem.runtime.scope import (
+    Scope as Scope,
+    ScopeStats as ScopeStats,
+    ScopedTensor as ScopedTensor,
+    current_scope_id as current_scope_id,
+    escape as escape,
+    in_scope as in_scope,
+    promote as promote,
+    register as register,
+    register_in as register_in,
+    run as run,
+    run_async as run_async,
+    scope as scope,
+    scope_depth as scope_depth,
+    scope_stats as scope_stats,
+    scope_tensor_count as scope_tensor_count,
+    unregister as unregister,
+)
+from tlmem.runtime.shaping import (
+    broadcast_to as broadcast_to,
+    concat as concat,
+    reshape as reshape,
+    squeeze as squeeze,
+    stack as stack,
+    swapaxes as swapaxes,
+    transpose as transpose,
+    unsqueeze as unsqueeze,
+)
+from tlmem.runtime.struct import (
+    Struct as Struct,
+    struct as struct,
+)
+from tlmem.runtime.tensor import (
+    Tensor as Tensor,
+)
+from tlmem.runtime.tensor_scope import (
+    TensorPlatform as TensorPlatform,
+    TensorScope as TensorScope,
+)
+from tlmem.runtime.views import (
+    gather as gather,
+)
+
+__version__: str

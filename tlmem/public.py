@@ -1,0 +1,49 @@
+"""Which module each public name stands in. ``__init__.pyi`` tells type checkers the same."""
+
+_NAMES = {
+    "linking": "get_include get_library",
+    "recorder": "Recorder mark",
+    "recording": "Recording read",
+    "runtime.device": "Device LimitDevice device devices limit_device",
+    "runtime.elementwise": (
+        "absolute add bitwise_and bitwise_or bitwise_xor clip cos divide equal exp "
+        "floor_divide greater greater_equal invert isfinite isnan less less_equal log "
+        "logical_and logical_not logical_or logical_xor maximum minimum multiply negative "
+        "not_equal power relu remainder sigmoid sin sqrt square subtract tanh where"
+    ),
+    "runtime.errors": (
+        "AlreadyPooled AlreadyRegistered BadSlot DeviceOutOfMemory DoubleFree InArena NoFrame "
+        "NoSuchDevice NotAHolder NotInScope NotRegistered RuntimeMisuse SizeOverflow "
+        "StillHeld UnbalancedScope UseAfterFree UseAfterMove WrongDevice WrongDtype "
+        "WrongShape"
+    ),
+    "runtime.factories": (
+        "arange empty empty_like full ones ones_like randn tensor zeros zeros_like"
+    ),
+    "runtime.frame": (
+        "Frame SlotBuffer arena_empty frame framed function_enter function_exit get_buffer"
+    ),
+    "runtime.holders": "acquire move release release_safe",
+    "runtime.interop": "from_dlpack from_numpy",
+    "runtime.linalg": "dot matmul",
+    "runtime.parameters": "drop_parameter parameter parameter_names register_parameter",
+    "runtime.pool": "PoolableTensor TensorPool global_pool",
+    "runtime.pool_stats": "PoolStats",
+    "runtime.reductions": ("all any argmax argmin log_softmax max mean min softmax std sum var"),
+    "runtime.representation": (
+        "BatchableTensorRepresentation FixedShape TensorRepresentation from_batched_tensor "
+        "from_tensor register_representation tensor_shape to_batched_tensor to_tensor"
+    ),
+    "runtime.scope": (
+        "Scope ScopeStats ScopedTensor current_scope_id escape in_scope promote register "
+        "register_in run run_async scope scope_depth scope_stats scope_tensor_count "
+        "unregister"
+    ),
+    "runtime.shaping": ("broadcast_to concat reshape squeeze stack swapaxes transpose unsqueeze"),
+    "runtime.struct": "Struct struct",
+    "runtime.tensor": "Tensor",
+    "runtime.tensor_scope": "TensorPlatform TensorScope",
+    "runtime.views": "gather",
+}
+MODULE_OF = {name: f"tlmem.{module}" for module, names in _NAMES.items() for name in names.split()}
+"""Public name -> module."""
