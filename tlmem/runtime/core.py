@@ -208,7 +208,9 @@ _scopes: OrderedDict[int, tuple[str, Place | None, Place | None]] = OrderedDict(
 def remember_scope_left(
     scope: int, label: str, entered: Place | None, left: Place | None, word: str = "scope"
 ) -> None:
-    """Keeps what an error will say of a scope; the latest 4096 are kept."""
+    """Keeps what an error will say of a scope, ``left`` None while it is entered.
+
+    The latest 4096 are kept."""
     _scopes[scope] = (
         f"{word} {label!r} (#{scope})" if label else f"{word} #{scope}",
         entered,
@@ -219,6 +221,12 @@ def remember_scope_left(
             _scopes.popitem(last=False)
         except KeyError:
             pass  # another thread took the last one out
+
+
+def remember_scope_ended(scope: int) -> None:
+    """Keeps that a scope ended here, because one around it was left before it."""
+    if scope in _scopes:
+        _scopes[scope] = (*_scopes[scope][:2], here())
 
 
 def scope_text(scope: int) -> str:
@@ -269,7 +277,8 @@ def holder_text(value: int) -> str:
     """A holder in words, such as ``scope #3`` or ``export #7``."""
     kind, number = value >> _KIND_SHIFT, value & _NUMBER
     if kind == SCOPE:
-        return _scopes[number][0] if number in _scopes else _entered_scope_text(number)
+        name, _, left = _scopes.get(number, ("", None, None))
+        return name if left else _entered_scope_text(number)
     if kind in (REGISTRY, FOREIGN) and 0 < number < 1 << 32:
         text = label_text(number)
         if text:

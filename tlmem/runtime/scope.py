@@ -104,7 +104,7 @@ class Scope:
         self._strand = strands.in_force()
         self._thread = get_ident()
         self._entered = core.here()
-        _open[self.id] = self
+        core.remember_scope_left(self.id, self.label, self._entered, None, self._word)
         return self
 
     def __exit__(
@@ -174,7 +174,6 @@ class Scope:
     def _leave(self) -> list[BaseException]:
         """Ends the scope in the strand where it was entered; what went wrong."""
         core.remember_scope_left(self.id, self.label, self._entered, core.here(), self._word)
-        _open.pop(self.id, None)
         found = ffi.new("tlm_scope_statistics *")
         before = adopted.begin_collecting()
         try:
@@ -196,10 +195,7 @@ class Scope:
     def _left_early(self) -> UnbalancedScope:
         failure = ffi.new("tlm_failure *")
         lib.tlm_failure_last(failure)
-        for inner in [_open[number] for number in sorted(_open) if number > self.id]:
-            if inner._strand is self._strand and inner._thread == self._thread:
-                place = core.here()
-                core.remember_scope_left(inner.id, inner.label, inner._entered, place, inner._word)
+        core.remember_scope_ended(failure.holder & core._NUMBER)
         innermost = core.holder_text(failure.holder)
         return self._out_of_order(
             f"was left while {innermost} inside it was still entered, which ended first"
@@ -208,10 +204,6 @@ class Scope:
     def _out_of_order(self, wrong: str) -> UnbalancedScope:
         advice = "leave scopes where they were entered, in the reverse order"
         return UnbalancedScope(f"{self} {wrong}; {advice}", advice=advice)
-
-
-_open: dict[int, Scope] = {}
-"""Scopes that were entered and not left, by number; what an error says of one that ends early."""
 
 
 def scope(name: str | None = None) -> Scope:
@@ -352,6 +344,7 @@ def escape(thing: Thing) -> Thing:
         raise not_in_scope("escape", thing)
     check(status, "escape", thing)
     thing._holder = holder  # type: ignore[attr-defined]
+    thing.mark_escaped()  # type: ignore[attr-defined]
     return thing
 
 
