@@ -25,8 +25,8 @@
  * TLMEM_RECORD says where to record: then from TLMEM_LIBRARY, or by its plain name from where libraries are looked for.
  *
  * Probes may be used from any thread and under locks of the runtime: they never wait for anything but a moment for the log,
- * never call malloc or Python. The header may be in several files and libraries of one process; a library that includes it may be
- * closed with dlclose. It is C99 or C++11 with a compiler that knows GNU attributes; with another one, and where
+ * never call malloc or Python. The header may be in several files and libraries of one process; a library that includes it
+ * may be closed with dlclose. It is C99 or C++11 with a compiler that knows GNU attributes; with another one, and where
  * TLM_PROBE_OFF is defined, probes are nothing at all. A libc older than glibc 2.34 needs -ldl.
  */
 #ifndef TLMEM_PROBE_H
@@ -34,6 +34,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#if defined(__GNUC__) && !defined(TLM_PROBE_OFF) && !defined(TLM_PROBE_TYPES_ONLY)
+#define TLM_PROBE_WORKS
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,7 +77,7 @@ typedef struct {
     void (*back)(tlm_probe_place *former);
 } tlm_probe_functions;
 
-/* What tlm_probe_event may say: numbers of tlm_kind in tlmem_log.h. */
+/* What `event` may say: numbers of tlm_kind in tlmem_log.h. */
 enum {
     TLM_PROBE_KIND_ALLOC = 1,
     TLM_PROBE_KIND_FREE = 2,
@@ -155,12 +164,7 @@ static inline uint64_t tlm_probe_name(const char *text);
 
 #define TLM_PROBE_AT(address) ((uint64_t)(uintptr_t)(address))
 
-#if defined(__GNUC__) && !defined(TLM_PROBE_OFF)
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
+#if defined(TLM_PROBE_WORKS)
 
 #if defined(__APPLE__)
 #define TLM_PROBE_LIBRARY "libtlmem.dylib"
@@ -190,6 +194,8 @@ static __attribute__((unused)) void tlm_probe_look(int may_load)
 {
     const tlm_probe_functions *table = NULL;
     int error = errno;
+    if (__atomic_load_n(&tlm_probe_found.table, __ATOMIC_RELAXED))
+        return;
     void *library = dlopen(TLM_PROBE_LOADED, RTLD_LAZY | RTLD_NOLOAD);
     if (!library && may_load) {
         const char *named = getenv("TLMEM_LIBRARY");
@@ -221,7 +227,7 @@ static inline int tlm_probe_is_on(void)
 static __attribute__((unused, noinline)) int tlm_probe_look_again(void)
 {
     long now = (long)time(NULL);
-    if (__atomic_load_n(&tlm_probe_found.table, __ATOMIC_RELAXED) ||
+    if (__atomic_load_n(&tlm_probe_found.table, __ATOMIC_RELAXED) || /* it is there and records nothing */
         __atomic_exchange_n(&tlm_probe_found.looked, now, __ATOMIC_RELAXED) == now)
         return 0;
     tlm_probe_look(0);

@@ -146,6 +146,16 @@ def test_an_over_retained_object_is_reported_at_its_line_of_c(
     assert (first["file"], first["line"]) == (str(STEPS), line_with("leaks here"))
 
 
+def test_the_report_says_who_retained_it_and_where(
+    steps: Path, recorded: Run, tmp_path: Path
+) -> None:
+    recorded(steps, "leak")
+    holder = report_of(tmp_path / "run.tlm")["findings"][0]["holders"][0]
+
+    assert holder["count"] >= 2990
+    assert (holder["name"], holder["site"]["line"]) == ("look", line_with("retained here"))
+
+
 def test_the_acquire_without_a_release_names_its_line_and_its_holder(
     steps: Path, recorded: Run, tmp_path: Path
 ) -> None:

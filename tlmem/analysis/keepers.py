@@ -1,6 +1,6 @@
 """Who keeps what a line makes: the holders of its live objects, in words.
 
-Covers: objects of the runtime, whose holders have names. Does not cover: arrays, whose holders are
+Covers: objects of a runtime, whose holders have names. Does not cover: arrays, whose holders are
 Python's own; which line it is (``growth``, ``leaks``).
 """
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.places import Places
-from tlmem.events import FIRST_RUNTIME_DEVICE
+from tlmem.events import FIRST_RUNTIME_DEVICE, Device
 
 if TYPE_CHECKING:
     from tlmem.recording import Recording
@@ -58,8 +58,8 @@ class Lifetimes:
     clock (time without pauses, allocations, bytes) and one column per object. ``begin_ns`` to
     ``cut_ns`` is the program's run, ``judged_ns`` the last moment before its frames unwind,
     ``active`` the index of the object that ends its activity. ``folded`` says that of the oldest
-    objects only those that stayed alive are known. ``runtime`` says which objects are tlmem's own
-    (tensors, views, structs) and not arrays.
+    objects only those that stayed alive are known. ``runtime`` says which objects are a runtime's
+    (tlmem's own tensors, views and structs, or those of one that sends probes) and not arrays.
     """
 
     born: Ints
@@ -128,7 +128,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         site, died_site = site[own], died_site[own]
     died = np.where(died < 0, NEVER, died)
     ordinal = table.index.to_numpy(np.int64)[own]
-    runtime = table["device"].to_numpy(np.uint8)[own] >= FIRST_RUNTIME_DEVICE
+    device = table["device"].to_numpy(np.uint8)[own]
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
     return Lifetimes(
         born=born,
@@ -147,7 +147,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         cut_ns=cut_ns,
         judged_ns=moment_of_judging(born, died, size, cut_ns),
         active=int(ACTIVE_SHARE * max(0, len(born) - 1)),
-        runtime=runtime,
+        runtime=(device >= FIRST_RUNTIME_DEVICE) | (device == Device.PROBE),
         folded=recording.fold is not None,
     )
 
