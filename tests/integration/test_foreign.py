@@ -100,7 +100,7 @@ def train(place: Path) -> Path:
 
 
 def line_with(words: str, source: Path = STEPS) -> int:
-    """The line of an example that says so."""
+    """The line of a program that says so."""
     lines = source.read_text(encoding="utf-8").splitlines()
     return 1 + next(number for number, line in enumerate(lines) if words in line)
 
@@ -168,6 +168,20 @@ def test_the_acquire_without_a_release_names_its_line_and_its_holder(
     assert (len(acquired), len(of_look)) == (50, 0)
     assert set(acquired["line"]) == {line_with("retained here")}
     assert holder >> 56 == 11
+
+
+def test_memory_given_back_to_another_allocator_is_reported_at_its_line(
+    endings: Path, recorded: Run, tmp_path: Path
+) -> None:
+    recorded(endings, "allocators")
+    told = [
+        each for each in report_of(tmp_path / "run.tlm")["findings"] if each["severity"] == "error"
+    ]
+    recording = tlmem.read(tmp_path / "run.tlm")
+
+    assert len(recording.misuses) == 1
+    assert recording.misuses.holder.tolist() == ["heap"]
+    assert [each["site"]["line"] for each in told] == [line_with("wrong here", ENDINGS)]
 
 
 def test_scopes_are_numbered_and_left_in_pairs(steps: Path, recorded: Run, tmp_path: Path) -> None:

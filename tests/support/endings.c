@@ -82,6 +82,15 @@ static void use_memory_at_exit(void)
     use_memory(3);
 }
 
+/* The second of two objects goes back to where it did not come from. */
+static void mix_allocators(void)
+{
+    TLM_PROBE_ALLOC_WITH(objects[0], 64, "heap");
+    TLM_PROBE_ALLOC_WITH(objects[1], 64, "heap");
+    TLM_PROBE_FREE_WITH(objects[0], "heap");
+    TLM_PROBE_FREE_WITH(objects[1], "pool"); /* wrong here */
+}
+
 int main(int count, char **words)
 {
     const char *way = count > 1 ? words[1] : "";
@@ -92,6 +101,8 @@ int main(int count, char **words)
         end_with_children();
     else if (strcmp(way, "close") == 0)
         end_with_closed_library(words[2]);
+    else if (strcmp(way, "allocators") == 0)
+        mix_allocators();
     else if (strcmp(way, "handler") == 0)
         atexit(use_memory_at_exit);
     else if (strcmp(way, "_exit") == 0)
