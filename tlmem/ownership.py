@@ -67,7 +67,9 @@ def lives_of(
     begun[pairing.begins] = np.arange(before, before + len(pairing.begins))
     key = np.concatenate([known.address, timeline.object[at]])
     device = np.concatenate([known.device, timeline.device[at]])
-    order, same = group_order(key, device)
+    # Handles are the same on all devices, and a misuse does not say which one it was.
+    foreign = (device >= FIRST_FOREIGN_DEVICE) & (device < FIRST_RUNTIME_DEVICE)
+    order, same = group_order(key, np.where(foreign, device, np.uint8(0)))
     position = np.concatenate([np.full(before, -1), at])[order]
     row = np.concatenate([np.arange(before), begun[at]])[order]
     kind = np.concatenate([np.full(before, _KNOWN, np.uint8), timeline.kind[at]])[order]

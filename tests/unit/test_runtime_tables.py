@@ -159,7 +159,7 @@ def test_misuses_name_what_whose_and_where(recorded) -> None:
         (ALLOC, A, 64, 1, CPU),
         (RELEASE, A, holder(1, 0), 0, CPU),
         (FREE, A, 0, 0, CPU),
-        (MISUSE, A, 0, 1, CPU),
+        (MISUSE, A, 0, 1, 0),
         (MISUSE, B, holder(3, 4), 3, CPU),
         (MISUSE, 0, holder(2, 9), 8, 0),
         (MISUSE, 0, 0, 99, 0),
