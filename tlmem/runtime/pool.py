@@ -152,7 +152,7 @@ class TensorPool:
             while True:
                 status = lib.tlm_pool_clear_key(self._number, label, room, BATCH, removed)
                 check(status, "clear a key of", repr(self))
-                items += room[0 : removed[0]]
+                items.extend(ffi.unpack(room, removed[0]))
                 if removed[0] < BATCH:
                     break
         return self._free(items, "clearing a key of")
@@ -289,7 +289,7 @@ class TensorPool:
         while True:
             status = lib.tlm_pool_prune(self._number, target, room, ffi.NULL, BATCH, removed)
             check(status, "prune", repr(self))
-            items += room[0 : removed[0]]
+            items.extend(ffi.unpack(room, removed[0]))
             if removed[0] < BATCH:
                 return items
 
