@@ -14,16 +14,20 @@ bool tlmi_is_holder(tlmi_slot_of_object *slot, tlm_holder holder)
 
 bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site)
 {
-    tlm_object object = tlmi_object_handle(slot);
-    if (!tlmi_is_holder(slot, from))
-        return false;
-    tlmi_holder_replace(slot, from, to);
-    if (TLM_HOLDER_KIND(from) == TLM_HOLDER_SCOPE)
-        tlmi_scope_strike(slot, true);
+    bool from_scope = TLM_HOLDER_KIND(from) == TLM_HOLDER_SCOPE;
+    if (tlmi_likely(from && slot->holders[0] == from && !from_scope)) { /* mostly: it has the first place */
+        slot->holders[0] = to;
+    } else {
+        if (!tlmi_is_holder(slot, from))
+            return false;
+        tlmi_holder_replace(slot, from, to);
+        if (from_scope)
+            tlmi_scope_strike(slot, true);
+    }
     if (from != floating)
-        tlmi_object_event(TLM_KIND_UNREGISTER, slot, object, from, site);
+        tlmi_object_event(TLM_KIND_UNREGISTER, slot, tlmi_object_handle(slot), from, site);
     if (to != floating)
-        tlmi_object_event(TLM_KIND_REGISTER, slot, object, to, site);
+        tlmi_object_event(TLM_KIND_REGISTER, slot, tlmi_object_handle(slot), to, site);
     tlmi_tally_counts(0, 0, (to == floating) - (from == floating));
     return true;
 }

@@ -132,7 +132,7 @@ static void record_item(tlm_kind kind, uint32_t number, uint64_t item, uint32_t 
 
 /* The slot of an object that left the pool, locked, with the pool as its only holder; NULL, and recorded, otherwise: then the
  * pool's count, if it still has one, is gone. */
-static tlmi_slot_of_object *lock_sole(uint32_t number, tlm_object object, uint32_t site)
+static inline tlmi_slot_of_object *lock_sole(uint32_t number, tlm_object object, uint32_t site)
 {
     tlm_holder holder = holder_of(number);
     tlmi_slot_of_object *slot = tlmi_object_lock(object);
@@ -141,7 +141,7 @@ static tlmi_slot_of_object *lock_sole(uint32_t number, tlm_object object, uint32
         return NULL;
     }
     slot->flags &= (uint8_t)~TLM_FLAG_POOLED;
-    bool is_ours = tlmi_is_holder(slot, holder);
+    bool is_ours = slot->holders[0] == holder || tlmi_is_holder(slot, holder);
     if (tlmi_likely(is_ours && atomic_load_explicit(&slot->count, memory_order_relaxed) == 1))
         return slot;
     tlmi_misuse(TLM_MISUSE_POOLED_WHILE_HELD, slot->device, object, holder, site);
@@ -195,7 +195,7 @@ tlm_status tlm_pool_acquire(uint32_t number, tlm_label key, uint64_t *item)
         bool hit = row && row->used;
         tlmi_pool_item taken = {0};
         if (hit)
-            taken = tlmi_pool_take(pool, row, row->used - 1);
+            taken = tlmi_pool_pop(pool, row);
         *(hit ? &pool->stats.hits : &pool->stats.misses) += 1;
         if (!taken.is_object)
             record_item(hit ? TLM_KIND_POOL_HIT : TLM_KIND_POOL_MISS, number, taken.value, site);
@@ -221,7 +221,8 @@ static tlm_status refusal(tlmi_slot_of_object *slot, tlm_holder from, tlm_misuse
         *misuse = TLM_MISUSE_OUTLIVES_FRAME;
         return TLM_IN_ARENA;
     }
-    if (!tlmi_is_holder(slot, from)) {
+    bool has_first_place = from && slot->holders[0] == from && TLM_HOLDER_KIND(from) != TLM_HOLDER_SCOPE;
+    if (!has_first_place && !tlmi_is_holder(slot, from)) {
         *misuse = TLM_MISUSE_OVER_RELEASE;
         return TLM_NOT_A_HOLDER;
     }
@@ -344,7 +345,7 @@ static uint32_t take_batch(tlmi_pool *pool, const pruning *what, pruned *batch, 
     uint32_t taken = 0;
     tlmi_pool_row *row;
     while (taken < room && (row = next_to_prune(pool, what))) {
-        tlmi_pool_item item = tlmi_pool_take(pool, row, row->used - 1);
+        tlmi_pool_item item = tlmi_pool_pop(pool, row);
         batch[taken++] = (pruned){item, row->key};
         if (!item.is_object)
             record_item(TLM_KIND_POOL_PRUNE, pool->number, item.value, site);

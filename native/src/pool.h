@@ -55,7 +55,15 @@ static inline tlmi_pool_row *tlmi_pool_row_of(const tlmi_pool *pool, tlm_label k
 }
 /* TLM_OK, TLM_NO_MEMORY, or TLM_OVERFLOW: the key has max_per_key items. Nothing changes unless it is TLM_OK. */
 tlm_status tlmi_pool_push(tlmi_pool *pool, tlm_label key, tlmi_pool_item item);
-/* Takes out the item at a place of a row that has items. */
+/* Takes out the newest item of a row that has items. */
+static inline tlmi_pool_item tlmi_pool_pop(tlmi_pool *pool, tlmi_pool_row *row)
+{
+    tlmi_pool_item item = row->items[--row->used];
+    pool->objects -= item.is_object;
+    pool->stats.size--;
+    return item;
+}
+/* Takes out the item at a place. */
 tlmi_pool_item tlmi_pool_take(tlmi_pool *pool, tlmi_pool_row *row, uint32_t place);
 bool tlmi_pool_has_item(const tlmi_pool *pool, uint64_t value); /* one of the caller's, under any key */
 void tlmi_pool_drop_empty_rows(tlmi_pool *pool);

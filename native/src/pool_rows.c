@@ -130,13 +130,10 @@ tlm_status tlmi_pool_push(tlmi_pool *pool, tlm_label key, tlmi_pool_item item)
 
 tlmi_pool_item tlmi_pool_take(tlmi_pool *pool, tlmi_pool_row *row, uint32_t place)
 {
-    tlmi_pool_item item = row->items[place];
-    row->used--;
-    if (place < row->used)
-        memmove(&row->items[place], &row->items[place + 1], (row->used - place) * sizeof item);
-    pool->objects -= item.is_object;
-    pool->stats.size--;
-    return item;
+    tlmi_pool_item taken = row->items[place];
+    memmove(&row->items[place], &row->items[place + 1], (row->used - 1 - place) * sizeof taken);
+    row->items[row->used - 1] = taken;
+    return tlmi_pool_pop(pool, row);
 }
 
 bool tlmi_pool_has_item(const tlmi_pool *pool, uint64_t value)

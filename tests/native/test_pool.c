@@ -183,7 +183,13 @@ static void check_refusals_change_nothing(void)
           {TLM_KIND_MISUSE, x, TLM_HOLDER(TLM_HOLDER_SCOPE, 1), TLM_MISUSE_OVER_RELEASE},
           {TLM_KIND_MISUSE, gone, FLOATING, TLM_MISUSE_USE_AFTER_FREE});
     CHECK(stats(pool).size == 0 && stats(pool).puts == 0 && about(x).count == 2 && about(x).flags == 0);
-    CHECK(tlm_release(x, OTHER) == TLM_OK && tlm_pool_put(pool, A, x, ME, NULL) == TLM_OK);
+    tlm_holder held[2];
+    CHECK(tlm_acquire(x, ME) == TLM_OK && tlm_release(x, ME) == TLM_OK && tlm_release(x, ME) == TLM_OK);
+    CHECK(tlm_object_holders(x, held, 2) == 1 && held[0] == OTHER); /* not in the first of its places */
+    CHECK(tlm_pool_put(pool, A, x, 0, NULL) == TLM_NOT_A_HOLDER &&
+          tlm_pool_put(pool, A, x, ME, NULL) == TLM_NOT_A_HOLDER);
+    CHECK(about(x).flags == 0 && tlm_pool_put(pool, A, x, OTHER, NULL) == TLM_OK && get(pool, A) == x);
+    CHECK(tlm_pool_put(pool, A, x, FLOATING, NULL) == TLM_OK);
     CHECK(tlm_release(x, ME) == TLM_NOT_A_HOLDER && about(x).count == 1); /* it is the pool's now */
     finish(pool);
 }
