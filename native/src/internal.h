@@ -129,6 +129,9 @@ bool tlmi_meta_label(uint32_t label, const char *text);
 
 /* ---- label.c: names as numbers, see tlmem.h ---- */
 tlm_label tlmi_label_write(tlm_label label); /* makes sure that the recording knows it; 0: none, or no room */
+/* The same for a holder that has a name. A foreign one below MOST_LABELS is a label, from there on an address. */
+enum { TLMI_MOST_LABELS = 1 << 22 };
+void tlmi_label_write_holder(tlm_holder holder);
 
 /* ---- site.c: the tree of call sites ---- */
 bool tlmi_site_init(uint32_t stack_depth); /* at start of a recording; forgets all sites of a former one */

@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-enum { BLOCK_BYTES = 65536, CHUNK = 1024, CHUNKS = 4096, TEXT_LIMIT = 65535 };
+enum { BLOCK_BYTES = 65536, CHUNK = 1024, CHUNKS = TLMI_MOST_LABELS / CHUNK, TEXT_LIMIT = 65535 };
 
 typedef struct {
     const char *text;
@@ -159,4 +159,12 @@ tlm_label tlmi_label_write(tlm_label label)
         return 0;
     atomic_store_explicit(&row->written, epoch, memory_order_release);
     return label;
+}
+
+void tlmi_label_write_holder(tlm_holder holder)
+{
+    tlm_holder_kind kind = TLM_HOLDER_KIND(holder);
+    bool may_have = kind == TLM_HOLDER_FOREIGN || kind == TLM_HOLDER_REGISTRY;
+    if (may_have && TLM_HOLDER_NUMBER(holder) < TLMI_MOST_LABELS && tlmi_probe_on())
+        tlmi_label_write((tlm_label)TLM_HOLDER_NUMBER(holder));
 }

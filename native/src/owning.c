@@ -108,6 +108,7 @@ tlm_status tlm_acquire(tlm_object object, tlm_holder holder)
     if (!may_hold(holder))
         return tlmi_fail(TLM_BAD_ARGUMENT, object, holder, 0, 0);
     uint32_t site = tlmi_site_for_events();
+    tlmi_label_write_holder(holder);
     tlmi_slot_of_object *slot = tlmi_object_lock(object);
     if (!slot)
         return tlmi_object_missing(object, holder, TLM_MISUSE_USE_AFTER_FREE);
@@ -153,6 +154,7 @@ tlm_status tlm_move(tlm_object object, tlm_holder from, tlm_holder to)
     if ((from != floating && !may_hold(from)) || (to != floating && !may_hold(to)))
         return tlmi_fail(TLM_BAD_ARGUMENT, object, from, 0, 0);
     uint32_t site = tlmi_site_for_events();
+    tlmi_label_write_holder(to);
     tlmi_slot_of_object *slot = tlmi_object_lock(object);
     if (!slot)
         return tlmi_object_missing(object, from, TLM_MISUSE_USE_AFTER_FREE);

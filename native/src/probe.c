@@ -17,8 +17,6 @@ _Static_assert((int)TLM_PROBE_KIND_ESCAPE == (int)TLM_KIND_ESCAPE, "the header r
 _Static_assert((int)TLM_PROBE_KIND_MISUSE == (int)TLM_KIND_MISUSE, "the header repeats numbers");
 _Static_assert((int)TLM_PROBE_WRONG_ALLOCATOR == (int)TLM_MISUSE_WRONG_DEVICE, "the header repeats numbers");
 
-/* Numbers of holders below this are labels, not addresses; label.c makes no more. */
-#define FIRST_ADDRESS (UINT64_C(1) << 22)
 /* Scopes of probes are told from those of the runtime by this bit. */
 #define PROBE_SCOPE (UINT64_C(1) << 48)
 
@@ -44,13 +42,6 @@ static void append(tlm_probe_place *place, tlm_kind kind, uint64_t object, uint6
     tlmi_event_append((uint8_t)kind, TLM_DEVICE_PROBE, object, arg, site_of(place), bounded(count));
 }
 
-/* Makes sure that the recording knows the name of a holder that has one. */
-static void explain(tlm_holder holder)
-{
-    if (TLM_HOLDER_KIND(holder) == TLM_HOLDER_FOREIGN && TLM_HOLDER_NUMBER(holder) < FIRST_ADDRESS)
-        tlmi_label_write((tlm_label)TLM_HOLDER_NUMBER(holder));
-}
-
 static void record_event(tlm_probe_place *place, int kind, uint64_t object, uint64_t arg, uint64_t count)
 {
     if (object == 0) /* the null object, or a scope that was entered while nothing was recorded */
@@ -61,7 +52,7 @@ static void record_event(tlm_probe_place *place, int kind, uint64_t object, uint
     } else if (kind == TLM_KIND_SCOPE_EXIT) {
         depth -= depth > 0;
     } else {
-        explain(arg);
+        tlmi_label_write_holder(arg);
     }
     append(place, (tlm_kind)kind, object, arg, count);
 }
@@ -70,8 +61,8 @@ static void record_move(tlm_probe_place *place, uint64_t object, uint64_t from, 
 {
     if (object == 0)
         return;
-    explain(from);
-    explain(to);
+    tlmi_label_write_holder(from);
+    tlmi_label_write_holder(to);
     if (from)
         append(place, TLM_KIND_UNREGISTER, object, from, count);
     if (to)
@@ -132,7 +123,7 @@ static void record_free_with(tlm_probe_place *place, uint64_t object, const char
     bool known = from != 0 && from - recording_number() <= UINT32_MAX;
     if (known && (tlm_label)from != tlm_label_of(allocator)) {
         tlm_holder owner = TLM_HOLDER(TLM_HOLDER_FOREIGN, (tlm_label)from);
-        explain(owner);
+        tlmi_label_write_holder(owner);
         append(place, TLM_KIND_MISUSE, object, owner, TLM_MISUSE_WRONG_DEVICE);
     }
     append(place, TLM_KIND_FREE, object, 0, 0);

@@ -186,5 +186,6 @@ tlm_status tlm_escape(tlm_object object, tlm_holder to)
         return TLM_OK;
     if (kind <= TLM_HOLDER_SCOPE || kind > TLM_HOLDER_FOREIGN)
         return tlmi_fail(TLM_BAD_ARGUMENT, object, to, 0, 0);
+    tlmi_label_write_holder(to);
     return hand_over(object, to, TLM_KIND_ESCAPE);
 }

@@ -230,6 +230,7 @@ def test_its_leak_is_reported_at_its_line_of_c(train: Path, recorded: Run, tmp_p
 
     assert (ended.returncode, told["verdict"]["outcome"]) == (1, "leak")
     assert (first["file"], first["line"]) == (str(TRAIN), line_with("leaks here", TRAIN))
+    assert told["findings"][0]["holders"][0]["name"] == "trainer"
 
 
 def test_it_runs_the_same_when_nothing_records_it(train: Path, tmp_path: Path) -> None:
