@@ -95,16 +95,17 @@ static PyObject *make_arena_tensor(PyObject *self, PyObject *const *given, Py_ss
 
 static PyObject *adopt_memory(PyObject *self, PyObject *const *given, Py_ssize_t count)
 {
-    uint64_t number[3];
-    if (count != 4 || read_numbers(given + 1, 3, 3, number) < 0)
-        return count != 4 ? PyErr_Format(PyExc_TypeError, "expected an owner and 3 numbers") : NULL;
+    uint64_t number[2];
+    if (count != 3 || read_numbers(given + 1, 2, 2, number) < 0)
+        return count != 3 ? PyErr_Format(PyExc_TypeError, "expected an owner and 2 numbers") : NULL;
     tlm_object object = 0;
     Py_INCREF(given[0]);
-    tlm_status status = tlm_object_adopt(TLM_DEVICE_CPU, (void *)(uintptr_t)number[0], number[1],
-                                         tlm_python_drop_reference, given[0], &object);
+    /* 0 bytes: whoever allocated them counts them. */
+    tlm_status status =
+        tlm_object_adopt(TLM_DEVICE_CPU, (void *)(uintptr_t)number[0], 0, tlm_python_drop_reference, given[0], &object);
     if (status != TLM_OK)
         Py_DECREF(given[0]);
-    return take_fresh((tlmi_reference *)self, status, object, number[2]);
+    return take_fresh((tlmi_reference *)self, status, object, number[1]);
 }
 
 static PyObject *adopt_object(PyObject *self, PyObject *const *given, Py_ssize_t count)
@@ -201,7 +202,7 @@ static PyMethodDef methods[] = {
     {"_make_view", NUMBERS(make_view), METH_FASTCALL, "_make_view(base, scope): likewise, a view."},
     {"_make_arena", NUMBERS(make_arena_tensor), METH_FASTCALL, "_make_arena(bytes): in the arena of the strand."},
     {"_adopt_memory", NUMBERS(adopt_memory), METH_FASTCALL,
-     "_adopt_memory(owner, address, bytes, scope): likewise, over memory of a Python object that is kept."},
+     "_adopt_memory(owner, address, scope): likewise, over memory of a Python object that is kept."},
     {"_adopt", NUMBERS(adopt_object), METH_FASTCALL, "_adopt(object, scope): likewise, a floating object."},
     {"_name_object", name_object, METH_O, "_name_object(object): names an object and takes no count of it."},
     {"_take_over", take_over, METH_O, "_take_over(other): names the other's object and has its count from now on."},

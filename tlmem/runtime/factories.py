@@ -26,6 +26,8 @@ from tlmem.runtime.storage import Shape, Storage
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
+COUNTED_AT_ONCE = 8192
+
 
 def shape_of(given: Any) -> Shape:
     """A shape that is given as an integer or a sequence of integers.
@@ -209,13 +211,9 @@ def arange(
         raise SizeOverflow(f"arange from {begin} to {end} has no end") from None
     tensor = empty((count,), name, device=device, scope=scope, pool=pool)
     data = tensor._data()
-    if count:
-        # In place: ones, summed up, scaled and moved, so that NumPy allocates nothing of this size.
-        data.fill(1)
-        data[0] = 0
-        np.add.accumulate(data, out=data)
-        np.multiply(data, step, out=data, casting="unsafe")
-        np.add(data, begin, out=data, casting="unsafe")
+    for at in range(0, count, COUNTED_AT_ONCE):  # so that NumPy's own memory for it stays small
+        part = data[at : at + COUNTED_AT_ONCE]
+        np.copyto(part, np.arange(at, at + len(part)) * step + begin, casting="unsafe")
     return tensor
 
 

@@ -58,7 +58,7 @@ def from_numpy(array: Any, *, scope: Any = None) -> Tensor:
     tensor = blank(array.shape, dtype, core.CPU)
     low, span = extent(array)
     tensor._span = span
-    status = tensor._adopt_memory(array, low, span, core.scope_id(scope))
+    status = tensor._adopt_memory(array, low, core.scope_id(scope))
     if status:
         core.raise_for(status, "take over the memory of", tensor._name())
     memory = tensor._memory(span, not array.flags.writeable)

@@ -57,7 +57,7 @@ def make(shape: Shape, dtype: str, device: int = core.CPU, scope: int = INNERMOS
     strands.settle()
     tensor = blank(shape, dtype, device)
     nbytes = tensor._span = prod(shape) * ITEM_BYTES[dtype]
-    if nbytes > MOST_BYTES:
+    if nbytes > MOST_BYTES or (nbytes == 0 and is_absurd(shape, dtype)):
         raise too_large(tensor)
     status = tensor._make(device, nbytes, scope)
     if status:
@@ -70,11 +70,16 @@ def temporary(shape: Shape, dtype: str, device: int) -> Tensor:
     return make(shape, dtype, device, NO_SCOPE)
 
 
+def is_absurd(shape: Shape, dtype: str) -> bool:
+    """Whether only a length of 0 keeps a shape within 63 bits; NumPy has no such arrays."""
+    return prod(length or 1 for length in shape) * ITEM_BYTES[dtype] > MOST_BYTES
+
+
 def too_large(tensor: Storage) -> SizeOverflow:
     """The error of a size that no device could have."""
     return SizeOverflow(
-        f"cannot allocate {tensor._name()}: {tensor.nbytes} bytes are more than any device "
-        "has; use smaller lengths"
+        f"cannot allocate {tensor._name()}: its lengths multiply to more bytes than any "
+        "device has; use smaller ones"
     )
 
 
