@@ -27,7 +27,7 @@ GROUND += [
     "ownership",
     "holders",
 ]
-GROUND += ["tables", "runtime_tables", "family", "recording"]
+GROUND += ["tables", "runtime_tables", "device_memory", "family", "recording"]
 READING = [*GROUND, "analysis", "report", "gate"]
 RECORDING = ["_native", "runtime", "recorder"]
 TOP = ["cli", "doctor", "linking", "pytest_plugin", "testing", "dashboards", "scenarios"]
@@ -65,6 +65,7 @@ THIRD_PARTY = {
     **dict.fromkeys(READING, ["numpy", "pandas"]),
     "units": [],
     "errors": [],
+    "runtime": ["numpy"],
     "scenarios": ["numpy", "pandas"],
     "testing": ["numpy", "pandas"],
     "dashboards": ["numpy", "pandas", "textual", "rich"],

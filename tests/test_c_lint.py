@@ -20,7 +20,16 @@ HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprin
 DEFINITION = re.compile(
     r"^(?!static|typedef|#|extern|\s|/|\*)[\w][\w\s*]*?\b(\w+)\s*\(", re.MULTILINE
 )
-HEADER = ROOT / "native" / "include" / "tlmem.h"
+HEADERS = [
+    ROOT / "native" / name
+    for name in ("include/tlmem_log.h", "include/tlmem.h", "python/tlmem_python.h")
+]
+
+
+def interface() -> str:
+    """What stands between the cffi markers: what Python sees."""
+    texts = [path.read_text(encoding="utf-8") for path in HEADERS]
+    return "".join(t.split("/* cffi: begin */")[1].split("/* cffi: end */")[0] for t in texts)
 
 
 def name_of(path: Path) -> str:
@@ -74,9 +83,8 @@ def test_no_name_begins_with_an_underscore(path: Path) -> None:
 
 
 def test_the_type_stub_names_every_public_function() -> None:
-    interface = HEADER.read_text(encoding="utf-8").split("/* cffi: begin */")[1]
-    interface = re.sub(r"/\*.*?\*/", "", interface.split("/* cffi: end */")[0], flags=re.DOTALL)
-    public = set(re.findall(r"\b(tlm_\w+)\s*\(", interface))
+    bare = re.sub(r"/\*.*?\*/", "", interface(), flags=re.DOTALL)
+    public = set(re.findall(r"\b(tlm_\w+)\s*\(", bare))
     stub = (ROOT / "tlmem" / "_native.pyi").read_text(encoding="utf-8")
     typed = set(re.findall(r"def (tlm_\w+)\(", stub))
 
@@ -84,8 +92,7 @@ def test_the_type_stub_names_every_public_function() -> None:
 
 
 def test_every_public_function_says_what_it_promises() -> None:
-    text = HEADER.read_text(encoding="utf-8").split("/* cffi: begin */")[1]
-    lines = text.split("/* cffi: end */")[0].splitlines()
+    lines = interface().splitlines()
     bare = []
     for above, line in zip(lines, lines[1:], strict=False):
         is_prototype = re.match(r"\w[\w\s*]*\btlm_\w+\(", line)

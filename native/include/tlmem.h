@@ -182,6 +182,7 @@ void tlm_strand_destroy(tlm_strand *strand);
 /* The strand of the calling thread from now on; NULL: the thread's own. Returns what was in force (NULL: its own). */
 tlm_strand *tlm_strand_switch(tlm_strand *strand);
 
+/* Enters a scope inside the innermost one of this strand; its id is never used again. TLM_NO_MEMORY. */
 tlm_status tlm_scope_enter(tlm_label label, uint64_t *id);
 /* Releases what is registered, last in first out. When inner scopes are still entered they are left first, and the result is
  * TLM_UNBALANCED (recorded as misuse); TLM_NOT_IN_SCOPE: this scope is not entered in this strand. `out` may be NULL. */
