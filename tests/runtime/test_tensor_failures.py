@@ -127,8 +127,7 @@ print(refused)
 """
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("in_scope", [False, True], ids=["outside", "in a scope"])
+@pytest.mark.parametrize("in_scope, nth", [(False, 1), (True, 1), (True, 3), (True, 4), (True, 5)])
 def test_tensor_without_memory_for_bookkeeping_is_not_made_and_leaves_nothing(in_scope, nth):
     """Allocations of our own fail in turn, in a process that has none to spare yet."""
     result = subprocess.run(
