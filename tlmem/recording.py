@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from tlmem import family, runtime_tables, tables
+from tlmem.device_memory import device_memory
 from tlmem.errors import EmptyRecording
-from tlmem.events import FIRST_RUNTIME_DEVICE, Device
 from tlmem.holders import HolderNames
 from tlmem.names import Names, SiteTable, site_table
 from tlmem.ownership import Ledger, count_problems, holder_problems, ledger_of, owned_lives
-from tlmem.pairing import Balance, Known, Pairing, balance, device_changes, pair
+from tlmem.pairing import Balance, Known, Pairing, balance, pair
 from tlmem.segments import OPEN, SEALED, FileHeader, Source, read_header
 from tlmem.snapshot import Snapshot, is_empty, take_snapshot
 
@@ -319,19 +319,20 @@ class Recording:
             time_ns,
         )
 
-    def pool_bytes_at(self, time_ns: int) -> int:
-        """Bytes that devices had handed out and no live object used: arenas and kept buffers."""
-        checkpoint = self._snapshot.checkpoint.totals
-        at, change = device_changes(self._snapshot.timeline)
-        before = self._to_ns(self._snapshot.timeline.ticks[at]) <= time_ns
-        handed_out = checkpoint.device_bytes + int(change[before].sum())
-        objects = self.objects
-        ours = (objects["device"] >= FIRST_RUNTIME_DEVICE) & (objects["device"] != Device.FOREIGN)
-        ours &= (objects["born_ns"] <= time_ns) & (
-            (objects["died_ns"] < 0) | (objects["died_ns"] > time_ns)
+    def device_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
+        """Bytes at each of some times: what devices had handed out, what live objects used of it.
+
+        Returns:
+            ``objects``, ``handed_out``, ``host`` (from the C allocator); NaN where it was folded.
+        """
+        return device_memory(
+            self._snapshot.timeline,
+            self.objects,
+            self._snapshot.checkpoint.totals,
+            times_ns,
+            self.horizon_ns,
+            self._to_ns,
         )
-        listed = np.where(objects["folded"][ours], checkpoint.live_stride, 1)
-        return handed_out - int((objects["size_bytes"][ours] * listed).sum())
 
     # ---- stacks ----
 

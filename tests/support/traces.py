@@ -54,7 +54,9 @@ class Program:
     imports: set[int] = field(default_factory=set)
     held: list[tuple[int, int, str, int]] = field(default_factory=list)
     misuses: list[tuple[str, int, str, int]] = field(default_factory=list)
-    pool_bytes: int = 0
+    pool_bytes: float = 0.0
+    driver_keeps: float = 0.0
+    device_live: int = 0
 
     def __post_init__(self) -> None:
         self.sample()
@@ -69,6 +71,7 @@ class Program:
         self.device.append(device)
         self.site.append(self.site_of(line))
         self.live_bytes += size
+        self.device_live += size if device >= 16 else 0
         return len(self.born) - 1
 
     def site_of(self, line: int) -> int:
@@ -81,6 +84,7 @@ class Program:
         self.died[number] = self.now_ns
         self.died_site[number] = self.site_of(line) if line is not None else self.site[number]
         self.live_bytes -= self.size[number]
+        self.device_live -= self.size[number] if self.device[number] >= 16 else 0
 
     def wait(self, ns: int) -> None:
         """Lets time pass, taking samples on the way."""
@@ -97,11 +101,15 @@ class Program:
             "tracked": self.live_bytes,
             "python_arena": self.python,
             "recorder": 1e6,
-            "malloc_used": self.live_bytes + self.native,
+            "malloc_used": self.live_bytes + self.native + self.pool_bytes,
             "malloc_free": self.kept,
             "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + 1e6,
             "file": 30e6,
+            "driver": self.device_live + self.pool_bytes + self.driver_keeps,
         }
+        row["anon"] += self.pool_bytes + self.driver_keeps
+        handed_out = self.device_live + self.pool_bytes
+        row["of_devices"] = (float(self.device_live), handed_out, handed_out)
         self.samples.append(row)
 
     def temporary(self, line: int, size: int = 8_000) -> None:
@@ -152,7 +160,7 @@ class Program:
             parent_pid=0,
             info={"command": "program.py", "script": "program.py"},
             objects=objects,
-            samples=pd.DataFrame(self.samples),
+            samples=pd.DataFrame(self.samples).drop(columns="of_devices"),
             sites=sites,
             blame_table=pd.Series(numbers, index=sites.index),
             stack=lambda site: [
@@ -172,8 +180,14 @@ class Program:
                 self.misuses, columns=["misuse", "object", "holder", "site"]
             ).assign(thread=1),
             held_at=self.held_at,
-            pool_bytes_at=lambda time_ns: self.pool_bytes,
+            device_memory=self.device_memory,
         )
+
+    def device_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
+        """What the reader would compute from the events of devices."""
+        rows = {row["time_ns"]: row for row in self.samples}
+        device = [rows[time_ns]["of_devices"] for time_ns in times_ns.tolist()]
+        return pd.DataFrame(device, columns=["objects", "handed_out", "host"])
 
     def held_at(self, objects: np.ndarray, time_ns: int) -> pd.DataFrame:
         """What the ledger of a recording would say."""

@@ -179,7 +179,7 @@ def test_misuses_that_a_size_limit_folded_are_counted() -> None:
 
 
 def test_pools_are_a_part_of_resident_memory() -> None:
-    program = Program(native=9e6, pool_bytes=4_000_000)
+    program = Program(native=5e6, pool_bytes=4e6)
     program.alloc(10, 1_000_000, CPU)
     program.wait(500_000_000)
     parts = analyse(program.recording()).attribution
@@ -188,3 +188,39 @@ def test_pools_are_a_part_of_resident_memory() -> None:
     assert parts.other_bytes == 35_000_000, "30 MB of files, 5 MB native"
     sums = parts.tracked_bytes + parts.pool_bytes + parts.python_bytes + parts.recorder_bytes
     assert sums + parts.other_bytes + parts.residual_bytes == parts.resident_bytes
+
+
+def test_a_driver_that_keeps_what_is_freed_is_named_and_is_no_leak() -> None:
+    program = Program()
+    for _ in range(400):
+        program.free(program.alloc(10, 50_000, CPU))
+        program.driver_keeps += 50_000
+        program.wait(1_000_000)
+    analysis = analyse(program.recording())
+
+    assert analysis.verdict.outcome == "driver"
+    assert analysis.verdict.sentence.startswith("Driver: Memory that devices hold beyond")
+    assert [f.kind for f in analysis.findings if f.severity == "warning"] == ["driver-growth"]
+
+
+def test_a_pool_of_buffers_that_is_never_used_again_is_named() -> None:
+    program = Program()
+    for _ in range(400):
+        program.free(program.alloc(10, 50_000, CPU))
+        program.pool_bytes += 50_000
+        program.wait(1_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "driver"
+
+
+def test_a_pool_that_keeps_its_level_while_what_is_alive_shrinks_is_stable() -> None:
+    program = Program()
+    held = [program.alloc(10, 100_000, CPU) for _ in range(400)]
+    while held:
+        program.free(held.pop(0), 20)
+        program.pool_bytes += 100_000
+        program.temporary(30)
+        program.wait(1_000_000)
+    verdict = analyse(program.recording()).verdict
+
+    assert verdict.outcome == "stable", verdict.sentence

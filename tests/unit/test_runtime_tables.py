@@ -24,6 +24,8 @@ from support.owners import (
     holder,
 )
 
+from tlmem.checkpoint import FoldTotals
+from tlmem.device_memory import device_memory
 from tlmem.events import HolderKind
 from tlmem.recording import Recording, read
 
@@ -214,7 +216,7 @@ def test_buffers_of_devices_count_bytes(recorded) -> None:
     assert np.isnan(pools["hit_rate"].iloc[1])
 
 
-def test_devices_balance_and_the_rest_of_their_memory_is_the_pools(recorded) -> None:
+def test_devices_balance_and_tell_what_objects_use_of_them(recorded) -> None:
     recording = recorded(
         (DEVICE_ALLOC, 4096, 1000, 0, CPU),
         (DEVICE_ALLOC, 8192, 500, 0, CPU),
@@ -234,8 +236,23 @@ def test_devices_balance_and_the_rest_of_their_memory_is_the_pools(recorded) -> 
     ]
     assert recording.devices["driver_bytes"].tolist() == [7777, 7777]
     assert recording.samples["driver"].tolist() == [7777.0]
-    assert recording.pool_bytes_at(6) == 1500 - 600
-    assert recording.pool_bytes_at(10**9) == 1300
+    memory = recording.device_memory(np.array([0, 6, 10**9]))
+    assert columns(memory, "objects", "handed_out", "host") == [
+        (0, 1000, 1000),
+        (600, 1500, 1500),
+        (0, 1300, 1000),
+    ]
+
+
+def test_what_devices_held_while_events_were_folded_is_not_known(recorded) -> None:
+    recording = recorded((DEVICE_ALLOC, 4096, 1000, 0, CPU), (ALLOC, A, 600, 1, CPU))
+    objects = recording.objects.assign(folded=True, born_ns=0)
+    folded = FoldTotals(device_bytes=5000, live_stride=2)
+    timeline, to_ns = recording._snapshot.timeline, recording._to_ns
+    memory = device_memory(timeline, objects, folded, np.array([0, 9]), 5, to_ns)
+
+    assert memory["objects"].isna().tolist() == [True, False]
+    assert memory.iloc[1].tolist() == [2 * 600, 6000, 6000]
 
 
 def test_views_and_structs_are_objects_without_bytes(recorded) -> None:

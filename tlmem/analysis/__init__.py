@@ -3,8 +3,8 @@ is.
 
 Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (when a
 line grows), ``lines`` (which lines and call paths do), ``enlarging`` (arrays that grow),
-``resident`` (growth outside arrays), ``leaks``, ``keepers`` (who holds it), ``misuse``,
-``attribution``, ``verdict``.
+``devices`` and ``resident`` (growth outside arrays), ``leaks``, ``keepers`` (who holds what),
+``misuse``, ``attribution``, ``verdict``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.attribution import attribute
+from tlmem.analysis.devices import with_devices
 from tlmem.analysis.enlarging import enlarging_lines
 from tlmem.analysis.keepers import with_holders
 from tlmem.analysis.leaks import live_at_end
@@ -39,15 +40,14 @@ def analyse(recording: Recording) -> Analysis:
     """All that can be said about one recording; the same events always give the same findings."""
     places = Places.of(recording)
     lives = lifetimes(recording, places)
+    samples = with_devices(recording)
     evidence = Evidence(
         recording=recording,
         places=places,
         lives=lives,
         growths=growing_lines(lives, places),
         enlargements=enlarging_lines(lives, places.count),
-        resident=judge_samples(
-            recording.samples, lives.work_begin_ns, lives.judged_ns, lives.progress
-        ),
+        resident=judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress),
     )
     found = [
         *growth_findings(evidence),
@@ -60,6 +60,6 @@ def analyse(recording: Recording) -> Analysis:
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Analysis(
         verdict=judge(evidence),
-        attribution=attribute(recording, lives.judged_ns),
+        attribution=attribute(samples, lives.judged_ns),
         findings=tuple(found),
     )

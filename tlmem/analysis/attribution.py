@@ -5,27 +5,25 @@ Covers: one picture from the last full sample. Does not cover: change over time;
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from tlmem.analysis.model import Attribution
-from tlmem.analysis.resident import Window
-
-if TYPE_CHECKING:
-    from tlmem.recording import Recording
+from tlmem.analysis.resident import Window, handed_out_bytes
 
 
-def attribute(recording: Recording, judged_ns: int) -> Attribution:
+def attribute(samples: pd.DataFrame, judged_ns: int) -> Attribution:
     """The parts of resident memory at the last full sample not after ``judged_ns``.
 
+    ``samples`` may have the columns of ``devices.with_devices``.
+
     ``resident_bytes`` is anonymous plus file-backed memory. ``pool_bytes`` is what tlmem's devices
-    had handed out and no live object used. ``other_bytes`` is file-backed memory
+    held and no live object used. ``other_bytes`` is file-backed memory
     and what native code holds from the C allocator, as far as it is resident. ``residual_bytes``
     is what is left: libraries' data, thread stacks, mappings made by native code, rounding to
     pages. All zero, and not ``known``, when resident memory was never sampled.
     """
-    window = Window(recording.samples, np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+    window = Window(samples, np.iinfo(np.int64).min, np.iinfo(np.int64).max)
     resident = window.taken("anon")
     if not resident.any():
         return Attribution()
@@ -42,11 +40,11 @@ def attribute(recording: Recording, judged_ns: int) -> Attribution:
     untouched = min(value("untouched"), tracked)
     python = value("python_arena") + value("python_large")
     unexplained = anonymous - (tracked - untouched) - python - recorder
-    pool = max(0, min(recording.pool_bytes_at(int(window.time_ns[row])), unexplained))
+    pool = max(0, min(value("device_unused"), unexplained))
     unexplained -= pool
     allocator_free = max(0, min(value("malloc_free"), unexplained))
     unexplained -= allocator_free
-    native = value("malloc_used") - tracked - pool - value("python_large")
+    native = value("malloc_used") - round(float(handed_out_bytes(window)[row]))
     native = max(0, min(native, unexplained))
     return Attribution(
         resident_bytes=anonymous + file,

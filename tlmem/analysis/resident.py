@@ -42,6 +42,7 @@ NOISE_FACTOR = 4.0
 NATIVE_FLOOR_BYTES = 150_000
 RESIDENT_FLOOR_BYTES = 4_000_000
 PYTHON_FLOOR_BYTES = 1_000_000
+DRIVER_FLOOR_BYTES = 1_000_000
 RELATIVE_FLOOR = 0.01
 ALLOCATOR_BYTES = 16
 """What the C allocator adds to each block for itself, on average."""
@@ -131,6 +132,7 @@ def judge_samples(
         ("python", window.taken("python_arena"), python_bytes(window), PYTHON_FLOOR_BYTES),
         ("python", window.taken("python_arena"), small_objects(window), PYTHON_FLOOR_BYTES),
         ("native", window.taken("anon"), outside_bytes(window), RESIDENT_FLOOR_BYTES),
+        ("driver", window.taken("device_unused"), excess_bytes(window), DRIVER_FLOOR_BYTES),
     ):
         steady = rows & (window.time_ns >= steady_ns)
         if end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9 or steady.sum() < FEWEST_TO_JUDGE:
@@ -147,10 +149,26 @@ def judge_samples(
     return Resident(judged, tuple(rises), *kept_free(window, steady_ns))
 
 
+def handed_out_bytes(window: Window) -> Floats:
+    """Bytes that the C allocator has handed out to arrays, to the device ``cpu`` and to Python."""
+    arrays = window.bytes("tracked") - window.bytes("device_objects")
+    return arrays + window.bytes("device_host") + window.bytes("python_large")
+
+
 def native_bytes(window: Window) -> Floats:
-    """Bytes that the C allocator has handed out to neither arrays nor Python."""
-    arrays = window.bytes("tracked") + ALLOCATOR_BYTES * window.bytes("tracked_count")
-    return window.bytes("malloc_used") - arrays - window.bytes("python_large")
+    """Bytes that the C allocator has handed out to none of these."""
+    overhead = ALLOCATOR_BYTES * window.bytes("tracked_count")
+    return window.bytes("malloc_used") - handed_out_bytes(window) - overhead
+
+
+def excess_bytes(window: Window) -> Floats:
+    """Bytes that devices hold beyond the most that live objects ever used at once.
+
+    A pool that has served a peak keeps its level and may be used again; what rises above that
+    level was not.
+    """
+    used = window.bytes("device_objects")
+    return window.bytes("device_unused") + used - np.maximum.accumulate(used)
 
 
 def python_bytes(window: Window) -> Floats:
@@ -171,7 +189,7 @@ def outside_bytes(window: Window) -> Floats:
     before the first arrays counts.
     """
     rest = window.bytes("anon") - window.bytes("recorder") - python_bytes(window)
-    rest = rest - window.bytes("malloc_free")
+    rest = rest - window.bytes("malloc_free") - window.bytes("device_unused")
     base = rest[0] if len(rest) else 0.0
     return np.maximum(rest - window.bytes("tracked"), base)
 

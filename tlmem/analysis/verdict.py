@@ -32,6 +32,12 @@ RISE_KINDS = {
         "Memory outside arrays and Python grew by {bytes} in {seconds} of steady state, {rate}, "
         "evenly to the end: native code (a library, an extension, ctypes) keeps what it allocates.",
     ),
+    "driver": (
+        "driver-growth",
+        "Memory that devices hold beyond what live objects ever used at once grew by {bytes} in "
+        "{seconds} of steady state, {rate}, evenly to the end: a driver, or a pool of buffers "
+        "above it, keeps what was freed and does not use it again.",
+    ),
     "python": (
         "python-growth",
         "Python's own heap grew by {bytes} in {seconds} of steady state, {rate}, evenly to the "

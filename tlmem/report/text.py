@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from tlmem.analysis.misuse import WHAT
 from tlmem.analysis.model import Attribution, Finding, Frame
 from tlmem.analysis.places import place
+from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -55,7 +56,8 @@ def process_blocks(process: Process) -> Iterable[str]:
         yield alive_block(alive)
     if process.analysis.attribution.known:
         yield attribution_block(process.analysis.attribution)
-    yield totals_block(process.totals, "Arrays")
+    ours = (process.recording.objects["device"] >= FIRST_RUNTIME_DEVICE).any()
+    yield totals_block(process.totals, "Arrays and objects" if ours else "Arrays")
     yield recording_block(process)
 
 
@@ -119,7 +121,7 @@ def attribution_block(parts: Attribution) -> str:
     rows = [
         (" ", "arrays, tracked", parts.tracked_bytes),
         ("-", "of these never touched, so not resident", parts.untouched_bytes),
-        ("+", "kept by tlmem's pools and arenas", parts.pool_bytes),
+        ("+", "kept by devices, pools and arenas", parts.pool_bytes),
         ("+", "Python's own heap", parts.python_bytes),
         ("+", "freed, kept by the C allocator", parts.allocator_free_bytes),
         ("+", "the recorder", parts.recorder_bytes),
