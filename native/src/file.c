@@ -229,7 +229,9 @@ int64_t tlmi_file_take(uint8_t type)
     uint32_t slot = tlmi_file.first_free;
     while (tlmi_file.slots[slot].type != TLMI_SLOT_FREE)
         slot++;
-    tlmi_slot_header header = {.magic = TLMI_SLOT_MAGIC, .type = type, .seq = tlmi_file.next_seq};
+    /* A slot is not said to hold events before its payload is zero and its thread is known: segment.c says it then. */
+    uint8_t said = type == TLMI_SLOT_EVENTS ? TLMI_SLOT_FREE : type;
+    tlmi_slot_header header = {.magic = TLMI_SLOT_MAGIC, .type = said, .seq = tlmi_file.next_seq};
     if (!write_slot_header(slot, &header))
         return -1;
     tlmi_file.next_seq++;

@@ -149,13 +149,11 @@ static int64_t take_slot(void)
     int64_t slot = tlmi_file_take(TLMI_SLOT_EVENTS);
     if (slot < 0)
         return -1;
-    /* The header must not say "events" before the payload is zero and the thread is known. */
     uint8_t *map = tlmi_file_map((uint32_t)slot);
     if (!map) {
         tlmi_file_release((uint32_t)slot);
         return -1;
     }
-    atomic_store_explicit(&((tlmi_slot_header *)map)->type, TLMI_SLOT_FREE, memory_order_release);
     if (!tlmi_file.slots[slot].zeroed)
         memset(map + TLMI_SLOT_HEADER_BYTES, 0, TLMI_SLOT_PAYLOAD_BYTES);
     tlmi_file.slots[slot].zeroed = false;
