@@ -145,27 +145,27 @@ tlm_status tlm_frame_buffer(uint32_t slot, uint64_t bytes, tlm_object *out)
 
 /* ---- end ---- */
 
-/* Somebody who holds the object now. Under its lock. */
-static tlm_holder any_holder(const tlmi_slot_of_object *slot)
+/* Who holds the object besides the frame. Under its lock. */
+static tlm_holder other_holder(const tlmi_slot_of_object *slot, tlm_holder frame)
 {
-    return slot->holders[0] ? slot->holders[0] : slot->holders[1];
+    bool first = slot->holders[0] && slot->holders[0] != frame;
+    return first ? slot->holders[0] : slot->holders[1];
 }
 
 /* 1 when there was a buffer to free. */
 static uint32_t end_buffer(const tlmi_scope *frame, tlm_object buffer, uint32_t site)
 {
+    tlm_holder holder = holder_of(frame);
     tlmi_slot_of_object *slot = tlmi_object_lock(buffer);
     if (!slot)
         return 0;
-    bool is_ours = tlmi_holder_remove(slot, holder_of(frame));
-    if (is_ours && atomic_load_explicit(&slot->count, memory_order_relaxed) == 1) {
-        tlmi_object_let_go(slot, holder_of(frame), site);
-        return 1;
+    bool is_sole = atomic_load_explicit(&slot->count, memory_order_relaxed) == 1 && tlmi_holder_remove(slot, holder);
+    if (is_sole) {
+        tlmi_object_let_go(slot, holder, site);
+    } else {
+        tlmi_misuse(TLM_MISUSE_OUTLIVES_FRAME, slot->device, buffer, other_holder(slot, holder), site);
+        tlmi_object_end(slot, site);
     }
-    tlmi_misuse(TLM_MISUSE_OUTLIVES_FRAME, slot->device, buffer, any_holder(slot), site);
-    if (is_ours)
-        tlmi_holder_add(slot, holder_of(frame)); /* into the place that was just made */
-    tlmi_object_end(slot, site);
     return 1;
 }
 

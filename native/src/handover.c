@@ -7,23 +7,17 @@ static const tlm_holder floating = TLM_HOLDER(TLM_HOLDER_FLOATING, 0);
 
 bool tlmi_is_holder(tlmi_slot_of_object *slot, tlm_holder holder)
 {
-    bool is_scope = TLM_HOLDER_KIND(holder) == TLM_HOLDER_SCOPE;
-    bool is_elsewhere = is_scope && !(slot->scope && slot->scope->id == TLM_HOLDER_NUMBER(holder));
-    return !is_elsewhere && tlmi_holder_replace(slot, holder, holder);
+    return tlmi_holder_replace(slot, holder, holder);
 }
 
 bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site)
 {
-    bool from_scope = TLM_HOLDER_KIND(from) == TLM_HOLDER_SCOPE;
-    if (tlmi_likely(from && slot->holders[0] == from && !from_scope)) { /* mostly: it has the first place */
+    if (tlmi_likely(from && slot->holders[0] == from)) /* mostly: it has the first place */
         slot->holders[0] = to;
-    } else {
-        if (!tlmi_is_holder(slot, from))
-            return false;
-        tlmi_holder_replace(slot, from, to);
-        if (from_scope)
-            tlmi_scope_strike(slot, true);
-    }
+    else if (!tlmi_holder_replace(slot, from, to))
+        return false;
+    if (TLM_HOLDER_KIND(from) == TLM_HOLDER_SCOPE)
+        tlmi_scope_strike(slot, true);
     if (from != floating)
         tlmi_object_event(TLM_KIND_UNREGISTER, slot, tlmi_object_handle(slot), from, site);
     if (to != floating)

@@ -221,7 +221,7 @@ static tlm_status refusal(tlmi_slot_of_object *slot, tlm_holder from, tlm_misuse
         *misuse = TLM_MISUSE_OUTLIVES_FRAME;
         return TLM_IN_ARENA;
     }
-    bool has_first_place = from && slot->holders[0] == from && TLM_HOLDER_KIND(from) != TLM_HOLDER_SCOPE;
+    bool has_first_place = from && slot->holders[0] == from;
     if (!has_first_place && !tlmi_is_holder(slot, from)) {
         *misuse = TLM_MISUSE_OVER_RELEASE;
         return TLM_NOT_A_HOLDER;
@@ -234,8 +234,6 @@ static tlm_status refusal(tlmi_slot_of_object *slot, tlm_holder from, tlm_misuse
 static void end_dropped(tlmi_slot_of_object *slot, uint32_t number, tlm_holder from, uint32_t site)
 {
     tlmi_object_event(TLM_KIND_POOL_DROP, slot, tlmi_object_handle(slot), holder_of(number), site);
-    if (TLM_HOLDER_KIND(from) == TLM_HOLDER_SCOPE)
-        tlmi_scope_strike(slot, false);
     tlmi_holder_remove(slot, from);
     tlmi_object_let_go(slot, from, site);
 }

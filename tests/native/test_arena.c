@@ -72,6 +72,8 @@ static void check_outside_a_scope_there_is_none(void)
 static void check_capacity(void)
 {
     CHECK(tlm_arena_capacity(4095) == TLM_BAD_ARGUMENT && stats().capacity_bytes == 1 << 20);
+    CHECK(tlm_arena_capacity(4096) == TLM_OK && stats().capacity_bytes == 4096 &&
+          tlm_arena_capacity(1 << 20) == TLM_OK && stats().capacity_bytes == 1 << 20);
     CHECK(tlm_arena_capacity(4096 + 63) == TLM_OK && stats().capacity_bytes == 4096);
     CHECK(tlm_arena_capacity(CAPACITY) == TLM_OK && stats().capacity_bytes == CAPACITY);
     uint64_t id = enter();

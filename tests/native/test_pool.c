@@ -355,7 +355,7 @@ static void check_the_pool_stays_small(void)
     finish(pool);
 }
 
-/* A key keeps its place while its item is out. */
+/* A key keeps its place while its item is out; pruning forgets keys without items. */
 static void check_the_order_of_keys(void)
 {
     uint32_t pool = make_pool(2);
@@ -363,6 +363,8 @@ static void check_the_order_of_keys(void)
     CHECK(put_item(pool, C, 1) && put_item(pool, A, 2) && put_item(pool, B, 3) && get(pool, C) == 1);
     CHECK(tlm_pool_keys(pool, keys, NULL, 3) == 2 && keys[0] == A && keys[1] == B);
     CHECK(put_item(pool, C, 4) && tlm_pool_keys(pool, keys, NULL, 3) == 3 && keys[0] == C && keys[2] == B);
+    CHECK(prune(pool, 0) == 3 && put_item(pool, B, 3) && put_item(pool, C, 1) && put_item(pool, A, 2));
+    CHECK(tlm_pool_keys(pool, keys, NULL, 3) == 3 && keys[0] == B && keys[1] == C && keys[2] == A);
     finish(pool);
 }
 
