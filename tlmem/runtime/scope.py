@@ -122,12 +122,16 @@ class Scope:
 
         When the block itself failed, these become notes of its exception, which passes through.
         """
+        if not self.id:
+            raise UnbalancedScope(f"cannot leave {self}: it was not entered")
         strands.settle()
-        if self._thread != get_ident() and self._strand is not (strands.in_force() or self):
-            wrong = "was entered in another thread, and is still entered there"
-            problems: list[BaseException] = [self._out_of_order(wrong)]
-        else:
+        strand = strands.in_force()
+        problems: list[BaseException]
+        if self._thread == get_ident() or (strand is not None and strand is self._strand):
             problems = self._leave()
+        else:
+            wrong = "was entered in another thread, and is still entered there"
+            problems = [self._out_of_order(wrong)]
         if problems:
             adopted.report(problems, error, f"leaving {self}")
 
@@ -187,7 +191,7 @@ class Scope:
         self._final = found
         if status == lib.TLM_NOT_IN_SCOPE:
             found.id, found.label = self.id, core.label(self.label)
-            problems.insert(0, self._out_of_order("was left already, together with one around it"))
+            problems.insert(0, self._out_of_order("was left already"))
         elif status:
             problems.insert(0, self._left_early())
         return problems
