@@ -239,7 +239,7 @@ void tlm_arena_stats(tlm_arena_statistics *out); /* of the strand in force */
 tlm_status tlm_struct_create(tlm_label layout, uint32_t fields, tlm_object *out);
 /* The field acquires the new value before it releases the old one. 0 empties it. TLM_BAD_SLOT, TLM_WRONG_TYPE, TLM_FREED. */
 tlm_status tlm_struct_set(tlm_object object, uint32_t field, tlm_object value);
-/* The same, taking over the count of `from`, which may be a scope. TLM_NOT_A_HOLDER; TLM_IN_ARENA: the scope's memory. */
+/* The same, taking over the count of `from`, which may be a scope. TLM_NOT_A_HOLDER, TLM_IN_ARENA (ends with the scope). */
 tlm_status tlm_struct_move(tlm_object object, uint32_t field, tlm_object value, tlm_holder from);
 /* Borrowed: no event, no count. */
 tlm_status tlm_struct_get(tlm_object object, uint32_t field, tlm_object *out);
@@ -251,22 +251,22 @@ typedef struct {
 /* A pool that keeps up to `max_per_key` items per key. Items are numbers: handles of objects, or of the caller's own.
  * TLM_NO_MEMORY, TLM_BAD_ARGUMENT (0). */
 tlm_status tlm_pool_create(tlm_label label, uint32_t max_per_key, uint32_t *pool);
-/* It must be empty of objects (tlm_pool_prune), or it is TLM_STILL_HELD; other items are forgotten. Its number is not used
- * again. Here and below TLM_BAD_ARGUMENT: no such pool. */
+/* It must be empty of objects (tlm_pool_prune), or it is TLM_STILL_HELD; other items are forgotten. Its number is not
+ * used again. Here and below TLM_BAD_ARGUMENT: no such pool. */
 tlm_status tlm_pool_destroy(uint32_t pool);
-/* The item of the key that was put last, as *item; *item = 0 and a miss when there is none. An object then floats. One that
- * was freed, or is held by others by now, is passed over, which is recorded as misuse and is no hit. */
+/* The item of the key that was put last, as *item; *item = 0 and a miss when there is none. An object then floats. One
+ * that was freed, or is held by others by now, is passed over, which is recorded as misuse and is no hit. */
 tlm_status tlm_pool_acquire(uint32_t pool, tlm_label key, uint64_t *item);
-/* Puts an object: its only count goes from `from`, which may be a scope, to the pool. When the key is full the incoming object is freed and
- * *dropped = 1 (`dropped` may be NULL). TLM_ALREADY_POOLED (in any pool), TLM_STILL_HELD, TLM_NOT_A_HOLDER, TLM_FREED,
- * TLM_IN_ARENA, TLM_NO_MEMORY. */
+/* Puts an object: its only count goes from `from`, which may be a scope, to the pool. When the key is full the incoming
+ * object is freed and *dropped = 1 (`dropped` may be NULL). TLM_ALREADY_POOLED (in any pool), TLM_STILL_HELD,
+ * TLM_NOT_A_HOLDER, TLM_FREED, TLM_IN_ARENA, TLM_NO_MEMORY. */
 tlm_status tlm_pool_put(uint32_t pool, tlm_label key, tlm_object object, tlm_holder from, int *dropped);
 /* Puts a number of the caller's. When the key is full it is not kept, *dropped = 1. TLM_ALREADY_POOLED (here, under
  * any key), TLM_NO_MEMORY. */
 tlm_status tlm_pool_put_item(uint32_t pool, tlm_label key, uint64_t item, int *dropped);
-/* Takes up to `room` items out, the most recent of the first key first, until `target` are left, and copies them to `items`
- * and their keys to `keys` (or NULL). Objects among them are freed. Returns in *removed how many; call again until it is 0.
- * With `items` NULL all are taken out at once and none is copied. */
+/* Takes up to `room` items out, the most recent of the first key first, until `target` are left, and copies them to
+ * `items` and their keys to `keys` (or NULL). Objects among them are freed. Returns in *removed how many; call again until
+ * it is 0. With `items` NULL all are taken out at once and none is copied. */
 tlm_status tlm_pool_prune(uint32_t pool, uint64_t target, uint64_t *items, tlm_label *keys, uint64_t room,
                           uint64_t *removed);
 /* The same for one key, all of it. */

@@ -3,10 +3,10 @@
  *
  * Order: spin slab < backend_* device buffers < object holder foreign < arena < strand scope < frame record pool.
  *
- * Locks. Each slot, each scope and each pool has a spin lock. Order: slot, then scope or pool; never two slots, scopes or pools.
- * Nothing is called under one that could block on the GIL: sites are looked up before (tlmi_site_here), `drop` and buffers
- * come after. Events are appended under the lock of their object, so that in time order each object's events are in the
- * order in which they happened. A lock that a thread held when its process forked is taken over in the child.
+ * Locks. Each slot, each scope and each pool has a spin lock. Order: slot, then scope or pool; never two of a kind. Nothing
+ * is called under one that could block on the GIL: sites are looked up before (tlmi_site_here), `drop` and buffers come
+ * after. Events are appended under the lock of their object, so that in time order each object's events are in the order in
+ * which they happened. A lock that a thread held when its process forked is taken over in the child.
  */
 #ifndef TLMI_RUNTIME_H
 #define TLMI_RUNTIME_H
