@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from support import programs
 
 import tlmem
 from tlmem import linking
+from tlmem.errors import EmptyRecording
 from tlmem.events import Device, Kind
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -274,6 +276,35 @@ def test_an_end_without_warning_loses_nothing(
     assert (recording.state, recording.problems, counts) == ("open", [], [ROUNDS, ROUNDS])
 
 
+def test_a_kill_at_any_moment_of_many_threads_leaves_a_whole_recording(
+    endings: Path, tmp_path: Path
+) -> None:
+    wrong, seen = [], 0
+    for attempt in range(20):
+        path = tmp_path / f"{attempt}.tlm"
+        environment = {"TLMEM_RECORD": str(path), "TLMEM_LIBRARY": linking.get_library()}
+        ended = subprocess.Popen(
+            [endings, "threads"], env=programs.environment_of(environment), cwd=tmp_path
+        )
+        while not path.exists():
+            time.sleep(0.001)
+        time.sleep(0.02 + attempt / 1000)
+        ended.kill()
+        ended.wait()
+        try:
+            recording = tlmem.read(path)
+        except EmptyRecording:  # the machine is slow
+            continue
+        seen += 1
+        events = recording.events[recording.events["device"] == Device.PROBE]
+        wrong += recording.problems
+        for _, kinds in events.groupby("thread")["kind"]:
+            wrong += [] if set(kinds[::2]) | {Kind.ALLOC} == {Kind.ALLOC} else [kinds]
+            wrong += [] if set(kinds[1::2]) | {Kind.FREE} == {Kind.FREE} else [kinds]
+
+    assert (wrong, seen > 0) == ([], True)
+
+
 def test_a_library_with_probes_may_be_closed_and_opened_again(
     endings: Path, steps_library: Path, recorded: Run, tmp_path: Path
 ) -> None:
@@ -435,7 +466,6 @@ library = ctypes.CDLL(sys.argv[1])
 library.steps_run(10, 0)
 import tlmem
 with tlmem.Recorder("run.tlm"):
-    deadline = time.monotonic() + 30
     for _ in range(100):
         library.steps_run(10, 0)
     time.sleep(1.1)
