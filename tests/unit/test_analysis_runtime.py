@@ -90,6 +90,15 @@ def test_the_holders_of_what_leaks_are_named_with_counts_and_lines() -> None:
     assert (scope.kind, scope.name, scope.count) == ("scope", "scope 'epoch'", 7)
 
 
+def test_holders_that_were_folded_are_counted_as_not_known() -> None:
+    program = kept_in_a_field(leaking(8_000))
+    program.held = program.held[-107:-7]
+    found = finding(program, "growing-site")
+
+    assert found.holders[0].name == "a holder that is not in the recording"
+    assert [holder.count for holder in found.holders] == [found.count - 100, 100]
+
+
 def test_what_is_alive_at_the_end_has_its_holders_too() -> None:
     program = Program()
     number = program.alloc(10, 8_000, CPU)

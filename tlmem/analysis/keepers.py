@@ -17,6 +17,7 @@ from tlmem.analysis.places import Places
 from tlmem.events import HOLDER_NAMES
 
 MOST_HOLDERS = 5
+NOT_KNOWN = "a holder that is not in the recording"
 KINDS = ("growing-site", "live-at-end")
 """Findings about the objects of one line."""
 
@@ -32,7 +33,11 @@ def with_holders(findings: list[Finding], lives: Lifetimes, places: Places) -> l
     held = places.recording.held_at(lives.ordinal[rows], lives.judged_ns)
     at = np.searchsorted(lives.ordinal[rows], held["object"].to_numpy(np.int64))
     group = lives.group[rows][at]
-    kept = {number: holders_in(held[group == number], places) for number in groups}
+    alive_in = np.bincount(lives.group[rows], minlength=places.count)
+    kept = {
+        number: holders_in(held[group == number], int(alive_in[number]), places)
+        for number in groups
+    }
     return [
         replace(finding, holders=kept[places.frames.index(finding.site)])
         if finding.kind in KINDS and finding.site
@@ -41,9 +46,15 @@ def with_holders(findings: list[Finding], lives: Lifetimes, places: Places) -> l
     ]
 
 
-def holders_in(held: pd.DataFrame, places: Places) -> tuple[Holder, ...]:
-    """The holders of most objects first, each with the line where it took most of them."""
+def holders_in(held: pd.DataFrame, alive: int, places: Places) -> tuple[Holder, ...]:
+    """The holders of most objects first, each with the line where it took most of them.
+
+    Of objects that were taken in events that a size limit folded, the holders are not known.
+    """
     found = []
+    folded = alive - held["object"].nunique()
+    if folded:
+        found.append(Holder("none", NOT_KNOWN, None, folded))
     for name, part in held.groupby("holder", sort=True):
         kind = HOLDER_NAMES.get(int(part["kind"].iloc[0]), "unknown")
         site = int(part["site"].mode().iloc[0])
