@@ -1,127 +1,29 @@
-"""Runtimes in other languages: probes that find tlmem, a process without Python, one log for all.
+"""Runtimes in other languages: probes that find tlmem, programs that link it, one log with Python.
 
 The programs are those of ``native/examples`` and ``tests/support/endings.c``, built here against
-the headers and the library as they are installed.
+the headers and the library as they are installed. See also: test_environment.py.
 """
 
-import json
-import os
-import shlex
-import shutil
-import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from support import programs
 
 import tlmem
+from tests.support import programs
+from tests.support.foreign import (
+    ENDINGS,
+    STEPS,
+    TRAIN,
+    WARNINGS,
+    Run,
+    compiler,
+    line_with,
+    probes,
+    report_of,
+)
 from tlmem import linking
-from tlmem.errors import EmptyRecording
 from tlmem.events import Device, Kind
-
-ROOT = Path(__file__).resolve().parents[2]
-OVERRETAIN = ROOT / "native" / "examples" / "overretain"
-TRAIN = ROOT / "native" / "examples" / "runtime" / "train.c"
-STEPS = OVERRETAIN / "steps.c"
-ENDINGS = ROOT / "tests" / "support" / "endings.c"
-WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-ROUNDS = 20000
-
-Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
-
-
-def compiler(language: str = "c") -> list[str]:
-    """The compiler as a command; skips where there is none."""
-    given, usual = os.environ.get("CXX" if language == "c++" else "CC"), ("g++", "c++")
-    usual = usual if language == "c++" else ("gcc", "cc")
-    found = shlex.split(given or "") or [name for name in usual if shutil.which(name)][:1]
-    if not found:
-        pytest.skip(f"no compiler for {language} here; set {'CXX' if language == 'c++' else 'CC'}")
-    return found
-
-
-def build(out: Path, sources: list[Path], *flags: str) -> Path:
-    """Builds a program against the installed headers."""
-    command = [*compiler(), "-g", "-O1", "-pthread", *WARNINGS, f"-I{linking.get_include()}"]
-    command += [*map(str, sources), *flags, "-o", str(out)]
-    command += ["-ldl"] if sys.platform == "linux" else []
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, f"{shlex.join(command)}\n{made.stderr}"
-    return out
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the programs are built."""
-    return tmp_path_factory.mktemp("foreign")
-
-
-@pytest.fixture(scope="module")
-def steps(place: Path) -> Path:
-    """The example with the leak that can be switched on."""
-    return build(place / "steps", [STEPS, OVERRETAIN / "refs.c"])
-
-
-@pytest.fixture(scope="module")
-def steps_library(place: Path) -> Path:
-    """The same as a library."""
-    sources = [STEPS, OVERRETAIN / "refs.c"]
-    return build(place / "libsteps.so", sources, "-shared", "-fPIC")
-
-
-@pytest.fixture(scope="module")
-def endings(place: Path) -> Path:
-    """A program that ends in many ways."""
-    return build(place / "endings", [ENDINGS])
-
-
-@pytest.fixture
-def recorded(tmp_path: Path) -> Run:
-    """Runs a program that the environment records to ``run.tlm``."""
-
-    def run(*command: object, **changes: str) -> "subprocess.CompletedProcess[bytes]":
-        environment = {
-            "TLMEM_RECORD": "run.tlm",
-            "TLMEM_LIBRARY": linking.get_library(),
-            **changes,
-        }
-        return programs.run([str(word) for word in command], tmp_path, environment=environment)
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def train(place: Path) -> Path:
-    """The example that links the library."""
-    return build(place / "train", [TRAIN], "-std=c11", *shlex.split(linking.link_flags()))
-
-
-def line_with(words: str, source: Path = STEPS) -> int:
-    """The line of a program that says so."""
-    lines = source.read_text(encoding="utf-8").splitlines()
-    return 1 + next(number for number, line in enumerate(lines) if words in line)
-
-
-def report_of(path: Path) -> dict:
-    """What ``tlmem report`` says about a recording."""
-    told = programs.run(
-        [sys.executable, "-m", "tlmem", "report", "--format", "json", str(path)], path.parent
-    )
-    assert told.returncode == 0, told.stderr.decode()
-    return json.loads(told.stdout)
-
-
-def probes(recording: tlmem.Recording, kind: Kind) -> pd.DataFrame:
-    """Events of this kind that came from probes, with file and line."""
-    events = recording.events
-    events = events[(events["kind"] == kind) & (events["device"] == Device.PROBE)]
-    return events.join(recording.sites[["file", "line", "function", "parent"]], on="site")
-
 
 # ---- a process without Python ----
 
@@ -240,160 +142,6 @@ def test_it_runs_the_same_when_nothing_records_it(train: Path, tmp_path: Path) -
 
     assert (ended.returncode, ended.stdout.split()[-3:]) == (0, [b"0", b"bytes", b"alive"])
     assert list(tmp_path.iterdir()) == []
-
-
-# ---- how it ends ----
-
-
-def test_threads_that_outlive_main_do_not_stop_it_from_being_sealed(
-    endings: Path, recorded: Run, tmp_path: Path
-) -> None:
-    ended = recorded(endings, "threads")
-    recording = tlmem.read(tmp_path / "run.tlm")
-
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert (recording.sealed, recording.problems, recording.lost_events) == (True, [], 0)
-    assert len(probes(recording, Kind.ALLOC)) >= 5 * ROUNDS
-    assert (recording.threads["events"] >= 2 * ROUNDS).sum() == 5
-
-
-def test_what_exit_handlers_do_is_recorded(endings: Path, recorded: Run, tmp_path: Path) -> None:
-    recorded(endings, "handler")
-    recording = tlmem.read(tmp_path / "run.tlm")
-
-    assert (recording.complete, len(probes(recording, Kind.ALLOC))) == (True, ROUNDS + 3)
-
-
-@pytest.mark.parametrize("way, code", [("_exit", 0), ("kill", -signal.SIGKILL)])
-def test_an_end_without_warning_loses_nothing(
-    way: str, code: int, endings: Path, recorded: Run, tmp_path: Path
-) -> None:
-    ended = recorded(endings, way)
-    recording = tlmem.read(tmp_path / "run.tlm")
-    counts = [len(probes(recording, kind)) for kind in (Kind.ALLOC, Kind.FREE)]
-
-    assert ended.returncode == code
-    assert (recording.state, recording.problems, counts) == ("open", [], [ROUNDS, ROUNDS])
-
-
-def test_a_kill_at_any_moment_of_many_threads_leaves_a_whole_recording(
-    endings: Path, tmp_path: Path
-) -> None:
-    wrong, seen = [], 0
-    for attempt in range(20):
-        path = tmp_path / f"{attempt}.tlm"
-        environment = {"TLMEM_RECORD": str(path), "TLMEM_LIBRARY": linking.get_library()}
-        ended = subprocess.Popen(
-            [endings, "threads"], env=programs.environment_of(environment), cwd=tmp_path
-        )
-        while not path.exists():
-            time.sleep(0.001)
-        time.sleep(0.02 + attempt / 1000)
-        ended.kill()
-        ended.wait()
-        try:
-            recording = tlmem.read(path)
-        except EmptyRecording:  # the machine is slow
-            continue
-        seen += 1
-        events = recording.events[recording.events["device"] == Device.PROBE]
-        wrong += recording.problems
-        for _, kinds in events.groupby("thread")["kind"]:
-            wrong += [] if set(kinds[::2]) | {Kind.ALLOC} == {Kind.ALLOC} else [kinds]
-            wrong += [] if set(kinds[1::2]) | {Kind.FREE} == {Kind.FREE} else [kinds]
-
-    assert (wrong, seen > 0) == ([], True)
-
-
-def test_a_library_with_probes_may_be_closed_and_opened_again(
-    endings: Path, steps_library: Path, recorded: Run, tmp_path: Path
-) -> None:
-    ended = recorded(endings, "close", steps_library)
-    recording = tlmem.read(tmp_path / "run.tlm")
-    allocs = probes(recording, Kind.ALLOC)
-
-    assert (ended.returncode, recording.complete) == (0, True)
-    assert (allocs["file"] == str(STEPS)).sum() == 3 * 10 * 2
-
-
-# ---- children ----
-
-
-def test_a_forked_child_is_not_recorded_unless_asked_for(
-    endings: Path, recorded: Run, tmp_path: Path
-) -> None:
-    ended = recorded(endings, "children")
-    recording = tlmem.read(tmp_path / "run.tlm")
-
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert [path.name for path in tmp_path.iterdir()] == ["run.tlm"]
-    assert (recording.complete, len(probes(recording, Kind.ALLOC))) == (True, ROUNDS + 5)
-
-
-def test_forked_children_record_to_files_named_after_their_parents(
-    endings: Path, recorded: Run, tmp_path: Path
-) -> None:
-    ended = recorded(endings, "children", TLMEM_RECORD_CHILDREN="1")
-    recording = tlmem.read(tmp_path / "run.tlm")
-    family = [tlmem.read(path) for path in recording.family]
-    allocs = [len(probes(each, Kind.ALLOC)) for each in (recording, *family)]
-
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert [each.complete for each in (recording, *family)] == [True] * 3
-    assert allocs == [ROUNDS + 5, 10 + 5, 10]
-    assert family[1].path.name == f"run.{family[0].pid}.{family[1].pid}.tlm"
-
-
-# ---- what the environment says ----
-
-
-def test_an_existing_file_is_left_alone(endings: Path, recorded: Run, tmp_path: Path) -> None:
-    (tmp_path / "run.tlm").write_text("mine")
-    ended = recorded(endings)
-
-    assert ended.returncode == 0
-    assert ended.stderr.decode().startswith("tlmem: this process is not recorded, for there is")
-    assert (tmp_path / "run.tlm").read_text() == "mine"
-
-
-def test_the_process_number_can_be_part_of_the_name(
-    endings: Path, recorded: Run, tmp_path: Path
-) -> None:
-    recorded(endings, TLMEM_RECORD="a-%p.tlm")
-    (path,) = tmp_path.iterdir()
-
-    assert path.name == f"a-{tlmem.read(path).pid}.tlm"
-
-
-@pytest.mark.parametrize(
-    "text, limit",
-    [("9MB", 9_000_000), ("9.5 mb", 9_500_000), ("16MiB", 16 << 20), ("20000000", 20_000_000)],
-)
-def test_the_file_can_be_limited(
-    text: str, limit: int, endings: Path, recorded: Run, tmp_path: Path
-) -> None:
-    recorded(endings, TLMEM_RECORD_MAX_FILE=text)
-
-    assert tlmem.read(tmp_path / "run.tlm").limit_bytes == limit
-
-
-@pytest.mark.parametrize("text", ["12parsecs", "-5MB", "MB", "nan"])
-def test_a_size_that_is_none_is_said_and_the_program_goes_on(
-    text: str, endings: Path, recorded: Run, tmp_path: Path
-) -> None:
-    ended = recorded(endings, TLMEM_RECORD_MAX_FILE=text)
-
-    assert (ended.returncode, list(tmp_path.iterdir())) == (0, [])
-    assert ended.stderr.decode().startswith(f"tlmem: TLMEM_RECORD_MAX_FILE is '{text}'; ")
-
-
-def test_a_place_that_cannot_be_written_is_said_and_the_program_goes_on(
-    endings: Path, recorded: Run
-) -> None:
-    ended = recorded(endings, TLMEM_RECORD="no/such/folder/x.tlm")
-
-    assert ended.returncode == 0
-    assert b"No such file or directory" in ended.stderr
 
 
 # ---- Python in the process ----
