@@ -93,11 +93,31 @@ with scope("whole"):
         os.kill(os.getpid(), signal.SIGKILL)
 """
 
+LONG = """
+from tlmem._native import lib
+from tlmem.runtime.errors import UseAfterFree
+from tlmem.runtime.factories import zeros
+from tlmem.runtime.scope import scope
 
-def record(program: str, folder: Path, *arguments: str, code: int = 0) -> Path:
+kept = [zeros(100) for _ in range(300)]
+with scope("epoch"):
+    gone = zeros(10)
+try:
+    gone + 1
+except UseAfterFree:
+    pass
+ROUNDS_OF_ALLOC_AND_FREE, ROUNDS = 3, 1_500_000
+lib.tlm_bench_runtime(ROUNDS_OF_ALLOC_AND_FREE, ROUNDS, 64)
+"""
+
+
+def record(
+    program: str, folder: Path, *arguments: str, code: int = 0, options: tuple[str, ...] = ()
+) -> Path:
     """Records a program to ``folder/x.tlm``."""
     (folder / "program.py").write_text(program, encoding="utf-8")
-    done = recorded(["program.py", *arguments], folder, options=("-q", "-f", "-o", "x.tlm"))
+    options = ("-q", "-f", "-o", "x.tlm", *options)
+    done = recorded(["program.py", *arguments], folder, options=options)
     assert done.returncode == code, done.stderr.decode()
     return folder / "x.tlm"
 
@@ -203,3 +223,18 @@ def test_a_killed_program_leaves_scopes_that_are_entered_and_what_they_hold(tmp_
     assert open_scopes["parent"].tolist() == [0, open_scopes.index[0]]
     named = open_rows["holder"].str.replace(r" #\d+", "", regex=True).value_counts().to_dict()
     assert named == {"scope 'whole'": 50, "scope 'last'": 1}
+
+
+def test_a_size_limit_keeps_the_sums_and_the_misuse_of_what_is_folded(tmp_path: Path) -> None:
+    recording = tlmem.read(record(LONG, tmp_path, options=("--max-file", "8MiB")))
+    totals = recording.totals
+    ours = recording.objects[recording.objects["device"] >= 16]
+    alive = ours[ours["died_ns"] < 0]
+
+    assert recording.problems == [] and recording.complete
+    assert recording.folded_events > 1_000_000
+    assert totals.total_count > 1_500_000
+    assert totals.total_count - totals.freed_count == totals.current_count == len(alive) == 300
+    assert totals.current_bytes == alive["size_bytes"].sum() == 300 * 400
+    assert totals.unknown_frees == 0
+    assert recording.misuses["misuse"].tolist() == ["use-after-free"]
