@@ -46,6 +46,12 @@ static PyObject *take_fresh(tlmi_reference *self, tlm_status status, tlm_object 
     return PyLong_FromLong((long)status);
 }
 
+static void note_place(tlmi_reference *self)
+{
+    PyCodeObject *code = tlmi_place_here(&self->instruction);
+    Py_XSETREF(self->code, code);
+}
+
 /* Reads `wanted` numbers; -1 with an exception otherwise. */
 static int read_numbers(PyObject *const *given, Py_ssize_t count, Py_ssize_t wanted, uint64_t *out)
 {
@@ -67,8 +73,12 @@ static PyObject *make_tensor(PyObject *self, PyObject *const *given, Py_ssize_t 
     if (read_numbers(given, count, 3, number) < 0)
         return NULL;
     tlm_object object = 0;
+    tlmi_reference *reference = (tlmi_reference *)self;
+    reference->device = (int)number[0];
+    reference->span = number[1];
+    note_place(reference);
     tlm_status status = tlm_object_alloc((uint32_t)number[0], number[1], &object);
-    return take_fresh((tlmi_reference *)self, status, object, number[2]);
+    return take_fresh(reference, status, object, number[2]);
 }
 
 static PyObject *make_view(PyObject *self, PyObject *const *given, Py_ssize_t count)
@@ -79,6 +89,7 @@ static PyObject *make_view(PyObject *self, PyObject *const *given, Py_ssize_t co
     tlm_object object = 0;
     tlm_status status = tlm_object_view(number[0], &object);
     ((tlmi_reference *)self)->base = number[0];
+    note_place((tlmi_reference *)self);
     return take_fresh((tlmi_reference *)self, status, object, number[1]);
 }
 
@@ -88,6 +99,9 @@ static PyObject *make_arena_tensor(PyObject *self, PyObject *const *given, Py_ss
     if (read_numbers(given, count, 1, &bytes) < 0)
         return NULL;
     tlmi_reference *reference = (tlmi_reference *)self;
+    reference->device = TLM_DEVICE_CPU;
+    reference->span = bytes;
+    note_place(reference);
     tlm_status status = tlm_arena_object(bytes, &reference->object);
     reference->scope = status == TLM_OK ? tlm_scope_current() : 0;
     return PyLong_FromLong((long)status);
@@ -105,6 +119,7 @@ static PyObject *adopt_memory(PyObject *self, PyObject *const *given, Py_ssize_t
         tlm_object_adopt(TLM_DEVICE_CPU, (void *)(uintptr_t)number[0], 0, tlm_python_drop_reference, given[0], &object);
     if (status != TLM_OK)
         Py_DECREF(given[0]);
+    note_place((tlmi_reference *)self);
     return take_fresh((tlmi_reference *)self, status, object, number[1]);
 }
 
@@ -135,6 +150,12 @@ static PyObject *take_over(PyObject *self, PyObject *given)
     to->holder = from->holder;
     to->scope = from->scope;
     to->base = from->base;
+    to->span = from->span;
+    to->device = from->device;
+    to->escaped = from->escaped;
+    to->instruction = from->instruction;
+    Py_XINCREF(from->code);
+    Py_XSETREF(to->code, from->code);
     from->holder = 0;
     from->moved = 1;
     Py_RETURN_NONE;
@@ -184,13 +205,44 @@ void tlmi_reference_let_go(tlmi_reference *self)
     PyErr_Restore(type, value, trace);
 }
 
+static PyObject *place_made(PyObject *self, void *unused)
+{
+    (void)unused;
+    tlmi_reference *reference = (tlmi_reference *)self;
+    if (reference->code == NULL)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(Oi)", reference->code, reference->instruction);
+}
+
+static int visit_reference(PyObject *self, visitproc visit, void *arg)
+{
+    tlmi_reference *reference = (tlmi_reference *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(reference->array);
+    Py_VISIT(reference->owner);
+    Py_VISIT(reference->ended);
+    return 0;
+}
+
+static int clear_reference(PyObject *self)
+{
+    tlmi_reference *reference = (tlmi_reference *)self;
+    Py_CLEAR(reference->array);
+    Py_CLEAR(reference->owner);
+    Py_CLEAR(reference->ended);
+    return 0;
+}
+
 static void end_reference(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     tlmi_reference *reference = (tlmi_reference *)self;
+    PyObject_GC_UnTrack(self);
     if (reference->weak != NULL)
         PyObject_ClearWeakRefs(self);
     tlmi_reference_let_go(reference);
+    clear_reference(self);
+    Py_CLEAR(reference->code);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -217,10 +269,21 @@ static PyMemberDef members[] = {
     {"handle", T_ULONGLONG, offsetof(tlmi_reference, object), READONLY, "The object, as a number."},
     {"_holder", T_ULONGLONG, offsetof(tlmi_reference, holder), 0, "The count that this handle is; 0: only a name."},
     {"_scope", T_ULONGLONG, offsetof(tlmi_reference, scope), 0, "The scope that took it at first; 0: none."},
+    {"_span", T_ULONGLONG, offsetof(tlmi_reference, span), 0, "Bytes of the payload that it looks into."},
+    {"_device", T_INT, offsetof(tlmi_reference, device), 0, "Number of the device."},
+    {"_array", T_OBJECT, offsetof(tlmi_reference, array), 0, "NumPy's view of the payload; None until it is needed."},
+    {"_base", T_OBJECT, offsetof(tlmi_reference, owner), 0, "The tensor that a view looks into; None."},
+    {"_ended", T_OBJECT, offsetof(tlmi_reference, ended), 0, "Where it was freed or moved by hand; None."},
+    {"escaped", T_BOOL, offsetof(tlmi_reference, escaped), 0, "Whether it was taken out of its scope."},
     {"_base_handle", T_ULONGLONG, offsetof(tlmi_reference, base), READONLY, "The base of a view; 0: none."},
     {"_moved", T_BOOL, offsetof(tlmi_reference, moved), 0, "Whether its ownership was given to another handle."},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(tlmi_reference, weak), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"_made", place_made, NULL, "Where it was made: a code object and an instruction; None: not known.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot slots[] = {
@@ -228,6 +291,9 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, end_reference},
     {Py_tp_methods, methods},
     {Py_tp_members, members},
+    {Py_tp_getset, getters},
+    {Py_tp_traverse, visit_reference},
+    {Py_tp_clear, clear_reference},
 #if PY_VERSION_HEX < 0x030C0000
     {Py_bf_getbuffer, tlmi_reference_buffer},
 #endif
@@ -237,14 +303,15 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = "tlmem._native.Reference",
     .basicsize = sizeof(tlmi_reference),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };
 
-tlm_status tlm_python_types(uint64_t list)
+tlm_status tlm_python_types(uint64_t folder, uint64_t list)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *found = (PyObject *)(uintptr_t)list;
+    tlmi_place_init((PyObject *)(uintptr_t)folder);
     PyObject *reference = PyType_FromSpec(&spec);
     PyObject *lent = reference != NULL ? tlmi_lent_type(reference) : NULL;
     bool fine = lent != NULL && PyList_Append(found, reference) == 0 && PyList_Append(found, lent) == 0;

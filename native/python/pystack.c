@@ -2,11 +2,7 @@
  * pystack.c: the site of the calling thread's Python stack, by a walk of its interpreter frames.
  *
  * Covers: the walk, the memory of each thread's last stack, finding the site. The numbers and names of code objects are
- * pycode.c's, the tree is site.c's, the private layout of frames is pystack_3xx.h's. Each of those headers gives
- *     PYSTACK_METHOD, pyframe, pyframe_current(tstate), pyframe_outer(frame), pyframe_release(frame),
- *     pyframe_position(frame): an address inside the code object that tells the instruction, never odd,
- *     pyframe_code(frame): the code object, NULL for a frame that stands for none,
- *     pyframe_offset(code, position): bytes from the first instruction, negative before it.
+ * pycode.c's, the tree is site.c's, what a frame is pyframe.h says.
  *
  * Invariant: each thread keeps (position, site) for every frame of its last stack, root last, and the number of the epoch in
  * which it did. Two stacks with the same positions have the same site, as long as none of the code objects died in between:
@@ -16,20 +12,7 @@
 #include <Python.h>
 #include <string.h>
 
-#if defined(Py_GIL_DISABLED) || defined(TLMEM_PUBLIC_STACK_WALK)
-#include "pystack_public.h"
-#elif PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-#include "pystack_311.h"
-#elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
-#include "pystack_312.h"
-#elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
-#include "pystack_313.h"
-#elif PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000 &&                                                   \
-    __has_include("internal/pycore_interpframe_structs.h")
-#include "pystack_314.h"
-#else
-#include "pystack_public.h"
-#endif
+#include "pyframe.h"
 
 #include "pycode.h"
 

@@ -28,15 +28,16 @@ const char *tlm_site_method(void);
  * the exception that came out, to the list whose id() is outcome. TLM_UNSUPPORTED: nothing was called. */
 tlm_status tlm_call_outermost(uint64_t callable, uint64_t arguments, uint64_t outcome);
 
-/* ---- objects of Python and objects of ours (pydrop.c, pyreference.c, pybuffer.c) ---- */
+/* ---- objects of Python and objects of ours (pydrop.c, pyreference.c, pyplace.c, pybuffer.c) ---- */
 /* For the `drop` of adopted memory, from any thread; the context comes from tlm_python_keep. They let go of a Python object,
  * or call it without arguments and then let go of it; an exception of the call is reported as unraisable. */
 void tlm_python_drop_reference(void *context);
 void tlm_python_drop_call(void *context);
 /* A reference to the object with this id(), as the context of a drop; the caller has one too. Cannot fail. */
 void *tlm_python_keep(uint64_t owner);
-/* Appends to the list whose id() it is the types Reference and Lent. TLM_NO_MEMORY. */
-tlm_status tlm_python_types(uint64_t list);
+/* Appends the types Reference and Lent to the list whose id() it is. The folder, id() of a text, has the files that are never
+ * the place where a tensor is made. TLM_NO_MEMORY. */
+tlm_status tlm_python_types(uint64_t folder, uint64_t list);
 
 /* ---- fork (pyfork.c) ---- */
 /* In place of tlm_fork_after_in_parent, by a Python handler in the main thread: does it as soon as the interpreter is back

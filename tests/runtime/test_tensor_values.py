@@ -124,7 +124,13 @@ def test_functions_of_one_tensor_have_the_values_of_numpy(name, dtype) -> None:
         assert result.dtype == higher(dtype, "float32")
 
 
-NUMBERS = [(True, "bool"), (2, "int64"), (2.5, "float32"), (np.float64(2.5), "float32")]
+NUMBERS = [
+    (True, "bool"),
+    (2, "int64"),
+    (2.5, "float32"),
+    (np.float64(2.5), "float32"),
+    (np.True_, "bool"),
+]
 
 
 @pytest.mark.parametrize("dtype", NAMES)

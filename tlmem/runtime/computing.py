@@ -12,13 +12,14 @@ import numpy as np
 
 from tlmem.runtime.dtypes import NUMPY, dtype_name, floating, kind_of_number, promoted
 from tlmem.runtime.errors import WrongDtype, WrongShape
-from tlmem.runtime.making import destination, device_of
+from tlmem.runtime.making import destination, different_devices
 from tlmem.runtime.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
-NUMBERS = (bool, int, float, np.generic)
+PYTHON_NUMBERS = (float, int, bool)
+NUMBERS = (*PYTHON_NUMBERS, np.generic)
 OPERANDS = (Storage, np.ndarray, *NUMBERS)
 
 # Which dtype a result has, given that of the operands.
@@ -70,9 +71,11 @@ def number(value: Any) -> bool | int | float:
     Raises:
         WrongDtype: it is complex, or no number.
     """
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, bool | int | float):
+    if type(value) in PYTHON_NUMBERS:
         return value
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, PYTHON_NUMBERS):
+        return plain
     raise WrongDtype(f"{value!r} is not a bool, an int or a float")
 
 
@@ -133,7 +136,13 @@ def operand(value: Any, doing: str) -> tuple[Any, str | None]:
 
 def common_device(*operands: Any) -> int:
     """The device of the tensors among the operands."""
-    tensors = [each for each in operands if isinstance(each, Storage)]
-    if not tensors:
+    device: int | None = None
+    for each in operands:
+        if isinstance(each, Storage):
+            if device is None:
+                device = each._device
+            elif each._device != device:
+                raise different_devices([device, each._device], each)
+    if device is None:
         raise TypeError("one operand at least must be a tlmem.Tensor")
-    return tensors[0]._device if len(tensors) == 1 else device_of(tensors)
+    return device

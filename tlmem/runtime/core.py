@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from tlmem._native import ffi, lib
 from tlmem.runtime import errors
 
+Place = tuple[CodeType, int]
+"""A code object and an instruction in it: where something happened."""
+
 NULL_OBJECT = 0
 """The object that owns nothing; every operation accepts it and does nothing."""
 
@@ -27,9 +30,6 @@ REGISTRY, POOL, FRAME, TAPE, EXPORT, FOREIGN = range(6, 12)
 _KIND_SHIFT = 56
 _NUMBER = (1 << _KIND_SHIFT) - 1
 FLOATING_HOLDER = FLOATING << _KIND_SHIFT
-
-Place = tuple[CodeType, int]
-"""A code object and an instruction in it: where something happened."""
 
 
 def holder(kind: int, number: int) -> int:
@@ -65,8 +65,9 @@ def label_text(number: int) -> str:
 
 # ---- what the extension module gives ----
 
+_OURS = __file__.rpartition(os.sep)[0] + os.sep
 _types: list[Any] = []
-if lib.tlm_python_types(id(_types)):
+if lib.tlm_python_types(id(_OURS), id(_types)):
     raise MemoryError("no memory for the types of the runtime")
 if TYPE_CHECKING:
 
@@ -77,7 +78,10 @@ if TYPE_CHECKING:
         ``native/python/pyreference.c``.
         """
 
-        __slots__ = ("handle", "_holder", "_scope", "_base_handle", "_moved", "__weakref__")
+        __slots__ = (
+            *("handle", "_holder", "_scope", "_base_handle", "_moved", "__weakref__"),
+            *("_span", "_device", "_array", "_base", "_made", "_ended", "escaped"),
+        )
 
         handle: int
         _holder: int
@@ -87,6 +91,18 @@ if TYPE_CHECKING:
         _base_handle: int
         """The object a view looks into; 0: it is no view."""
         _moved: bool
+        _span: int
+        """Bytes of the payload that it looks into."""
+        _device: int
+        _array: Any
+        """Over the payload; None until it is first needed."""
+        _base: Any
+        """The tensor a view looks into."""
+        _made: Place | None
+        _ended: Place | None
+        """Where it was freed or moved by hand."""
+        escaped: bool
+        """Whether it was taken out of its scope by ``escape``."""
 
         def _make(self, device: int, nbytes: int, scope: int) -> int: ...
         def _make_view(self, base: int, scope: int) -> int: ...
@@ -174,8 +190,6 @@ def device_name(number: int) -> str:
 
 
 # ---- where the program is ----
-
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def here() -> Place | None:

@@ -20,6 +20,7 @@ NUMPY = {name: np.dtype(name) for name in NAMES}
 ITEM_BYTES = {name: NUMPY[name].itemsize for name in NAMES}
 DEFAULT = "float32"
 
+_KIND: dict[type, str] = {bool: "bool", int: "int64", float: "float32"}
 _OF = {name: name for name in NAMES}
 _OF_OTHER: dict[Any, str] = {
     bool: "bool",
@@ -63,19 +64,12 @@ def _other_name(dtype: Any) -> str:
 
 def kind_of_number(value: bool | int | float) -> str:
     """The lowest dtype of the kind a Python number is: it never widens a tensor of its kind."""
-    if isinstance(value, bool | np.bool_):
-        return "bool"
-    return "int64" if isinstance(value, int | np.integer) else "float32"
+    return _KIND.get(type(value)) or ("int64" if isinstance(value, int) else "float32")
 
 
 def promoted(left: str, right: str) -> str:
     """The dtype of an operation on two tensors: the higher one."""
     return left if RANK[left] >= RANK[right] else right
-
-
-def widened(dtype: str, number: bool | int | float) -> str:
-    """The dtype of an operation on a tensor and a Python number: only kinds count."""
-    return promoted(dtype, kind_of_number(number))
 
 
 def floating(dtype: str) -> str:

@@ -55,9 +55,9 @@ def from_numpy(array: Any, *, scope: Any = None) -> Tensor:
         )
     dtype = dtype_name(array.dtype)
     strands.settle()
-    tensor = blank(array.shape, dtype, core.CPU)
+    tensor = blank(array.shape, dtype)
     low, span = extent(array)
-    tensor._span = span
+    tensor._device, tensor._span = core.CPU, span
     status = tensor._adopt_memory(array, low, core.scope_id(scope))
     if status:
         core.raise_for(status, "take over the memory of", tensor._name())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
 
-def matmul(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+def matmul(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left @ right``: the product over the last axis of one and the last but one of the other.
 
     A vector is a row on the left and a column on the right; that axis is not in the result. Further
@@ -66,7 +66,7 @@ def converted(value: Any, dtype: str) -> Any:
     return copy
 
 
-def dot(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+def dot(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """The product of two vectors, a tensor without axes.
 
     Raises:
@@ -92,6 +92,6 @@ class Products:
         """``self @ other``."""
         return matmul(self, other, out)
 
-    def dot(self: Any, other: Tensor, out: Tensor | None = None) -> Tensor:
+    def dot(self: Any, other: Any, out: Tensor | None = None) -> Tensor:
         """The product of two vectors."""
         return dot(self, other, out)

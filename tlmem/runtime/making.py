@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tlmem.runtime import core, strands
-from tlmem.runtime.core import INNERMOST, NO_SCOPE, here, lib
+from tlmem.runtime.core import INNERMOST, NO_SCOPE, lib
 from tlmem.runtime.dtypes import ITEM_BYTES, NUMPY
 from tlmem.runtime.errors import SizeOverflow, WrongDevice, WrongDtype, WrongShape
 from tlmem.runtime.storage import Shape, Storage, shape_text
@@ -22,26 +22,20 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 2**63 - 1
 
-kind: type[Storage] = Storage
-"""The class of what is made; ``tensor`` puts ``Tensor`` here."""
-
-
 made_class: type[Storage] = Storage
 """The class of what is made; ``tensor`` puts ``Tensor`` here."""
 
 
+new = object.__new__
+
 # ---- making ----
 
 
-def blank(shape: Shape, dtype: str, device: int) -> Any:
+def blank(shape: Shape, dtype: str) -> Any:
     """A tensor without an object yet."""
-    tensor = object.__new__(made_class)
+    tensor = new(made_class)
     tensor.shape = shape
     tensor.dtype = dtype
-    tensor._device = device
-    tensor._array = tensor._base = tensor._ended = None
-    tensor._made = here()
-    tensor.escaped = False
     return tensor
 
 
@@ -55,8 +49,10 @@ def make(shape: Shape, dtype: str, device: int = core.CPU, scope: int = INNERMOS
         DeviceOutOfMemory, SizeOverflow, NoSuchDevice, NotInScope: nothing was allocated then.
     """
     strands.settle()
-    tensor = blank(shape, dtype, device)
-    nbytes = tensor._span = prod(shape) * ITEM_BYTES[dtype]
+    tensor: Any = new(made_class)
+    tensor.shape = shape
+    tensor.dtype = dtype
+    nbytes = prod(shape) * ITEM_BYTES[dtype]
     if nbytes > MOST_BYTES or (nbytes == 0 and is_absurd(shape, dtype)):
         raise too_large(tensor)
     status = tensor._make(device, nbytes, scope)
@@ -97,8 +93,9 @@ def view(base: Any, array: Any) -> Tensor:
     """
     strands.settle()
     owner = base if base._base is None else base._base
-    tensor = blank(array.shape, base.dtype, base._device)
-    tensor._array, tensor._base, tensor._span = array, owner, owner._span
+    tensor = blank(array.shape, base.dtype)
+    tensor._array, tensor._base = array, owner
+    tensor._device, tensor._span = base._device, owner._span
     status = tensor._make_view(base._base_handle or base.handle, INNERMOST)
     if status:
         core.raise_for(status, "view", base)
@@ -118,13 +115,13 @@ def view_of_object(
         UseAfterFree: the object is freed.
     """
     strands.settle()
-    tensor = blank(shape, dtype, device)
+    tensor = blank(shape, dtype)
     if offset < 0 or offset + tensor.nbytes > span:
         raise WrongShape(
             f"{tensor._name()} needs {tensor.nbytes} bytes from byte {offset} on; object {handle} "
             f"has {span}"
         )
-    tensor._span = span
+    tensor._device, tensor._span = device, span
     status = tensor._make_view(handle, INNERMOST)
     if status:
         core.raise_for(status, "view", handle)
@@ -139,9 +136,8 @@ def arena(shape: Shape, dtype: str) -> Tensor:
         NotInScope: no scope is entered.
     """
     strands.settle()
-    tensor = blank(shape, dtype, core.CPU)
-    tensor._span = tensor.nbytes
-    status = tensor._make_arena(tensor._span)
+    tensor = blank(shape, dtype)
+    status = tensor._make_arena(tensor.nbytes)
     if status:
         fail_to_make(status, tensor)
     return tensor

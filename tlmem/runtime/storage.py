@@ -31,28 +31,10 @@ Shape = tuple[int, ...]
 class Storage(core.Reference):
     """The part of a tensor that owns and is owned; ``Tensor`` is built on it."""
 
-    __slots__ = (
-        "shape",
-        "dtype",
-        "_device",
-        "_array",
-        "_span",
-        "_base",
-        "_made",
-        "_ended",
-        "escaped",
-    )
+    __slots__ = ("shape", "dtype")
 
     shape: Shape
     dtype: str
-    escaped: bool
-    """Whether it was taken out of its scope by ``escape``."""
-    _device: int
-    _array: Any  # over the payload; None until it is first needed
-    _span: int  # bytes of the payload that it looks into
-    _base: Tensor | None
-    _made: core.Place | None
-    _ended: core.Place | None  # where it was freed or moved by hand
 
     # ---- what it is ----
 
@@ -237,9 +219,8 @@ def freed_before(tensor: Storage) -> DoubleFree:
 def moved(tensor: Storage) -> Tensor:
     """Another handle of the same object that has this one's count; this one may not be used."""
     twin: Any = object.__new__(type(tensor))
-    for name in ("shape", "dtype", "_device", "_array", "_span", "_base", "_made", "escaped"):
-        setattr(twin, name, getattr(tensor, name))
-    twin._ended = None
+    twin.shape, twin.dtype = tensor.shape, tensor.dtype
+    twin._array, twin._base = tensor._array, tensor._base
     twin._take_over(tensor)
     tensor._ended = here()
     return twin
