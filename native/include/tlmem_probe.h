@@ -119,40 +119,43 @@ static inline uint64_t tlm_probe_name(const char *text);
 /* ---- probes ---- */
 
 /* An object of so many bytes begins, with count 1. Say it after the allocation. */
-#define TLM_PROBE_ALLOC(address, bytes) TLM_PROBE_BEGINS(event, TLM_PROBE_KIND_ALLOC, TLM_PROBE_AT(address), (bytes), 1)
+#define TLM_PROBE_ALLOC(address, bytes)                                                                                \
+    TLM_PROBE_BEGINS(event, TLM_PROBE_KIND_ALLOC, TLM_PROBE_AT(address), TLM_PROBE_NUMBER(bytes), 1)
 /* It ends. Say it before the memory is given back, so that no other thread can have got it again. */
 #define TLM_PROBE_FREE(address) TLM_PROBE_DO(event, TLM_PROBE_KIND_FREE, TLM_PROBE_AT(address), 0, 0)
 /* The same for runtimes with several allocators, of which each has a name. What begins in one and ends in another is a misuse;
  * an object that began with a name must end with one. */
 #define TLM_PROBE_ALLOC_WITH(address, bytes, allocator)                                                                \
-    TLM_PROBE_BEGINS(alloc_with, TLM_PROBE_AT(address), (bytes), (allocator))
+    TLM_PROBE_BEGINS(alloc_with, TLM_PROBE_AT(address), TLM_PROBE_NUMBER(bytes), (allocator))
 #define TLM_PROBE_FREE_WITH(address, allocator) TLM_PROBE_DO(free_with, TLM_PROBE_AT(address), (allocator))
 /* The holder has one count more, or gives one up. */
 #define TLM_PROBE_ACQUIRE(address, holder, count)                                                                      \
-    TLM_PROBE_DO(event, TLM_PROBE_KIND_ACQUIRE, TLM_PROBE_AT(address), (holder), (count))
+    TLM_PROBE_DO(event, TLM_PROBE_KIND_ACQUIRE, TLM_PROBE_AT(address), (holder), TLM_PROBE_NUMBER(count))
 #define TLM_PROBE_RELEASE(address, holder, count)                                                                      \
-    TLM_PROBE_DO(event, TLM_PROBE_KIND_RELEASE, TLM_PROBE_AT(address), (holder), (count))
+    TLM_PROBE_DO(event, TLM_PROBE_KIND_RELEASE, TLM_PROBE_AT(address), (holder), TLM_PROBE_NUMBER(count))
 /* One count goes from a holder to another; `from` 0: the object floated; `to` 0: it floats now. */
-#define TLM_PROBE_MOVE(address, from, to, count) TLM_PROBE_DO(move, TLM_PROBE_AT(address), (from), (to), (count))
+#define TLM_PROBE_MOVE(address, from, to, count)                                                                       \
+    TLM_PROBE_DO(move, TLM_PROBE_AT(address), (from), (to), TLM_PROBE_NUMBER(count))
 /* A scope takes the count of a floating object; gives it up, so that the object floats; gives it up for a caller that will
  * register it; gives it to another holder. */
 #define TLM_PROBE_REGISTER(address, scope, count)                                                                      \
-    TLM_PROBE_DO(event, TLM_PROBE_KIND_REGISTER, TLM_PROBE_AT(address), tlm_probe_scope(scope), (count))
+    TLM_PROBE_DO(event, TLM_PROBE_KIND_REGISTER, TLM_PROBE_AT(address), tlm_probe_scope(scope), TLM_PROBE_NUMBER(count))
 #define TLM_PROBE_UNREGISTER(address, scope, count)                                                                    \
-    TLM_PROBE_DO(event, TLM_PROBE_KIND_UNREGISTER, TLM_PROBE_AT(address), tlm_probe_scope(scope), (count))
+    TLM_PROBE_DO(event, TLM_PROBE_KIND_UNREGISTER, TLM_PROBE_AT(address), tlm_probe_scope(scope),                      \
+                 TLM_PROBE_NUMBER(count))
 #define TLM_PROBE_PROMOTE(address, scope, count)                                                                       \
-    TLM_PROBE_DO(event, TLM_PROBE_KIND_PROMOTE, TLM_PROBE_AT(address), tlm_probe_scope(scope), (count))
+    TLM_PROBE_DO(event, TLM_PROBE_KIND_PROMOTE, TLM_PROBE_AT(address), tlm_probe_scope(scope), TLM_PROBE_NUMBER(count))
 #define TLM_PROBE_ESCAPE(address, holder, count)                                                                       \
-    TLM_PROBE_DO(event, TLM_PROBE_KIND_ESCAPE, TLM_PROBE_AT(address), (holder), (count))
+    TLM_PROBE_DO(event, TLM_PROBE_KIND_ESCAPE, TLM_PROBE_AT(address), (holder), TLM_PROBE_NUMBER(count))
 /* A scope begins, and `id`, a variable of type uint64_t, becomes its number, never used again; 0 while nothing is recorded.
  * It ends in the same thread, and so many objects were freed. */
 #define TLM_PROBE_SCOPE_ENTER(id, label) TLM_PROBE_GIVES(id, scope_enter, (label))
-#define TLM_PROBE_SCOPE_EXIT(id, freed) TLM_PROBE_DO(event, TLM_PROBE_KIND_SCOPE_EXIT, (id), (freed), 0)
+#define TLM_PROBE_SCOPE_EXIT(id, freed) TLM_PROBE_DO(event, TLM_PROBE_KIND_SCOPE_EXIT, (id), TLM_PROBE_NUMBER(freed), 0)
 /* The program is here: TLM_PROBE_MARK("epoch", 3). */
-#define TLM_PROBE_MARK(label, index) TLM_PROBE_BEGINS(mark, (label), (index))
+#define TLM_PROBE_MARK(label, index) TLM_PROBE_BEGINS(mark, (label), (int64_t)(index))
 /* The runtime found that an object was misused, by this holder or 0; `misuse`: one of the four numbers above. */
 #define TLM_PROBE_MISUSE(address, holder, misuse)                                                                      \
-    TLM_PROBE_DO(event, TLM_PROBE_KIND_MISUSE, TLM_PROBE_AT(address), (holder), (misuse))
+    TLM_PROBE_DO(event, TLM_PROBE_KIND_MISUSE, TLM_PROBE_AT(address), (holder), TLM_PROBE_NUMBER(misuse))
 /* Runs one statement, of which no break, continue, goto or longjmp leads out: the probes that it meets name this place and
  * not their own. For calls of the runtime that should be told apart by who calls. In a Python process it may wait for the
  * interpreter's lock: hold no lock that a thread could wait for with that one. */
@@ -163,6 +166,7 @@ static inline uint64_t tlm_probe_name(const char *text);
 /* ---- how they work ---- */
 
 #define TLM_PROBE_AT(address) ((uint64_t)(uintptr_t)(address))
+#define TLM_PROBE_NUMBER(number) ((uint64_t)(number))
 
 #if defined(TLM_PROBE_WORKS)
 
@@ -221,7 +225,7 @@ __attribute__((constructor)) static void tlm_probe_begin(void)
 static inline int tlm_probe_is_on(void)
 {
     const unsigned char *on = __atomic_load_n(&tlm_probe_found.on, __ATOMIC_ACQUIRE);
-    return __builtin_expect(__atomic_load_n(on, __ATOMIC_RELAXED), 0);
+    return __builtin_expect(__atomic_load_n(on, __ATOMIC_RELAXED) != 0, 0) != 0;
 }
 
 static __attribute__((unused, noinline)) int tlm_probe_look_again(void)
@@ -251,18 +255,18 @@ static inline void tlm_probe_return(tlm_probe_place *const *former)
         tlm_probe_found.table->back(*former);
 }
 
-#define TLM_PROBE_HERE static tlm_probe_place tlm_probe_here = {__FILE__, __func__, __LINE__, 0, 0}
+#define TLM_PROBE_PLACE(name) static tlm_probe_place name = {__FILE__, __func__, __LINE__, 0, 0}
 #define TLM_PROBE_DO(function, ...)                                                                                    \
     do {                                                                                                               \
         if (tlm_probe_is_on()) {                                                                                       \
-            TLM_PROBE_HERE;                                                                                            \
+            TLM_PROBE_PLACE(tlm_probe_here);                                                                           \
             tlm_probe_found.table->function(&tlm_probe_here, __VA_ARGS__);                                             \
         }                                                                                                              \
     } while (0)
 #define TLM_PROBE_BEGINS(function, ...)                                                                                \
     do {                                                                                                               \
         if (tlm_probe_is_on_or_comes()) {                                                                              \
-            TLM_PROBE_HERE;                                                                                            \
+            TLM_PROBE_PLACE(tlm_probe_here);                                                                           \
             tlm_probe_found.table->function(&tlm_probe_here, __VA_ARGS__);                                             \
         }                                                                                                              \
     } while (0)
@@ -270,15 +274,15 @@ static inline void tlm_probe_return(tlm_probe_place *const *former)
     do {                                                                                                               \
         (variable) = 0;                                                                                                \
         if (tlm_probe_is_on_or_comes()) {                                                                              \
-            TLM_PROBE_HERE;                                                                                            \
+            TLM_PROBE_PLACE(tlm_probe_here);                                                                           \
             (variable) = tlm_probe_found.table->function(&tlm_probe_here, argument);                                   \
         }                                                                                                              \
     } while (0)
 #define TLM_PROBE_FROM_HERE(...)                                                                                       \
     do {                                                                                                               \
-        TLM_PROBE_HERE;                                                                                                \
+        TLM_PROBE_PLACE(tlm_probe_caller);                                                                             \
         __attribute__((cleanup(tlm_probe_return))) tlm_probe_place *tlm_probe_former =                                 \
-            tlm_probe_is_on() ? tlm_probe_found.table->call(&tlm_probe_here) : NULL;                                   \
+            tlm_probe_is_on() ? tlm_probe_found.table->call(&tlm_probe_caller) : NULL;                                 \
         __VA_ARGS__;                                                                                                   \
     } while (0)
 #define TLM_PROBE_LOOK_NOW() tlm_probe_look(0)

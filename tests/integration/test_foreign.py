@@ -254,7 +254,7 @@ int main(void)
     TLM_PROBE_FREE(&it);
     TLM_PROBE_ALLOC_WITH(&it, sizeof it, "heap");
     TLM_PROBE_FREE_WITH(&it, "heap");
-    TLM_PROBE_CALL(result = twice(21));
+    TLM_PROBE_CALL(result = twice(21); TLM_PROBE_ACQUIRE(&it, tlm_probe_owner(&other), result));
     TLM_PROBE_SCOPE_EXIT(scope, 1);
     return result != 42;
 }
@@ -269,7 +269,8 @@ def test_the_header_is_clean_alone_in_two_files_of_a_program(
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text(EVERYTHING)
     two.write_text(EVERYTHING.replace("int main(void)", "int other_main(void)"))
-    flags = [f"-std={standard}", "-pedantic", "-O2", "-x", language, *WARNINGS, *extra]
+    strict = ["-pedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Wundef"]
+    flags = [f"-std={standard}", *strict, "-O2", "-x", language, *WARNINGS, *extra]
     command = [*compiler(language), *flags, f"-I{linking.get_include()}", str(one), str(two)]
     made = subprocess.run(
         [*command, "-ldl", "-o", str(tmp_path / "out")], capture_output=True, text=True
