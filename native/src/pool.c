@@ -5,6 +5,8 @@
  * done behind the pool's back is seen when it comes out: freed, handed on or acquired by others, it is passed over and
  * recorded, and two callers never get the same memory.
  */
+#include <stdio.h>
+
 #include "pool.h"
 
 enum { CHUNK = 4096, CHUNKS = 4096, BATCH = 64 };
@@ -53,6 +55,33 @@ static tlm_status no_pool(uint32_t number, tlm_object object)
     return tlmi_fail(TLM_BAD_ARGUMENT, object, holder_of(number), 0, number);
 }
 
+/* Events say a pool's number; a note says once in each recording what that pool is called. Not under a lock. */
+static void name_pool(uint32_t number)
+{
+    char key[24];
+    tlmi_pool *pool = lock_pool(number);
+    if (!pool)
+        return;
+    uint64_t recording = atomic_load_explicit(&tlmi_recording_epoch, memory_order_relaxed);
+    bool is_news = pool->named_in != recording && pool->label;
+    tlm_label label = pool->label;
+    pool->named_in = recording;
+    tlmi_spin_unlock(&pool->lock);
+    if (!is_news)
+        return;
+    snprintf(key, sizeof key, "pool.%u", number);
+    tlmi_meta_note(key, tlm_label_text(label));
+}
+
+/* The site for the events of one call about a pool; 0 while nothing is recorded. */
+static uint32_t site_for_pool(uint32_t number)
+{
+    if (!tlmi_probe_on())
+        return 0;
+    name_pool(number);
+    return tlmi_site_here();
+}
+
 /* A place for the next number; NULL without memory. Under the registry's lock. */
 static pool_place *next_place(void)
 {
@@ -81,6 +110,7 @@ static tlmi_pool *create_pool(pool_place *place, tlm_label label, uint32_t max_p
     tlmi_spin_lock(&pool->lock); /* a late caller may be looking at the number */
     pool->number = ++registry.last_number;
     pool->label = label;
+    pool->named_in = 0;
     pool->max_per_key = max_per_key;
     pool->stats = (tlm_pool_statistics){0};
     tlmi_spin_unlock(&pool->lock);
@@ -124,10 +154,25 @@ tlm_status tlm_pool_destroy(uint32_t number)
 
 /* ---- out ---- */
 
+/* Writes the pool's name into the recording, before its first event there. */
+static void write_name(uint32_t number)
+{
+    uint64_t epoch = atomic_load_explicit(&tlmi_recording_epoch, memory_order_acquire);
+    tlmi_pool *pool = atomic_load_explicit(place_of(number), memory_order_acquire);
+    if (!pool || pool->label == 0 || atomic_load_explicit(&pool->written, memory_order_relaxed) == epoch)
+        return;
+    char key[32];
+    snprintf(key, sizeof key, "pool.%u", number);
+    if (tlmi_meta_note(key, tlm_label_text(pool->label)))
+        atomic_store_explicit(&pool->written, epoch, memory_order_relaxed);
+}
+
 static void record_item(tlm_kind kind, uint32_t number, uint64_t item, uint32_t site)
 {
-    if (tlmi_probe_on())
-        tlmi_event_append((uint8_t)kind, TLM_DEVICE_NONE, item, holder_of(number), site, 0);
+    if (!tlmi_probe_on())
+        return;
+    write_name(number);
+    tlmi_event_append((uint8_t)kind, TLM_DEVICE_NONE, item, holder_of(number), site, 0);
 }
 
 /* The slot of an object that left the pool, locked, with the pool as its only holder; NULL, and recorded, otherwise: then the
@@ -186,7 +231,7 @@ static void take_back_hit(uint32_t number)
 
 tlm_status tlm_pool_acquire(uint32_t number, tlm_label key, uint64_t *item)
 {
-    uint32_t site = tlmi_site_for_events();
+    uint32_t site = site_for_pool(number);
     for (;;) {
         tlmi_pool *pool = lock_pool(number);
         if (!pool)
@@ -259,7 +304,7 @@ tlm_status tlm_pool_put(uint32_t number, tlm_label key, tlm_object object, tlm_h
     say_dropped(dropped, false);
     if (object == 0)
         return TLM_OK;
-    uint32_t site = tlmi_site_for_events();
+    uint32_t site = site_for_pool(number);
     tlmi_slot_of_object *slot = tlmi_object_lock(object);
     if (!slot)
         return tlmi_object_missing(object, from, TLM_MISUSE_USE_AFTER_FREE);
@@ -291,7 +336,7 @@ tlm_status tlm_pool_put_item(uint32_t number, tlm_label key, uint64_t item, int 
     say_dropped(dropped, false);
     if (item == 0)
         return TLM_OK;
-    uint32_t site = tlmi_site_for_events();
+    uint32_t site = site_for_pool(number);
     tlmi_pool *pool = lock_pool(number);
     if (!pool)
         return no_pool(number, 0);
@@ -356,7 +401,7 @@ static uint32_t take_batch(tlmi_pool *pool, const pruning *what, pruned *batch, 
 static tlm_status prune(uint32_t number, const pruning *what, uint64_t *items, tlm_label *keys, uint64_t room,
                         uint64_t *removed)
 {
-    uint32_t site = tlmi_site_for_events(), taken = BATCH;
+    uint32_t site = site_for_pool(number), taken = BATCH;
     uint64_t done = 0;
     while (taken == BATCH) {
         pruned batch[BATCH];
@@ -395,7 +440,7 @@ tlm_status tlm_pool_clear_key(uint32_t number, tlm_label key, uint64_t *items, u
 
 int tlm_pool_remove(uint32_t number, tlm_label key, uint64_t item)
 {
-    uint32_t site = tlmi_site_for_events();
+    uint32_t site = site_for_pool(number);
     tlmi_pool *pool = lock_pool(number);
     if (!pool)
         return 0;

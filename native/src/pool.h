@@ -35,6 +35,8 @@ struct tlmi_pool {
     uint64_t objects; /* of the items, how many are objects */
     tlm_pool_statistics stats;
     tlm_label label;
+    _Atomic uint64_t written; /* the last recording that knows its name */
+    uint64_t named_in;        /* the last recording that was told the label */
     tlmi_pool *next_destroyed;
 };
 

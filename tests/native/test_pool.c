@@ -559,6 +559,40 @@ static void check_late_callers(void)
     finish(common);
 }
 
+/* Whether a text stands in a file. */
+static bool file_has(const char *path, const char *text)
+{
+    static char data[4 << 20];
+    FILE *file = fopen(path, "rb");
+    CHECK(file);
+    size_t bytes = fread(data, 1, sizeof data, file), length = strlen(text);
+    fclose(file);
+    for (size_t at = 0; at + length <= bytes; at++)
+        if (memcmp(data + at, text, length) == 0)
+            return true;
+    return false;
+}
+
+/* Events say its number, and a note of the recording what it is called: in the first one as in the second. */
+static void check_a_recording_knows_the_name(void)
+{
+    char path[256], note[64];
+    uint32_t pool, unused;
+    CHECK(tlm_pool_create(tlm_label_of("activations"), 1, &pool) == TLM_OK);
+    CHECK(tlm_pool_create(tlm_label_of("never touched"), 1, &unused) == TLM_OK);
+    snprintf(note, sizeof note, "pool.%uactivations", pool);
+    tlm_recording_options options = {
+        .path = temporary_path(path, sizeof path, "pool"), .overwrite = 1, .stack_depth = 8, .compact = 1};
+    for (int i = 0; i < 2; i++) {
+        CHECK(tlm_recording_start(&options) == TLM_OK);
+        CHECK(put_item(pool, A, 1) && get(pool, A) == 1 && get(pool, A) == 0);
+        CHECK(tlm_recording_stop(0) == TLM_OK);
+        CHECK(file_has(path, note) && !file_has(path, "never touched") && remove(path) == 0);
+    }
+    CHECK(tlm_pool_destroy(unused) == TLM_OK);
+    finish(pool);
+}
+
 static void check_benches(void)
 {
     for (int what = 0; what <= 8; what++)
@@ -571,6 +605,7 @@ static void check_benches(void)
 
 static void *check_all(void *unused)
 {
+    check_a_recording_knows_the_name();
     check_put_and_acquire();
     check_the_trace();
     check_a_full_key();
