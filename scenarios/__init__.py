@@ -1,7 +1,7 @@
 """Small programs with a known truth; installed as ``tlmem.scenarios``.
 
 ``main`` is the command ``tlmem scenario``. Every other module but ``catalog`` is a scenario: an
-ordinary program that knows nothing of tlmem, and can be recorded as it is.
+ordinary program, with arrays of NumPy or tensors of tlmem, and can be recorded as it is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def list_scenarios() -> int:
     from .catalog import scenarios
 
     for name, scenario in scenarios().items():
-        print(f"{name:22} {scenario.outcome:8} {scenario.description}")
+        print(f"{name:28} {scenario.outcome:8} {scenario.description}")
     return 0
 
 
@@ -64,12 +64,8 @@ def run_scenario(name: str) -> int:
     except TlmemError as error:
         sys.stderr.write(f"tlmem: {error}\n")
         return 2
-    truth = scenario.outcome + (
-        f" at {scenario.path.name}:{scenario.line}" if scenario.line else ""
-    )
-    found = ", ".join(f"{file}:{line}" for file, line in result.blamed)
-    print(f"truth: {truth}")
-    print(f"found: {result.analysis.verdict.outcome}{f' at {found}' if found else ''}")
+    print(f"truth: {scenario.truth}")
+    print(f"found: {result.found}")
     print(result.analysis.verdict.sentence)
     print("right" if result.right else "WRONG")
     return 0 if result.right else 1

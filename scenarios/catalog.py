@@ -1,38 +1,61 @@
 """The scenarios: where they are, what is true of each, and whether tlmem finds it.
 
 Covers: listing, running and checking. A scenario is a module of this package with ``OUTCOME``, the
-verdict that is right for it; a line that ends in ``# leaks here`` is the one to be blamed.
+verdict that is right for it. A line that ends in ``# leaks here`` is the one to be blamed, and
+``HELD_BY`` names who holds most of what it made; a line that ends in ``# double-free here``, or in
+another misuse of a runtime's object, is where that misuse must be found, and no other may be.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlmem.analysis import Analysis, analyse
+from tlmem.analysis import Analysis, Finding, analyse
+from tlmem.analysis.misuse import WHAT
 from tlmem.recording import read
 
 MARKER = "# leaks here"
+MISUSE_MARKER = re.compile(rf"# ({'|'.join(WHAT)}) here$", re.MULTILINE)
 
 
 class ScenarioFailed(Exception):
     """The program could not be run under ``tlmem record``."""
 
 
+Place = tuple[str, int]
+"""Base name and line of a file."""
+
+
 @dataclass(frozen=True)
 class Scenario:
-    """A small program with a known truth; ``line`` is 0 when no line is to be blamed."""
+    """A small program with a known truth.
+
+    ``line`` is 0 when no line is to be blamed; ``held_by`` is empty when it does not matter;
+    ``misuse`` is a kind of finding and its line, None when the program does nothing wrong.
+    """
 
     name: str
     path: Path
     description: str
     outcome: str
     line: int
+    held_by: str = ""
+    misuse: tuple[str, int] | None = None
+
+    @property
+    def truth(self) -> str:
+        """The truth in words, such as ``leak at cache.py:12, held by cache``."""
+        at = f" at {self.path.name}:{self.line}" if self.line else ""
+        held = f", held by {self.held_by}" if self.held_by else ""
+        wrong = f", {self.misuse[0]} at {self.path.name}:{self.misuse[1]}" if self.misuse else ""
+        return self.outcome + at + held + wrong
 
 
 @dataclass(frozen=True)
@@ -43,23 +66,62 @@ class Result:
     analysis: Analysis
 
     @property
-    def blamed(self) -> list[tuple[str, int]]:
-        """Base name and line of every growing line, worst first."""
+    def growing(self) -> list[Finding]:
+        """Findings about growing lines, worst first."""
+        return [finding for finding in self.analysis.findings if finding.kind == "growing-site"]
+
+    @property
+    def blamed(self) -> list[Place]:
+        """Every growing line, worst first."""
+        return [place_of(finding) for finding in self.growing if finding.site is not None]
+
+    @property
+    def held_by(self) -> str:
+        """Who holds most of what the worst line made; empty when nobody has a name."""
+        holders = self.growing[0].holders if self.growing else ()
+        return holders[0].name if holders else ""
+
+    @property
+    def misuses(self) -> list[tuple[str, Place]]:
+        """Every misuse that was found, and where."""
         return [
-            (Path(finding.site.file).name, finding.site.line)
-            for finding in self.analysis.findings
-            if finding.kind == "growing-site" and finding.site is not None
+            (found.kind, place_of(found)) for found in self.analysis.findings if found.kind in WHAT
         ]
 
     @property
+    def found(self) -> str:
+        """What was found, in the words of ``Scenario.truth``."""
+        parts = [
+            self.analysis.verdict.outcome
+            + (f" at {', '.join(map(place_text, self.blamed))}" if self.blamed else "")
+        ]
+        parts += [f"held by {self.held_by}"] if self.held_by else []
+        parts += [f"{kind} at {place_text(place)}" for kind, place in self.misuses]
+        return ", ".join(parts)
+
+    @property
     def right(self) -> bool:
-        """Whether the verdict is the true one, and the line too when there is one."""
-        expected = [(self.scenario.path.name, self.scenario.line)] if self.scenario.line else []
+        """Whether verdict, line, holder and misuse are the true ones, as far as there are any."""
+        truth, name = self.scenario, self.scenario.path.name
+        expected = [(name, truth.line)] if truth.line else []
         return (
-            self.analysis.verdict.outcome == self.scenario.outcome
+            self.analysis.verdict.outcome == truth.outcome
             and self.blamed[: len(expected)] == expected
             and (bool(expected) or not self.blamed)
+            and truth.held_by in ("", self.held_by)
+            and self.misuses
+            == ([(truth.misuse[0], (name, truth.misuse[1]))] if truth.misuse else [])
         )
+
+
+def place_of(finding: Finding) -> Place:
+    """Where a finding points to; an empty name when that is not known."""
+    return (Path(finding.site.file).name, finding.site.line) if finding.site else ("", 0)
+
+
+def place_text(place: Place) -> str:
+    """``cache.py:12``."""
+    return f"{place[0]}:{place[1]}"
 
 
 def scenarios() -> dict[str, Scenario]:
@@ -76,20 +138,26 @@ def read_scenario(path: Path) -> Scenario | None:
     """The scenario in a file, without running it; None when it is no scenario."""
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            if [target.id for target in node.targets if isinstance(target, ast.Name)] == [
-                "OUTCOME"
-            ]:
-                lines = [n for n, line in enumerate(text.splitlines(), 1) if line.endswith(MARKER)]
-                return Scenario(
-                    name=path.stem.replace("_", "-"),
-                    path=path,
-                    description=(ast.get_docstring(tree) or "").partition("\n")[0],
-                    outcome=str(node.value.value),
-                    line=lines[0] if lines else 0,
-                )
-    return None
+    said = {
+        target.id: str(node.value.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    if "OUTCOME" not in said:
+        return None
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if line.endswith(MARKER)]
+    marked = MISUSE_MARKER.search(text)
+    return Scenario(
+        name=path.stem.replace("_", "-"),
+        path=path,
+        description=(ast.get_docstring(tree) or "").partition("\n")[0],
+        outcome=said["OUTCOME"],
+        line=lines[0] if lines else 0,
+        held_by=said.get("HELD_BY", ""),
+        misuse=(marked[1], 1 + text.count("\n", 0, marked.start())) if marked else None,
+    )
 
 
 def run(scenario: Scenario) -> Result:

@@ -10,14 +10,15 @@ from tlmem import scenarios
 
 ALL = catalog.scenarios()
 LEAKS = {name for name, scenario in ALL.items() if scenario.outcome == "leak"}
+MISUSES = {name for name, scenario in ALL.items() if scenario.misuse}
 
 
 def test_there_are_enough_of_each_kind() -> None:
     stable = {name for name, scenario in ALL.items() if scenario.outcome == "stable"}
 
-    assert len(LEAKS) >= 9
-    assert len(stable) >= 10
-    assert {"native-malloc", "python-objects"} <= set(ALL)
+    assert len(LEAKS) >= 17
+    assert len(stable) >= 26
+    assert {"native-malloc", "python-objects", "driver-growth"} <= set(ALL)
 
 
 @pytest.mark.parametrize("name", sorted(LEAKS))
@@ -26,6 +27,29 @@ def test_a_leak_has_one_line_to_blame(name: str) -> None:
 
     assert text.count(catalog.MARKER) == 1
     assert ALL[name].line > 0
+
+
+@pytest.mark.parametrize("name", sorted(MISUSES))
+def test_a_misuse_has_one_line_where_it_happens(name: str) -> None:
+    text = ALL[name].path.read_text(encoding="utf-8")
+
+    assert len(catalog.MISUSE_MARKER.findall(text)) == 1
+    assert ALL[name].outcome == "stable"
+
+
+def test_the_kinds_of_misuse_that_programs_commit_are_all_there() -> None:
+    kinds = {scenario.misuse[0] for scenario in ALL.values() if scenario.misuse}
+
+    assert kinds == {
+        *("use-after-free", "double-free", "over-release", "wrong-device"),
+        *("double-pool", "double-register"),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(name for name in ALL if name.endswith("-fixed")))
+def test_what_is_fixed_was_a_fault_and_is_none(name: str) -> None:
+    assert ALL[name].outcome == "stable"
+    assert ALL[name.removesuffix("-fixed")].outcome in ("leak", "driver")
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
@@ -58,6 +82,61 @@ def test_a_wrong_answer_is_not_a_success(
 
     assert scenarios.main(["run", "dict-cache"]) == 1
     assert "WRONG" in capsys.readouterr().out
+
+
+TENSORS_FREED_TWICE = """
+import tlmem
+
+OUTCOME = "stable"
+HELD_BY = ""
+for _ in range(20_000):
+    tensor = tlmem.ones(100)
+    tensor.free()
+    try:
+        tensor.free()
+    except tlmem.DoubleFree:
+        pass
+"""
+TENSORS_KEPT = """
+import tlmem
+
+OUTCOME = "leak"
+HELD_BY = "{holder}"
+for _ in range(2000):
+    tlmem.acquire(tlmem.ones(1000), "list")  # leaks here
+"""
+
+
+def test_a_misuse_that_nobody_marked_is_not_a_success(tmp_path) -> None:
+    result = catalog.run(written(tmp_path, TENSORS_FREED_TWICE))
+
+    assert result.analysis.verdict.outcome == "stable"
+    assert result.misuses == [("double-free", ("written.py", 10))]
+    assert not result.right
+
+
+def test_a_misuse_that_is_marked_must_be_found(tmp_path) -> None:
+    text = TENSORS_FREED_TWICE.replace("ones(100)", "ones(100)  # wrong-device here")
+    result = catalog.run(written(tmp_path, text))
+
+    assert result.scenario.misuse == ("wrong-device", 7)
+    assert not result.right
+
+
+@pytest.mark.parametrize("holder, right", [("list", True), ("cache", False)])
+def test_the_holder_must_be_the_one_that_is_named(tmp_path, holder: str, right: bool) -> None:
+    result = catalog.run(written(tmp_path, TENSORS_KEPT.format(holder=holder)))
+
+    assert result.found == "leak at written.py:7, held by list"
+    assert result.right is right
+
+
+def written(folder, text: str) -> catalog.Scenario:
+    path = folder / "written.py"
+    path.write_text(text)
+    scenario = catalog.read_scenario(path)
+    assert scenario is not None
+    return scenario
 
 
 @pytest.mark.parametrize("words", [[], ["run"], ["list", "more"], ["sing"]])

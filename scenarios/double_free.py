@@ -1,0 +1,28 @@
+"""A tensor is freed by who made it, and again by who was handed it; both mean well."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def consume(batch: tlmem.Tensor) -> float:
+    total = float(batch.sum().item())
+    batch.free()
+    return total
+
+
+def main() -> None:
+    total, refused = 0.0, 0
+    for step in range(12_000):
+        batch = tlmem.full((16, 64), step)
+        total += consume(batch)
+        if step % 250 == 0:
+            try:
+                batch.free()  # double-free here
+            except tlmem.DoubleFree:
+                refused += 1
+    print(f"{total:.3e}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()

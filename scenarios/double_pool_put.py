@@ -1,0 +1,25 @@
+"""A tensor goes to the pool when it is used, and once more when its user is closed."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+buffers = tlmem.TensorPool(name="buffers")
+
+
+def main() -> None:
+    total, refused = 0.0, 0
+    for step in range(12_000):
+        buffer = tlmem.full((16, 64), step, pool=buffers)
+        total += float(buffer.sum().item())
+        buffers.release(buffer)
+        if step % 250 == 0:
+            try:
+                buffers.release(buffer)  # double-pool here
+            except tlmem.AlreadyPooled:
+                refused += 1
+    print(f"{total:.3e}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""A tensor is registered where it is made and once more by a wrapper around it."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+class Wrapped:
+    """Registers what it wraps, as if nobody had."""
+
+    def __init__(self, tensor: tlmem.Tensor) -> None:
+        self.tensor = tlmem.register(tensor)  # double-register here
+
+
+def main() -> None:
+    total = 0.0
+    for step in range(12_000):
+        with tlmem.scope("step"):
+            batch = tlmem.full((16, 64), step)
+            total += float(Wrapped(batch).tensor.sum().item())
+    print(f"{total:.3e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""A function promotes what it returns, its caller registers nothing: every result floats for ever.
+
+The tensors die with no variable: a promoted one waits to be registered.
+"""
+
+import tlmem
+
+OUTCOME = "leak"
+HELD_BY = "nobody"
+
+
+def gradient(step: int) -> tlmem.Tensor:
+    with tlmem.scope("gradient"):
+        noise = tlmem.full((16, 64), step)
+        result = noise * 0.5  # leaks here
+        return tlmem.promote(result)
+
+
+def main() -> None:
+    total = 0.0
+    for step in range(2000):
+        with tlmem.scope("step"):
+            total += float(gradient(step).sum().item())
+    print(f"{total:.3e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""A tensor is freed by hand while a field holds it; who reads the field finds it gone."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def main() -> None:
+    total, refused = 0.0, 0
+    for step in range(9000):
+        layer = tlmem.struct({"weight": tlmem.full((16, 64), step)}, "Layer")
+        weight = layer.weight
+        if step % 250 == 0:
+            weight.free()
+            try:
+                total += (layer.weight * 2).sum().item()  # use-after-free here
+            except tlmem.UseAfterFree:
+                refused += 1
+    print(f"{total}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()

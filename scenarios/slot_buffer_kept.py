@@ -1,0 +1,28 @@
+"""The view of a slot's buffer is returned from the frame that the buffer ends with, and used."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+@tlmem.framed(1)
+def halves(step: int) -> tlmem.Tensor:
+    buffer = tlmem.get_buffer(0, 4096).tensor((16, 64))
+    tlmem.multiply(tlmem.full((16, 64), step), 0.5, out=buffer)
+    return buffer
+
+
+def main() -> None:
+    total, refused = 0.0, 0
+    for step in range(12_000):
+        result = halves(step)
+        if step % 250 == 0:
+            try:
+                total += float(result.sum().item())  # use-after-free here
+            except tlmem.UseAfterFree:
+                refused += 1
+    print(f"{total}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""Weights stay where they were made, batches come from another device; now and then both meet."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def main() -> None:
+    tlmem.device("sim-metal").policy("persistent-reusing")
+    weight, total, refused = tlmem.ones((16, 64)), 0.0, 0
+    for step in range(9000):
+        with tlmem.scope("step"):
+            there = "sim-metal" if step % 250 == 0 else "cpu"
+            batch = tlmem.full((16, 64), step, device=there)
+            try:
+                total += float((batch * weight).sum().item())  # wrong-device here
+            except tlmem.WrongDevice:
+                refused += 1
+    print(f"{total:.3e}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()
