@@ -22,7 +22,8 @@ _ALWAYS_THE_SAME = {
     HolderKind.VIEW: "view",
     HolderKind.EXPORT: "export",
 }
-_BY_NUMBER = {HolderKind.POOL: "pool", HolderKind.TAPE: "tape node"}
+_BY_NUMBER = {HolderKind.TAPE: "tape node"}
+_POOL_NOTE = "pool."
 _OF_A_SCOPE = {HolderKind.SCOPE: "scope", HolderKind.FRAME: "frame"}
 _LARGEST_LABEL = 1 << 32
 
@@ -30,8 +31,9 @@ _LARGEST_LABEL = 1 << 32
 class HolderNames:
     """Knows the texts of holders of one recording."""
 
-    def __init__(self, timeline: Timeline, labels: dict[int, str]) -> None:
+    def __init__(self, timeline: Timeline, labels: dict[int, str], notes: dict[str, str]) -> None:
         self.labels = labels
+        self.notes = notes
         entered = np.flatnonzero(timeline.kind == Kind.SCOPE_ENTER)
         entered = entered[np.argsort(timeline.object[entered], kind="stable")]
         self._scope, self._scope_label = timeline.object[entered], timeline.arg[entered]
@@ -65,6 +67,8 @@ class HolderNames:
             return _ALWAYS_THE_SAME[HolderKind(kind)]
         if kind in _BY_NUMBER:
             return each(numbers, f"{_BY_NUMBER[HolderKind(kind)]} #{{}}".format)
+        if kind == HolderKind.POOL:
+            return each(numbers, self.pool)
         if kind in _OF_A_SCOPE:
             return self._scopes(_OF_A_SCOPE[HolderKind(kind)], numbers, numbered)
         if kind == HolderKind.FIELD:
@@ -74,6 +78,11 @@ class HolderNames:
         if kind == HolderKind.FOREIGN:
             return each(numbers, self._foreign)
         return f"holder of kind {kind}"
+
+    def pool(self, number: int) -> str:
+        """What a pool is called."""
+        name = self.notes.get(f"{_POOL_NOTE}{number}")
+        return f"pool '{name}'" if name else f"pool #{number}"
 
     def _quoted(self, label: int) -> str:
         return f"'{self.labels[label]}'" if label in self.labels else f"#{label}"

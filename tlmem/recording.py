@@ -277,7 +277,9 @@ class Recording:
     @cached_property
     def pools(self) -> pd.DataFrame:
         """Pools of objects and the freed buffers of devices."""
-        return runtime_tables.pools_table(self._snapshot.timeline, self._pairing, self._ledger)
+        return runtime_tables.pools_table(
+            self._snapshot.timeline, self._pairing, self._ledger, self._holder_names
+        )
 
     @cached_property
     def devices(self) -> pd.DataFrame:
@@ -406,7 +408,7 @@ class Recording:
 
     @cached_property
     def _holder_names(self) -> HolderNames:
-        return HolderNames(self._snapshot.timeline, self._names.labels)
+        return HolderNames(self._snapshot.timeline, self._names.labels, self._names.notes)
 
     @property
     def _to_ns(self) -> Callable[[np.ndarray], np.ndarray]:

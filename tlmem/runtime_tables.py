@@ -219,9 +219,11 @@ def held_at(
     )
 
 
-def pools_table(timeline: Timeline, pairing: Pairing, ledger: Ledger) -> pd.DataFrame:
+def pools_table(
+    timeline: Timeline, pairing: Pairing, ledger: Ledger, names: HolderNames
+) -> pd.DataFrame:
     """Pools of objects, then what devices keep of freed buffers."""
-    rows = [*_object_pools(timeline, pairing, ledger), *_buffers(timeline)]
+    rows = [*_object_pools(timeline, pairing, ledger, names), *_buffers(timeline)]
     columns = ["name", "pool", "device", *_POOL_KINDS, "reserved_bytes", "kept_count", "kept_bytes"]
     table = {name: [row.get(name, 0) for row in rows] for name in columns}
     requests = np.add(table["hits"], table["misses"], dtype=np.float64)
@@ -232,7 +234,7 @@ def pools_table(timeline: Timeline, pairing: Pairing, ledger: Ledger) -> pd.Data
 
 
 def _object_pools(
-    timeline: Timeline, pairing: Pairing, ledger: Ledger
+    timeline: Timeline, pairing: Pairing, ledger: Ledger, names: HolderNames
 ) -> Iterator[dict[str, int | str]]:
     at = np.flatnonzero((timeline.kind >= Kind.POOL_HIT) & (timeline.kind <= Kind.POOL_PRUNE))
     at = at[timeline.arg[at] >> _BITS == HolderKind.POOL]
@@ -244,7 +246,7 @@ def _object_pools(
         row = {name: int(counts[kind]) for name, kind in _POOL_KINDS.items()}
         yield {
             **row,
-            "name": f"pool #{number}",
+            "name": names.pool(number),
             "pool": number,
             "kept_count": sum(sign * row[name] for name, sign in _KEPT_CHANGE.items()),
             "kept_bytes": int(size[keeper == number].sum()),

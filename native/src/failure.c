@@ -24,8 +24,10 @@ void tlm_failure_last(tlm_failure *out)
 
 void tlmi_misuse(tlm_misuse misuse, uint8_t device, tlm_object object, tlm_holder holder, uint32_t site)
 {
-    if (tlmi_probe_on())
-        tlmi_event_append(TLM_KIND_MISUSE, device, object, holder, site, (uint16_t)misuse);
+    if (!tlmi_probe_on())
+        return;
+    tlmi_label_write_holder(holder);
+    tlmi_event_append(TLM_KIND_MISUSE, device, object, holder, site, (uint16_t)misuse);
 }
 
 void tlm_misuse_record(int misuse, tlm_object object, tlm_holder holder)
