@@ -137,7 +137,10 @@ class Recording:
 
     @property
     def complete(self) -> bool:
-        """Sealed, nothing lost, nothing damaged. Asking for it reads the whole recording."""
+        """Sealed, nothing lost, nothing damaged, no count that contradicts the events.
+
+        Asking for it reads the whole recording.
+        """
         return self.sealed and self.lost_events == 0 and not self.problems
 
     @property
