@@ -27,20 +27,22 @@ static void *map_pages(uint64_t bytes)
     return start == MAP_FAILED ? NULL : start;
 }
 
-/* From the heap in use; a new one when it is used up, whose rest is given up. */
+/* From the heap in use; a new one when it is used up, whose rest is given up. What is left is counted down before the heap
+ * moves on, so that a child that is forked in between cannot cut beyond its end. */
 static void *cut_from_heap(uint64_t bytes)
 {
     void *memory = NULL;
     tlmi_spin_lock(&lock);
     if (heap_left < bytes) {
         uint8_t *fresh = map_pages(HEAP_BYTES);
-        heap = fresh ? fresh : heap;
-        heap_left = fresh ? HEAP_BYTES : heap_left;
+        heap_left = 0;
+        __atomic_store_n(&heap, fresh, __ATOMIC_RELEASE);
+        __atomic_store_n(&heap_left, fresh ? HEAP_BYTES : 0, __ATOMIC_RELEASE);
     }
     if (heap_left >= bytes) {
         memory = heap;
-        heap += bytes;
         heap_left -= bytes;
+        __atomic_store_n(&heap, heap + bytes, __ATOMIC_RELEASE);
     }
     tlmi_spin_unlock(&lock);
     return memory;

@@ -50,8 +50,25 @@ static uint64_t environment_number(tlmi_device *device, const char *name, uint64
     return otherwise;
 }
 
+static void mend_after_fork(void)
+{
+    for (uint32_t i = 0; i < TLMI_DEVICES; i++) {
+        if (!atomic_load(&devices[i].used))
+            continue;
+        tlmi_kept_mend(&devices[i]);
+        tlmi_reserve_mend(&devices[i].reserve);
+    }
+}
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, mend_after_fork);
+}
+
 static void prepare_device(tlmi_device *device)
 {
+    static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+    pthread_once(&fork_once, install_fork_handler);
     uint64_t budget = environment_number(device, "TLMEM_BUFFERS_BYTES", TLMI_MOST_BYTES, DEFAULT_BUDGET_BYTES);
     atomic_store(&device->policy, device->backend->policy);
     atomic_store(&device->budget_bytes, budget);

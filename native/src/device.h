@@ -27,6 +27,9 @@ enum {
 };
 #define TLMI_MOST_BYTES (UINT64_C(1) << 46) /* more than the address space of a process */
 
+/* A store that is seen after all that come before it: also by a child that another thread forks just now. */
+#define TLMI_STORE_AFTER(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELEASE)
+
 /* Odd numbers, so that memory that is no block is hardly ever taken for one. */
 typedef enum {
     TLMI_BLOCK_ACTIVE = 0xA17E3D05,
@@ -58,7 +61,8 @@ static inline void *tlmi_block_payload(tlmi_block *block)
     return (uint8_t *)block + TLMI_BLOCK_BYTES;
 }
 
-/* Free blocks of one size, newest first, and what was counted of that size. */
+/* Free blocks of one size, newest first, and what was counted of that size. At every instant `newest` and the blocks' `older`
+ * are a list; the rest follows from it, and is made anew in a forked child when a thread that is not there had the lock. */
 typedef struct {
     tlmi_spin lock;
     uint32_t free_count;
@@ -108,6 +112,7 @@ void tlmi_device_give(tlmi_device *device, tlmi_block *block);
 void tlmi_reserve_open(tlmi_reserve *reserve, tlmi_block *memory);
 tlmi_block *tlmi_reserve_take(tlmi_reserve *reserve, uint64_t bytes); /* NULL: no stretch is long enough */
 void tlmi_reserve_give(tlmi_reserve *reserve, tlmi_block *block);
+void tlmi_reserve_mend(tlmi_reserve *reserve); /* in a forked child, its only thread */
 
 /* ---- kept.c ---- */
 uint32_t tlmi_class_of(uint64_t bytes); /* of a payload of 1 to TLMI_MOST_BYTES */
@@ -119,6 +124,7 @@ void tlmi_kept_unlink(tlmi_device *device, tlmi_block *block);
 void tlmi_kept_return(tlmi_device *device, tlmi_block *block);
 uint64_t tlmi_kept_return_oldest(tlmi_device *device);           /* its bytes; 0: nothing is kept */
 uint64_t tlmi_kept_shrink(tlmi_device *device, uint64_t target); /* until so much is kept; the bytes that went */
+void tlmi_kept_mend(tlmi_device *device);                        /* in a forked child, its only thread */
 static inline void tlmi_buffers_event(const tlmi_device *device, tlm_kind kind, uint64_t bytes)
 {
     if (tlmi_probe_on())

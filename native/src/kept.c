@@ -40,7 +40,7 @@ void tlmi_kept_push(tlmi_device *device, tlmi_block *block)
     block->state = TLMI_BLOCK_FREE;
     block->newer = NULL;
     block->older = class->newest;
-    class->newest = block;
+    TLMI_STORE_AFTER(class->newest, block);
     class->free_count++;
     if (block->older) {
         block->older->newer = block;
@@ -53,7 +53,7 @@ void tlmi_kept_push(tlmi_device *device, tlmi_block *block)
 void tlmi_kept_unlink(tlmi_device *device, tlmi_block *block)
 {
     tlmi_size_class *class = &device->classes[block->class];
-    *(block->newer ? &block->newer->older : &class->newest) = block->older;
+    TLMI_STORE_AFTER(*(block->newer ? &block->newer->older : &class->newest), block->older);
     class->free_count--;
     if (block->older) {
         block->older->newer = block->newer;
@@ -114,4 +114,32 @@ uint64_t tlmi_kept_shrink(tlmi_device *device, uint64_t target)
     while (returned && atomic_load_explicit(&device->kept_bytes, memory_order_relaxed) > target)
         bytes += returned = tlmi_kept_return_oldest(device);
     return bytes;
+}
+
+static void mend_class(tlmi_device *device, uint32_t number)
+{
+    tlmi_size_class *class = &device->classes[number];
+    tlmi_block *newer = NULL;
+    class->free_count = 0;
+    for (tlmi_block *block = class->newest; block; block = block->older) {
+        block->newer = newer;
+        newer = block;
+        class->free_count++;
+    }
+    class->oldest = newer;
+    note_oldest(device, number);
+}
+
+void tlmi_kept_mend(tlmi_device *device)
+{
+    uint64_t kept = 0;
+    for (uint32_t i = 0; i < TLMI_CLASSES; i++) {
+        tlmi_size_class *class = &device->classes[i];
+        if (atomic_load_explicit(&class->lock.word, memory_order_relaxed)) {
+            mend_class(device, i);
+            tlmi_spin_unlock(&class->lock);
+        }
+        kept += class->free_count * (tlmi_class_bytes(i) + TLMI_BLOCK_BYTES);
+    }
+    atomic_store(&device->kept_bytes, kept); /* without the room that threads had set aside */
 }

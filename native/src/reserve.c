@@ -3,6 +3,8 @@
  *
  * Free stretches form a list by address; neighbours are joined, so that the whole reserve can be had again whatever sizes
  * it was cut to before. First fit: the reserve fills from its begin, and long stretches stay long at its end.
+ * At every instant no byte is in two stretches: a child that is forked while a thread was in here may lack some, but hands
+ * none out twice.
  */
 #include "device.h"
 
@@ -29,15 +31,14 @@ static void cut_stretch(tlmi_reserve *reserve, tlmi_block **link, uint64_t bytes
 {
     tlmi_block *stretch = *link, *next = stretch->newer;
     uint64_t left = stretch->bytes - bytes;
-    stretch->bytes = bytes;
     if (left == 0) {
-        *link = next;
+        TLMI_STORE_AFTER(*link, next);
         reserve->stretches--;
         return;
     }
-    tlmi_block *rest = end_of(stretch);
+    tlmi_block *rest = (tlmi_block *)((uint8_t *)stretch + bytes);
     *rest = (tlmi_block){.newer = next, .bytes = left, .state = TLMI_BLOCK_GONE};
-    *link = rest;
+    TLMI_STORE_AFTER(*link, rest);
 }
 
 tlmi_block *tlmi_reserve_take(tlmi_reserve *reserve, uint64_t bytes)
@@ -64,8 +65,8 @@ static void join_next(tlmi_reserve *reserve, tlmi_block *stretch)
     tlmi_block *next = stretch->newer;
     if (next == NULL || end_of(stretch) != next)
         return;
-    stretch->bytes += next->bytes;
     stretch->newer = next->newer;
+    TLMI_STORE_AFTER(stretch->bytes, stretch->bytes + next->bytes);
     reserve->stretches--;
 }
 
@@ -77,11 +78,23 @@ void tlmi_reserve_give(tlmi_reserve *reserve, tlmi_block *block)
         before = at;
     tlmi_block **link = before ? &before->newer : &reserve->first;
     block->newer = *link;
-    *link = block;
+    TLMI_STORE_AFTER(*link, block);
     reserve->stretches++;
     reserve->free_bytes += block->bytes;
     join_next(reserve, block);
     if (before)
         join_next(reserve, before);
+    tlmi_spin_unlock(&reserve->lock);
+}
+
+void tlmi_reserve_mend(tlmi_reserve *reserve)
+{
+    if (!atomic_load_explicit(&reserve->lock.word, memory_order_relaxed))
+        return;
+    reserve->free_bytes = reserve->stretches = 0;
+    for (const tlmi_block *at = reserve->first; at; at = at->newer) {
+        reserve->free_bytes += at->bytes;
+        reserve->stretches++;
+    }
     tlmi_spin_unlock(&reserve->lock);
 }

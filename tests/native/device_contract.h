@@ -151,8 +151,8 @@ static inline void contract_bounded_keeps_no_more_than_its_budget(uint32_t devic
     tlm_buffers_statistics now = buffers_of(device);
     CHECK(now.hits > now.misses / 4 && now.free_bytes > BUDGET / 2);
     trace_begin(TRACE_ALL);
-    void *large = take(device, 2 * BUDGET);
-    tlmi_buffers_give(device, large, 2 * BUDGET); /* larger than the budget: not kept, and nothing else goes for it */
+    void *large = take(device, BUDGET);
+    tlmi_buffers_give(device, large, BUDGET); /* larger than the budget: not kept, and nothing else goes for it */
     trace_end();
     CHECK(trace_count(TLM_KIND_POOL_DROP, 0) == 1 && trace_count(TLM_KIND_POOL_PRUNE, 0) == 0);
     CHECK(buffers_of(device).free_bytes == now.free_bytes);
