@@ -9,7 +9,7 @@
 #include "runtime.h"
 
 enum {
-    CHUNK_BITS = 12,
+    CHUNK_BITS = 9, /* 64 KiB: what is mapped and never touched counts as ours */
     CHUNK_SLOTS = 1 << CHUNK_BITS,
     CHUNKS = 1 << (TLMI_SLOT_BITS - CHUNK_BITS),
     MOST_GENERATION = (1 << 28) - 1,
