@@ -5,181 +5,24 @@
  * done behind the pool's back is seen when it comes out: freed, handed on or acquired by others, it is passed over and
  * recorded, and two callers never get the same memory.
  */
-#include <stdio.h>
-
 #include "pool.h"
 
-enum { CHUNK = 4096, CHUNKS = 4096, BATCH = 64 };
-
-typedef _Atomic(tlmi_pool *) pool_place;
-
-static pool_place *_Atomic chunks[CHUNKS]; /* pools by number */
-static struct {
-    tlmi_spin lock;
-    uint32_t last_number;
-    tlmi_pool *destroyed;
-} registry;
-
+enum { BATCH = 64 };
 static const tlm_holder floating = TLM_HOLDER(TLM_HOLDER_FLOATING, 0);
-
-static tlm_holder holder_of(uint32_t number)
-{
-    return TLM_HOLDER(TLM_HOLDER_POOL, number);
-}
-
-/* ---- which pool ---- */
-
-static pool_place *place_of(uint32_t number)
-{
-    pool_place *chunk =
-        number / CHUNK < CHUNKS ? atomic_load_explicit(&chunks[number / CHUNK], memory_order_acquire) : NULL;
-    return chunk ? &chunk[number % CHUNK] : NULL;
-}
-
-/* The pool, locked; NULL: there is none of this number. */
-static tlmi_pool *lock_pool(uint32_t number)
-{
-    pool_place *place = place_of(number);
-    tlmi_pool *pool = place ? atomic_load_explicit(place, memory_order_acquire) : NULL;
-    if (tlmi_unlikely(!pool))
-        return NULL;
-    tlmi_spin_lock(&pool->lock);
-    if (tlmi_likely(pool->number == number))
-        return pool;
-    tlmi_spin_unlock(&pool->lock);
-    return NULL;
-}
-
-static tlm_status no_pool(uint32_t number, tlm_object object)
-{
-    return tlmi_fail(TLM_BAD_ARGUMENT, object, holder_of(number), 0, number);
-}
-
-/* Events say a pool's number; a note says once in each recording what that pool is called. Not under a lock. */
-static void name_pool(uint32_t number)
-{
-    char key[24];
-    tlmi_pool *pool = lock_pool(number);
-    if (!pool)
-        return;
-    uint64_t recording = atomic_load_explicit(&tlmi_recording_epoch, memory_order_relaxed);
-    bool is_news = pool->named_in != recording && pool->label;
-    tlm_label label = pool->label;
-    pool->named_in = recording;
-    tlmi_spin_unlock(&pool->lock);
-    if (!is_news)
-        return;
-    snprintf(key, sizeof key, "pool.%u", number);
-    tlmi_meta_note(key, tlm_label_text(label));
-}
-
-/* The site for the events of one call about a pool; 0 while nothing is recorded. */
-static uint32_t site_for_pool(uint32_t number)
-{
-    if (!tlmi_probe_on())
-        return 0;
-    name_pool(number);
-    return tlmi_site_here();
-}
-
-/* A place for the next number; NULL without memory. Under the registry's lock. */
-static pool_place *next_place(void)
-{
-    uint32_t number = registry.last_number + 1;
-    if (number / CHUNK >= CHUNKS)
-        return NULL;
-    if (!place_of(number)) {
-        pool_place *chunk = tlmi_own_alloc(CHUNK * sizeof *chunk);
-        if (!chunk)
-            return NULL;
-        atomic_store_explicit(&chunks[number / CHUNK], chunk, memory_order_release);
-    }
-    return place_of(number);
-}
-
-/* Under the registry's lock. */
-static tlmi_pool *create_pool(pool_place *place, tlm_label label, uint32_t max_per_key)
-{
-    tlmi_pool *pool = registry.destroyed;
-    if (pool)
-        registry.destroyed = pool->next_destroyed;
-    else
-        pool = tlmi_slab_alloc(sizeof *pool);
-    if (!pool)
-        return NULL;
-    tlmi_spin_lock(&pool->lock); /* a late caller may be looking at the number */
-    pool->number = ++registry.last_number;
-    pool->label = label;
-    pool->named_in = 0;
-    pool->max_per_key = max_per_key;
-    pool->stats = (tlm_pool_statistics){0};
-    tlmi_spin_unlock(&pool->lock);
-    atomic_store_explicit(place, pool, memory_order_release);
-    return pool;
-}
-
-tlm_status tlm_pool_create(tlm_label label, uint32_t max_per_key, uint32_t *pool)
-{
-    if (max_per_key == 0)
-        return tlmi_fail(TLM_BAD_ARGUMENT, 0, 0, 0, 0);
-    tlmi_spin_lock(&registry.lock);
-    pool_place *place = next_place();
-    tlmi_pool *made = place ? create_pool(place, label, max_per_key) : NULL;
-    if (made)
-        *pool = registry.last_number;
-    tlmi_spin_unlock(&registry.lock);
-    return made ? TLM_OK : tlmi_fail(TLM_NO_MEMORY, 0, 0, sizeof *made, 0);
-}
-
-tlm_status tlm_pool_destroy(uint32_t number)
-{
-    tlmi_pool *pool = lock_pool(number);
-    if (!pool)
-        return no_pool(number, 0);
-    if (pool->objects) {
-        uint64_t objects = pool->objects;
-        tlmi_spin_unlock(&pool->lock);
-        return tlmi_fail(TLM_STILL_HELD, 0, holder_of(number), 0, objects);
-    }
-    tlmi_pool_free_rows(pool);
-    pool->number = 0;
-    tlmi_spin_unlock(&pool->lock);
-    atomic_store_explicit(place_of(number), NULL, memory_order_relaxed);
-    tlmi_spin_lock(&registry.lock);
-    pool->next_destroyed = registry.destroyed;
-    registry.destroyed = pool;
-    tlmi_spin_unlock(&registry.lock);
-    return TLM_OK;
-}
 
 /* ---- out ---- */
 
-/* Writes the pool's name into the recording, before its first event there. */
-static void write_name(uint32_t number)
-{
-    uint64_t epoch = atomic_load_explicit(&tlmi_recording_epoch, memory_order_acquire);
-    tlmi_pool *pool = atomic_load_explicit(place_of(number), memory_order_acquire);
-    if (!pool || pool->label == 0 || atomic_load_explicit(&pool->written, memory_order_relaxed) == epoch)
-        return;
-    char key[32];
-    snprintf(key, sizeof key, "pool.%u", number);
-    if (tlmi_meta_note(key, tlm_label_text(pool->label)))
-        atomic_store_explicit(&pool->written, epoch, memory_order_relaxed);
-}
-
 static void record_item(tlm_kind kind, uint32_t number, uint64_t item, uint32_t site)
 {
-    if (!tlmi_probe_on())
-        return;
-    write_name(number);
-    tlmi_event_append((uint8_t)kind, TLM_DEVICE_NONE, item, holder_of(number), site, 0);
+    if (tlmi_probe_on())
+        tlmi_event_append((uint8_t)kind, TLM_DEVICE_NONE, item, tlmi_pool_holder(number), site, 0);
 }
 
 /* The slot of an object that left the pool, locked, with the pool as its only holder; NULL, and recorded, otherwise: then the
  * pool's count, if it still has one, is gone. */
 static inline tlmi_slot_of_object *lock_sole(uint32_t number, tlm_object object, uint32_t site)
 {
-    tlm_holder holder = holder_of(number);
+    tlm_holder holder = tlmi_pool_holder(number);
     tlmi_slot_of_object *slot = tlmi_object_lock(object);
     if (!slot) {
         tlmi_misuse(TLM_MISUSE_STALE_RECORD, TLM_DEVICE_NONE, object, holder, site);
@@ -203,8 +46,8 @@ static bool set_afloat(uint32_t number, tlm_object object, tlm_kind kind, uint32
     tlmi_slot_of_object *slot = lock_sole(number, object, site);
     if (!slot)
         return false;
-    tlmi_hand_over(slot, holder_of(number), floating, site);
-    tlmi_object_event(kind, slot, object, holder_of(number), site);
+    tlmi_hand_over(slot, tlmi_pool_holder(number), floating, site);
+    tlmi_object_event(kind, slot, object, tlmi_pool_holder(number), site);
     tlmi_object_unlock(slot);
     return true;
 }
@@ -214,15 +57,15 @@ static void end_pruned(uint32_t number, tlm_object object, uint32_t site)
     tlmi_slot_of_object *slot = lock_sole(number, object, site);
     if (!slot)
         return;
-    tlmi_object_event(TLM_KIND_POOL_PRUNE, slot, object, holder_of(number), site);
-    tlmi_holder_remove(slot, holder_of(number));
-    tlmi_object_let_go(slot, holder_of(number), site);
+    tlmi_object_event(TLM_KIND_POOL_PRUNE, slot, object, tlmi_pool_holder(number), site);
+    tlmi_holder_remove(slot, tlmi_pool_holder(number));
+    tlmi_object_let_go(slot, tlmi_pool_holder(number), site);
 }
 
 /* What was counted as a hit was none. */
 static void take_back_hit(uint32_t number)
 {
-    tlmi_pool *pool = lock_pool(number);
+    tlmi_pool *pool = tlmi_pool_lock(number);
     if (!pool)
         return;
     pool->stats.hits--;
@@ -231,11 +74,11 @@ static void take_back_hit(uint32_t number)
 
 tlm_status tlm_pool_acquire(uint32_t number, tlm_label key, uint64_t *item)
 {
-    uint32_t site = site_for_pool(number);
+    uint32_t site = tlmi_pool_site(number);
     for (;;) {
-        tlmi_pool *pool = lock_pool(number);
+        tlmi_pool *pool = tlmi_pool_lock(number);
         if (!pool)
-            return no_pool(number, 0);
+            return tlmi_pool_missing(number);
         tlmi_pool_row *row = tlmi_pool_row_of(pool, key);
         bool hit = row && row->used;
         tlmi_pool_item taken = {0};
@@ -278,7 +121,7 @@ static tlm_status refusal(tlmi_slot_of_object *slot, tlm_holder from, tlm_misuse
 /* The key is full: the incoming object ends. Locked, is unlocked. */
 static void end_dropped(tlmi_slot_of_object *slot, uint32_t number, tlm_holder from, uint32_t site)
 {
-    tlmi_object_event(TLM_KIND_POOL_DROP, slot, tlmi_object_handle(slot), holder_of(number), site);
+    tlmi_object_event(TLM_KIND_POOL_DROP, slot, tlmi_object_handle(slot), tlmi_pool_holder(number), site);
     tlmi_holder_remove(slot, from);
     tlmi_object_let_go(slot, from, site);
 }
@@ -304,7 +147,7 @@ tlm_status tlm_pool_put(uint32_t number, tlm_label key, tlm_object object, tlm_h
     say_dropped(dropped, false);
     if (object == 0)
         return TLM_OK;
-    uint32_t site = site_for_pool(number);
+    uint32_t site = tlmi_pool_site(number);
     tlmi_slot_of_object *slot = tlmi_object_lock(object);
     if (!slot)
         return tlmi_object_missing(object, from, TLM_MISUSE_USE_AFTER_FREE);
@@ -315,7 +158,7 @@ tlm_status tlm_pool_put(uint32_t number, tlm_label key, tlm_object object, tlm_h
         tlmi_object_unlock(slot);
         return tlmi_fail(status, object, from, 0, number);
     }
-    tlmi_pool *pool = lock_pool(number);
+    tlmi_pool *pool = tlmi_pool_lock(number);
     status = pool ? push(pool, key, (tlmi_pool_item){object, true}) : TLM_BAD_ARGUMENT;
     if (status == TLM_OVERFLOW) {
         end_dropped(slot, number, from, site);
@@ -324,8 +167,8 @@ tlm_status tlm_pool_put(uint32_t number, tlm_label key, tlm_object object, tlm_h
     }
     if (status == TLM_OK) {
         slot->flags |= TLM_FLAG_POOLED;
-        tlmi_hand_over(slot, from, holder_of(number), site);
-        tlmi_object_event(TLM_KIND_POOL_PUT, slot, object, holder_of(number), site);
+        tlmi_hand_over(slot, from, tlmi_pool_holder(number), site);
+        tlmi_object_event(TLM_KIND_POOL_PUT, slot, object, tlmi_pool_holder(number), site);
     }
     tlmi_object_unlock(slot);
     return status == TLM_OK ? TLM_OK : tlmi_fail(status, object, from, 0, number);
@@ -336,14 +179,14 @@ tlm_status tlm_pool_put_item(uint32_t number, tlm_label key, uint64_t item, int 
     say_dropped(dropped, false);
     if (item == 0)
         return TLM_OK;
-    uint32_t site = site_for_pool(number);
-    tlmi_pool *pool = lock_pool(number);
+    uint32_t site = tlmi_pool_site(number);
+    tlmi_pool *pool = tlmi_pool_lock(number);
     if (!pool)
-        return no_pool(number, 0);
+        return tlmi_pool_missing(number);
     if (tlmi_pool_has_item(pool, item)) {
-        tlmi_misuse(TLM_MISUSE_DOUBLE_POOL, TLM_DEVICE_NONE, item, holder_of(number), site);
+        tlmi_misuse(TLM_MISUSE_DOUBLE_POOL, TLM_DEVICE_NONE, item, tlmi_pool_holder(number), site);
         tlmi_spin_unlock(&pool->lock);
-        return tlmi_fail(TLM_ALREADY_POOLED, 0, holder_of(number), 0, item);
+        return tlmi_fail(TLM_ALREADY_POOLED, 0, tlmi_pool_holder(number), 0, item);
     }
     tlm_status status = tlmi_pool_push(pool, key, (tlmi_pool_item){item, false});
     pool->stats.puts += status == TLM_OK;
@@ -352,7 +195,7 @@ tlm_status tlm_pool_put_item(uint32_t number, tlm_label key, uint64_t item, int 
         record_item(status == TLM_OK ? TLM_KIND_POOL_PUT : TLM_KIND_POOL_DROP, number, item, site);
     tlmi_spin_unlock(&pool->lock);
     if (status == TLM_NO_MEMORY)
-        return tlmi_fail(status, 0, holder_of(number), 0, item);
+        return tlmi_fail(status, 0, tlmi_pool_holder(number), 0, item);
     say_dropped(dropped, status == TLM_OVERFLOW);
     return TLM_OK;
 }
@@ -401,14 +244,14 @@ static uint32_t take_batch(tlmi_pool *pool, const pruning *what, pruned *batch, 
 static tlm_status prune(uint32_t number, const pruning *what, uint64_t *items, tlm_label *keys, uint64_t room,
                         uint64_t *removed)
 {
-    uint32_t site = site_for_pool(number), taken = BATCH;
+    uint32_t site = tlmi_pool_site(number), taken = BATCH;
     uint64_t done = 0;
     while (taken == BATCH) {
         pruned batch[BATCH];
         uint64_t left = items ? room - done : BATCH;
-        tlmi_pool *pool = lock_pool(number);
+        tlmi_pool *pool = tlmi_pool_lock(number);
         if (!pool)
-            return no_pool(number, 0);
+            return tlmi_pool_missing(number);
         taken = take_batch(pool, what, batch, left < BATCH ? (uint32_t)left : BATCH, site);
         tlmi_spin_unlock(&pool->lock);
         for (uint32_t i = 0; i < taken; i++, done++) {
@@ -440,8 +283,8 @@ tlm_status tlm_pool_clear_key(uint32_t number, tlm_label key, uint64_t *items, u
 
 int tlm_pool_remove(uint32_t number, tlm_label key, uint64_t item)
 {
-    uint32_t site = site_for_pool(number);
-    tlmi_pool *pool = lock_pool(number);
+    uint32_t site = tlmi_pool_site(number);
+    tlmi_pool *pool = tlmi_pool_lock(number);
     if (!pool)
         return 0;
     tlmi_pool_row *row = tlmi_pool_row_of(pool, key);
@@ -463,9 +306,9 @@ int tlm_pool_remove(uint32_t number, tlm_label key, uint64_t item)
 
 tlm_status tlm_pool_stats(uint32_t number, tlm_pool_statistics *out)
 {
-    tlmi_pool *pool = lock_pool(number);
+    tlmi_pool *pool = tlmi_pool_lock(number);
     if (!pool)
-        return no_pool(number, 0);
+        return tlmi_pool_missing(number);
     *out = pool->stats;
     tlmi_spin_unlock(&pool->lock);
     return TLM_OK;
@@ -473,9 +316,9 @@ tlm_status tlm_pool_stats(uint32_t number, tlm_pool_statistics *out)
 
 tlm_status tlm_pool_reset_counters(uint32_t number)
 {
-    tlmi_pool *pool = lock_pool(number);
+    tlmi_pool *pool = tlmi_pool_lock(number);
     if (!pool)
-        return no_pool(number, 0);
+        return tlmi_pool_missing(number);
     pool->stats = (tlm_pool_statistics){.size = pool->stats.size};
     tlmi_spin_unlock(&pool->lock);
     return TLM_OK;
@@ -483,7 +326,7 @@ tlm_status tlm_pool_reset_counters(uint32_t number)
 
 uint64_t tlm_pool_key_size(uint32_t number, tlm_label key)
 {
-    tlmi_pool *pool = lock_pool(number);
+    tlmi_pool *pool = tlmi_pool_lock(number);
     if (!pool)
         return 0;
     const tlmi_pool_row *row = tlmi_pool_row_of(pool, key);
@@ -495,7 +338,7 @@ uint64_t tlm_pool_key_size(uint32_t number, tlm_label key)
 uint64_t tlm_pool_keys(uint32_t number, tlm_label *keys, uint64_t *sizes, uint64_t room)
 {
     uint64_t count = 0;
-    tlmi_pool *pool = lock_pool(number);
+    tlmi_pool *pool = tlmi_pool_lock(number);
     if (!pool)
         return 0;
     for (uint32_t i = 0; i < pool->row_count; i++) {

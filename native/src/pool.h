@@ -4,8 +4,7 @@
  *     index: hash of key -> row     rows: [key | items...] [key | items...] ...
  *
  * Everything is under the pool's lock. An object is locked before a pool, never after: what comes out of a pool is popped
- * first and looked at when the pool is unlocked again. Pools stay mapped when they are destroyed and serve again under
- * another number, so that a late caller finds a number that is not its own, never memory that is gone.
+ * first and looked at when the pool is unlocked again.
  */
 #ifndef TLMI_POOL_H
 #define TLMI_POOL_H
@@ -35,11 +34,20 @@ struct tlmi_pool {
     uint64_t objects; /* of the items, how many are objects */
     tlm_pool_statistics stats;
     tlm_label label;
-    _Atomic uint64_t written; /* the last recording that knows its name */
-    uint64_t named_in;        /* the last recording that was told the label */
+    uint64_t named_in; /* the last recording that was told the label */
     tlmi_pool *next_destroyed;
 };
 
+static inline tlm_holder tlmi_pool_holder(uint32_t number)
+{
+    return TLM_HOLDER(TLM_HOLDER_POOL, number);
+}
+/* ---- pool_registry.c ---- */
+/* The pool, locked; NULL: there is none of this number. */
+tlmi_pool *tlmi_pool_lock(uint32_t number);
+tlm_status tlmi_pool_missing(uint32_t number); /* what a function returns then */
+/* The site for the events of one call about a pool; 0 while nothing is recorded. Not under a lock. */
+uint32_t tlmi_pool_site(uint32_t number);
 /* ---- pool_rows.c: rows and items of one pool. Under its lock ---- */
 static inline uint32_t tlmi_pool_home(const tlmi_pool *pool, tlm_label key)
 {
