@@ -336,7 +336,7 @@ def test_a_driver_that_keeps_what_is_freed_grows_and_the_cpu_does_not() -> None:
         found.policy("direct")
         factories.ones(1000, device=found)
         before, driver = resident(), found.stats().driver_bytes
-        for _ in range(20):
+        for _ in range(60):
             factories.ones(MB // 4, device=found)
         held = factories.ones(20 * MB // 4, device=found)
         high = resident()
@@ -350,10 +350,10 @@ def test_a_driver_that_keeps_what_is_freed_grows_and_the_cpu_does_not() -> None:
         run = "import sys; sys.argv.append(" + repr(name) + "); MB = 1 << 20"
         figures[name] = [int(n) for n in alone(run + textwrap.dedent(program)).split()]
     leaked, driver, grown, fell = figures["cpu"]
-    assert leaked == 0 and driver == 0 and grown < 4 * MB and fell > 15 * MB
+    assert leaked == 0 and driver == 0 and grown < 20 * MB and fell > 10 * MB
     leaked, driver, grown, fell = figures["sim-metal"]
-    assert leaked == 0 and 40 * MB <= driver < 44 * MB
-    assert 36 * MB < grown < 44 * MB and fell < MB
+    assert leaked == 0 and 80 * MB <= driver < 84 * MB
+    assert 75 * MB < grown < 90 * MB and fell < MB
 
 
 def test_a_device_says_what_it_is() -> None:
