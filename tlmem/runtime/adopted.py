@@ -22,6 +22,7 @@ from tlmem.runtime.holders import scope_of
 
 NEEDED = ("handle", "escaped", "mark_escaped")
 _CALL = ffi.addressof(lib, "tlm_python_drop_call")
+_DEVICE = lib.TLM_DEVICE_FOREIGN
 
 
 class _Adopted:
@@ -37,7 +38,7 @@ class _Adopted:
         made = ffi.new("tlm_object *")
         ended = self.ended
         kept = lib.tlm_python_keep(id(ended))
-        status = lib.tlm_object_adopt(lib.TLM_DEVICE_CPU, ffi.NULL, 0, _CALL, kept, made)
+        status = lib.tlm_object_adopt(_DEVICE, ffi.NULL, 0, _CALL, kept, made)
         if status:
             lib.tlm_python_drop_reference(kept)
             check(status, "register", thing)

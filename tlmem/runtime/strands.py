@@ -40,7 +40,7 @@ class Strand:
         self.pointer = made[0]
 
     def __del__(self) -> None:
-        if self.pointer == NULL:
+        if lib is None or self.pointer == NULL:  # the interpreter is ending, or it was never made
             return
         in_force = lib.tlm_strand_switch(NULL)
         if in_force not in (NULL, self.pointer):
