@@ -42,7 +42,8 @@ LIBRARY_LINK = ["-pthread"]
 LIBRARY_NEEDS: list[str] = []
 if IS_MACOS:
     LIBRARY_LINK += [f"-Wl,-install_name,@rpath/{LIBRARY}", "-framework", "Metal"]
-    LIBRARY_LINK += ["-framework", "Foundation"]
+    # Without CoreGraphics the system names no default Metal device to a command-line program.
+    LIBRARY_LINK += ["-framework", "Foundation", "-framework", "CoreGraphics"]
     FIND_LIBRARY = ["-Wl,-rpath,@loader_path/lib"]
 else:
     # A thread's writer state is read on every event: no call of __tls_get_addr in between.

@@ -9,9 +9,12 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tlmem.recorder import Recorder
+from tlmem.recording import read
 from tlmem.runtime import factories
 from tlmem.runtime.device import (
     BufferStats,
@@ -354,6 +357,21 @@ def test_a_driver_that_keeps_what_is_freed_grows_and_the_cpu_does_not() -> None:
     leaked, driver, grown, fell = figures["sim-metal"]
     assert leaked == 0 and 80 * MB <= driver < 84 * MB
     assert 75 * MB < grown < 90 * MB and fell < MB
+
+
+def test_a_recording_says_what_drivers_hold_and_when_they_were_asked(tmp_path: Path) -> None:
+    sim = device("sim-metal")
+    sim.policy("direct")
+    factories.ones(1, device=sim)
+    with Recorder(tmp_path / "driver.tlm"):
+        for _ in range(8):
+            factories.ones(MB // 4, device=sim)
+    recording = read(tmp_path / "driver.tlm")
+
+    held = recording.samples["driver"].dropna()
+    assert 8 * MB <= held.iloc[-1] - held.iloc[0] < 9 * MB
+    row = recording.devices.set_index("name").loc["sim_metal"]
+    assert (row["alloc_count"], row["free_count"], row["live_bytes"]) == (8, 8, 0)
 
 
 def test_a_device_says_what_it_is() -> None:
