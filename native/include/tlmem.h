@@ -185,7 +185,9 @@ tlm_strand *tlm_strand_switch(tlm_strand *strand);
 /* Enters a scope inside the innermost one of this strand; its id is never used again. TLM_NO_MEMORY. */
 tlm_status tlm_scope_enter(tlm_label label, uint64_t *id);
 /* Releases what is registered, last in first out. When inner scopes are still entered they are left first, and the result is
- * TLM_UNBALANCED (recorded as misuse); TLM_NOT_IN_SCOPE: this scope is not entered in this strand. `out` may be NULL. */
+ * TLM_UNBALANCED (recorded as misuse); TLM_NOT_IN_SCOPE: this scope is not entered in this strand. `out` may be NULL.
+ * To a `drop` that is called meanwhile, this scope and those around it are not entered: it cannot leave them, what it makes
+ * belongs to the scope around, and a scope that it enters and does not leave is left here. */
 tlm_status tlm_scope_exit(uint64_t id, tlm_scope_statistics *out);
 /* A scope outside any strand, for owners that are passed explicitly: objects come in by tlm_register_in and _from. `parent`:
  * a scope of this kind that ends this one with itself, or 0. TLM_NOT_IN_SCOPE: no such parent. */

@@ -94,7 +94,7 @@ tlm_status tlm_arena_object(uint64_t bytes, tlm_object *out)
 {
     uint32_t site = tlmi_site_for_events();
     tlm_strand *strand = tlmi_strand_here();
-    if (!strand->innermost)
+    if (!tlmi_scope_innermost(strand))
         return tlmi_fail(TLM_NOT_IN_SCOPE, 0, 0, bytes, 0);
     uint64_t low = strand->arena.low;
     tlmi_slot_of_object *slot = tlmi_object_create(TLM_OBJECT_TENSOR, TLM_DEVICE_CPU);

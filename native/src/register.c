@@ -120,10 +120,10 @@ tlm_status tlm_register(tlm_object object)
 {
     if (object == 0)
         return TLM_OK;
-    tlm_strand *strand = tlmi_strand_here();
-    if (!strand->innermost)
+    tlmi_scope *innermost = tlmi_scope_innermost(tlmi_strand_here());
+    if (!innermost)
         return tlmi_fail(TLM_NOT_IN_SCOPE, object, 0, 0, 0);
-    return register_object(strand->innermost, 0, object, 0);
+    return register_object(innermost, 0, object, 0);
 }
 
 tlm_status tlm_register_in(uint64_t scope, tlm_object object)
@@ -145,7 +145,8 @@ static tlm_status hand_over(tlm_object object, tlm_holder to, tlm_kind kind)
         return tlmi_object_missing(object, to, TLM_MISUSE_USE_AFTER_FREE);
     tlm_status status = TLM_OK;
     if (!slot->scope)
-        status = tlmi_strand_here()->innermost || kind != TLM_KIND_ESCAPE ? TLM_NOT_REGISTERED : TLM_NOT_IN_SCOPE;
+        status =
+            kind != TLM_KIND_ESCAPE || tlmi_scope_innermost(tlmi_strand_here()) ? TLM_NOT_REGISTERED : TLM_NOT_IN_SCOPE;
     else if (slot->flags & TLM_FLAG_ARENA)
         status = TLM_IN_ARENA;
     if (status != TLM_OK) {

@@ -161,6 +161,7 @@ tlm_status tlmi_arena_payload(tlmi_arena *arena, bool from_above, tlmi_slot_of_o
 /* ---- strand.c, scope.c ---- */
 struct tlmi_scope {
     uint64_t id;
+    uint64_t parent; /* id of `outer`, which may be gone while this one ends */
     tlmi_scope *outer;
     tlm_strand *strand; /* NULL: outside any strand; `outer` is then its parent */
     tlmi_spin lock;     /* records, statistics */
@@ -191,6 +192,15 @@ struct tlm_strand {
 static inline tlm_holder tlmi_scope_holder(const tlmi_scope *scope)
 {
     return TLM_HOLDER(TLM_HOLDER_SCOPE, scope->id);
+}
+/* The innermost scope that is not ending. What a `drop` makes while one ends belongs to the one around it. Only for the thread
+ * that uses the strand. */
+static inline tlmi_scope *tlmi_scope_innermost(const tlm_strand *strand)
+{
+    tlmi_scope *scope = strand->innermost;
+    while (tlmi_unlikely(scope && scope->closing))
+        scope = scope->outer;
+    return scope;
 }
 tlmi_scope *tlmi_scope_lock(uint64_t id); /* the scope of this id, locked; NULL when there is none */
 tlm_strand *tlmi_strand_here(void);       /* never NULL, but for want of memory */

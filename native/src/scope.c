@@ -3,6 +3,9 @@
  *
  * The table is read under its own lock, which comes after that of an object and before that of a scope. While a scope
  * closes nothing new comes in, and it is not in the table any more.
+ *
+ * What a scope frees may call back (`drop`) and use scopes. To such a call the closing scope and those around it are not
+ * entered: it cannot leave them. Scopes that it enters and does not leave are left with the closing one.
  */
 #include "runtime.h"
 
@@ -97,6 +100,7 @@ static void retire_scope(tlm_strand *strand, tlmi_scope *scope)
 static void begin_scope(tlmi_scope *scope, tlm_label label, tlm_strand *strand, tlmi_scope *outer)
 {
     scope->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
+    scope->parent = outer ? outer->id : 0;
     scope->outer = outer;
     scope->strand = strand;
     scope->closing = scope->is_frame = false;
@@ -206,7 +210,7 @@ static void fill_statistics(const tlmi_scope *scope, tlm_scope_statistics *out)
 {
     *out = (tlm_scope_statistics){
         .id = scope->id,
-        .parent = scope->outer ? scope->outer->id : 0,
+        .parent = scope->parent,
         .label = scope->label,
         .depth = scope->depth,
         .count = scope->count,
@@ -223,6 +227,15 @@ static void record_exit(const tlmi_scope *scope, tlm_kind kind, uint64_t freed, 
         tlmi_event_append((uint8_t)kind, TLM_DEVICE_NONE, scope->id, freed, site, 0);
 }
 
+/* Leaves the innermost scope, which should have been left before. */
+static void leave_unbalanced(tlm_strand *strand, uint32_t site)
+{
+    const tlmi_scope *scope = strand->innermost;
+    tlmi_misuse(scope->is_frame ? TLM_MISUSE_UNBALANCED_FRAME : TLM_MISUSE_UNBALANCED_SCOPE, TLM_DEVICE_NONE, 0,
+                tlmi_scope_holder(scope), site);
+    tlmi_scope_close(strand, NULL, site);
+}
+
 /* Releases every record. The scope is not in the table any more, so nothing new finds it but through its objects. */
 static void end_scope(tlmi_scope *scope, tlm_scope_statistics *out, uint32_t site)
 {
@@ -236,6 +249,8 @@ static void end_scope(tlmi_scope *scope, tlm_scope_statistics *out, uint32_t sit
         if (object)
             fates[release_record(scope, object, site)]++;
     }
+    while (scope->strand && scope->strand->innermost != scope)
+        leave_unbalanced(scope->strand, site);
     /* Whoever was about to strike a record of ours is done after this. */
     tlmi_spin_lock(&scope->lock);
     scope->frees += fates[FREED];
@@ -251,6 +266,7 @@ static void end_scope(tlmi_scope *scope, tlm_scope_statistics *out, uint32_t sit
 void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t site)
 {
     tlmi_scope *scope = strand->innermost;
+    uint64_t low = strand->arena.low;
     tlmi_spin_lock(&table_lock);
     remove_from_table(scope);
     tlmi_spin_unlock(&table_lock);
@@ -258,7 +274,8 @@ void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t si
     strand->innermost = scope->outer;
     if (scope->is_frame)
         strand->frame = scope->outer_frame;
-    strand->arena.low = scope->arena_low;
+    if (strand->arena.low == low) /* else the scope around it has got objects above */
+        strand->arena.low = scope->arena_low;
     if (scope->is_frame)
         strand->arena.high = scope->arena_high;
     retire_scope(strand, scope);
@@ -268,9 +285,9 @@ void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t si
 static bool is_entered(const tlm_strand *strand, uint64_t id)
 {
     const tlmi_scope *scope = strand->innermost;
-    while (scope && scope->id != id)
+    while (scope && !scope->closing && scope->id != id)
         scope = scope->outer;
-    return scope != NULL;
+    return scope && !scope->closing;
 }
 
 tlm_status tlm_scope_exit(uint64_t id, tlm_scope_statistics *out)
@@ -282,11 +299,8 @@ tlm_status tlm_scope_exit(uint64_t id, tlm_scope_statistics *out)
         return tlmi_fail(TLM_NOT_IN_SCOPE, 0, 0, 0, id);
     }
     uint64_t inner = strand->innermost->id;
-    while (strand->innermost->id != id) {
-        tlmi_misuse(strand->innermost->is_frame ? TLM_MISUSE_UNBALANCED_FRAME : TLM_MISUSE_UNBALANCED_SCOPE,
-                    TLM_DEVICE_NONE, 0, TLM_HOLDER(TLM_HOLDER_SCOPE, strand->innermost->id), site);
-        tlmi_scope_close(strand, NULL, site);
-    }
+    while (strand->innermost->id != id)
+        leave_unbalanced(strand, site);
     tlmi_scope_close(strand, out, site);
     return inner == id ? TLM_OK : tlmi_fail(TLM_UNBALANCED, 0, TLM_HOLDER(TLM_HOLDER_SCOPE, inner), 0, id);
 }
@@ -337,13 +351,13 @@ tlm_status tlm_scope_destroy(uint64_t id, tlm_scope_statistics *out)
 
 uint64_t tlm_scope_current(void)
 {
-    const tlmi_scope *scope = tlmi_strand_here()->innermost;
+    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_strand_here());
     return scope ? scope->id : 0;
 }
 
 uint32_t tlm_scope_depth(void)
 {
-    const tlmi_scope *scope = tlmi_strand_here()->innermost;
+    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_strand_here());
     return scope ? scope->depth : 0;
 }
 

@@ -287,6 +287,72 @@ static void check_a_thread_that_ends_leaves_its_scopes(void)
     check_nothing_is_left();
 }
 
+/* ---- scopes used by what a scope frees ---- */
+
+typedef struct {
+    uint64_t outer, inner, forgotten, current, depth;
+    tlm_object made, in_arena;
+    tlm_status left_inner, left_outer;
+} seen_by_drop;
+
+static void use_scopes(void *context)
+{
+    seen_by_drop *seen = context;
+    seen->current = tlm_scope_current();
+    seen->depth = tlm_scope_depth();
+    seen->left_inner = tlm_scope_exit(seen->inner, NULL);
+    seen->left_outer = tlm_scope_exit(seen->outer, NULL);
+    seen->made = make_registered();
+    CHECK(tlm_arena_object(64, &seen->in_arena) == TLM_OK);
+    uint64_t left = enter("left");
+    make_registered();
+    CHECK(tlm_scope_exit(left, NULL) == TLM_OK);
+    seen->forgotten = enter("forgotten");
+    make_registered();
+}
+
+static void check_what_a_scope_frees_may_use_scopes(void)
+{
+    seen_by_drop seen = {0};
+    tlm_object adopted = 0, in_arena = 0;
+    tlm_strand *strand = NULL;
+    CHECK(tlm_strand_create(&strand) == TLM_OK && tlm_strand_switch(strand) == NULL);
+    seen.outer = enter("outer");
+    seen.inner = enter("inner");
+    CHECK(tlm_arena_object(64, &in_arena) == TLM_OK);
+    CHECK(tlm_object_adopt(TLM_DEVICE_CPU, NULL, 0, use_scopes, &seen, &adopted) == TLM_OK);
+    CHECK(tlm_register(adopted) == TLM_OK);
+    tlm_scope_statistics left;
+    CHECK(tlm_scope_exit(seen.inner, &left) == TLM_OK && left.frees == 2 && left.parent == seen.outer);
+    CHECK(seen.current == seen.outer && seen.depth == 1);
+    CHECK(seen.left_inner == TLM_NOT_IN_SCOPE && seen.left_outer == TLM_NOT_IN_SCOPE);
+    CHECK(tlm_scope_current() == seen.outer && tlm_scope_stats(seen.forgotten, &left) == TLM_NOT_IN_SCOPE);
+    tlm_object later = 0;
+    CHECK(tlm_check(seen.made) == TLM_OK && tlm_arena_object(64, &later) == TLM_OK);
+    CHECK(tlm_payload(later) != tlm_payload(seen.in_arena)); /* though `inner` gave its part of the arena back */
+    CHECK(tlm_scope_exit(seen.outer, &left) == TLM_OK && left.frees == 3);
+    CHECK(tlm_strand_switch(NULL) == strand);
+    tlm_strand_destroy(strand); /* with its arena */
+    check_nothing_is_left();
+}
+
+static void end_parent(void *context)
+{
+    CHECK(tlm_scope_destroy(*(uint64_t *)context, NULL) == TLM_OK);
+}
+
+static void check_a_parent_may_end_while_its_child_ends(void)
+{
+    uint64_t parent = 0, child = 0;
+    tlm_object adopted = 0;
+    CHECK(tlm_scope_create(0, 0, &parent) == TLM_OK && tlm_scope_create(0, parent, &child) == TLM_OK);
+    CHECK(tlm_object_adopt(TLM_DEVICE_CPU, NULL, 0, end_parent, &parent, &adopted) == TLM_OK);
+    CHECK(tlm_register_in(child, adopted) == TLM_OK);
+    tlm_scope_statistics left;
+    CHECK(tlm_scope_destroy(child, &left) == TLM_OK && left.parent == parent && left.frees == 1);
+    check_nothing_is_left();
+}
+
 int main(void)
 {
     check_exit_releases_in_reverse();
@@ -298,6 +364,8 @@ int main(void)
     check_leaving_out_of_order();
     check_strands_are_apart();
     check_scopes_outside_any_strand();
+    check_what_a_scope_frees_may_use_scopes();
+    check_a_parent_may_end_while_its_child_ends();
     check_without_memory_nothing_changes();
     check_threads();
     check_a_thread_that_ends_leaves_its_scopes();
