@@ -41,7 +41,7 @@ def test_the_first_get_allocates_and_later_ones_give_the_same_buffer(trace) -> N
         with frame(2, "f"):
             first = get_buffer(0, 64)
             t.name(a=first)
-            assert get_buffer(0, 64).handle == get_buffer(0, 10).handle == first.handle
+            assert get_buffer(0, 64) is get_buffer(0, 10) is first
             t.name(b=get_buffer(1, 64))
 
     assert t.count("ALLOC") == t.count("FREE") == 2
@@ -269,6 +269,8 @@ def test_a_view_needs_room_in_the_buffer() -> None:
         assert buffer.tensor((2, 2)).shape == (2, 2)
         with pytest.raises(WrongShape, match="20 bytes"):
             buffer.tensor(5)
+        with pytest.raises(WrongShape, match="negative"):
+            buffer.tensor((-1, 2))
 
 
 @pytest.mark.parametrize("size", [64, 1 << 22])

@@ -12,11 +12,13 @@ from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from threading import get_ident
 from typing import Any, NoReturn, TypeVar
+from weakref import WeakValueDictionary
 
 from tlmem.runtime import core, dtypes, making, strands
 from tlmem.runtime.core import check, ffi, lib
 from tlmem.runtime.errors import InArena, NoFrame
-from tlmem.runtime.holders import is_alive
+from tlmem.runtime.factories import shape_of
+from tlmem.runtime.holders import describe, is_alive
 from tlmem.runtime.scope import Scope, stats_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -33,7 +35,7 @@ class SlotBuffer(core.Reference):
     Attributes:
         handle: its object, as a number.
         slot: number of its slot.
-        nbytes: bytes that were asked for; the slot may have more room.
+        nbytes: bytes that it has room for.
     """
 
     __slots__ = ("_made", "nbytes", "slot")
@@ -56,10 +58,9 @@ class SlotBuffer(core.Reference):
             WrongShape: the buffer has less room.
             UseAfterFree: its frame was left.
         """
-        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
         check(lib.tlm_check(self.handle), "use", self)
         name = dtypes.dtype_name(dtype)
-        return making.view_of_object(self.handle, self.nbytes, lengths, name, core.CPU)
+        return making.view_of_object(self.handle, self.nbytes, shape_of(shape), name, core.CPU)
 
     def __buffer__(self, flags: int, /) -> NoReturn:
         raise InArena(
@@ -203,10 +204,17 @@ def get_buffer(slot: int, size: int) -> SlotBuffer:
     if status == lib.TLM_NO_FRAME:
         raise no_frame(f"get the buffer of slot {slot}")
     check(status, "get the buffer of", f"slot {slot} ({size} bytes)")
-    buffer = object.__new__(SlotBuffer)
-    buffer._name_object(found[0])
-    buffer.slot, buffer.nbytes, buffer._made = slot, size, core.here()
+    buffer = _buffers.get(found[0])
+    if buffer is None:
+        buffer = _buffers[found[0]] = object.__new__(SlotBuffer)
+        buffer._name_object(found[0])
+        buffer.slot, buffer.nbytes = slot, describe(found[0]).bytes
+        buffer._made = core.here()
     return buffer
+
+
+_buffers: WeakValueDictionary[int, SlotBuffer] = WeakValueDictionary()
+"""Buffers that the program has a name of, by handle: the same memory is the same Python object."""
 
 
 def arena_empty(shape: Any, dtype: Any = dtypes.DEFAULT) -> Any:
@@ -219,8 +227,7 @@ def arena_empty(shape: Any, dtype: Any = dtypes.DEFAULT) -> Any:
         NotInScope: not currently in a scope.
         DeviceOutOfMemory, SizeOverflow: there is no memory.
     """
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-    return making.arena(lengths, dtypes.dtype_name(dtype))
+    return making.arena(shape_of(shape), dtypes.dtype_name(dtype))
 
 
 def no_frame(doing: str) -> NoFrame:
