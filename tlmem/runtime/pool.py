@@ -211,8 +211,8 @@ class TensorPool:
             if not item[0]:
                 self._forget_lost()
                 return None
-            kept = self._kept.pop(item[0])
-            thing = kept() if self._weak else kept
+            kept = self._kept.pop(item[0], None)
+            thing = kept() if self._weak and kept is not None else kept
             if item[0] & _NO_OBJECT:
                 if thing is not None:
                     return thing
