@@ -46,7 +46,7 @@ UNARY = {
 }
 REDUCTIONS = {
     "sum": np.sum,
-    "prod_of": np.prod,
+    "prod": np.prod,
     "mean": np.mean,
     "max": np.max,
     "min": np.min,

@@ -6,7 +6,7 @@ returns. Does not cover: products of matrices (``linalg``).
 
 from __future__ import annotations
 
-from math import prod
+from math import prod as product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +75,7 @@ def sum(
     return reduce(np.add, value, counting(value), axis, keepdims, out)
 
 
-def prod_of(
+def prod(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The product along axes; int64 for bool and int64."""
@@ -93,7 +93,7 @@ def mean(
 ) -> Tensor:
     """The mean along axes; float32 for bool and int64, from an exact sum. NaN of nothing."""
     axes = axes_of(value, axis)
-    count = prod(value.shape[i] for i in axes)
+    count = product(value.shape[i] for i in axes)
     if value.dtype in ("float32", "float64"):
         result = sum(value, axis, keepdims, out)
         np.true_divide(result._data(), count, out=result._data())
@@ -127,7 +127,7 @@ def var(
     axes = axes_of(value, axis)
     if value.dtype not in ("float32", "float64"):
         raise WrongDtype(f"var needs float32 or float64, not {value.dtype}; use .astype('float32')")
-    count = prod(value.shape[i] for i in axes)
+    count = product(value.shape[i] for i in axes)
     distance = temporary(value.shape, value.dtype, value._device)
     middle = mean(value, axis, True, within(value, axes, value.dtype))
     np.subtract(value._data(), middle._data(), out=distance._data())
@@ -201,7 +201,7 @@ def position(function: Any, value: Any, axis: int | None, out: Any) -> Tensor:
 
 def require_some(value: Any, axis: Axis, doing: str) -> None:
     """Raises when there is nothing to choose from."""
-    if not prod(value.shape[i] for i in axes_of(value, axis)):
+    if not product(value.shape[i] for i in axes_of(value, axis)):
         raise WrongShape(f"{doing} of nothing: shape {shape_text(value.shape)} has no elements")
 
 
@@ -258,7 +258,7 @@ class Reductions:
         self: Any, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
     ) -> Tensor:
         """The product along axes; int64 for bool and int64."""
-        return prod_of(self, axis, keepdims, out)
+        return prod(self, axis, keepdims, out)
 
     def mean(
         self: Any, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
