@@ -203,11 +203,9 @@ class TensorPool:
         """What is kept of a key, taken out and owned by the caller; None when there is nothing."""
         item = ffi.new("uint64_t *")
         while True:
-            check(
-                lib.tlm_pool_acquire(self._number, core.label(text), item),
-                "acquire from",
-                repr(self),
-            )
+            status = lib.tlm_pool_acquire(self._number, core.label(text), item)
+            if status:
+                core.raise_for(status, "acquire from", repr(self))
             if not item[0]:
                 self._forget_lost()
                 return None
@@ -244,10 +242,11 @@ class TensorPool:
             status = lib.tlm_pool_put(self._number, label, handle, own_count(tensor), dropped)
             if (status or dropped[0]) and status != lib.TLM_ALREADY_POOLED:
                 del self._kept[handle]
+            if not status:
+                tensor._holder = 0  # under the lock: another thread may acquire it right after
         if status == lib.TLM_NOT_A_HOLDER:
             status = lib.TLM_STILL_HELD
         check(status, "release to a pool", tensor)
-        tensor._holder = 0
         if dropped[0]:
             tensor._ended = core.here()
 
