@@ -194,6 +194,24 @@ def test_every_use_of_a_freed_tensor_raises(use) -> None:
         use(a)
 
 
+def test_errors_say_in_words_what_could_not_be_done() -> None:
+    a = factories.ones(3)
+    a.free()
+
+    for use, words in (
+        (lambda: a + 1, "cannot add tensor"),
+        (lambda: a == 1, "cannot compare tensor"),
+        (lambda: a.exp(), "cannot compute exp of tensor"),
+        (lambda: a.max(), "cannot compute maximum of tensor"),
+        (lambda: a.copy(), "cannot copy tensor"),
+        (lambda: a.numpy(), "cannot lend tensor"),
+        (lambda: a.fill(1), "cannot write to tensor"),
+        (lambda: a[0], "cannot index tensor"),
+    ):
+        with pytest.raises(UseAfterFree, match=words):
+            use()
+
+
 def test_text_of_a_freed_tensor_says_so_and_is_no_misuse(trace) -> None:
     with scope("s"):
         a = factories.ones(3)

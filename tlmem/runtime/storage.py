@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+VERBS = ("add", "subtract", "multiply", "divide", "copy", "reshape", "transpose", "squeeze")
+"""Names of NumPy's functions with which an error can say what could not be done."""
+
+
 class Storage(core.Reference):
     """The part of a tensor that owns and is owned; ``Tensor`` is built on it."""
 
@@ -118,9 +123,7 @@ class Storage(core.Reference):
         self._require("escape")
         strands.settle()
         if self._holder == 0 and lib.tlm_scope_current() != 0:
-            holder = core.new_holder(core.HANDLE)
-            core.check(lib.tlm_escape(self.handle, holder), "escape", self)
-            self._holder = holder
+            core.check(core.escape_to_handle(self), "escape", self)
             self.mark_escaped()
         return self  # type: ignore[return-value]
 
@@ -161,6 +164,10 @@ class Storage(core.Reference):
             self._refuse(status, doing)
 
     def _refuse(self, status: int, doing: str) -> NoReturn:
+        if doing in COMPARISONS:
+            doing = "compare"
+        elif hasattr(np, doing) and doing not in VERBS:
+            doing = f"compute {doing} of"
         base = self._base
         if base is not None and not base.alive and self.count:
             core.raise_for(status, f"{doing} a view of", base)
