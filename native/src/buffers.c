@@ -141,6 +141,14 @@ static bool is_to_be_kept(tlmi_device *device, tlmi_block *block, int policy)
     return true;
 }
 
+/* Gives back what the policy in force does not keep. */
+static void keep_to_policy(tlmi_device *device)
+{
+    int policy = atomic_load(&device->policy);
+    if (!is_persistent(policy))
+        tlmi_kept_shrink(device, policy == TLM_BUFFERS_BOUNDED ? atomic_load(&device->budget_bytes) : 0);
+}
+
 /* The object's time with the block ends here. false: it was given back before, and nothing changed. */
 static bool retire_block(tlmi_device *device, tlmi_block *block, bool is_kept)
 {
@@ -177,6 +185,10 @@ void tlmi_buffers_give(uint32_t number, void *payload, uint64_t bytes)
         tell_misuse(TLM_MISUSE_WRONG_DEVICE, number, payload);
         return;
     }
+    if (block->state == TLMI_BLOCK_FREE) { /* before room is made, which could be by giving up this very block */
+        tell_misuse(TLM_MISUSE_DOUBLE_POOL, number, payload);
+        return;
+    }
     uint32_t owner = block->owner; /* read now: once it is put, it may be another's */
     bool is_reserved = block->reserved;
     uint64_t asked = block->asked, whole = block->bytes;
@@ -185,7 +197,7 @@ void tlmi_buffers_give(uint32_t number, void *payload, uint64_t bytes)
     tlmi_device *device = tlmi_device_of(block->device);
     int policy = atomic_load_explicit(&device->policy, memory_order_relaxed);
     bool is_kept = is_to_be_kept(device, block, policy);
-    if (!retire_block(device, block, is_kept)) {
+    if (!retire_block(device, block, is_kept)) { /* two threads gave it at the same moment */
         if (is_kept)
             atomic_fetch_sub_explicit(&device->kept_bytes, whole, memory_order_relaxed);
         tell_misuse(TLM_MISUSE_DOUBLE_POOL, number, payload);
@@ -197,6 +209,8 @@ void tlmi_buffers_give(uint32_t number, void *payload, uint64_t bytes)
         tlmi_buffers_event(device, TLM_KIND_POOL_DROP, whole);
     if (!is_kept)
         tlmi_kept_return(device, block);
+    else if (tlmi_unlikely(atomic_load_explicit(&device->policy, memory_order_relaxed) != policy))
+        keep_to_policy(device); /* it was changed meanwhile, and this block came too late for that */
     while (owner >= TLMI_FIRST_LIMIT)
         owner = tlmi_limit_leave(owner, asked);
 }
@@ -213,8 +227,7 @@ tlm_status tlm_device_policy(uint32_t number, int policy, uint64_t budget_bytes)
     if (policy == TLM_BUFFERS_BOUNDED)
         atomic_store(&device->budget_bytes, budget_bytes);
     atomic_store(&device->policy, policy);
-    if (!is_persistent(policy))
-        tlmi_kept_shrink(device, policy == TLM_BUFFERS_BOUNDED ? budget_bytes : 0);
+    keep_to_policy(device);
     return TLM_OK;
 }
 

@@ -274,6 +274,12 @@ static inline void contract_a_buffer_is_put_once(uint32_t device)
     CHECK(one == payload && other != payload);
     tlmi_buffers_give(device, one, 3000);
     tlmi_buffers_give(device, other, 3000);
+    set_policy(device, TLM_BUFFERS_BOUNDED, 4000); /* room for one: it must not be given up for itself */
+    payload = take(device, 3000);
+    tlmi_buffers_give(device, payload, 3000);
+    tlmi_buffers_give(device, payload, 3000);
+    CHECK(take(device, 3000) == payload);
+    tlmi_buffers_give(device, payload, 3000);
 }
 
 /* B18: given to a device that it did not come from, memory goes back where it came from, and the mistake is recorded. */
