@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tlmem._native import ffi, lib
 from tlmem.runtime import errors
+from tlmem.runtime.device_names import CPU as CPU
+from tlmem.runtime.device_names import device_name as device_name
+from tlmem.runtime.device_names import device_number as device_number
 
 Place = tuple[CodeType, int]
 """A code object and an instruction in it: where something happened."""
@@ -123,6 +126,27 @@ if TYPE_CHECKING:
 else:
     Reference, Lent = _types
 
+
+def escape_to_handle(thing: Reference) -> int:
+    """Gives the count of a thing's scope to its handle; the status."""
+    holder = new_holder(HANDLE)
+    try:
+        status: int = lib.tlm_escape(thing.handle, holder)
+        if not status:
+            thing._holder = holder
+    except BaseException:  # Ctrl-C between the two
+        if holder in holders_of(thing.handle):
+            thing._holder = holder
+        raise
+    return status
+
+
+def require_not_moved(thing: Reference, doing: str) -> None:
+    """Raises UseAfterMove for a name whose ownership ``move`` gave to another one."""
+    if thing._moved:
+        thing._require(doing)  # type: ignore[attr-defined]
+
+
 INNERMOST = 0
 """Taken by the innermost scope; outside any, by the handle."""
 NO_SCOPE = 2**64 - 1
@@ -141,52 +165,6 @@ def scope_id(scope: Any) -> int:
     if isinstance(number, int) and not isinstance(number, bool) and number > 0:
         return number
     raise TypeError(f"a scope is meant by its number or as an object, not {scope!r}")
-
-
-# ---- devices by name ----
-
-CPU: int = lib.TLM_DEVICE_CPU
-_device_numbers: dict[str, int] = {"cpu": CPU}
-_device_names: dict[int, str] = {CPU: "cpu"}
-
-
-def device_number(device: Any) -> int:
-    """The number of a device that is given by name, number or ``Device``; None is the CPU.
-
-    Raises:
-        NoSuchDevice: there is none of this name, or it is not available here.
-    """
-    if device is None:
-        return CPU
-    if isinstance(device, str):
-        found = _device_numbers.get(device)
-        return _find_device(device) if found is None else found
-    number = getattr(device, "number", device)
-    if isinstance(number, int) and lib.tlm_device_name(number) != ffi.NULL:
-        return number
-    raise errors.NoSuchDevice(f"no device {device!r}; tlmem.devices() lists them")
-
-
-def _find_device(name: str) -> int:
-    for number in (lib.TLM_DEVICE_CPU, lib.TLM_DEVICE_METAL, lib.TLM_DEVICE_SIM_METAL):
-        if device_name(number) != name:
-            continue
-        why = ffi.new("const char **")
-        if lib.tlm_device_available(number, why):
-            _device_numbers[name] = number
-            return number
-        reason = ffi.string(why[0]).decode() if why[0] != ffi.NULL else "no reason is known"
-        raise errors.NoSuchDevice(f"device {name!r} is not available here: {reason}")
-    raise errors.NoSuchDevice(f"no device {name!r}; tlmem.devices() lists them")
-
-
-def device_name(number: int) -> str:
-    """The name of a device; ``device 40`` when it has none (any more)."""
-    found = _device_names.get(number)
-    if found is None:
-        text = lib.tlm_device_name(number)
-        found = ffi.string(text).decode() if text != ffi.NULL else f"device {number}"
-    return found
 
 
 # ---- where the program is ----
