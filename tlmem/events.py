@@ -142,7 +142,9 @@ class Metric(IntEnum):
 
 
 KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}
-DEVICE_NAMES: dict[int, str] = {int(device): device.name.lower() for device in Device}
+DEVICE_NAMES: dict[int, str] = {
+    int(device): device.name.lower().replace("_", "-") for device in Device
+}
 METRIC_NAMES: dict[int, str] = {int(metric): metric.name.lower() for metric in Metric}
 HOLDER_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in HolderKind}
 MISUSE_NAMES: dict[int, str] = {

@@ -246,7 +246,7 @@ SCHEMA: dict[str, Table] = {
         "one device whose driver handed out memory; not of folded events",
         "",
         (
-            Column("name", "text", "", "cpu, metal, sim_metal"),
+            Column("name", "text", "", "cpu, metal, sim-metal"),
             Column("device", "uint8", "", "its number"),
             Column("alloc_count", "int64", "", "blocks that the driver handed out"),
             Column("alloc_bytes", "int64", "bytes", "their size"),

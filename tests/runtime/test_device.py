@@ -370,7 +370,7 @@ def test_a_recording_says_what_drivers_hold_and_when_they_were_asked(tmp_path: P
 
     held = recording.samples["driver"].dropna()
     assert 8 * MB <= held.iloc[-1] - held.iloc[0] < 9 * MB
-    row = recording.devices.set_index("name").loc["sim_metal"]
+    row = recording.devices.set_index("name").loc["sim-metal"]
     assert (row["alloc_count"], row["free_count"], row["live_bytes"]) == (8, 8, 0)
 
 

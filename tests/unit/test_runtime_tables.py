@@ -209,7 +209,7 @@ def test_buffers_of_devices_count_bytes(recorded) -> None:
 
     assert columns(pools, "name", "pool", "device") == [
         ("buffers of cpu", -1, CPU),
-        ("buffers of sim_metal", -1, 18),
+        ("buffers of sim-metal", -1, 18),
     ]
     assert columns(pools, "hits", "misses", "puts", "drops", "prunes")[0] == (1, 1, 1, 1, 1)
     assert pools["kept_bytes"].tolist() == [10_000 - 4096, 128]
