@@ -38,23 +38,27 @@ class _Adopted:
         made = ffi.new("tlm_object *")
         ended = self.ended
         kept = lib.tlm_python_keep(id(ended))
-        status = lib.tlm_object_adopt(_DEVICE, ffi.NULL, 0, _CALL, kept, made)
-        if status:
-            lib.tlm_python_drop_reference(kept)
-            check(status, "register", thing)
-        self.object = made[0]
-        _known[self.key] = self
+        try:
+            status = lib.tlm_object_adopt(_DEVICE, ffi.NULL, 0, _CALL, kept, made)
+            if status:
+                lib.tlm_python_drop_reference(kept)
+                check(status, "register", thing)
+            self.object = made[0]
+            _known[self.key] = self
+        except BaseException:  # Ctrl-C: nobody would know of the object
+            self.thing = None
+            lib.tlm_release(made[0], core.FLOATING_HOLDER)
+            raise
 
     def ended(self) -> None:
         """The core calls it when the object is freed, from whatever thread."""
         if _known.get(self.key) is self:
             del _known[self.key]
         thing, self.thing = self.thing, None
-        free = getattr(thing, "free", None)
-        if free is None or thing.escaped:
-            return
         try:
-            free()
+            free = getattr(thing, "free", None)
+            if free is not None and not thing.escaped:
+                free()
         except BaseException as error:
             if _here.problems is None:
                 raise
@@ -92,16 +96,20 @@ def register(scope: int, thing: Any) -> None:
             f"needs {', '.join(NEEDED)}"
         )
     known = _known.get(id(thing))
-    found = known or _Adopted(thing)
-    if found.holder:
-        status = lib.tlm_register_from(scope, found.object, found.holder)
-    else:
-        status = lib.tlm_register_in(scope, found.object)
-    if status == lib.TLM_ALREADY_REGISTERED:
-        return
-    if status and not known:
-        found.forget()
-    check(status, "register", thing)
+    try:
+        found = known or _Adopted(thing)
+        if found.holder:
+            status = lib.tlm_register_from(scope, found.object, found.holder)
+        else:
+            status = lib.tlm_register_in(scope, found.object)
+        if status == lib.TLM_ALREADY_REGISTERED:
+            return
+        check(status, "register", thing)
+    except BaseException:  # also Ctrl-C anywhere in between
+        fresh = _known.get(id(thing))
+        if fresh is not None and fresh is not known and not scope_of(fresh.object):
+            fresh.forget()
+        raise
     found.thing, found.holder, found.weak = thing, 0, None
 
 

@@ -45,14 +45,14 @@ def release_safe(thing: Any) -> None:
 
     Source: ``release_safe`` of TensorLogic (S31).
     """
+    if isinstance(thing, core.Reference) and thing._moved:
+        return
     handle = _handle(thing, "release")
     held = thing._holder
     thing._holder = 0
     if held:
         if is_alive(handle):
             lib.tlm_release(handle, held)
-        return
-    if thing._moved:
         return
     if scope_of(handle):
         check(lib.tlm_unregister(handle), "release", thing)
@@ -78,12 +78,15 @@ def move(thing: Thing) -> Thing:
     handle = _handle(thing, "move")
     own: Any = thing
     own._require("move")
-    if not own._holder and scope_of(handle):
-        check(lib.tlm_unregister(handle), "move", own)
+    former, in_scope, floating = own._holder, scope_of(handle), core.FLOATING_HOLDER
+    own._holder = floating if handle else 0  # before it does: Ctrl-C comes only after the call
+    if not former and in_scope:
+        status = lib.tlm_unregister(handle)
     else:
-        held = own._holder or core.FLOATING_HOLDER
-        check(lib.tlm_move(handle, held, core.FLOATING_HOLDER), "move", own)
-    own._holder = core.FLOATING_HOLDER if handle else 0
+        status = lib.tlm_move(handle, former or floating, floating)
+    if status:
+        own._holder = former
+        core.raise_for(status, "move", own)
     twin: Any = storage.moved(own) if isinstance(own, storage.Storage) else own._twin()
     return twin
 
@@ -121,9 +124,10 @@ def scope_of(handle: int) -> int:
 
 
 def _handle(thing: Any, doing: str) -> int:
-    if getattr(thing, "_holder", None) is None:
+    if not isinstance(thing, core.Reference):
         raise TypeError(
             f"cannot {doing} {type(thing).__name__}: it is not an object of tlmem; give a "
             "tensor or a struct"
         )
+    core.require_not_moved(thing, doing)
     return thing.handle

@@ -6,14 +6,17 @@ See also: docs/reference/runtime.md, "Parameters".
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import Any, TypeVar
 
 from tlmem.runtime import core
 from tlmem.runtime.core import check, lib
+from tlmem.runtime.holders import is_alive
 
 Thing = TypeVar("Thing")
 
 _parameters: dict[str, Any] = {}
+_lock = RLock()  # may be entered again, by garbage collection
 
 
 def register_parameter(name: str, thing: Thing) -> Thing:
@@ -35,11 +38,19 @@ def register_parameter(name: str, thing: Thing) -> Thing:
             f"cannot keep {type(thing).__name__} as parameter {name!r}; give a tensor or a struct"
         )
     thing._require("keep")  # type: ignore[attr-defined]
-    check(lib.tlm_acquire(thing.handle, _holder(name)), "keep", thing)
-    former = _parameters.get(name)
-    _parameters[name] = thing
-    if former is not None:
-        _let_go(name, former)
+    holder = _holder(name)
+    with _lock:
+        former = _parameters.get(name)
+        _parameters[name] = thing
+        status = 0
+        try:
+            status = lib.tlm_acquire(thing.handle, holder)
+        finally:  # after Ctrl-C too
+            if status:
+                _put_back(name, former)
+            elif former is not None and is_alive(former.handle):
+                lib.tlm_release(former.handle, holder)
+    check(status, "keep", thing)
     return thing
 
 
@@ -75,6 +86,13 @@ def parameter_names() -> list[str]:
 
 def _holder(name: str) -> int:
     return core.holder(core.REGISTRY, core.label(name))
+
+
+def _put_back(name: str, former: Any) -> None:
+    if former is None:
+        del _parameters[name]
+    else:
+        _parameters[name] = former
 
 
 def _let_go(name: str, former: Any) -> None:

@@ -202,22 +202,27 @@ class TensorPool:
     def _take(self, text: str) -> Any:
         """What is kept of a key, taken out and owned by the caller; None when there is nothing."""
         item = ffi.new("uint64_t *")
-        while True:
-            status = lib.tlm_pool_acquire(self._number, core.label(text), item)
-            if status:
-                core.raise_for(status, "acquire from", repr(self))
-            if not item[0]:
-                self._forget_lost()
-                return None
-            kept = self._kept.pop(item[0], None)
-            thing = kept() if self._weak and kept is not None else kept
-            if item[0] & _NO_OBJECT:
-                if thing is not None:
-                    return thing
-            elif thing is None:
+        try:
+            while True:
+                status = lib.tlm_pool_acquire(self._number, core.label(text), item)
+                if status:
+                    core.raise_for(status, "acquire from", repr(self))
+                if not item[0]:
+                    self._forget_lost()
+                    return None
+                kept = self._kept.pop(item[0], None)
+                thing = kept() if self._weak and kept is not None else kept
+                if item[0] & _NO_OBJECT:
+                    if thing is not None:
+                        return thing
+                elif thing is None:
+                    lib.tlm_release(item[0], core.FLOATING_HOLDER)
+                else:
+                    return self._own(thing, item[0])
+        except BaseException:  # Ctrl-C: what was taken out would float for ever
+            if core.FLOATING_HOLDER in core.holders_of(item[0]):
                 lib.tlm_release(item[0], core.FLOATING_HOLDER)
-            else:
-                return self._own(thing, item[0])
+            raise
 
     def _own(self, tensor: Any, handle: int) -> Any:
         strands.settle()
@@ -239,7 +244,12 @@ class TensorPool:
         dropped = ffi.new("int *")
         with self._lock:
             self._keep(handle, tensor, text)
-            status = lib.tlm_pool_put(self._number, label, handle, own_count(tensor), dropped)
+            try:
+                status = lib.tlm_pool_put(self._number, label, handle, own_count(tensor), dropped)
+            except BaseException:  # Ctrl-C
+                if not describe(handle).flags & lib.TLM_FLAG_POOLED:
+                    del self._kept[handle]
+                raise
             if (status or dropped[0]) and status != lib.TLM_ALREADY_POOLED:
                 del self._kept[handle]
             if not status:

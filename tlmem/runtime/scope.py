@@ -4,7 +4,7 @@ Covers: the scopes of the running thread or asyncio task, what comes into them a
 before their end. Does not cover: scopes that are passed explicitly (``representation``), frames
 (``frame``), what is not made by tlmem (``adopted``).
 
-Nothing here knows the tensor class: a thing with ``_holder`` is a name of one of our objects, and
+Nothing here knows the tensor class: a ``core.Reference`` is a name of one of our objects, and
 anything else needs only ``handle``, ``escaped`` and ``mark_escaped``.
 See also: docs/reference/runtime.md, "Scopes".
 """
@@ -95,16 +95,22 @@ class Scope:
             )
         strands.settle()
         entered = ffi.new("uint64_t *")
-        status = self._begin(core.label(self.label), entered)
-        if status:
-            core.raise_for(status, "enter", f"{self._word} {self.label!r}")
-        self.id = entered[0]
-        self.depth = lib.tlm_scope_depth()
-        self._final = None
-        self._strand = strands.in_force()
-        self._thread = get_ident()
-        self._entered = core.here()
-        core.remember_scope_left(self.id, self.label, self._entered, None, self._word)
+        try:
+            status = self._begin(core.label(self.label), entered)
+            if status:
+                core.raise_for(status, "enter", f"{self._word} {self.label!r}")
+            self.id = entered[0]
+            self.depth = lib.tlm_scope_depth()
+            self._final = None
+            self._strand = strands.in_force()
+            self._thread = get_ident()
+            self._entered = core.here()
+            core.remember_scope_left(self.id, self.label, self._entered, None, self._word)
+        except BaseException:  # Ctrl-C: there will be no __exit__
+            self.id = 0
+            if entered[0]:
+                lib.tlm_scope_exit(entered[0], ffi.NULL)
+            raise
         return self
 
     def __exit__(
@@ -124,14 +130,22 @@ class Scope:
         """
         if not self.id:
             raise UnbalancedScope(f"cannot leave {self}: it was not entered")
-        strands.settle()
-        strand = strands.in_force()
+        is_here = False
         problems: list[BaseException]
-        if self._thread == get_ident() or (strand is not None and strand is self._strand):
-            problems = self._leave()
-        else:
-            wrong = "was entered in another thread, and is still entered there"
-            problems = [self._out_of_order(wrong)]
+        try:
+            is_here = self._thread == get_ident()
+            strands.settle()
+            strand = strands.in_force()
+            is_here = is_here or (strand is not None and strand is self._strand)
+            if is_here:
+                problems = self._leave()
+            else:
+                wrong = "was entered in another thread, and is still entered there"
+                problems = [self._out_of_order(wrong)]
+        except BaseException:  # Ctrl-C
+            if is_here or self._thread == get_ident():
+                self._leave_if_entered()
+            raise
         if problems:
             adopted.report(problems, error, f"leaving {self}")
 
@@ -191,10 +205,18 @@ class Scope:
         self._final = found
         if status == lib.TLM_NOT_IN_SCOPE:
             found.id, found.label = self.id, core.label(self.label)
-            problems.insert(0, self._out_of_order("was left already"))
+            problems.insert(0, self._out_of_order("was left already, or is just ending"))
         elif status:
             problems.insert(0, self._left_early())
         return problems
+
+    def _leave_if_entered(self) -> None:
+        """Ends the scope after an interrupt on the way to its end."""
+        found = ffi.new("tlm_scope_statistics *")
+        if lib.tlm_scope_stats(self.id, found) == lib.TLM_OK:
+            with strands.using(self._strand):
+                self._end(found)
+        self._final = self._final or found
 
     def _left_early(self) -> UnbalancedScope:
         failure = ffi.new("tlm_failure *")
@@ -273,20 +295,19 @@ def register_in(scope: int, thing: Thing) -> Thing:
     Raises:
         NotInScope: there is none.
     """
-    held = getattr(thing, "_holder", None)
-    if held is None:
+    if not isinstance(thing, core.Reference):
         adopted.register(scope, thing)
         return thing
-    handle = thing.handle  # type: ignore[attr-defined]
-    if held:
-        status = lib.tlm_register_from(scope, handle, held)
+    core.require_not_moved(thing, "register")
+    if thing._holder:
+        status = lib.tlm_register_from(scope, thing.handle, thing._holder)
     else:
-        status = lib.tlm_register_in(scope, handle)
+        status = lib.tlm_register_in(scope, thing.handle)
     if status == lib.TLM_ALREADY_REGISTERED:
         return thing
     check(status, "register", thing)
-    thing._holder = 0  # type: ignore[attr-defined]
-    thing._scope = scope  # type: ignore[attr-defined]
+    thing._holder = 0
+    thing._scope = scope
     return thing
 
 
@@ -312,10 +333,11 @@ def promote(thing: Thing) -> Thing:
 
 
 def _let_float(thing: Thing, function: Callable[[int], int], doing: str) -> Thing:
-    if getattr(thing, "_holder", None) is None:
-        adopted.leave(thing, function, doing)
+    if isinstance(thing, core.Reference):
+        core.require_not_moved(thing, doing)
+        check(function(thing.handle), doing, thing)
     else:
-        check(function(thing.handle), doing, thing)  # type: ignore[attr-defined]
+        adopted.leave(thing, function, doing)
     return thing
 
 
@@ -334,20 +356,18 @@ def escape(thing: Thing) -> Thing:
         UseAfterFree: it was freed.
     """
     strands.settle()
-    held = getattr(thing, "_holder", None)
-    if held is None:
+    if not isinstance(thing, core.Reference):
         if adopted.escape(thing):
             raise not_in_scope("escape", thing)
         return thing
-    if held and lib.tlm_scope_current():
-        check(lib.tlm_check(thing.handle), "escape", thing)  # type: ignore[attr-defined]
+    core.require_not_moved(thing, "escape")
+    if thing._holder and lib.tlm_scope_current():
+        check(lib.tlm_check(thing.handle), "escape", thing)
         return thing
-    holder = core.new_holder(core.HANDLE)
-    status = lib.tlm_escape(thing.handle, holder)  # type: ignore[attr-defined]
+    status = core.escape_to_handle(thing)
     if status == lib.TLM_NOT_IN_SCOPE:
         raise not_in_scope("escape", thing)
     check(status, "escape", thing)
-    thing._holder = holder  # type: ignore[attr-defined]
     thing.mark_escaped()  # type: ignore[attr-defined]
     return thing
 

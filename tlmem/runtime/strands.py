@@ -90,8 +90,10 @@ def in_force() -> Strand | None:
 
 def put_in_force(strand: Strand | None) -> None:
     """Lets the calling thread use a strand; None: its own."""
-    lib.tlm_strand_switch(NULL if strand is None else strand.pointer)
-    _here.strand = strand
+    try:
+        lib.tlm_strand_switch(NULL if strand is None else strand.pointer)
+    finally:  # Ctrl-C between the two
+        _here.strand = strand
 
 
 @contextmanager

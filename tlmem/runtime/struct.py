@@ -108,6 +108,10 @@ class Struct(core.Reference):
     def _write(self, place: int, value: Any) -> None:
         self._require("write to")
         plan = _plan_of(value, {})
+        if _holds(plan, self.handle):
+            raise ValueError(
+                f"cannot write {self._name()} into itself: a cycle would hold it forever; break it"
+            )
         self._put(place, _make(plan, None, {}) if isinstance(plan, _Plan) else value)
 
     def _put(self, place: int, value: Any) -> None:
@@ -152,9 +156,7 @@ class Struct(core.Reference):
         self._require("escape")
         strands.settle()
         if self._holder == 0 and lib.tlm_scope_current() != 0:
-            holder = core.new_holder(core.HANDLE)
-            check(lib.tlm_escape(self.handle, holder), "escape", self)
-            self._holder = holder
+            check(core.escape_to_handle(self), "escape", self)
             self.mark_escaped()
         return self
 
@@ -163,8 +165,11 @@ class Struct(core.Reference):
 
         Raises:
             DoubleFree: it was freed already.
+            UseAfterMove: ``move`` gave it to another name.
         """
-        if self._moved or lib.tlm_free(self.handle):
+        if self._moved:
+            self._require("free")
+        if lib.tlm_free(self.handle):
             freed = self._freed_by()
             raise DoubleFree(
                 f"cannot free {core.subject_text(self)} again: it was freed {freed or 'before'}; "
@@ -212,6 +217,8 @@ class Struct(core.Reference):
         return core.place_text(self._made)
 
     def _freed_by(self) -> str:
+        if self._moved:
+            return f"moved at {core.place_text(self._ended)}"
         if self._ended is not None:
             return f"by free() at {core.place_text(self._ended)}"
         return core.freed_by(self.handle) if self.handle else ""
@@ -295,6 +302,22 @@ def _plan_of(value: Any, seen: dict[int, _Plan | None]) -> Any:
     return plan
 
 
+def _holds(value: Any, struct: int) -> bool:
+    """Whether a struct is, or is somewhere in, a value or plan."""
+    waiting, seen = [value], set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Struct):
+            if each.handle == struct:
+                return True
+            if each.handle not in seen:
+                seen.add(each.handle)
+                waiting += each._values
+        elif isinstance(each, _Plan):
+            waiting += each.members
+    return False
+
+
 def _make(plan: _Plan, name: str | None, made: dict[int, Struct]) -> Struct:
     """The struct of a plan; it floats with its handle until somebody takes it."""
     if id(plan) in made:
@@ -302,12 +325,13 @@ def _make(plan: _Plan, name: str | None, made: dict[int, Struct]) -> Struct:
     found = made[id(plan)] = _blank(name or plan.type_name, plan.keys, plan.is_sequence)
     layout = core.label(layout_of(found._type_name, plan.keys, plan.is_sequence))
     created = ffi.new("tlm_object *")
-    check(lib.tlm_struct_create(layout, len(plan.keys), created), "make", found._name())
-    if not created[0]:
-        return found
-    found._name_object(created[0])
-    found._holder = core.FLOATING_HOLDER
     try:
+        status = lib.tlm_struct_create(layout, len(plan.keys), created)
+        if not created[0]:
+            check(status, "make", found._name())
+            return found
+        found._name_object(created[0])
+        found._holder = core.FLOATING_HOLDER
         for place, member in enumerate(plan.members):
             is_plan = isinstance(member, _Plan)
             found._put(place, _make(member, None, made) if is_plan else member)
