@@ -9,11 +9,11 @@ buffers = tlmem.TensorPool(name="buffers")
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(12_000):
+    for step in range(24_000):
         buffer = tlmem.full((16, 64), step, pool=buffers)
         total += float(buffer.sum().item())
         buffers.release(buffer)
-        if step % 250 == 0:
+        if step % 500 == 0:
             try:
                 buffers.release(buffer)  # double-pool here
             except tlmem.AlreadyPooled:

@@ -8,7 +8,7 @@ OUTCOME = "stable"
 def main() -> None:
     tlmem.device("sim-metal").policy("persistent-reusing")
     total = 0.0
-    for step in range(12_000):
+    for step in range(24_000):
         with tlmem.scope("step"):
             batch = tlmem.full((64, 64), step, device="sim-metal")
             total += float(batch.sum().item())

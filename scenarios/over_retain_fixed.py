@@ -15,7 +15,7 @@ def read(batch: tlmem.Tensor) -> float:
 
 def main() -> None:
     total = 0.0
-    for step in range(12_000):
+    for step in range(24_000):
         with tlmem.scope("step"):
             batch = tlmem.full((16, 64), step)
             total += read(batch)

@@ -3,7 +3,7 @@
 import tlmem
 
 OUTCOME = "leak"
-HELD_BY = "pool #2"
+HELD_BY = "pool 'buffers'"
 
 buffers = tlmem.TensorPool(max_per_key=1_000_000, name="buffers")
 

@@ -9,7 +9,7 @@ buffers = tlmem.TensorPool(max_per_key=1_000_000, name="buffers")
 
 def main() -> None:
     total = 0.0
-    for step in range(12_000):
+    for step in range(24_000):
         with tlmem.scope("step"):
             buffer = tlmem.full((16, 64), step, pool=buffers)
             total += float(buffer.sum().item())
