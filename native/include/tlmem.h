@@ -102,11 +102,12 @@ typedef struct {
     uint32_t alloc_site, free_site;
 } tlm_failure;
 
-/* {current, peak, total} x {bytes, count} of objects with a payload of ours, of one device or (0) of all. Exact whenever no
+/* Bytes and counts of objects with a payload of ours, of one device or (0) of all. Exact whenever no
  * other thread is inside a call: allocs - frees = live, never clamped. */
 typedef struct {
     int64_t current_bytes, peak_bytes, total_bytes;
-    int64_t current_count, peak_count, total_count;
+    int64_t current_count,
+        total_count; /* the peak of counts is in a recording: keeping it here would cost every thread */
     int64_t freed_bytes, freed_count;
     int64_t acquires, releases; /* of all devices together */
     int64_t floating;           /* objects that nobody holds now; of all devices together */
@@ -138,6 +139,12 @@ tlm_status tlm_free(tlm_object object);
 tlm_status tlm_check(tlm_object object);
 /* The payload; NULL when it has none, or is freed (which is recorded as use after free). A view's is its base's. */
 void *tlm_payload(tlm_object object);
+/* Its payload, which stays where it is until tlm_unpin, whoever frees the object meanwhile: for work on memory while other
+ * threads may free. No count, no event. *pinned is what to unpin, 0 when there is no payload. NULL: none, or freed (recorded
+ * as use after free). Memory of an arena ends with its scope all the same. */
+void *tlm_pin(tlm_object object, tlm_object *pinned);
+/* Ends a pin; the last one of an object that was freed meanwhile gives its memory back. 0 is fine. Cannot fail. */
+void tlm_unpin(tlm_object pinned);
 /* What is known, of a freed object too as long as its slot has no new tenant; TLM_FREED when it has. */
 tlm_status tlm_object_describe(tlm_object object, tlm_object_info *out);
 /* Copies up to `room` holders, one for each count, and returns how many there are; 0 for a freed object. */

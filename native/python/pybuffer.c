@@ -88,3 +88,55 @@ PyObject *tlmi_lent_type(PyObject *reference_type)
 {
     return PyType_FromSpecWithBases(&spec, reference_type);
 }
+
+/* ---- memory that is being computed on ---- */
+
+/* Memory that stays where it is while an array over it lives, whoever frees the object meanwhile. */
+typedef struct {
+    PyObject_HEAD tlm_object pinned;
+    void *payload;
+    Py_ssize_t bytes;
+} pinned_memory;
+
+static int give_pinned(PyObject *object, Py_buffer *view, int flags)
+{
+    const pinned_memory *self = (pinned_memory *)object;
+    return PyBuffer_FillInfo(view, object, self->payload, self->bytes, 0, flags);
+}
+
+static void end_pinned(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    tlm_unpin(((pinned_memory *)object)->pinned);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyType_Slot pinned_slots[] = {
+    {Py_tp_doc, "Memory that is being computed on."},
+    {Py_tp_dealloc, end_pinned},
+    {Py_bf_getbuffer, give_pinned},
+    {0, NULL},
+};
+
+static PyType_Spec pinned_spec = {
+    .name = "tlmem._native.Pinned",
+    .basicsize = sizeof(pinned_memory),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = pinned_slots,
+};
+
+PyObject *tlmi_pinned_memory(tlm_object object, Py_ssize_t bytes)
+{
+    static char nothing[64];
+    static PyTypeObject *type; /* under the GIL */
+    if (type == NULL && (type = (PyTypeObject *)PyType_FromSpec(&pinned_spec)) == NULL)
+        return NULL;
+    pinned_memory *memory = (pinned_memory *)type->tp_alloc(type, 0);
+    if (memory == NULL)
+        return NULL;
+    void *payload = tlm_pin(object, &memory->pinned);
+    memory->payload = payload != NULL ? payload : nothing;
+    memory->bytes = payload != NULL ? bytes : 0;
+    return (PyObject *)memory;
+}

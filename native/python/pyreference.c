@@ -184,6 +184,13 @@ static PyObject *payload_memory(PyObject *self, PyObject *const *given, Py_ssize
     return PyMemoryView_FromMemory(payload != NULL ? payload : nothing, bytes, number[1] ? PyBUF_READ : PyBUF_WRITE);
 }
 
+static PyObject *pinned_payload(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const tlmi_reference *reference = (tlmi_reference *)self;
+    return tlmi_pinned_memory(reference->object, (Py_ssize_t)reference->span);
+}
+
 static PyObject *payload_address(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -261,6 +268,7 @@ static PyMethodDef methods[] = {
     {"_check", check_alive, METH_NOARGS, "The status of using it now: 0 while it is alive, and its base."},
     {"_memory", NUMBERS(payload_memory), METH_FASTCALL,
      "_memory(bytes, readonly): its payload now; whoever uses it checks each time that the object is alive."},
+    {"_pinned", pinned_payload, METH_NOARGS, "Its payload, which stays while what is returned lives."},
     {"_address", payload_address, METH_NOARGS, "Where its payload is; 0 when it has none or is freed."},
     {NULL, NULL, 0, NULL},
 };

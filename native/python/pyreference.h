@@ -38,4 +38,7 @@ void tlmi_reference_let_go(tlmi_reference *self);
 int tlmi_reference_buffer(PyObject *self, Py_buffer *view, int flags);
 /* A type over the other one: memory that is lent out, as a buffer; NULL with an exception. */
 PyObject *tlmi_lent_type(PyObject *reference_type);
+/* A buffer of an object's payload that stays while the buffer lives, whoever frees the object; of no bytes when it is freed
+ * or has none. NULL with an exception. */
+PyObject *tlmi_pinned_memory(tlm_object object, Py_ssize_t bytes);
 #endif

@@ -76,7 +76,7 @@ void tlmi_arena_close(tlmi_arena *arena)
 
 tlm_status tlmi_arena_payload(tlmi_arena *arena, bool from_above, tlmi_slot_of_object *slot, uint64_t bytes)
 {
-    slot->bytes = bytes;
+    tlmi_object_set_bytes(slot, bytes);
     if (bytes == 0)
         return TLM_OK;
     slot->payload = from_above ? tlmi_arena_high(arena, bytes) : tlmi_arena_low(arena, bytes);

@@ -8,11 +8,10 @@ static __thread tlm_failure last;
 tlm_status tlmi_fail(tlm_status status, tlm_object object, tlm_holder holder, uint64_t bytes, uint64_t detail)
 {
     last = (tlm_failure){.status = (int)status, .object = object, .holder = holder, .bytes = bytes, .detail = detail};
-    tlmi_slot_of_object *slot = object ? tlmi_object_lock_former(object) : NULL;
-    if (slot) {
-        last.alloc_site = slot->alloc_site;
-        last.free_site = slot->handle == object ? 0 : slot->free_site;
-        tlmi_object_unlock(slot);
+    tlm_object_info info;
+    if (tlmi_object_glance(object, &info)) {
+        last.alloc_site = info.alloc_site;
+        last.free_site = info.free_site;
     }
     return status;
 }

@@ -70,7 +70,7 @@ tlm_status tlm_foreign_register(void *address, uint64_t bytes, tlm_drop drop, vo
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, bytes, 0);
     }
     slot->payload = address;
-    slot->bytes = bytes;
+    tlmi_object_set_bytes(slot, bytes);
     slot->as.foreign.drop = drop;
     slot->as.foreign.context = context;
     slot->as.foreign.address = (uintptr_t)address;

@@ -9,16 +9,15 @@
 
 enum { INLINE = 2, FIRST_ROOM = 6 }; /* with room and use, the first block is one of 64 bytes */
 
-static tlm_holder *find(tlmi_slot_of_object *slot, tlm_holder holder)
+/* The last one in is the likeliest to go. */
+static inline tlm_holder *find(tlmi_slot_of_object *slot, tlm_holder holder)
 {
-    /* The last one in is the likeliest to go. */
-    for (uint64_t i = slot->more ? slot->more[1] : 0; i > 0; i--)
+    for (uint64_t i = tlmi_unlikely(slot->more != NULL) ? slot->more[1] : 0; i > 0; i--)
         if (slot->more[1 + i] == holder)
             return &slot->more[1 + i];
-    for (int i = INLINE - 1; i >= 0; i--)
-        if (slot->holders[i] == holder)
-            return &slot->holders[i];
-    return NULL;
+    if (slot->holders[1] == holder)
+        return &slot->holders[1];
+    return slot->holders[0] == holder ? &slot->holders[0] : NULL;
 }
 
 static bool grow(tlmi_slot_of_object *slot)
@@ -38,11 +37,10 @@ static bool grow(tlmi_slot_of_object *slot)
 
 bool tlmi_holder_add(tlmi_slot_of_object *slot, tlm_holder holder)
 {
-    for (int i = 0; i < INLINE; i++) {
-        if (slot->holders[i] == 0) {
-            slot->holders[i] = holder;
-            return true;
-        }
+    tlm_holder *place = slot->holders[0] == 0 ? &slot->holders[0] : &slot->holders[1];
+    if (tlmi_likely(*place == 0)) {
+        *place = holder;
+        return true;
     }
     if ((!slot->more || slot->more[1] == slot->more[0]) && !grow(slot))
         return false;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * object.c: the slot map: where objects live, how a stale handle is recognised, how an object ends.
  *
- * Slots come in chunks that are never given back, so a handle can always be looked at. A slot is its tenant's alone from
- * create to the end; its generation grows with each tenant, and a slot whose generations are used up is never used again.
- * Each thread keeps some free slots for itself. Freeing walks structs and views without recursion: an object that is
- * being freed has no handle any more, and remembers in which other object the walk goes on.
+ * Slots come in chunks that are never given back, so a handle can always be looked at. A slot is its maker's alone from
+ * create to publish; its generation grows with each tenant, and a slot whose generations are used up is never used again.
+ * What is told of a former tenant is read without a lock and thrown away when the generation has changed meanwhile. Each
+ * thread keeps some free slots for itself. Freeing walks structs and views without recursion: an object that is being
+ * freed has no handle any more, and remembers in which other object the walk goes on. Memory that somebody has pinned is
+ * given back by whoever unpins it last.
  */
 #include "runtime.h"
 
@@ -104,6 +106,10 @@ __attribute__((noinline)) static void refill(void)
 
 /* ---- begin ---- */
 
+/* A field that tlmi_object_glance may read at the same time. */
+#define put(field, value) __atomic_store_n(field, value, __ATOMIC_RELAXED)
+#define look(field) __atomic_load_n(field, __ATOMIC_RELAXED)
+
 tlmi_slot_of_object *tlmi_object_create(uint8_t type, uint8_t device)
 {
     if (tlmi_unlikely(kept.count == 0))
@@ -112,20 +118,22 @@ tlmi_slot_of_object *tlmi_object_create(uint8_t type, uint8_t device)
         return NULL;
     uint32_t number = kept.numbers[--kept.count];
     tlmi_slot_of_object *slot = slot_of(number);
-    tlmi_spin_lock(&slot->lock); /* somebody may be looking at what is left of the last tenant */
+    /* Somebody may be looking at what is left of the last tenant. */
     slot->number = number;
-    slot->generation++;
-    slot->type = type;
-    slot->device = device;
+    put(&slot->generation, slot->generation + 1);
+    atomic_thread_fence(memory_order_release);
+    put(&slot->type, type);
+    put(&slot->device, device);
     slot->flags = 0;
     slot->payload = NULL;
-    slot->bytes = 0;
+    put(&slot->bytes, 0);
     slot->holders[0] = TLM_HOLDER(TLM_HOLDER_FLOATING, 0);
     slot->holders[1] = 0;
     slot->more = NULL;
     slot->scope = NULL;
-    slot->last = 0;
-    slot->free_site = 0;
+    slot->is_over = false;
+    put(&slot->last, 0);
+    put(&slot->free_site, 0);
     slot->as = (__typeof__(slot->as)){0};
     atomic_store_explicit(&slot->count, 1, memory_order_relaxed);
     return slot;
@@ -134,22 +142,19 @@ tlmi_slot_of_object *tlmi_object_create(uint8_t type, uint8_t device)
 tlm_object tlmi_object_publish(tlmi_slot_of_object *slot, uint32_t site)
 {
     tlm_object object = tlmi_object_handle(slot);
-    slot->alloc_site = site;
+    put(&slot->alloc_site, site);
     tlmi_tally_alloc(slot->device, slot->bytes);
     tlmi_tally_counts(0, 0, 1);
     tlmi_object_event(TLM_KIND_ALLOC, slot, object, slot->bytes, site);
     atomic_store_explicit(&slot->handle, object, memory_order_release);
-    tlmi_object_unlock(slot);
     return object;
 }
 
 static void put_back(tlmi_slot_of_object *slot)
 {
     uint32_t number = slot->number;
-    bool used_up = slot->generation >= MOST_GENERATION;
-    tlmi_object_unlock(slot);
-    if (used_up)
-        return;
+    if (slot->generation >= MOST_GENERATION)
+        return; /* never used again */
     if (tlmi_unlikely(kept.count == KEPT))
         spill(KEPT / 2);
     kept.numbers[kept.count++] = number;
@@ -166,6 +171,7 @@ void tlmi_object_recycle(tlmi_slot_of_object *slot)
     if (slot->more)
         tlmi_slab_free(slot->more, (size_t)(2 + slot->more[0]) * sizeof *slot->more);
     slot->more = NULL;
+    tlmi_object_unlock(slot);
     put_back(slot);
 }
 
@@ -186,27 +192,40 @@ tlmi_slot_of_object *tlmi_object_lock(tlm_object object)
 tlmi_slot_of_object *tlmi_object_lock_former(tlm_object object)
 {
     tlmi_slot_of_object *slot = slot_of(number_in(object));
-    if (object == 0 || object >> 56 || !slot)
+    if (object == 0 || object >> 56 || !slot || look(&slot->generation) != (uint32_t)(object >> TLMI_SLOT_BITS))
         return NULL;
     tlmi_spin_lock(&slot->lock);
-    if (slot->generation == (uint32_t)(object >> TLMI_SLOT_BITS))
-        return slot;
-    tlmi_object_unlock(slot);
-    return NULL;
+    return slot;
+}
+
+bool tlmi_object_glance(tlm_object object, tlm_object_info *out)
+{
+    const tlmi_slot_of_object *slot = slot_of(number_in(object));
+    uint32_t generation = (uint32_t)(object >> TLMI_SLOT_BITS);
+    *out = (tlm_object_info){.object = object};
+    if (object == 0 || object >> 56 || !slot || look(&slot->generation) != generation)
+        return false;
+    out->type = look(&slot->type);
+    out->device = look(&slot->device);
+    out->bytes = look(&slot->bytes);
+    out->alloc_site = look(&slot->alloc_site);
+    out->free_site = look(&slot->free_site);
+    out->last = look(&slot->last);
+    atomic_thread_fence(memory_order_acquire);
+    return look(&slot->generation) == generation;
 }
 
 /* ---- end ---- */
 
-/* From here on the object is nobody's but ours. Locked, unlocks. */
+/* From here on the object is nobody's but ours. Locked. */
 static void begin_end(tlmi_slot_of_object *slot, tlm_holder last, uint32_t site)
 {
-    slot->last = last;
-    slot->free_site = site;
+    put(&slot->last, last);
+    put(&slot->free_site, site);
     if (slot->scope)
         tlmi_scope_strike(slot, false);
     slot->flags &= (uint8_t)~TLM_FLAG_POOLED;
     atomic_store_explicit(&slot->handle, 0, memory_order_release);
-    tlmi_object_unlock(slot);
 }
 
 /* What the next child of a struct or view is and which holder holds it; 0: no more. Children are taken from the last to the
@@ -227,34 +246,78 @@ static tlm_object next_child(tlmi_slot_of_object *slot, tlm_holder *holder)
     return 0;
 }
 
-/* Gives back what the object had; its children are gone. */
-static void finish(tlmi_slot_of_object *slot, uint32_t ended, uint32_t site)
+/* Gives back the memory of an object that has ended, and its slot. */
+static void give_back(tlmi_slot_of_object *slot)
 {
-    tlm_object object = tlmi_object_handle(slot);
     uint8_t type = slot->type, device = slot->device;
     void *payload = slot->payload;
     uint64_t bytes = slot->bytes, *more = slot->more;
     bool from_arena = slot->flags & TLM_FLAG_ARENA;
     __typeof__(slot->as) as = slot->as;
-    if (tlmi_probe_on())
-        tlmi_event_append(TLM_KIND_FREE, device, object, ended, site, 0);
-    tlmi_tally_free(device, bytes);
     if (more)
         tlmi_slab_free(more, (size_t)(2 + more[0]) * sizeof *more);
-    tlmi_spin_lock(&slot->lock);
-    atomic_store_explicit(&slot->count, 0, memory_order_relaxed);
     slot->more = NULL;
+    if (type == TLM_OBJECT_FOREIGN && as.foreign.address)
+        tlmi_foreign_forget(as.foreign.address, tlmi_object_handle(slot));
     put_back(slot);
-    if (type == TLM_OBJECT_FOREIGN) {
-        if (as.foreign.address)
-            tlmi_foreign_forget(as.foreign.address, object);
-        if (as.foreign.drop)
-            as.foreign.drop(as.foreign.context);
-    } else if (type == TLM_OBJECT_STRUCT) {
+    if (type == TLM_OBJECT_FOREIGN && as.foreign.drop)
+        as.foreign.drop(as.foreign.context);
+    else if (type == TLM_OBJECT_STRUCT)
         tlmi_slab_free(as.record.values, as.record.fields * sizeof *as.record.values);
-    } else if ((type == TLM_OBJECT_TENSOR || type == TLM_OBJECT_BUFFER) && !from_arena) {
+    else if ((type == TLM_OBJECT_TENSOR || type == TLM_OBJECT_BUFFER) && !from_arena)
         tlmi_buffers_give(device, payload, bytes);
+}
+
+/* The object has ended, its children are gone. Locked, unlocks. */
+static void finish(tlmi_slot_of_object *slot, uint32_t ended, uint32_t site)
+{
+    if (tlmi_probe_on())
+        tlmi_event_append(TLM_KIND_FREE, slot->device, tlmi_object_handle(slot), ended, site, 0);
+    tlmi_tally_free(slot->device, slot->bytes);
+    atomic_store_explicit(&slot->count, 0, memory_order_relaxed);
+    slot->is_over = true;
+    bool is_pinned = slot->pins > 0;
+    tlmi_object_unlock(slot);
+    if (!is_pinned)
+        give_back(slot);
+}
+
+/* ---- pins: memory that is being worked on stays where it is, whoever frees the object meanwhile ---- */
+
+void *tlm_pin(tlm_object object, tlm_object *pinned)
+{
+    *pinned = 0;
+    tlmi_slot_of_object *slot = tlmi_object_lock(object);
+    if (slot && slot->type == TLM_OBJECT_VIEW) {
+        object = slot->as.view.base;
+        tlmi_object_unlock(slot);
+        slot = tlmi_object_lock(object);
     }
+    if (!slot) {
+        if (object)
+            tlmi_object_missing(object, 0, TLM_MISUSE_USE_AFTER_FREE);
+        return NULL;
+    }
+    void *payload = slot->payload;
+    if (payload) {
+        slot->pins++;
+        *pinned = object;
+    }
+    tlmi_object_unlock(slot);
+    return payload;
+}
+
+void tlm_unpin(tlm_object pinned)
+{
+    /* While a pin is held, the slot has no other tenant. */
+    tlmi_slot_of_object *slot = pinned ? slot_of(number_in(pinned)) : NULL;
+    if (!slot)
+        return;
+    tlmi_spin_lock(&slot->lock);
+    bool is_last = --slot->pins == 0 && slot->is_over;
+    tlmi_object_unlock(slot);
+    if (is_last)
+        give_back(slot);
 }
 
 /* Takes a child's holder away. Returns the child when that was the last: it is dying then. */
@@ -267,11 +330,12 @@ static tlmi_slot_of_object *drop_child(tlm_object object, tlm_holder holder, uin
         tlmi_object_unlock(child);
         return NULL;
     }
-    uint32_t count = atomic_fetch_sub_explicit(&child->count, 1, memory_order_relaxed) - 1;
+    uint32_t count = tlmi_object_count(child, -1);
     tlmi_tally_counts(0, 1, 0);
     tlmi_object_event(TLM_KIND_RELEASE, child, object, holder, site);
     if (count == 0) {
         begin_end(child, holder, site);
+        tlmi_object_unlock(child);
         return child;
     }
     tlmi_object_unlock(child);
@@ -282,37 +346,42 @@ static tlmi_slot_of_object *drop_child(tlm_object object, tlm_holder holder, uin
 static void end_tree(tlmi_slot_of_object *root, uint32_t ended, uint32_t site)
 {
     tlmi_slot_of_object *at = root;
-    root->dying_parent = NULL;
+    root->dying_parent = 0;
     root->record = root->type == TLM_OBJECT_VIEW ? 1 : root->as.record.fields;
     while (at) {
         tlm_holder holder = 0;
         tlm_object child = next_child(at, &holder);
         if (!child) {
-            tlmi_slot_of_object *parent = at->dying_parent;
+            tlmi_slot_of_object *parent = at->dying_parent ? slot_of(at->dying_parent) : NULL;
+            tlmi_spin_lock(&at->lock); /* somebody may be looking at it */
             finish(at, at == root ? ended : 0, site);
             at = parent;
             continue;
         }
         tlmi_slot_of_object *dying = drop_child(child, holder, site);
         if (dying) {
-            dying->dying_parent = at;
+            dying->dying_parent = at->number;
             dying->record = dying->type == TLM_OBJECT_VIEW ? 1 : dying->as.record.fields;
             at = dying;
         }
     }
 }
 
-static void end_unlocked(tlmi_slot_of_object *slot, uint32_t ended, uint32_t site)
+/* Locked, unlocks. */
+static void end_object(tlmi_slot_of_object *slot, tlm_holder last, uint32_t ended, uint32_t site)
 {
-    if (slot->type == TLM_OBJECT_STRUCT || slot->type == TLM_OBJECT_VIEW)
-        end_tree(slot, ended, site);
-    else
+    begin_end(slot, last, site);
+    if (slot->type != TLM_OBJECT_STRUCT && slot->type != TLM_OBJECT_VIEW) {
         finish(slot, ended, site);
+        return;
+    }
+    tlmi_object_unlock(slot);
+    end_tree(slot, ended, site);
 }
 
 void tlmi_object_let_go(tlmi_slot_of_object *slot, tlm_holder holder, uint32_t site)
 {
-    uint32_t count = atomic_fetch_sub_explicit(&slot->count, 1, memory_order_relaxed) - 1;
+    uint32_t count = tlmi_object_count(slot, -1);
     bool floating = TLM_HOLDER_KIND(holder) == TLM_HOLDER_FLOATING;
     tlmi_tally_counts(0, 1, floating ? -1 : 0);
     tlmi_object_event(TLM_KIND_RELEASE, slot, tlmi_object_handle(slot), holder, site);
@@ -320,8 +389,7 @@ void tlmi_object_let_go(tlmi_slot_of_object *slot, tlm_holder holder, uint32_t s
         tlmi_object_unlock(slot);
         return;
     }
-    begin_end(slot, holder, site);
-    end_unlocked(slot, 0, site);
+    end_object(slot, holder, 0, site);
 }
 
 void tlmi_object_end(tlmi_slot_of_object *slot, uint32_t site)
@@ -331,8 +399,7 @@ void tlmi_object_end(tlmi_slot_of_object *slot, uint32_t site)
     while (tlmi_holder_remove(slot, TLM_HOLDER(TLM_HOLDER_FLOATING, 0)))
         floating--;
     tlmi_tally_counts(0, 0, floating);
-    begin_end(slot, 0, site);
-    end_unlocked(slot, ended, site);
+    end_object(slot, 0, ended, site);
 }
 
 /* ---- for reports ---- */

@@ -36,7 +36,7 @@ tlm_status tlm_object_alloc(uint32_t device, uint64_t bytes, tlm_object *out)
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, bytes, device);
     }
     slot->payload = payload;
-    slot->bytes = bytes;
+    tlmi_object_set_bytes(slot, bytes);
     *out = tlmi_object_publish(slot, site);
     return TLM_OK;
 }
@@ -51,7 +51,7 @@ tlm_status tlm_object_adopt(uint32_t device, void *payload, uint64_t bytes, tlm_
     if (!slot)
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, bytes, device);
     slot->payload = payload;
-    slot->bytes = bytes;
+    tlmi_object_set_bytes(slot, bytes);
     slot->as.foreign.drop = drop;
     slot->as.foreign.context = context;
     *out = tlmi_object_publish(slot, site);
@@ -86,11 +86,7 @@ tlm_status tlm_object_view(tlm_object base, tlm_object *out)
     tlmi_slot_of_object *slot = tlmi_object_create(TLM_OBJECT_VIEW, device);
     if (!slot)
         return tlmi_fail(TLM_NO_MEMORY, base, 0, 0, 0);
-    tlm_object view = tlmi_object_handle(slot);
-    /* Not published: nobody else can lock it, and two slots are never locked at once. */
-    tlmi_object_unlock(slot);
-    tlm_status status = tlm_acquire(root, TLM_HOLDER(TLM_HOLDER_VIEW, view));
-    tlmi_spin_lock(&slot->lock);
+    tlm_status status = tlm_acquire(root, TLM_HOLDER(TLM_HOLDER_VIEW, tlmi_object_handle(slot)));
     if (status != TLM_OK) {
         tlmi_object_cancel(slot);
         return status;
@@ -116,7 +112,7 @@ tlm_status tlm_acquire(tlm_object object, tlm_holder holder)
         tlmi_object_unlock(slot);
         return tlmi_fail(TLM_NO_MEMORY, object, holder, 0, 0);
     }
-    atomic_fetch_add_explicit(&slot->count, 1, memory_order_relaxed);
+    tlmi_object_count(slot, 1);
     tlmi_tally_counts(1, 0, 0);
     tlmi_object_event(TLM_KIND_ACQUIRE, slot, object, holder, site);
     tlmi_object_unlock(slot);
@@ -209,24 +205,23 @@ tlm_status tlm_object_describe(tlm_object object, tlm_object_info *out)
     *out = (tlm_object_info){.object = object};
     if (object == 0)
         return TLM_OK;
-    tlmi_slot_of_object *slot = tlmi_object_lock_former(object);
+    tlmi_slot_of_object *slot = tlmi_object_lock(object);
     if (!slot)
-        return tlmi_fail(TLM_FREED, object, 0, 0, 0);
-    out->alive = atomic_load_explicit(&slot->handle, memory_order_relaxed) == object;
-    out->type = slot->type;
-    out->device = slot->device;
-    out->bytes = slot->bytes;
-    out->alloc_site = slot->alloc_site;
-    out->free_site = out->alive ? 0 : slot->free_site;
-    out->last = out->alive ? 0 : slot->last;
-    out->flags = slot->flags;
-    if (out->alive) {
-        out->payload = slot->payload;
-        out->count = atomic_load_explicit(&slot->count, memory_order_relaxed);
-        out->fields = slot->type == TLM_OBJECT_STRUCT ? slot->as.record.fields : 0;
-        out->base = slot->type == TLM_OBJECT_VIEW ? slot->as.view.base : 0;
-        out->scope = slot->scope ? slot->scope->id : 0;
-    }
+        return tlmi_object_glance(object, out) ? TLM_OK : tlmi_fail(TLM_FREED, object, 0, 0, 0);
+    *out = (tlm_object_info){
+        .object = object,
+        .alive = 1,
+        .type = slot->type,
+        .device = slot->device,
+        .flags = slot->flags,
+        .bytes = slot->bytes,
+        .alloc_site = slot->alloc_site,
+        .payload = slot->payload,
+        .count = atomic_load_explicit(&slot->count, memory_order_relaxed),
+        .fields = slot->type == TLM_OBJECT_STRUCT ? slot->as.record.fields : 0,
+        .base = slot->type == TLM_OBJECT_VIEW ? slot->as.view.base : 0,
+        .scope = slot->scope ? slot->scope->id : 0,
+    };
     tlmi_object_unlock(slot);
     return TLM_OK;
 }

@@ -79,7 +79,7 @@ static tlm_status hold(tlmi_scope *scope, tlmi_slot_of_object *slot, tlm_object 
         return status;
     }
     if (!taken) {
-        atomic_fetch_add_explicit(&slot->count, 1, memory_order_relaxed);
+        tlmi_object_count(slot, 1);
         tlmi_tally_counts(1, 0, 0);
         tlmi_object_event(TLM_KIND_ACQUIRE, slot, object, holder, site);
         return TLM_OK;

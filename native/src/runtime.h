@@ -62,7 +62,8 @@ struct tlmi_slot_of_object {
     tlm_holder holders[2];
     tlmi_scope *scope; /* it is registered here, as record number `record`; NULL: in none */
     uint32_t record;
-    uint8_t type, device, flags, unused;
+    uint8_t type, device, flags;
+    bool is_over; /* it has ended; its memory goes when nothing is pinned any more */
     /* cold */
     uint64_t *more; /* further holders: [0] room, [1] used, then they */
     uint32_t alloc_site, free_site;
@@ -84,15 +85,20 @@ struct tlmi_slot_of_object {
             uintptr_t address; /* 0: not found by address */
         } foreign;
     } as;
-    tlmi_slot_of_object *dying_parent; /* while the tree it belongs to is being freed */
+    uint32_t dying_parent; /* number of a slot, while the tree it belongs to is being freed */
+    uint32_t pins;         /* work on its memory that is under way */
 };
 _Static_assert(sizeof(tlmi_slot_of_object) == 128, "two cache lines");
 
 enum { TLMI_SLOT_BITS = 28 };
 /* The slot of a handle, locked; NULL when the handle is stale or null. */
 tlmi_slot_of_object *tlmi_object_lock(tlm_object object);
-/* The slot whose last tenant this was, locked, whether it is alive or not; NULL when it has another by now. */
+/* The slot whose last tenant this was, locked, whether it is alive or not; NULL when it has another by now. Only for those
+ * that know that the slot was not given back. */
 tlmi_slot_of_object *tlmi_object_lock_former(tlm_object object);
+/* What is left of an object that was freed: type, device, bytes, sites, who held it last. false: its slot has another
+ * tenant by now. Takes no lock. */
+bool tlmi_object_glance(tlm_object object, tlm_object_info *out);
 /* What a function returns that found a stale handle: remembers it for tlm_failure_last and records the misuse. */
 tlm_status tlmi_object_missing(tlm_object object, tlm_holder holder, tlm_misuse misuse);
 static inline tlm_object tlmi_object_handle(const tlmi_slot_of_object *slot)
@@ -103,10 +109,15 @@ static inline void tlmi_object_unlock(tlmi_slot_of_object *slot)
 {
     tlmi_spin_unlock(&slot->lock);
 }
-/* A fresh object, locked, floating, count 1, its ALLOC not yet recorded. NULL: no memory for a slot. Only fields that are
- * not named here need to be set. */
+/* A fresh object, floating, count 1, that nobody else can see yet; its ALLOC not yet recorded. NULL: no memory for a slot.
+ * Only fields that are not named here need to be set. */
 tlmi_slot_of_object *tlmi_object_create(uint8_t type, uint8_t device);
-/* Records ALLOC, counts it, unlocks; the handle. `site`: from tlmi_site_here, looked up before. */
+/* Bytes of its own payload; before it is published. */
+static inline void tlmi_object_set_bytes(tlmi_slot_of_object *slot, uint64_t bytes)
+{
+    __atomic_store_n(&slot->bytes, bytes, __ATOMIC_RELAXED); /* tlmi_object_glance may look at the same time */
+}
+/* Records ALLOC, counts it, lets others see it; the handle. `site`: from tlmi_site_here, looked up before. */
 tlm_object tlmi_object_publish(tlmi_slot_of_object *slot, uint32_t site);
 /* Gives back an object that was never published. */
 void tlmi_object_cancel(tlmi_slot_of_object *slot);
@@ -114,6 +125,13 @@ void tlmi_object_cancel(tlmi_slot_of_object *slot);
 bool tlmi_holder_add(tlmi_slot_of_object *slot, tlm_holder holder);
 bool tlmi_holder_remove(tlmi_slot_of_object *slot, tlm_holder holder);
 bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to); /* never needs memory */
+/* Under the slot's lock, which is why it needs no atomic addition. The count afterwards. */
+static inline uint32_t tlmi_object_count(tlmi_slot_of_object *slot, int change)
+{
+    uint32_t count = atomic_load_explicit(&slot->count, memory_order_relaxed) + (uint32_t)change;
+    atomic_store_explicit(&slot->count, count, memory_order_relaxed);
+    return count;
+}
 /* The count of a holder goes; frees and unlocks. The slot is locked and the holder was removed. Records RELEASE, then FREE
  * when it was the last. */
 void tlmi_object_let_go(tlmi_slot_of_object *slot, tlm_holder holder, uint32_t site);
@@ -126,7 +144,30 @@ void tlmi_misuse(tlm_misuse misuse, uint8_t device, tlm_object object, tlm_holde
 /* ---- tally.c: counters, one set for each thread and device, and what is current and peak. Cannot fail ---- */
 void tlmi_tally_alloc(uint8_t device, uint64_t bytes);
 void tlmi_tally_free(uint8_t device, uint64_t bytes);
-void tlmi_tally_counts(int acquires, int releases, int floating);
+/* What a thread counts for itself; others read it when they add up. */
+typedef struct {
+    int64_t acquires, releases, floating;
+} tlmi_counts;
+extern __thread tlmi_counts *tlmi_own_counts; /* NULL: none yet */
+void tlmi_tally_first_counts(int acquires, int releases, int floating);
+static inline void tlmi_tally_add(int64_t *to, int64_t amount)
+{
+    __atomic_store_n(to, __atomic_load_n(to, __ATOMIC_RELAXED) + amount, __ATOMIC_RELAXED);
+}
+static inline void tlmi_tally_counts(int acquires, int releases, int floating)
+{
+    tlmi_counts *own = tlmi_own_counts;
+    if (tlmi_unlikely(own == NULL)) {
+        tlmi_tally_first_counts(acquires, releases, floating);
+        return;
+    }
+    if (acquires)
+        tlmi_tally_add(&own->acquires, acquires);
+    if (releases)
+        tlmi_tally_add(&own->releases, releases);
+    if (floating)
+        tlmi_tally_add(&own->floating, floating);
+}
 /* ---- foreign.c ---- */
 void tlmi_foreign_forget(uintptr_t address, tlm_object object); /* when it is freed */
 /* A scope's record led to an object that is gone: if its slot was kept for that, it is given back now. Unlocked. */

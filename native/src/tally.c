@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * tally.c: the counters behind tlm_runtime_stats.
  *
- * What only ever grows is counted by each thread for itself and summed when asked. What is current, and so what the peak was,
- * is one pair of atomic counters for each device; the sum over devices has a peak of its own as soon as a second device is
- * used. Allocations and frees are counted apart, so that `allocs - frees = live` is a check and not a definition.
+ * What only ever grows is counted by each thread for itself and summed when asked. Current bytes, and so their peak, are one
+ * atomic counter for each device; the sum over devices has one of its own as soon as a second device is used. Allocations
+ * and frees are counted apart from it, so that `allocs - frees = live` in bytes is a check and not a definition.
  */
 #include "runtime.h"
 
@@ -11,41 +11,37 @@ enum { DEVICES = 256 };
 
 typedef struct shard {
     struct shard *next;
-    int64_t acquires, releases, floating;
+    tlmi_counts counts;
     struct {
         int64_t alloc_bytes, alloc_count, free_bytes, free_count;
     } of[DEVICES];
 } shard;
 
 static struct {
-    _Atomic int64_t bytes, count, peak_bytes, peak_count;
+    _Atomic int64_t bytes, peak_bytes;
 } current[DEVICES];                   /* [0]: all devices, once several are used */
 static _Atomic uint32_t first_device; /* 0: none used yet */
 static _Atomic bool several;
 
 static __thread shard *own;
-static shard *shards;  /* of threads that live */
-static shard finished; /* sums of those that ended */
+__thread tlmi_counts *tlmi_own_counts; /* in `own` */
+static shard *shards;                  /* of threads that live */
+static shard finished;                 /* sums of those that ended */
 static tlmi_spin lock;
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 static __thread bool refused; /* no memory for a shard: this thread counts into `finished`, under the lock */
 
-static void add(int64_t *to, int64_t amount)
-{
-    __atomic_store_n(to, __atomic_load_n(to, __ATOMIC_RELAXED) + amount, __ATOMIC_RELAXED);
-}
-
 static void add_shard(shard *to, const shard *from)
 {
-    add(&to->acquires, __atomic_load_n(&from->acquires, __ATOMIC_RELAXED));
-    add(&to->releases, __atomic_load_n(&from->releases, __ATOMIC_RELAXED));
-    add(&to->floating, __atomic_load_n(&from->floating, __ATOMIC_RELAXED));
+    tlmi_tally_add(&to->counts.acquires, __atomic_load_n(&from->counts.acquires, __ATOMIC_RELAXED));
+    tlmi_tally_add(&to->counts.releases, __atomic_load_n(&from->counts.releases, __ATOMIC_RELAXED));
+    tlmi_tally_add(&to->counts.floating, __atomic_load_n(&from->counts.floating, __ATOMIC_RELAXED));
     for (int device = 0; device < DEVICES; device++) {
-        add(&to->of[device].alloc_bytes, __atomic_load_n(&from->of[device].alloc_bytes, __ATOMIC_RELAXED));
-        add(&to->of[device].alloc_count, __atomic_load_n(&from->of[device].alloc_count, __ATOMIC_RELAXED));
-        add(&to->of[device].free_bytes, __atomic_load_n(&from->of[device].free_bytes, __ATOMIC_RELAXED));
-        add(&to->of[device].free_count, __atomic_load_n(&from->of[device].free_count, __ATOMIC_RELAXED));
+        tlmi_tally_add(&to->of[device].alloc_bytes, __atomic_load_n(&from->of[device].alloc_bytes, __ATOMIC_RELAXED));
+        tlmi_tally_add(&to->of[device].alloc_count, __atomic_load_n(&from->of[device].alloc_count, __ATOMIC_RELAXED));
+        tlmi_tally_add(&to->of[device].free_bytes, __atomic_load_n(&from->of[device].free_bytes, __ATOMIC_RELAXED));
+        tlmi_tally_add(&to->of[device].free_count, __atomic_load_n(&from->of[device].free_count, __ATOMIC_RELAXED));
     }
 }
 
@@ -59,6 +55,7 @@ static void on_thread_exit(void *ended)
     *at = (*at)->next;
     tlmi_spin_unlock(&lock);
     own = NULL;
+    tlmi_own_counts = NULL;
     tlmi_own_free(ended, sizeof(shard));
 }
 
@@ -80,6 +77,7 @@ __attribute__((noinline)) static shard *introduce(void)
     shards = fresh;
     tlmi_spin_unlock(&lock);
     pthread_setspecific(exit_key, fresh);
+    tlmi_own_counts = &fresh->counts;
     return own = fresh;
 }
 
@@ -102,12 +100,11 @@ static void raise_peak(_Atomic int64_t *peak, int64_t value)
         ;
 }
 
-static void change_current(int device, int64_t bytes, int64_t count)
+static void change_current(int device, int64_t bytes)
 {
     int64_t now = atomic_fetch_add_explicit(&current[device].bytes, bytes, memory_order_relaxed) + bytes;
-    raise_peak(&current[device].peak_bytes, now);
-    now = atomic_fetch_add_explicit(&current[device].count, count, memory_order_relaxed) + count;
-    raise_peak(&current[device].peak_count, now);
+    if (bytes > 0)
+        raise_peak(&current[device].peak_bytes, now);
 }
 
 /* A second device comes into use: from here on the sum is kept, too. */
@@ -116,16 +113,16 @@ __attribute__((noinline)) static void begin_sum(uint32_t former)
     tlmi_spin_lock(&lock);
     if (!atomic_load(&several)) {
         current[0].bytes = atomic_load(&current[former].bytes);
-        current[0].count = atomic_load(&current[former].count);
         current[0].peak_bytes = atomic_load(&current[former].peak_bytes);
-        current[0].peak_count = atomic_load(&current[former].peak_count);
         atomic_store(&several, true);
     }
     tlmi_spin_unlock(&lock);
 }
 
-static void change(uint8_t device, int64_t bytes, int64_t count)
+static void change(uint8_t device, int64_t bytes)
 {
+    if (bytes == 0)
+        return;
     uint32_t first = atomic_load_explicit(&first_device, memory_order_relaxed);
     if (tlmi_unlikely(first != device) && !atomic_load_explicit(&several, memory_order_relaxed)) {
         if (first == 0 && atomic_compare_exchange_strong(&first_device, &first, device))
@@ -133,40 +130,40 @@ static void change(uint8_t device, int64_t bytes, int64_t count)
         if (first != device)
             begin_sum(first);
     }
-    change_current(device, bytes, count);
+    change_current(device, bytes);
     if (tlmi_unlikely(atomic_load_explicit(&several, memory_order_relaxed)))
-        change_current(0, bytes, count);
+        change_current(0, bytes);
 }
 
 void tlmi_tally_alloc(uint8_t device, uint64_t bytes)
 {
     bool locked;
     shard *mine = counters(&locked);
-    add(&mine->of[device].alloc_bytes, (int64_t)bytes);
-    add(&mine->of[device].alloc_count, 1);
+    tlmi_tally_add(&mine->of[device].alloc_bytes, (int64_t)bytes);
+    tlmi_tally_add(&mine->of[device].alloc_count, 1);
     if (locked)
         tlmi_spin_unlock(&lock);
-    change(device, (int64_t)bytes, 1);
+    change(device, (int64_t)bytes);
 }
 
 void tlmi_tally_free(uint8_t device, uint64_t bytes)
 {
     bool locked;
     shard *mine = counters(&locked);
-    add(&mine->of[device].free_bytes, (int64_t)bytes);
-    add(&mine->of[device].free_count, 1);
+    tlmi_tally_add(&mine->of[device].free_bytes, (int64_t)bytes);
+    tlmi_tally_add(&mine->of[device].free_count, 1);
     if (locked)
         tlmi_spin_unlock(&lock);
-    change(device, -(int64_t)bytes, -1);
+    change(device, -(int64_t)bytes);
 }
 
-void tlmi_tally_counts(int acquires, int releases, int floating)
+void tlmi_tally_first_counts(int acquires, int releases, int floating)
 {
     bool locked;
     shard *mine = counters(&locked);
-    add(&mine->acquires, acquires);
-    add(&mine->releases, releases);
-    add(&mine->floating, floating);
+    tlmi_tally_add(&mine->counts.acquires, acquires);
+    tlmi_tally_add(&mine->counts.releases, releases);
+    tlmi_tally_add(&mine->counts.floating, floating);
     if (locked)
         tlmi_spin_unlock(&lock);
 }
@@ -179,7 +176,8 @@ void tlm_runtime_stats(uint32_t device, tlm_runtime_statistics *out)
     add_shard(&sum, &finished);
     for (const shard *at = shards; at; at = at->next)
         add_shard(&sum, at);
-    *out = (tlm_runtime_statistics){.acquires = sum.acquires, .releases = sum.releases, .floating = sum.floating};
+    *out = (tlm_runtime_statistics){
+        .acquires = sum.counts.acquires, .releases = sum.counts.releases, .floating = sum.counts.floating};
     for (uint32_t i = 0; i < DEVICES; i++) {
         if (device != 0 && i != device)
             continue;
@@ -188,12 +186,11 @@ void tlm_runtime_stats(uint32_t device, tlm_runtime_statistics *out)
         out->freed_bytes += sum.of[i].free_bytes;
         out->freed_count += sum.of[i].free_count;
     }
+    out->current_count = out->total_count - out->freed_count;
     uint32_t shown = device || atomic_load(&several) ? device : atomic_load(&first_device);
     tlmi_spin_unlock(&lock);
     if (shown >= DEVICES)
         return;
     out->current_bytes = atomic_load(&current[shown].bytes);
-    out->current_count = atomic_load(&current[shown].count);
     out->peak_bytes = atomic_load(&current[shown].peak_bytes);
-    out->peak_count = atomic_load(&current[shown].peak_count);
 }

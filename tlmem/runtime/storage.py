@@ -12,6 +12,7 @@ is used only after the object was found alive.
 
 from __future__ import annotations
 
+import threading
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
 Shape = tuple[int, ...]
+
+_threads: dict[Any, Any] = vars(threading)["_active"]
+"""The threads that Python knows; a running program never replaces this dict."""
 
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
@@ -177,6 +181,8 @@ class Storage(core.Reference):
 
     def _data(self, doing: str = "use") -> Any:
         """The array over its payload, after it was found alive. Never to be kept or returned."""
+        if len(_threads) > 1:
+            return self._pinned_data(doing)
         status = self._check()
         if status:
             self._refuse(status, doing)
@@ -185,6 +191,21 @@ class Storage(core.Reference):
             memory = self._memory(self._span, 0)
             array = self._array = np.ndarray(self.shape, NUMPY[self.dtype], memory)
         return array
+
+    def _pinned_data(self, doing: str) -> Any:
+        """The same while other threads run: they may free the tensor while NumPy works on it.
+
+        NumPy lets go of the GIL for large arrays. The memory stays until this array dies.
+        """
+        memory = self._pinned()
+        status = self._check()
+        if status:
+            self._refuse(status, doing)
+        array = self._array
+        if array is None or not self.size:
+            return np.ndarray(self.shape, NUMPY[self.dtype], memory)
+        offset = array.__array_interface__["data"][0] - self._address()
+        return np.ndarray(self.shape, array.dtype, memory, offset, array.strides)
 
     # ---- what errors say of it ----
 
