@@ -1,0 +1,28 @@
+"""A server keeps each answer and ends by os._exit: nothing is cleaned up, nothing may hide in that."""
+
+import os
+import sys
+
+import tlmem
+
+OUTCOME = "leak"
+HELD_BY = "scope 'answers'"
+
+
+def main() -> None:
+    total = 0.0
+    with tlmem.scope("answers") as answers:
+        for step in range(2000):
+            with tlmem.scope("request"):
+                question = tlmem.full((16, 64), step)
+                answer = question * 0.5  # leaks here
+                total += float(answer.sum().item())
+                tlmem.unregister(answer)
+            answers.register(answer)
+        print(f"{total:.3e}")
+        sys.stdout.flush()
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
