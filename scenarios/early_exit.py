@@ -1,4 +1,4 @@
-"""A server keeps each answer and ends by os._exit: nothing is cleaned up, nothing may hide in that."""
+"""A server keeps each answer and ends by os._exit: nothing is cleaned up, and nothing hidden."""
 
 import os
 import sys
