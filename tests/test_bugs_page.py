@@ -1,0 +1,67 @@
+"""docs/bugs.md: every bug has a row, and what a row names is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tlmem.scenarios import catalog
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "bugs.md").read_text(encoding="utf-8")
+ROWS = {
+    int(number): (absent.strip(), caused.strip())
+    for number, absent, caused in re.findall(
+        r"^\| B(\d+) \|[^|]*\|([^|]*)\|([^|]*)\|$", PAGE, re.MULTILINE
+    )
+}
+OF_THE_TAPE = {7, 9, 14}
+SCENARIOS = catalog.scenarios()
+
+
+def quoted(text: str) -> list[str]:
+    """What stands between backquotes."""
+    return re.findall(r"`([^`]*)`", text)
+
+
+def test_each_bug_has_one_row() -> None:
+    assert re.findall(r"^\| B(\d+) ", PAGE, re.MULTILINE) == [str(n) for n in range(1, 22)]
+    assert sorted(ROWS) == list(range(1, 22))
+
+
+@pytest.mark.parametrize("number", sorted(set(ROWS) - OF_THE_TAPE))
+def test_each_bug_has_a_test_of_its_own(number: int) -> None:
+    assert f"test_b{number}_" in quoted(ROWS[number][0])
+
+
+@pytest.mark.parametrize("number", sorted(OF_THE_TAPE))
+def test_what_comes_with_the_tape_says_so(number: int) -> None:
+    assert ROWS[number] == ("comes with the tape", "comes with the tape")
+
+
+@pytest.mark.parametrize("number", sorted(ROWS))
+def test_tests_that_are_named_are_in_the_files_that_are_named(number: int) -> None:
+    for part in ";".join(ROWS[number]).split(";"):
+        words = quoted(part)
+        files = [ROOT / word for word in words if "/" in word]
+        for name in (word for word in words if word.startswith(("test_", "check_"))):
+            texts = [path.read_text(encoding="utf-8") for path in files]
+            pattern = rf"^(def|static void) {name}"
+            assert any(re.search(pattern, text, re.MULTILINE) for text in texts), (name, files)
+
+
+@pytest.mark.parametrize("number", sorted(ROWS))
+def test_scenarios_that_are_named_exist(number: int) -> None:
+    caused = ROWS[number][1]
+    named = [word for word in quoted(caused) if re.fullmatch(r"[a-z]+(-[a-z]+)+", word)]
+
+    assert [name for name in named if name not in SCENARIOS] == []
+    assert named or "no program can" in caused or number in OF_THE_TAPE
+    if "twin" in caused:
+        assert any(f"{name}-fixed" in SCENARIOS for name in named)
+
+
+def test_each_scenario_with_a_holder_or_a_misuse_is_named() -> None:
+    made = {n for n, scenario in SCENARIOS.items() if scenario.held_by or scenario.misuse}
+    named = {word for _, caused in ROWS.values() for word in quoted(caused)}
+
+    assert made - named == set()
