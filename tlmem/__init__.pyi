@@ -141,6 +141,7 @@ from tlmem.runtime.reductions import (
     max as max,
     mean as mean,
     min as min,
+    prod as prod,
     softmax as softmax,
     std as std,
     sum as sum,
@@ -198,6 +199,7 @@ from tlmem.runtime.tensor_scope import (
 )
 from tlmem.runtime.views import (
     gather as gather,
+    take as take,
 )
 
 __version__: str

@@ -29,7 +29,9 @@ _NAMES = {
     "runtime.parameters": "drop_parameter parameter parameter_names register_parameter",
     "runtime.pool": "PoolableTensor TensorPool global_pool",
     "runtime.pool_stats": "PoolStats",
-    "runtime.reductions": ("all any argmax argmin log_softmax max mean min softmax std sum var"),
+    "runtime.reductions": (
+        "all any argmax argmin log_softmax max mean min prod softmax std sum var"
+    ),
     "runtime.representation": (
         "BatchableTensorRepresentation FixedShape TensorRepresentation from_batched_tensor "
         "from_tensor register_representation tensor_shape to_batched_tensor to_tensor"
@@ -43,7 +45,7 @@ _NAMES = {
     "runtime.struct": "Struct struct",
     "runtime.tensor": "Tensor",
     "runtime.tensor_scope": "TensorPlatform TensorScope",
-    "runtime.views": "gather",
+    "runtime.views": "gather take",
 }
 MODULE_OF = {name: f"tlmem.{module}" for module, names in _NAMES.items() for name in names.split()}
 """Public name -> module."""

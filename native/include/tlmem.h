@@ -135,6 +135,8 @@ tlm_status tlm_move(tlm_object object, tlm_holder from, tlm_holder to);
 /* Frees the object at once, whoever holds it: every later use by a holder is TLM_FREED. The FREE event's argument is the
  * number of counts that ended with it. TLM_FREED: it was freed already. */
 tlm_status tlm_free(tlm_object object);
+/* The same, unless a holder of this kind holds it: then TLM_STILL_HELD, decided in one step. */
+tlm_status tlm_free_unless(tlm_object object, int kind);
 /* TLM_OK while the object is alive. TLM_FREED is recorded as use after free. */
 tlm_status tlm_check(tlm_object object);
 /* The payload; NULL when it has none, or is freed (which is recorded as use after free). A view's is its base's. */

@@ -70,6 +70,17 @@ bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder 
     return found != NULL;
 }
 
+bool tlmi_holder_has_kind(const tlmi_slot_of_object *slot, tlm_holder_kind kind)
+{
+    for (int i = 0; i < INLINE; i++)
+        if (TLM_HOLDER_KIND(slot->holders[i]) == kind)
+            return true;
+    for (uint64_t i = 0; slot->more && i < slot->more[1]; i++)
+        if (TLM_HOLDER_KIND(slot->more[2 + i]) == kind)
+            return true;
+    return false;
+}
+
 uint32_t tlm_object_holders(tlm_object object, tlm_holder *out, uint32_t room)
 {
     tlmi_slot_of_object *slot = tlmi_object_lock(object);

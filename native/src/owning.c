@@ -165,7 +165,7 @@ tlm_status tlm_move(tlm_object object, tlm_holder from, tlm_holder to)
     return TLM_OK;
 }
 
-tlm_status tlm_free(tlm_object object)
+tlm_status tlm_free_unless(tlm_object object, int kind)
 {
     if (object == 0)
         return TLM_OK;
@@ -173,8 +173,17 @@ tlm_status tlm_free(tlm_object object)
     tlmi_slot_of_object *slot = tlmi_object_lock(object);
     if (!slot)
         return tlmi_object_missing(object, 0, TLM_MISUSE_DOUBLE_FREE);
+    if (kind != TLM_HOLDER_NONE && tlmi_holder_has_kind(slot, (tlm_holder_kind)kind)) {
+        tlmi_object_unlock(slot);
+        return tlmi_fail(TLM_STILL_HELD, object, 0, 0, (uint64_t)kind);
+    }
     tlmi_object_end(slot, site);
     return TLM_OK;
+}
+
+tlm_status tlm_free(tlm_object object)
+{
+    return tlm_free_unless(object, TLM_HOLDER_NONE);
 }
 
 tlm_status tlm_check(tlm_object object)

@@ -123,6 +123,7 @@ tlm_object tlmi_object_publish(tlmi_slot_of_object *slot, uint32_t site);
 void tlmi_object_cancel(tlmi_slot_of_object *slot);
 /* Both under the slot's lock. false: no memory (add), not a holder (remove). The count is not touched. */
 bool tlmi_holder_add(tlmi_slot_of_object *slot, tlm_holder holder);
+bool tlmi_holder_has_kind(const tlmi_slot_of_object *slot, tlm_holder_kind kind);
 bool tlmi_holder_remove(tlmi_slot_of_object *slot, tlm_holder holder);
 bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to); /* never needs memory */
 /* Under the slot's lock, which is why it needs no atomic addition. The count afterwards. */

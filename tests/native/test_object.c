@@ -86,6 +86,36 @@ static void check_a_release_by_somebody_else_changes_nothing(void)
     CHECK(tlm_release(x, ME) == TLM_OK);
 }
 
+static void check_freeing_unless_somebody_borrows(void)
+{
+    tlm_object x = make(8);
+    tlm_holder borrower = TLM_HOLDER(TLM_HOLDER_EXPORT, 9);
+    for (uint64_t i = 1; i <= 4; i++)
+        CHECK(tlm_acquire(x, TLM_HOLDER(TLM_HOLDER_FIELD, i)) == TLM_OK);
+    CHECK(tlm_acquire(x, borrower) == TLM_OK && tlm_free_unless(x, TLM_HOLDER_EXPORT) == TLM_STILL_HELD);
+    CHECK(tlm_object_holders(x, NULL, 0) == 6 && tlm_release(x, borrower) == TLM_OK);
+    CHECK(tlm_free_unless(x, TLM_HOLDER_EXPORT) == TLM_OK && tlm_free_unless(x, TLM_HOLDER_EXPORT) == TLM_FREED);
+}
+
+static void check_pinned_memory_stays(void)
+{
+    tlm_object x = make(64), view, pinned, again, none;
+    CHECK(tlm_object_view(x, &view) == TLM_OK);
+    char *payload = tlm_pin(x, &pinned);
+    CHECK(payload == tlm_payload(x) && tlm_pin(view, &again) == payload && again == x);
+    CHECK(tlm_free(view) == TLM_OK && tlm_free(x) == TLM_OK && stats().current_count == 0);
+    payload[63] = 1; /* the sanitizer would tell */
+    tlm_unpin(pinned);
+    payload[0] = 1;
+    CHECK(tlm_pin(x, &none) == NULL && none == 0);
+    tlm_unpin(again);
+    tlm_unpin(0);
+    tlm_object y = make(64);
+    CHECK(tlm_pin(y, &pinned) != NULL);
+    tlm_unpin(pinned);
+    CHECK(tlm_free(y) == TLM_OK && stats().current_count == 0);
+}
+
 static void check_many_holders(void)
 {
     enum { HOLDERS = 300 };
@@ -268,6 +298,8 @@ int main(void)
     check_life_of_an_object();
     check_stale_handles_are_told();
     check_a_release_by_somebody_else_changes_nothing();
+    check_freeing_unless_somebody_borrows();
+    check_pinned_memory_stays();
     check_many_holders();
     check_the_null_object_owns_nothing();
     check_views_hold_the_first_base();

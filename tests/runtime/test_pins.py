@@ -66,6 +66,17 @@ def test_operations_beside_another_thread_have_the_same_results(another_thread: 
         np.testing.assert_array_equal((view * 2 + 1).numpy(), expected)
 
 
+def test_what_may_not_be_written_stays_so_beside_another_thread(another_thread: None) -> None:
+    values = np.ones(4, "float32")
+    values.setflags(write=False)
+    tensor = tlmem.from_numpy(values)
+
+    with pytest.raises((ValueError, TypeError, RuntimeError)):
+        tensor += 1.0
+
+    assert values.tolist() == [1.0] * 4
+
+
 @pytest.mark.parametrize("round_number", range(3))
 def test_a_scope_may_end_while_another_thread_computes(round_number: int) -> None:
     for _ in range(20):

@@ -142,21 +142,20 @@ class Storage(core.Reference):
             DoubleFree: it was freed already.
             StillHeld: it is lent to NumPy, DLPack or a buffer, which would be left dangling.
         """
-        lent = exports_of(self.handle)
-        if lent:
+        if self._moved:
+            self._refuse(lib.TLM_FREED, "free")
+        status = lib.tlm_free_unless(self.handle, core.EXPORT)
+        if status == lib.TLM_FREED:
+            raise freed_before(self)
+        if status == lib.TLM_STILL_HELD:
+            lent = ", ".join(map(core.holder_text, exports_of(self.handle))) or "an array"
             raise StillHeld(
-                f"cannot free {core.subject_text(self)}: its memory is lent out as "
-                f"{', '.join(map(core.holder_text, lent))}; drop the array or memoryview first, or "
-                "drop the tensor and let the last holder free it",
+                f"cannot free {core.subject_text(self)}: its memory is lent out as {lent}; drop "
+                "the array or memoryview first, or drop the tensor and let the last holder free it",
                 object=self.handle,
                 allocated=self._allocated_at(),
                 advice="drop the array or memoryview first",
             )
-        if self._moved:
-            self._refuse(lib.TLM_FREED, "free")
-        status = lib.tlm_free(self.handle)
-        if status == lib.TLM_FREED:
-            raise freed_before(self)
         core.check(status, "free", self)
         self._holder = 0
         self._ended = here()
@@ -205,7 +204,9 @@ class Storage(core.Reference):
         if array is None or not self.size:
             return np.ndarray(self.shape, NUMPY[self.dtype], memory)
         offset = array.__array_interface__["data"][0] - self._address()
-        return np.ndarray(self.shape, array.dtype, memory, offset, array.strides)
+        made = np.ndarray(self.shape, array.dtype, memory, offset, array.strides)
+        made.setflags(write=array.flags.writeable)
+        return made
 
     # ---- what errors say of it ----
 
