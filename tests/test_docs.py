@@ -43,3 +43,18 @@ def test_the_seed_map_has_one_row_for_each_number() -> None:
     numbers = [int(number) for number in re.findall(r"^\| S(\d+) \|", text, re.MULTILINE)]
 
     assert numbers == list(range(1, 76))
+
+
+def test_every_filled_row_of_the_seed_map_names_files_and_a_test_that_names_the_number() -> None:
+    text = (ROOT / "docs" / "seed-map.md").read_text(encoding="utf-8")
+    wrong = []
+    for row in re.findall(r"^\| S\d+ \|.*$", text, re.MULTILINE):
+        number, _, _, source, test = (cell.strip().strip("`") for cell in row.split("|")[1:6])
+        if source == "not built yet":
+            continue
+        proof = (ROOT / test).read_text(encoding="utf-8") if (ROOT / test).is_file() else ""
+        named = re.search(rf"\b{number}\b|test_{number.lower()}_", proof)
+        if not (ROOT / source).is_file() or not named:
+            wrong.append(row)
+
+    assert wrong == []
