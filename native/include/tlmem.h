@@ -339,7 +339,8 @@ uint64_t tlm_buffers_dump(uint32_t device, char *out, uint64_t room);
 /* ---- measuring (bench_runtime.c) ---- */
 /* Nanoseconds for `count` rounds of: 0 scope enter+exit, 1 scope with 100 registered objects (per object), 2 acquire+release,
  * 3 object alloc+free of `bytes`, 4 pool hit+put, 5 pool miss, 6 arena object, 7 malloc+free of `bytes`, 8 frame
- * enter+buffer+exit. */
+ * enter+buffer+exit, 9 register without the release of 1, 10 and 11 as 3 and 7 with a store into each page, 12 pool put and
+ * 13 pool hit, each alone, 14 pool hit+put by `bytes` threads at once, `count` rounds each. 0: it could not be measured. */
 uint64_t tlm_bench_runtime(int what, uint64_t count, uint64_t bytes);
 /* Bytes of bookkeeping: 0 scope, 1 object, 2 record in a scope, 3 pool key, 4 strand. */
 uint64_t tlm_bench_sizes(int what);

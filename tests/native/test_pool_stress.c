@@ -238,9 +238,10 @@ static void check_a_recording_knows_the_name(void)
 
 static void check_benches(void)
 {
-    for (int what = 0; what <= 8; what++)
-        CHECK(tlm_bench_runtime(what, 250, 100) > 0);
-    CHECK(tlm_bench_runtime(-1, 1, 1) == 0 && tlm_bench_runtime(9, 1, 1) == 0 && tlm_bench_sizes(5) == 0);
+    for (int what = 0; what <= 14; what++)
+        CHECK(tlm_bench_runtime(what, 300, 50) > 0);
+    CHECK(tlm_bench_runtime(-1, 1, 1) == 0 && tlm_bench_runtime(15, 1, 1) == 0 && tlm_bench_runtime(14, 1, 65) == 0 &&
+          tlm_bench_sizes(5) == 0);
     CHECK(tlm_bench_sizes(0) == sizeof(tlmi_scope) && tlm_bench_sizes(1) == 128 && tlm_bench_sizes(2) == 8);
     CHECK(tlm_bench_sizes(3) > 0 && tlm_bench_sizes(3) <= 100 && tlm_bench_sizes(4) == sizeof(tlm_strand));
     CHECK(tlm_scope_depth() == 0 && tlm_objects_alive(NULL, 0) == 0);
