@@ -23,15 +23,18 @@ int tlmi_reference_buffer(PyObject *self, Py_buffer *view, int flags)
     return result;
 }
 
-/* Whether the memory is an arena's or a slot's: it goes with its scope or frame, and a borrower would be left with none. */
-static bool ends_whoever_holds(tlm_object object)
+/* The object whose memory a borrower of `object` gets: the base of a view. *fleeting: that memory is an arena's or a slot's;
+ * it goes with its scope or frame, and a borrower would be left with none. */
+static tlm_object owner_of_memory(tlm_object object, bool *fleeting)
 {
     tlm_object_info info;
+    *fleeting = false;
     if (tlm_object_describe(object, &info) != TLM_OK)
-        return false;
-    if (info.base != 0 && tlm_object_describe(info.base, &info) != TLM_OK)
-        return false;
-    return (info.flags & TLM_FLAG_ARENA) != 0 || info.type == TLM_OBJECT_BUFFER;
+        return object;
+    tlm_object owner = info.base != 0 ? info.base : object;
+    if (tlm_object_describe(owner, &info) == TLM_OK)
+        *fleeting = (info.flags & TLM_FLAG_ARENA) != 0 || info.type == TLM_OBJECT_BUFFER;
+    return owner;
 }
 
 static PyObject *lend(PyObject *object, PyObject *const *given, Py_ssize_t count)
@@ -45,11 +48,15 @@ static PyObject *lend(PyObject *object, PyObject *const *given, Py_ssize_t count
     if (PyErr_Occurred())
         return NULL;
     tlm_holder holder = TLM_HOLDER(TLM_HOLDER_EXPORT, tlm_holder_number(1));
-    tlm_status status = ends_whoever_holds(handle) ? TLM_IN_ARENA : tlm_acquire(handle, holder);
+    bool fleeting;
+    tlm_object owner = owner_of_memory(handle, &fleeting);
+    tlm_status status = fleeting ? TLM_IN_ARENA : tlm_check(handle);
+    if (status == TLM_OK)
+        status = tlm_acquire(owner, holder);
     if (status == TLM_OK) {
-        self->reference.object = handle;
+        self->reference.object = owner;
         self->reference.holder = holder;
-        self->payload = tlm_payload(handle);
+        self->payload = tlm_payload(owner);
         self->bytes = self->payload != NULL ? bytes : 0;
         self->readonly = (char)readonly;
     }
