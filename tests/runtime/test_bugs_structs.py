@@ -143,6 +143,38 @@ def test_b15_an_expression_leaves_nothing_but_its_result_which_one_owns(name: st
     recorded(trace)
 
 
+ALONE = (
+    "scalar - tensor,reshape,where,clip,std,var along an axis,softmax,log_softmax,argmax,"
+    "concat of one,stack of one,rows by index,mean,with NumPy"
+).split(",")
+
+
+@pytest.mark.parametrize(
+    "name, dtype",
+    [(name, "float32") for name in ALONE]
+    + [(name, "int64") for name in ALONE if name not in ("std", "var along an axis")],
+)
+def test_b15_one_operation_puts_its_result_into_the_scope_and_nothing_else(
+    name: str, dtype: str, trace
+) -> None:
+    more = {
+        "where": lambda a: elementwise.where(mask, a, 0.0),
+        "concat of one": lambda a: shaping.concat([a]),
+        "stack of one": lambda a: shaping.stack([a]),
+        "mean": lambda a: a.mean(),
+    }
+    a = arange(12, dtype=dtype).reshape(4, 3).transpose()
+    mask = a > 5
+    operation = more.get(name) or OPERATIONS[name]
+    with trace() as t:
+        with scope("s") as s:
+            result = operation(a)
+            assert (s.stats().allocations, result.holders()) == (1, [f"scope 's' #{s.id}"])
+
+    assert [row[2] for row in t.rows("REGISTER")].count("scope s") == 1
+    recorded(trace)
+
+
 @each_way_out
 def test_b15_a_scope_around_each_step_ends_every_temporary(leave, trace) -> None:
     a = arange(12, dtype="float32").reshape(3, 4)
