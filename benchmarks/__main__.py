@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import machine, part_events, part_programs, part_reading, part_start
+from benchmarks import machine, part_events, part_programs, part_reading, part_runtime, part_start
 from benchmarks.measuring import ROOT, Settings
 from benchmarks.pages import Section, replace
 from benchmarks.targets import summary
@@ -25,6 +25,7 @@ PARTS: dict[str, Callable[..., Section]] = {
     "start": part_start.measure,
     "programs": part_programs.measure,
     "reading": part_reading.measure,
+    "runtime": part_runtime.measure,
 }
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "benchmarks" / "results.json"

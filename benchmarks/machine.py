@@ -34,7 +34,7 @@ def memory_bytes() -> int:
 def versions() -> str:
     """Of what takes part."""
     found = [f"Python {platform.python_version()}"]
-    for name in ("numpy", "pandas", "memray"):
+    for name in ("numpy", "pandas", "memray", "torch"):
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
