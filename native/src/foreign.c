@@ -22,12 +22,10 @@ __attribute__((constructor)) static void install_fork_handler(void)
 
 bool tlmi_foreign_purge(tlm_object object, tlmi_scope *scope, uint32_t site)
 {
-    tlmi_slot_of_object *slot = tlmi_object_lock_former(object);
+    tlmi_slot_of_object *slot = tlmi_object_lock_stale(object);
     if (!slot)
         return false;
-    bool stale =
-        slot->handle == 0 && slot->type == TLM_OBJECT_FOREIGN && slot->scope && (scope == NULL || slot->scope == scope);
-    if (!stale) {
+    if (scope != NULL && slot->scope != scope) {
         tlmi_object_unlock(slot);
         return false;
     }
@@ -35,6 +33,7 @@ bool tlmi_foreign_purge(tlm_object object, tlmi_scope *scope, uint32_t site)
     uintptr_t address = slot->as.foreign.address;
     tlmi_scope_strike(slot, false);
     tlmi_misuse(TLM_MISUSE_STALE_RECORD, slot->device, object, TLM_HOLDER(TLM_HOLDER_SCOPE, id), site);
+    atomic_store_explicit(&slot->handle, 0, memory_order_release);
     tlmi_object_recycle(slot);
     tlmi_foreign_forget(address, object);
     return true;
@@ -103,11 +102,11 @@ tlm_status tlm_foreign_gone(void *address)
     uint32_t ended = atomic_exchange_explicit(&slot->count, 0, memory_order_relaxed);
     uint64_t bytes = slot->bytes;
     uint8_t device = slot->device;
-    slot->free_site = site;
+    __atomic_store_n(&slot->free_site, site, __ATOMIC_RELAXED); /* tlmi_object_glance may look */
     slot->holders[0] = slot->holders[1] = 0;
     if (slot->more)
         slot->more[1] = 0;
-    atomic_store_explicit(&slot->handle, 0, memory_order_release);
+    atomic_store_explicit(&slot->handle, object | TLMI_STALE, memory_order_release);
     if (tlmi_probe_on())
         tlmi_event_append(TLM_KIND_FREE, device, object, ended, site, 0);
     tlmi_tally_free(device, bytes);

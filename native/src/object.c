@@ -177,25 +177,27 @@ void tlmi_object_recycle(tlmi_slot_of_object *slot)
 
 /* ---- look ---- */
 
-tlmi_slot_of_object *tlmi_object_lock(tlm_object object)
+/* The slot that says this of its tenant, locked. */
+static inline tlmi_slot_of_object *lock_slot(tlm_object object, uint64_t says)
 {
     tlmi_slot_of_object *slot = slot_of(number_in(object));
-    if (object == 0 || !slot || atomic_load_explicit(&slot->handle, memory_order_acquire) != object)
+    if (object == 0 || !slot || atomic_load_explicit(&slot->handle, memory_order_acquire) != says)
         return NULL;
     tlmi_spin_lock(&slot->lock);
-    if (tlmi_likely(atomic_load_explicit(&slot->handle, memory_order_relaxed) == object))
+    if (tlmi_likely(atomic_load_explicit(&slot->handle, memory_order_relaxed) == says))
         return slot;
     tlmi_object_unlock(slot);
     return NULL;
 }
 
-tlmi_slot_of_object *tlmi_object_lock_former(tlm_object object)
+tlmi_slot_of_object *tlmi_object_lock(tlm_object object)
 {
-    tlmi_slot_of_object *slot = slot_of(number_in(object));
-    if (object == 0 || object >> 56 || !slot || look(&slot->generation) != (uint32_t)(object >> TLMI_SLOT_BITS))
-        return NULL;
-    tlmi_spin_lock(&slot->lock);
-    return slot;
+    return tlmi_unlikely(object & TLMI_STALE) ? NULL : lock_slot(object, object);
+}
+
+tlmi_slot_of_object *tlmi_object_lock_stale(tlm_object object)
+{
+    return lock_slot(object, object | TLMI_STALE);
 }
 
 bool tlmi_object_glance(tlm_object object, tlm_object_info *out)
@@ -413,7 +415,7 @@ uint64_t tlm_objects_alive(tlm_object *out, uint64_t room)
             break;
         for (uint32_t i = 0; i < CHUNK_SLOTS; i++) {
             tlm_object object = atomic_load_explicit(&slots[i].handle, memory_order_acquire);
-            if (object && alive++ < room)
+            if (object && !(object & TLMI_STALE) && alive++ < room)
                 out[alive - 1] = object;
         }
     }

@@ -91,11 +91,12 @@ struct tlmi_slot_of_object {
 _Static_assert(sizeof(tlmi_slot_of_object) == 128, "two cache lines");
 
 enum { TLMI_SLOT_BITS = 28 };
+/* In the handle of a slot: the object is gone, and the slot is kept because a scope has a record of it (foreign.c). */
+#define TLMI_STALE (UINT64_C(1) << 63)
 /* The slot of a handle, locked; NULL when the handle is stale or null. */
 tlmi_slot_of_object *tlmi_object_lock(tlm_object object);
-/* The slot whose last tenant this was, locked, whether it is alive or not; NULL when it has another by now. Only for those
- * that know that the slot was not given back. */
-tlmi_slot_of_object *tlmi_object_lock_former(tlm_object object);
+/* The slot of an object that is gone and was kept for a stale record, locked; NULL when it was not kept. */
+tlmi_slot_of_object *tlmi_object_lock_stale(tlm_object object);
 /* What is left of an object that was freed: type, device, bytes, sites, who held it last. false: its slot has another
  * tenant by now. Takes no lock. */
 bool tlmi_object_glance(tlm_object object, tlm_object_info *out);

@@ -68,7 +68,7 @@ static void check_stale_handles_are_told(void)
     CHECK(y != x && tlm_check(x) == TLM_FREED && tlm_object_describe(x, &info) == TLM_FREED);
     tlm_free(y);
     CHECK(tlm_check(TLM_HOLDER(200, 5)) == TLM_FREED); /* not a handle at all */
-    CHECK(tlm_check((UINT64_C(1) << 56) - 1) == TLM_FREED);
+    CHECK(tlm_check((UINT64_C(1) << 56) - 1) == TLM_FREED && tlm_check(UINT64_MAX) == TLM_FREED);
 }
 
 static void check_a_release_by_somebody_else_changes_nothing(void)
