@@ -12,7 +12,7 @@ import numpy as np
 
 from tlmem.runtime.dtypes import NUMPY, dtype_name, floating, kind_of_number, promoted
 from tlmem.runtime.errors import WrongDtype, WrongShape
-from tlmem.runtime.making import destination, different_devices
+from tlmem.runtime.making import destination, different_devices, temporary
 from tlmem.runtime.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
@@ -36,14 +36,45 @@ def broadcast(*shapes: Shape) -> Shape:
     Raises:
         WrongShape: they do not fit.
     """
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        texts = " and ".join(shape_text(shape) for shape in shapes)
-        raise WrongShape(
-            f"shapes {texts} cannot be broadcast together; each pair of lengths, from the last on, "
-            "must be equal or 1"
-        ) from None
+    axes = max([len(shape) for shape in shapes])
+    found = [1] * axes
+    for shape in shapes:
+        for axis, length in enumerate(shape, axes - len(shape)):
+            if found[axis] == 1:
+                found[axis] = length
+            elif length not in (1, found[axis]):
+                texts = " and ".join(shape_text(shape) for shape in shapes)
+                raise WrongShape(
+                    f"shapes {texts} cannot be broadcast together; each pair of lengths, from the "
+                    "last on, must be equal or 1"
+                )
+    return tuple(found)
+
+
+def constant(value: Any, dtype: str) -> Any:
+    """A number as NumPy would convert it for each call: an array, which is kept for the next one.
+
+    What does not fit the dtype, and what no key finds again, is left to NumPy, with its warnings.
+    """
+    if not -FLOAT32_MOST < value < FLOAT32_MOST:  # nan, too
+        return value
+    key = (dtype, value or str(value))  # -0.0 is equal to 0 and to False
+    found = _constants.get(key)
+    if found is None:
+        try:
+            found = np.array(value, NUMPY[dtype])
+        except OverflowError:
+            return value
+        if len(_constants) >= KEPT_CONSTANTS:
+            _constants.clear()
+        found.flags.writeable = False
+        _constants[key] = found
+    return found
+
+
+FLOAT32_MOST = float(np.finfo(np.float32).max)
+KEPT_CONSTANTS = 256
+_constants: dict[tuple[str, Any], Any] = {}
 
 
 def result_dtype(ufunc: Any, rule: str, dtype: str) -> str:
@@ -92,6 +123,23 @@ def compute(function: Any, result: Any, out: Any, *operands: Any, **options: Any
     return result
 
 
+def compute_apart(
+    function: Any, result: Any, out: Any, read: Any, *operands: Any, **options: Any
+) -> Any:
+    """The same for functions that write before they have read everything, unlike ufuncs.
+
+    Args:
+        read: arrays among the operands; where ``out`` overlaps one, the result is made beside it.
+    """
+    arrays = [each for each in read if isinstance(each, np.ndarray)]
+    if out is None or not any(np.may_share_memory(out._data(), each) for each in arrays):
+        return compute(function, result, out, *operands, **options)
+    beside = temporary(result.shape, result.dtype, result._device)
+    compute(function, beside, out, *operands, **options)
+    np.copyto(result._data(), beside._data())
+    return result
+
+
 def unary(ufunc: Any, rule: str, value: Any, out: Any) -> Tensor:
     """One function of each element."""
     if not isinstance(value, Storage):
@@ -106,14 +154,17 @@ def unary(ufunc: Any, rule: str, value: Any, out: Any) -> Tensor:
 
 def binary(ufunc: Any, rule: str, left: Any, right: Any, out: Any) -> Tensor:
     """One function of each pair of elements; at least one operand is a tensor."""
-    one, one_dtype = operand(left, ufunc.__name__)
-    other, other_dtype = operand(right, ufunc.__name__)
+    name = ufunc.__name__
+    one, one_dtype = operand(left, name)
+    other, other_dtype = operand(right, name)
     if one_dtype is None:
         if other_dtype is None:
-            raise TypeError(f"{ufunc.__name__} needs a tlmem.Tensor among its operands")
+            raise TypeError(f"{name} needs a tlmem.Tensor among its operands")
         shape, common = other.shape, promoted(other_dtype, kind_of_number(one))
+        one = constant(one, common) if common == other_dtype else one
     elif other_dtype is None:
         shape, common = one.shape, promoted(one_dtype, kind_of_number(other))
+        other = constant(other, common) if common == one_dtype else other
     else:
         shape = one.shape if one.shape == other.shape else broadcast(one.shape, other.shape)
         common = promoted(one_dtype, other_dtype)

@@ -49,16 +49,30 @@ _labels: dict[str, int] = {}
 
 
 def label(text: str | None) -> int:
-    """The core's number of a text; 0 for an empty one. The same text has the same number."""
+    """The core's number of a text; 0 for an empty one. The same text has the same number.
+
+    Raises:
+        TypeError: it is no text.
+    """
     if not text:
         return 0
     number = _labels.get(text)
     if number is None:
-        number = lib.tlm_label_of(text.encode("utf-8", "surrogateescape"))
+        number = lib.tlm_label_of(_label_bytes(text))
         if number == 0:
             raise MemoryError(f"no memory for the label {text!r}")
         _labels[text] = number
     return number
+
+
+def _label_bytes(text: str) -> bytes:
+    if not isinstance(text, str):
+        raise TypeError(f"a name is a text, not {text!r}")
+    text = text.replace("\0", "\\0")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a character
+        return text.encode("utf-8", "backslashreplace")
 
 
 def label_text(number: int) -> str:
@@ -163,7 +177,7 @@ def scope_id(scope: Any) -> int:
     if scope is None:
         return INNERMOST
     number = getattr(scope, "id", scope)
-    if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+    if isinstance(number, int) and not isinstance(number, bool) and 0 < number < NO_SCOPE:
         return number
     raise TypeError(f"a scope is meant by its number or as an object, not {scope!r}")
 

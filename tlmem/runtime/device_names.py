@@ -27,7 +27,8 @@ def device_number(device: Any) -> int:
         found = _device_numbers.get(device)
         return _find_device(device) if found is None else found
     number = getattr(device, "number", device)
-    if isinstance(number, int) and lib.tlm_device_name(number) != ffi.NULL:
+    is_number = isinstance(number, int) and 0 <= number < 1 << 32
+    if is_number and lib.tlm_device_name(number) != ffi.NULL:
         return number
     raise NoSuchDevice(f"no device {device!r}; tlmem.devices() lists them")
 

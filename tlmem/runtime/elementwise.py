@@ -23,6 +23,7 @@ from tlmem.runtime.computing import (
     broadcast,
     common_device,
     compute,
+    compute_apart,
     operand,
     unary,
 )
@@ -245,7 +246,7 @@ def clip(value: Any, low: Any, high: Any, out: Tensor | None = None) -> Tensor:
         for function, limit in zip(functions, limits, strict=True):
             source = function(source, limit, out=out)
 
-    return compute(clip_into, result, out, *data[1:])
+    return compute_apart(clip_into, result, out, data[1:], *data[1:])
 
 
 def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> Tensor:

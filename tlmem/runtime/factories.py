@@ -46,7 +46,7 @@ def shape_of(given: Any) -> Shape:
         tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
     )
     for length in lengths:
-        if isinstance(length, bool) or not hasattr(length, "__index__"):
+        if isinstance(length, bool | np.ndarray) or not hasattr(length, "__index__"):
             raise TypeError(f"a shape consists of integers, not {length!r}")
         if length < 0:
             raise WrongShape(f"a shape has no negative lengths: {lengths}; use 0 for nothing")
@@ -117,11 +117,22 @@ def full(
     name = number_dtype(value) if dtype is None else dtype_name(dtype)
     if name in ("bool", "int64") and isinstance(value, float):
         raise WrongDtype(f"{value!r} does not fit {name}; ask for float32, or give an integer")
-    if name == "int64" and not -(2**63) <= value < 2**63:
-        raise SizeOverflow(f"{value!r} does not fit int64; ask for float64")
+    require_fit(value, name)
     tensor = empty(shape, name, device=device, scope=scope, pool=pool)
     tensor._data().fill(value)
     return tensor
+
+
+def require_fit(value: bool | int | float, dtype: str) -> None:
+    """Raises SizeOverflow for an integer that the dtype does not have."""
+    if dtype == "int64" and not -(2**63) <= value < 2**63:
+        raise SizeOverflow(f"{value!r} does not fit int64; ask for float64")
+    try:
+        float(value)
+    except OverflowError:
+        raise SizeOverflow(
+            f"an integer of {int(value).bit_length()} bits does not fit {dtype}; use a smaller one"
+        ) from None
 
 
 def number_dtype(value: Any) -> str:
@@ -205,9 +216,11 @@ def arange(
     name = dtype_name(dtype) if dtype is not None else DEFAULT if DEFAULT in kinds else "int64"
     if name == "bool":
         raise WrongDtype("arange gives numbers, not bool")
+    for each in (begin, step):
+        require_fit(each, name)
     try:
         count = max(0, ceil((end - begin) / step))
-    except OverflowError:
+    except (OverflowError, ValueError):  # of nan
         raise SizeOverflow(f"arange from {begin} to {end} has no end") from None
     tensor = empty((count,), name, device=device, scope=scope, pool=pool)
     data = tensor._data()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
 MOST_BYTES = 2**63 - 1
+MOST_AXES = 64  # as in NumPy
 
 made_class: type[Storage] = Storage
 """The class of what is made; ``tensor`` puts ``Tensor`` here."""
@@ -53,6 +54,8 @@ def make(shape: Shape, dtype: str, device: int = core.CPU, scope: int = INNERMOS
     tensor.shape = shape
     tensor.dtype = dtype
     nbytes = prod(shape) * ITEM_BYTES[dtype]
+    if len(shape) > MOST_AXES:
+        raise too_many_axes(tensor, len(shape))
     if nbytes > MOST_BYTES or (nbytes == 0 and is_absurd(shape, dtype)):
         raise too_large(tensor)
     status = tensor._make(device, nbytes, scope)
@@ -76,6 +79,13 @@ def too_large(tensor: Storage) -> SizeOverflow:
     return SizeOverflow(
         f"cannot allocate {tensor._name()}: its lengths multiply to more bytes than any "
         "device has; use smaller ones"
+    )
+
+
+def too_many_axes(tensor: Storage, axes: int) -> WrongShape:
+    """The error of more axes than NumPy can compute with."""
+    return WrongShape(
+        f"{core.subject_text(tensor)} cannot have {axes} axes; {MOST_AXES} axes are the most"
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.computing import compute
+from tlmem.runtime.computing import compute, compute_apart
 from tlmem.runtime.dtypes import NUMPY, floating
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.making import destination, temporary
@@ -196,7 +196,8 @@ def position(function: Any, value: Any, axis: int | None, out: Any) -> Tensor:
     require_some(value, axis, function.__name__)
     data = value._data(function.__name__)
     result = destination(out, reduced(value.shape, axes, False), "int64", value._device)
-    return compute(function, result, out, data, axis=None if axis is None else axes[0])
+    along = None if axis is None else axes[0]
+    return compute_apart(function, result, out, [data], data, axis=along)
 
 
 def require_some(value: Any, axis: Axis, doing: str) -> None:

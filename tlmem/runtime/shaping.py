@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.computing import broadcast, compute
+from tlmem.runtime.computing import broadcast, compute_apart
 from tlmem.runtime.core import lib
 from tlmem.runtime.dtypes import promoted
 from tlmem.runtime.errors import WrongShape
-from tlmem.runtime.making import destination, device_of, make, view
+from tlmem.runtime.making import (
+    MOST_AXES,
+    destination,
+    device_of,
+    make,
+    too_many_axes,
+    view,
+)
 from tlmem.runtime.reductions import axes_of
 from tlmem.runtime.storage import Shape, Storage, shape_text
 
@@ -56,6 +63,8 @@ def reshape(tensor: Tensor, *shape: Any) -> Tensor:
             f"{shape_text(wanted)}"
         )
     data = tensor._data("reshape")
+    if len(wanted) > MOST_AXES:
+        raise too_many_axes(tensor, len(wanted))
     if data.flags.c_contiguous:
         return view(tensor, data.reshape(wanted))
     return view_or_copy(tensor, data, wanted)
@@ -118,7 +127,10 @@ def unsqueeze(tensor: Tensor, axis: int) -> Tensor:
     """
     if not -tensor.ndim - 1 <= axis <= tensor.ndim:
         raise WrongShape(f"there is no place {axis} for an axis in {shape_text(tensor.shape)}")
-    return view(tensor, np.expand_dims(tensor._data("reshape"), axis))
+    data = tensor._data("reshape")
+    if data.ndim == MOST_AXES:
+        raise too_many_axes(tensor, data.ndim + 1)
+    return view(tensor, np.expand_dims(data, axis))
 
 
 def broadcast_to(tensor: Tensor, *shape: Any) -> Tensor:
@@ -195,7 +207,7 @@ def joined(function: Any, parts: list[Any], shape: Shape, axis: int, out: Any) -
         dtype = promoted(dtype, each.dtype)
     data = [each._data(function.__name__) for each in parts]
     result = destination(out, shape, dtype, device_of(parts))
-    return compute(function, result, out, data, axis=axis)
+    return compute_apart(function, result, out, data, data, axis=axis)
 
 
 class Shaping:

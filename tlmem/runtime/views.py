@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.computing import compute
+from tlmem.runtime.computing import compute, compute_apart
 from tlmem.runtime.core import lib
 from tlmem.runtime.dtypes import dtype_name
 from tlmem.runtime.errors import WrongDtype, WrongShape
@@ -129,7 +129,8 @@ def take(tensor: Tensor, index: Any, axis: int = 0, out: Tensor | None = None) -
     device = device_of([tensor, index]) if isinstance(index, Storage) else tensor._device
     result = destination(out, shape, tensor.dtype, device)
     # In range already, so "wrap" changes nothing but lets NumPy write without a buffer of its own.
-    return compute(np.take, result, out, tensor._data(), places, axis=axis, mode="wrap")
+    data = tensor._data()
+    return compute_apart(np.take, result, out, [places], data, places, axis=axis, mode="wrap")
 
 
 def require_in_range(places: Any, length: int) -> None:
