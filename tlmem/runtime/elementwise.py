@@ -24,6 +24,7 @@ from tlmem.runtime.computing import (
     common_device,
     compute,
     compute_apart,
+    constant,
     operand,
     unary,
 )
@@ -218,10 +219,10 @@ def relu(value: Tensor, out: Tensor | None = None) -> Tensor:
 def sigmoid(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``1 / (1 + exp(-value))``, without overflow for any value; needs no memory but the result."""
     result = binary(np.multiply, FRACTION, value, 0.5, out)
-    data = result._data()
+    data, half = result._data(), constant(0.5, result.dtype)
     np.tanh(data, out=data)
-    np.multiply(data, 0.5, out=data)
-    np.add(data, 0.5, out=data)
+    np.multiply(data, half, out=data)
+    np.add(data, half, out=data)
     return result
 
 
@@ -275,8 +276,8 @@ def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> T
 def together(doing: str, *values: Any) -> tuple[list[Any], str, tuple[int, ...]]:
     """What NumPy is given for several operands, their common dtype and shape."""
     pairs = [operand(value, doing) for value in values]
-    data = [each for each, _ in pairs]
     dtype = "bool"
     for each, known in pairs:
         dtype = promoted(dtype, known or kind_of_number(each))
-    return data, dtype, broadcast(*(np.shape(each) for each in data))
+    data = [each if known else constant(each, dtype) for each, known in pairs]
+    return data, dtype, broadcast(*(getattr(each, "shape", ()) for each in data))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.computing import compute, compute_apart
+from tlmem.runtime.computing import compute, compute_apart, constant
 from tlmem.runtime.dtypes import NUMPY, floating
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.making import destination, temporary
@@ -96,14 +96,14 @@ def mean(
     count = product(value.shape[i] for i in axes)
     if value.dtype in ("float32", "float64"):
         result = sum(value, axis, keepdims, out)
-        np.true_divide(result._data(), count, out=result._data())
+        np.true_divide(result._data(), constant(count, value.dtype), out=result._data())
         return result
     total = within(value, axes)
     reduce(np.add, value, "int64", axis, True, total)
     dtype = floating(value.dtype)
     result = destination(out, reduced(value.shape, axes, keepdims), dtype, value._device)
     into = result._data().reshape(total.shape)
-    np.true_divide(total._data(), count, out=into, dtype=NUMPY[dtype])
+    np.true_divide(total._data(), constant(count, "int64"), out=into, dtype=NUMPY[dtype])
     return result
 
 
@@ -133,7 +133,8 @@ def var(
     np.subtract(value._data(), middle._data(), out=distance._data())
     np.square(distance._data(), out=distance._data())
     result = sum(distance, axis, keepdims, out)
-    np.true_divide(result._data(), np.maximum(count - correction, 0), out=result._data())
+    divisor = constant(count - correction if count > correction else 0, value.dtype)
+    np.true_divide(result._data(), divisor, out=result._data())
     return result
 
 
