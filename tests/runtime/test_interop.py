@@ -109,7 +109,9 @@ def test_a_buffer_holds_the_tensor() -> None:
     del a
     gc.collect()
 
-    assert [core.holder_text(h).split(" #")[0] for h in core.holders_of(handle)] == ["export"]
+    # From 3.12 on Python's own view keeps the tensor, too.
+    holders = [core.holder_text(h).split(" #")[0] for h in core.holders_of(handle)]
+    assert holders in (["export"], ["handle", "export"])
     assert memory.tolist() == [1, 1, 1]
     memory.release()
     gc.collect()
