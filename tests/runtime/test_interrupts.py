@@ -54,6 +54,7 @@ class Interrupt:
         self.place = ""
 
     def __enter__(self) -> "Interrupt":
+        sys._getframe(1).f_trace_opcodes = True  # or 3.12 does not begin with the first function
         sys.settrace(self.on_call)
         return self
 
@@ -156,7 +157,7 @@ def test_interrupt_at_any_place_leaves_no_scope_entered_and_no_object_behind(nam
             break
 
     assert lost == []
-    assert interrupts >= 5
+    assert interrupts >= (5 if sys.version_info < (3, 13) else 1)  # 3.13 traces fewer of them
 
 
 def what_is_left(before: set[int]) -> set[int]:
