@@ -100,7 +100,8 @@ class TensorPool:
         text = key_text(shape, dtype, device)
         with self._lock:
             thing = self._take(text)
-            self._asked.setdefault(text, [0, 0])[thing is None] += 1
+            asked = self._asked.get(text) or self._asked.setdefault(text, [0, 0])
+            asked[thing is None] += 1
         self._prune_when_due()
         return thing
 
@@ -324,6 +325,9 @@ class TensorPool:
             self.prune()
 
     def _key_of(self, tensor: Any) -> str:
+        is_tensor = isinstance(tensor, core.Reference) and hasattr(tensor, "shape")
+        if is_tensor:
+            return key_text(tensor.shape, tensor.dtype, tensor.device)
         missing = [name for name in NEEDED if not hasattr(tensor, name)]
         if missing:
             raise TypeError(
