@@ -201,7 +201,8 @@ class Storage(core.Reference):
         if status:
             self._refuse(status, doing)
         array = self._array
-        if array is None or not self.size:
+        is_whole = array is None or not (self._base_handle or not array.flags.carray)
+        if is_whole or not self.size:
             return np.ndarray(self.shape, NUMPY[self.dtype], memory)
         offset = array.__array_interface__["data"][0] - self._address()
         made = np.ndarray(self.shape, array.dtype, memory, offset, array.strides)
