@@ -36,6 +36,7 @@ PYTHON = {
     "empty 1 MB": "`empty`, 1 MB",
     "add 64": "`add`, 64 x 64 float32",
     "add 64 out": "the same with `out=`",
+    "add 64 threads": "the same without it, while a second thread waits",
     "add 1000": "`add`, 1000 x 1000 float32",
     "add 1000 out": "the same with `out=`",
 }

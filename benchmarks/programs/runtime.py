@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -70,6 +71,21 @@ def called(function: Callable[..., object], *arguments: object, **options: objec
     return measure
 
 
+def beside_a_thread(case: Case) -> Case:
+    """The same while a second thread waits: memory that is computed on is pinned then."""
+
+    def measure(count: int) -> float:
+        done = threading.Event()
+        thread = threading.Thread(target=done.wait)
+        thread.start()
+        took = case(count)
+        done.set()
+        thread.join()
+        return took
+
+    return measure
+
+
 def empty_scope(count: int) -> float:
     """A scope in which nothing happens."""
     began = time.perf_counter_ns()
@@ -117,6 +133,8 @@ def python_cases() -> dict[str, Case]:
         cases |= additions(f"add {side}", np.add, arrays, "numpy")
         if torch:
             cases |= additions(f"add {side}", torch.add, map(torch.tensor, arrays), "torch")
+    for library in ("tlmem", "numpy", *(["torch"] if torch else [])):
+        cases[f"add 64 threads, {library}"] = beside_a_thread(cases[f"add 64, {library}"])
     return cases
 
 
