@@ -59,9 +59,9 @@ NO_TORCH = (
 
 def measure(settings: Settings) -> Section:
     """Two processes; in each, everything takes turns."""
-    rounds = max(LEAST_ROUNDS, settings.rounds)
+    rounds = max(LEAST_ROUNDS, settings.rounds) if settings.scale >= 1 else settings.rounds
     settings.show("runtime.py")
-    found = _child("runtime.py", settings, str(rounds), str(settings.folder))
+    found = _child("runtime.py", settings, str(rounds), str(settings.scale), str(settings.folder))
     settings.show("training.py")
     training = _child("training.py", settings, str(rounds), str(settings.scale))
     medians = {name: statistics.median(turns) for name, turns in found["rounds"].items()}

@@ -26,11 +26,12 @@ try:
 except ImportError:
     torch = None
 
-ROUND_NS = 4_000_000
+TURNS, SCALE, FOLDER = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+ROUND_NS = 4_000_000 * SCALE
 RECORDED_EVENTS = 8000  # less than a segment: what is measured is not the next one
 SIZES = {"64 B": 64, "4 kB": 4096, "1 MB": 1 << 20}
 THREADS = (1, 2, 8)
-SHARED_ROUNDS = 200_000  # so that starting the threads is nothing beside them
+SHARED_ROUNDS = int(200_000 * SCALE)  # so that starting the threads is nothing beside them
 Case = Callable[[int], float]
 
 # Called with the GIL held, as Python code that makes a tensor does.
@@ -170,7 +171,7 @@ def by_turns(cases: dict[str, Case], rounds: int) -> dict[str, list[float]]:
 
 def start() -> str:
     """Begins a recording of this process and returns its path."""
-    handle, path = tempfile.mkstemp(suffix=".tlm", dir=sys.argv[2])
+    handle, path = tempfile.mkstemp(suffix=".tlm", dir=FOLDER)
     os.close(handle)
     name = ffi.new("char[]", os.fsencode(path))
     options = ffi.new("tlm_recording_options *")
@@ -228,13 +229,12 @@ if __name__ == "__main__":
     if torch:
         torch.set_num_threads(1)
     all_cases = {**c_cases(), **python_cases()}
-    turns = int(sys.argv[1])
     sizes = ("scope", "object", "record", "pool key", "strand")
     print(
         json.dumps(
             {
-                "rounds": by_turns(all_cases, turns),
-                "recorded": recorded({name: all_cases[name] for name in RECORDED}, turns),
+                "rounds": by_turns(all_cases, TURNS),
+                "recorded": recorded({name: all_cases[name] for name in RECORDED}, TURNS),
                 "bytes": {name: lib.tlm_bench_sizes(i) for i, name in enumerate(sizes)},
                 "torch": torch.__version__ if torch else None,
             }

@@ -17,6 +17,7 @@ PARTS = {
     "start": ["start-up", "start-up, numpy", "start-up, with verdict"],
     "programs": ["cpu, storm", "tracemalloc 25, storm", "bytes, storm", "exit, storm"],
     "reading": [],
+    "runtime": ["runtime, scope", "runtime, pool hit", "runtime, add 64 out, tlmem"],
 }
 
 
