@@ -8,14 +8,23 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
 from runtime.things import Mock
 
-from tlmem.runtime.errors import UnbalancedScope, UseAfterMove
+from tlmem.runtime.errors import (
+    InArena,
+    UnbalancedScope,
+    UseAfterFree,
+    UseAfterMove,
+    WrongDtype,
+    WrongShape,
+)
 from tlmem.runtime.factories import empty, ones, zeros
 from tlmem.runtime.frame import arena_empty, frame, get_buffer
 from tlmem.runtime.holders import acquire, move, release, release_safe
-from tlmem.runtime.parameters import register_parameter
+from tlmem.runtime.interop import from_numpy
+from tlmem.runtime.parameters import drop_parameter, register_parameter
 from tlmem.runtime.pool import TensorPool
 from tlmem.runtime.scope import (
     escape,
@@ -243,3 +252,33 @@ def test_copies_and_pickles_are_values_and_shared_ones_stay_shared() -> None:
         for function in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(TypeError, match="cannot copy or pickle"):
                 function(each)
+
+
+# ---- buffers of slots in places for tensors ----
+
+
+def test_buffer_of_a_slot_is_held_but_not_owned_by_others() -> None:
+    with frame(1):
+        buffer = get_buffer(0, 64)
+        with pytest.raises(InArena, match=r"cannot move buffer of slot 0, 64 bytes.*copy"):
+            move(buffer)
+        with pytest.raises(TypeError, match="cannot release SlotBuffer to a pool"):
+            TensorPool().release(buffer)
+        model = struct({"a": buffer})
+        register_parameter("slot", buffer)
+        assert buffer.alive
+    assert not buffer.alive
+    for use in (lambda: struct([buffer]), lambda: register_parameter("p", buffer)):
+        with pytest.raises(UseAfterFree, match="buffer of slot 0"):
+            use()
+    with pytest.raises(UseAfterFree):
+        drop_parameter("slot")
+    assert not model.alive  # it belonged to the frame
+
+
+def test_dtype_in_the_other_byte_order_is_said_to_be_that() -> None:
+    other = np.dtype(np.float32).newbyteorder()
+    with pytest.raises(WrongDtype, match="float32 in the byte order '[<>]'"):
+        from_numpy(np.zeros(2, other))
+    with pytest.raises(WrongShape, match="it has no axes"):
+        ones(()).sum(0)

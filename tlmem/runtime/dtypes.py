@@ -57,6 +57,8 @@ def _other_name(dtype: Any) -> str:
     if found is not None and found in _OF_OTHER:
         return _OF_OTHER[found]
     shown = getattr(found, "name", None) or repr(dtype)
+    if found is not None and shown in NUMPY:
+        shown += f" in the byte order {found.str[0]!r}"
     raise WrongDtype(
         f"dtype {shown} is not supported; use one of {', '.join(NAMES)} (convert with .astype)"
     )

@@ -62,6 +62,17 @@ class SlotBuffer(core.Reference):
         name = dtypes.dtype_name(dtype)
         return making.view_of_object(self.handle, self.nbytes, shape_of(shape), name, core.CPU)
 
+    def _require(self, doing: str) -> None:
+        """Raises when it may not be used so: its frame was left, or it is to be moved."""
+        check(self._check(), doing, self)
+        if doing == "move":
+            raise InArena(
+                f"cannot move {core.subject_text(self)}: its frame owns it; copy what is in it",
+                object=self.handle,
+                allocated=self._allocated_at(),
+                advice="copy what is in it",
+            )
+
     def __buffer__(self, flags: int, /) -> NoReturn:
         raise InArena(
             f"cannot lend {core.subject_text(self)}: its frame frees it whoever looks at it; use "
@@ -108,7 +119,6 @@ class Frame(Scope):
         """The frame of this number, which the strand in force has entered."""
         found = cls(0, stats_of(number).label)
         found.id, found._strand, found._thread = number, strands.in_force(), get_ident()
-        found._entered = None
         return found
 
     def _begin(self, label: int, out: Any) -> int:

@@ -40,9 +40,9 @@ def axes_of(value: Any, axis: Axis) -> Shape:
             raise TypeError(f"an axis is an integer, not {each!r}")
         number = each.__index__()
         if not -value.ndim <= number < value.ndim:
+            known = f"axes {-value.ndim} to {value.ndim - 1}" if value.ndim else "no axes"
             raise WrongShape(
-                f"there is no axis {number} in shape {shape_text(value.shape)}; it has axes "
-                f"{-value.ndim} to {value.ndim - 1}"
+                f"there is no axis {number} in shape {shape_text(value.shape)}; it has {known}"
             )
         found.append(number % value.ndim)
     if len(set(found)) != len(found):
