@@ -258,7 +258,7 @@ def finish() -> None:
     each = None
     while kept:
         each = kept.pop()
-        if hasattr(each, "_entered"):
+        if hasattr(each, "_strand"):
             each.__exit__(None, None, None)
         elif isinstance(each, TensorScope):
             each.close()

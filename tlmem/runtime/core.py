@@ -209,20 +209,15 @@ def place_text(place: Place | None) -> str:
 # ---- scopes that were left, so that an error can name the one that freed an object ----
 
 _REMEMBERED_SCOPES = 4096
-_scopes: OrderedDict[int, tuple[str, Place | None, Place | None]] = OrderedDict()
+_scopes: OrderedDict[int, tuple[str, str, Place | None]] = OrderedDict()
+"""Of a scope: its kind as a word, its label, where it was left."""
 
 
-def remember_scope_left(
-    scope: int, label: str, entered: Place | None, left: Place | None, word: str = "scope"
-) -> None:
+def remember_scope_left(scope: int, label: str, left: Place | None, word: str = "scope") -> None:
     """Keeps what an error will say of a scope, ``left`` None while it is entered.
 
     The latest 4096 are kept."""
-    _scopes[scope] = (
-        f"{word} {label!r} (#{scope})" if label else f"{word} #{scope}",
-        entered,
-        left,
-    )
+    _scopes[scope] = (word, label, left)
     if len(_scopes) > _REMEMBERED_SCOPES:
         try:
             _scopes.popitem(last=False)
@@ -233,15 +228,21 @@ def remember_scope_left(
 def remember_scope_ended(scope: int) -> None:
     """Keeps that a scope ended here, because one around it was left before it."""
     if scope in _scopes:
-        _scopes[scope] = (*_scopes[scope][:2], here())
+        word, label, _ = _scopes[scope]
+        _scopes[scope] = (word, label, here())
 
 
 def scope_text(scope: int) -> str:
     """``scope 'epoch' (#12), left at FILE:LINE``, as far as it is known."""
     if scope not in _scopes:
         return f"scope #{scope}"
-    name, _, left = _scopes[scope]
+    word, label, left = _scopes[scope]
+    name = _scope_name(scope, word, label)
     return f"{name}, left at {place_text(left)}" if left else name
+
+
+def _scope_name(scope: int, word: str, label: str) -> str:
+    return f"{word} {label!r} (#{scope})" if label else f"{word} #{scope}"
 
 
 # ---- what errors say ----
@@ -284,8 +285,8 @@ def holder_text(value: int) -> str:
     """A holder in words, such as ``scope #3`` or ``export #7``."""
     kind, number = value >> _KIND_SHIFT, value & _NUMBER
     if kind == SCOPE:
-        name, _, left = _scopes.get(number, ("", None, None))
-        return name if left else _entered_scope_text(number)
+        word, label, left = _scopes.get(number, ("", "", None))
+        return _scope_name(number, word, label) if left else _entered_scope_text(number)
     if kind in (REGISTRY, FOREIGN) and 0 < number < 1 << 32:
         text = label_text(number)
         if text:

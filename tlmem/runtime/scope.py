@@ -79,7 +79,7 @@ class Scope:
 
     _word = "scope"
 
-    __slots__ = ("_entered", "_final", "_strand", "_thread", "depth", "id", "label")
+    __slots__ = ("_final", "_strand", "_thread", "depth", "id", "label")
 
     def __init__(self, name: str | None = None) -> None:
         self.label = name or ""
@@ -104,8 +104,7 @@ class Scope:
             self._final = None
             self._strand = strands.in_force()
             self._thread = get_ident()
-            self._entered = core.here()
-            core.remember_scope_left(self.id, self.label, self._entered, None, self._word)
+            core.remember_scope_left(self.id, self.label, None, self._word)
         except BaseException:  # Ctrl-C: there will be no __exit__
             self.id = 0
             if entered[0]:
@@ -191,7 +190,7 @@ class Scope:
 
     def _leave(self) -> list[BaseException]:
         """Ends the scope in the strand where it was entered; what went wrong."""
-        core.remember_scope_left(self.id, self.label, self._entered, core.here(), self._word)
+        core.remember_scope_left(self.id, self.label, core.here(), self._word)
         found = ffi.new("tlm_scope_statistics *")
         before = adopted.begin_collecting()
         try:

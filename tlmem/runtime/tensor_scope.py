@@ -54,7 +54,6 @@ class TensorScope:
         core.device_number(self.device)
         self._children: dict[int, TensorScope] = {}
         self._final: ScopeStats | None = None
-        self._made = core.here()
         made = ffi.new("uint64_t *")
         status = lib.tlm_scope_create(core.label(self.label), parent.id if parent else 0, made)
         if status == lib.TLM_NOT_IN_SCOPE:
@@ -97,7 +96,7 @@ class TensorScope:
             child._end()
         if self._final is not None:
             return
-        core.remember_scope_left(self.id, self.label, self._made, core.here())
+        core.remember_scope_left(self.id, self.label, core.here())
         found = ffi.new("tlm_scope_statistics *")
         lib.tlm_scope_destroy(self.id, found)  # one that another thread has closed by now is gone
         self._final = ScopeStats.of(found)
