@@ -267,9 +267,11 @@ void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t si
 {
     tlmi_scope *scope = strand->innermost;
     uint64_t low = strand->arena.low;
-    tlmi_spin_lock(&table_lock);
-    remove_from_table(scope);
-    tlmi_spin_unlock(&table_lock);
+    if (tlmi_likely(!scope->closing)) { /* else the thread was ended by a `drop`, and this is its exit */
+        tlmi_spin_lock(&table_lock);
+        remove_from_table(scope);
+        tlmi_spin_unlock(&table_lock);
+    }
     end_scope(scope, out, site);
     strand->innermost = scope->outer;
     if (scope->is_frame)

@@ -336,6 +336,35 @@ static void check_what_a_scope_frees_may_use_scopes(void)
     check_nothing_is_left();
 }
 
+static void end_thread(void *unused)
+{
+    (void)unused;
+    pthread_exit(NULL); /* as the interpreter does to threads that come back to it when it has ended */
+}
+
+static void *leave_and_never_return(void *unused)
+{
+    tlm_object adopted = 0;
+    uint64_t outer = enter("outer");
+    make_registered();
+    enter("inner");
+    make_registered();
+    CHECK(tlm_object_adopt(TLM_DEVICE_CPU, NULL, 0, end_thread, NULL, &adopted) == TLM_OK);
+    CHECK(tlm_register(adopted) == TLM_OK);
+    make_registered();
+    tlm_scope_exit(outer, NULL);
+    CHECK(!"the thread goes on");
+    return unused;
+}
+
+static void check_a_thread_may_end_while_a_scope_ends(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, leave_and_never_return, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    check_nothing_is_left();
+}
+
 static void end_parent(void *context)
 {
     CHECK(tlm_scope_destroy(*(uint64_t *)context, NULL) == TLM_OK);
@@ -366,6 +395,7 @@ int main(void)
     check_scopes_outside_any_strand();
     check_what_a_scope_frees_may_use_scopes();
     check_a_parent_may_end_while_its_child_ends();
+    check_a_thread_may_end_while_a_scope_ends();
     check_without_memory_nothing_changes();
     check_threads();
     check_a_thread_that_ends_leaves_its_scopes();
