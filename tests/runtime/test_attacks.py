@@ -220,6 +220,15 @@ def test_struct_cannot_be_written_into_itself_in_any_way() -> None:
     assert a.count == 3
 
 
+def test_struct_that_was_freed_holds_nothing_and_makes_no_cycle() -> None:
+    a = struct({"x": None})
+    middle = struct({"y": a})
+    outer = struct([middle])
+    middle.free()
+    a["x"] = outer
+    assert (a.count, outer.count) == (1, 2)
+
+
 def test_cycle_of_python_objects_through_a_struct_is_collected() -> None:
     s = struct({"a": ones(3)})
     inside = s["a"]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tlmem.runtime import core, strands
 from tlmem.runtime.core import check, ffi, lib
 from tlmem.runtime.errors import DoubleFree, UseAfterMove
+from tlmem.runtime.holders import is_alive
 
 _NOT_IN_NAMES = str.maketrans("{},", "___")
 
@@ -303,14 +304,14 @@ def _plan_of(value: Any, seen: dict[int, _Plan | None]) -> Any:
 
 
 def _holds(value: Any, struct: int) -> bool:
-    """Whether a struct is, or is somewhere in, a value or plan."""
+    """Whether a struct is, or is somewhere in, a value or plan; what was freed holds nothing."""
     waiting, seen = [value], set()
     while waiting:
         each = waiting.pop()
         if isinstance(each, Struct):
             if each.handle == struct:
                 return True
-            if each.handle not in seen:
+            if each.handle not in seen and is_alive(each.handle):
                 seen.add(each.handle)
                 waiting += each._values
         elif isinstance(each, _Plan):
