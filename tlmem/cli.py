@@ -69,6 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except TlmemError as error:
+        if error.from_program:
+            raise  # the recorded program's own, which Python prints as it does for any other
         sys.stderr.write(f"tlmem: {error}\n")
         return error.exit_code
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 
 class TlmemError(Exception):
-    """Base of all errors tlmem raises on purpose; the command line exits with ``exit_code``."""
+    """Base of all errors tlmem raises on purpose; the command line exits with ``exit_code``.
+
+    ``from_program`` is set on one that ended a program while it was recorded: it is that program's.
+    """
 
     exit_code = 2
+    from_program = False
 
 
 class MissingFile(TlmemError):

@@ -164,6 +164,13 @@ def test_program_does_the_same(name: str, tmp_path: Path) -> None:
     assert_same(["program.py"], tmp_path)
 
 
+@pytest.mark.parametrize("call", ["read('no.tlm')", "TensorPool(0)", "zeros((-1,))"])
+def test_an_error_of_tlmem_in_the_program_is_the_programs_own(call: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(f"import tlmem\ntlmem.{call}\n", encoding="utf-8")
+
+    assert_same(["program.py"], tmp_path)
+
+
 def test_pandas_program_does_the_same(tmp_path: Path) -> None:
     program = """
 import numpy as np

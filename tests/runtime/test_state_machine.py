@@ -1,8 +1,9 @@
 """Any sequence of operations, in any task: holders, counts and counters are those of the model.
 
-Covers what ``test_model`` does not: views and arrays that outlive their tensors, frames and slots,
-the arena, tasks with scopes of their own, scopes left out of order and from another task, scopes
-that are passed, things the program made, names that died, and uses of what a pool has.
+Covers every operation: tensors, structs, parameters and pools, views and arrays that outlive their
+tensors, frames and slots, the arena, tasks with scopes of their own, scopes left out of order and
+from another task, scopes that are passed, things the program made, names that died, and uses of
+what a pool has.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ class Recorder:
         CannotRecord: by ``start``, when the file cannot be written, a value is out of range, the
             extension module is missing or a recording is running. Nothing has changed then.
         ValueError: ``max_file`` is not a size.
+        TypeError: ``stack_depth`` or ``rss_interval`` is not a whole number.
     """
 
     def __init__(
@@ -42,6 +43,9 @@ class Recorder:
         rss_interval: int = RSS_INTERVAL_MS,
     ) -> None:
         limit = parse_bytes(max_file) if isinstance(max_file, str) else int(max_file or 0)
+        for name, value in (("stack_depth", stack_depth), ("rss_interval", rss_interval)):
+            if not isinstance(value, int):
+                raise TypeError(f"{name}={value!r} is not a whole number; see help(tlmem.Recorder)")
         options = Options(
             overwrite=force,
             stack_depth=stack_depth,

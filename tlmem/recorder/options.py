@@ -5,7 +5,8 @@ Does not cover: the command line that these come from (``tlmem.cli``).
 
 from tlmem.recorder.failure import CannotRecord
 
-SOURCES = ("numpy",)
+SOURCES = ("runtime", "numpy")
+"""What tlmem's own runtime does is recorded in any case; NumPy's arrays only when named."""
 STACK_DEPTH = 64
 RSS_INTERVAL_MS = 10
 SMALLEST_LIMIT_BYTES = 8 << 20

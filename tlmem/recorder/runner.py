@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tlmem.errors import TlmemError
 from tlmem.recorder.failure import CannotRecord
 
 Call = Callable[..., Any]
@@ -187,6 +188,8 @@ def run(program: Program, begin: Call, end: Callable[[BaseException | None], Non
     end(error)
     if error is None or not isinstance(error, SystemExit):
         _leave(scope, error)
+    if isinstance(error, TlmemError):
+        error.from_program = True
     if error is not None:
         try:
             raise error
