@@ -52,8 +52,8 @@ TARGETS = (
         1.1,
         "x",
         "The machine's speed changed within the run; repeated, 1.13x again, while plain Python "
-        "took 3.4 to 5.0 s. It was 1.04x before the core became a library of its own; how much of the "
-        "difference is that is not known.",
+        "took 3.4 to 5.0 s. It was 1.04x before the core became a library of its own; how much of "
+        "the difference is that is not known.",
     ),
     Target("bytes, storm", "file, allocation storm, bytes an event", 3, "B"),
     Target("bytes, mlp", "file, NumPy MLP, bytes an event", 3, "B"),
