@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * python.h: what the files beside it share. They and the core meet in interpreter.h's table (internal.h).
+ * python.h: what the files beside it share. They and the core meet in interpreter.c's table (internal.h).
  */
 #ifndef TLMI_PYTHON_H
 #define TLMI_PYTHON_H
