@@ -432,6 +432,13 @@ def out_of_memory(begin: str, failure: Any) -> errors.DeviceOutOfMemory:
     )
 
 
+def ended_by_hand(subject: Reference) -> str:
+    """Where the program moved or freed it itself; empty when it did neither."""
+    if subject._moved:
+        return f"moved at {place_text(subject._ended)}"
+    return f"by free() at {place_text(subject._ended)}" if subject._ended is not None else ""
+
+
 def _freed_by(subject: object) -> str:
     said = _ask(subject, "_freed_by")
     handle = _handle_of(subject)

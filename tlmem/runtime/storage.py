@@ -218,11 +218,7 @@ class Storage(core.Reference):
         return core.place_text(self._made)
 
     def _freed_by(self) -> str:
-        if self._moved:
-            return f"moved at {core.place_text(self._ended)}"
-        if self._ended is not None:
-            return f"by free() at {core.place_text(self._ended)}"
-        known = core.freed_by(self.handle)
+        known = core.ended_by_hand(self) or core.freed_by(self.handle)
         if not known and self._scope and not self.escaped and not self.alive:
             known = f"at the exit of {core.scope_text(self._scope)}"
         return known

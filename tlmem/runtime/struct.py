@@ -218,11 +218,7 @@ class Struct(core.Reference):
         return core.place_text(self._made)
 
     def _freed_by(self) -> str:
-        if self._moved:
-            return f"moved at {core.place_text(self._ended)}"
-        if self._ended is not None:
-            return f"by free() at {core.place_text(self._ended)}"
-        return core.freed_by(self.handle) if self.handle else ""
+        return core.ended_by_hand(self) or (core.freed_by(self.handle) if self.handle else "")
 
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot copy or pickle {self._name()}; make another one of its values")
