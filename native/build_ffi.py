@@ -13,7 +13,12 @@ from pathlib import Path
 
 from cffi import FFI
 
-HEADERS = ("include/tlmem_log.h", "include/tlmem.h", "python/tlmem_python.h")
+HEADERS = (
+    "include/tlmem_log.h",
+    "include/tlmem.h",
+    "include/tlmem_tape.h",
+    "python/tlmem_python.h",
+)
 IS_MACOS = sys.platform == "darwin"
 
 
@@ -36,7 +41,7 @@ def library_sources() -> list[str]:
 
 COMPILE = ["-O2", "-fvisibility=hidden", "-pthread", "-Wall"]
 STANDARD = ["-std=gnu11"]
-INCLUDE = ["native/include", "native/src", "native/python"]
+INCLUDE = ["native/include", "native/src", "native/ops", "native/python"]
 LIBRARY = "libtlmem.dylib" if IS_MACOS else "libtlmem.so"
 LIBRARY_LINK = ["-pthread"]
 LIBRARY_NEEDS: list[str] = []
@@ -59,7 +64,7 @@ ffibuilder.cdef(interface())
 ffibuilder.set_source(
     "tlmem._native",
     '#include "tlmem_python.h"',
-    sources=files("python/*.c"),
+    sources=[*files("ops/*.c"), *files("python/*.c")],
     depends=[*files("**/*.h"), *files("src/*")],
     include_dirs=INCLUDE,
     extra_compile_args=[*COMPILE, *STANDARD],

@@ -45,6 +45,13 @@ typedef enum {
     TLM_WRONG_DEVICE,       /* the objects live on different devices */
     TLM_NO_DEVICE,          /* no such device, or it is not available here */
     TLM_WRONG_TYPE,         /* an object of another type was expected */
+    /* of the tape */
+    TLM_STALE_SLOT,      /* the slot is on no tape any more: the tape was reset, or everybody let go of it */
+    TLM_WRONG_TAPE,      /* values of two tapes meet */
+    TLM_BUSY,            /* a backward pass is under way on the tape */
+    TLM_CHANGED,         /* what was saved for a backward pass has been written since */
+    TLM_SECOND_BACKWARD, /* a backward pass has run through here and the graph was not retained */
+    TLM_RULE_FAILED,     /* a rule of the program failed, and said why itself */
 } tlm_status;
 
 /* What happened. Numbers are part of the file format: append, never renumber. */

@@ -6,7 +6,7 @@
 #ifndef TLMEM_PYTHON_H
 #define TLMEM_PYTHON_H
 
-#include "tlmem.h"
+#include "tlmem_tape.h"
 
 /* cffi: begin */
 /* ---- sources (source_*.c) ---- */

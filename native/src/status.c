@@ -58,6 +58,18 @@ const char *tlm_status_text(tlm_status status)
         return "there is no such device here";
     case TLM_WRONG_TYPE:
         return "the object is of another type";
+    case TLM_STALE_SLOT:
+        return "the value is on no tape any more";
+    case TLM_WRONG_TAPE:
+        return "the values are on different tapes";
+    case TLM_BUSY:
+        return "a backward pass is under way on the tape";
+    case TLM_CHANGED:
+        return "a value saved for the backward pass was written in place";
+    case TLM_SECOND_BACKWARD:
+        return "a backward pass has run through this value already";
+    case TLM_RULE_FAILED:
+        return "the rule of an operation failed";
     }
     return "unknown status";
 }

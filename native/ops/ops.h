@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * ops.h: what the files of the ops share: rows, calls, and the loops that do the arithmetic.
+ *
+ * An op is one row: its name, how many inputs, how it computes its output and lists what its rule will read (`forward`), and
+ * how it computes the gradients of its inputs (`backward`, a tlm_rule). Nothing here knows of Python; native/python/pyops.c
+ * calls `forward`, makes the tensor and the record. Loops over elements are NumPy's own, the inner loops of its ufuncs
+ * (native/python/numpy_loops.c puts them into ops_loops; docs/decisions/kernels-by-numpy.md): one row of elements, any
+ * steps. Where NumPy has no such loop (selecting, scattering, whole rows of softmax) a plain C loop stands in the op's file.
+ *
+ * Ownership. Tensors that are given are borrowed. What ops_new makes floats and is the caller's: forward gives it as call->out
+ * or saves it as an extra; a rule gives it to an input (tlm_pass_give) or frees it (ops_drop). On failure a forward and a
+ * rule free what they made. No state is kept between calls; any thread may call. No lock, no GIL needed.
+ */
+#ifndef TLMEM_OPS_H
+#define TLMEM_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tlmem_tape.h"
+
+/* ---- statuses of a forward beyond tlm_status ---- */
+enum {
+    OPS_NOT_HERE =
+        1000,        /* these dtypes or axes are not for the ops: the caller computes with NumPy, without a gradient */
+    OPS_WRONG_SHAPE, /* call->message says what is wrong with what */
+    OPS_WRONG_VALUE, /* likewise, of a parameter or an index */
+};
+
+enum { OPS_MOST_NUMBERS = 28, OPS_MOST_FRACTIONS = 4, OPS_MOST_SAVES = 6 };
+
+/* Parameters of one call, as the record keeps them. What each means stands at its row. */
+typedef struct {
+    double x[OPS_MOST_FRACTIONS];
+    uint32_t count; /* of n that are in use */
+    uint32_t unused;
+    int64_t n[OPS_MOST_NUMBERS];
+} ops_params;
+
+typedef struct {
+    uint32_t inputs;
+    const tlm_tensor *in;
+    const uint8_t *needs; /* of each input: 1 when its gradient will be wanted; NULL: none is */
+    ops_params params;    /* forward may complete them for its rule */
+    bool records;         /* any of `needs` */
+    tlm_tensor out;       /* the result: fresh, or (out_is_view) in the memory of an input */
+    bool out_is_view;
+    tlm_save saves[OPS_MOST_SAVES]; /* left empty unless `records` */
+    uint32_t save_count;
+    char message[224];
+} ops_call;
+
+typedef struct {
+    const char *name;
+    const char *saves; /* for people: "x, y", "output", "" */
+    int least, most;   /* inputs */
+    bool replays;      /* forward gives the same bits again from the same inputs and the params it completed */
+    tlm_status (*forward)(ops_call *call);
+    tlm_rule backward;
+} ops_row;
+
+/* ---- rows.c: every op there is ---- */
+typedef struct {
+    const ops_row *rows;
+    int count;
+} ops_family;
+extern const ops_family ops_arithmetic, ops_powers, ops_functions, ops_activations, ops_selections; /* elementwise */
+extern const ops_family ops_reductions, ops_extremes, ops_softmaxes, ops_normalisations;            /* of axes */
+extern const ops_family ops_products, ops_shapes, ops_slices, ops_indexings, ops_joins, ops_dropouts;
+/* The row of a number from 0 on; NULL behind the last. Its number in tlm_op terms is ops_number(row number). */
+const ops_row *ops_row_at(int number);
+int ops_row_named(const char *name); /* -1: none */
+/* Defines all rows as ops of the tape; once. TLM_NO_MEMORY. */
+tlm_status ops_define(void);
+uint32_t ops_number(int row);
+/* Runs a forward. Statuses of tlm_status and of above. Nothing is left behind on failure. */
+tlm_status ops_forward(int row, ops_call *call);
+/* What a tape computes with. */
+extern const tlm_arithmetic ops_tape_arithmetic;
+
+/* ---- calls.c: for forwards ---- */
+tlm_status ops_fail(ops_call *call, tlm_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* "[2,3]" into `text`; returns it. */
+const char *ops_shape_text(const tlm_tensor *tensor, char text[static 160]);
+void ops_save_input(ops_call *call, uint32_t input);
+void ops_save_output(ops_call *call);                       /* call->out is complete */
+void ops_save_made(ops_call *call, const tlm_tensor *made); /* the call owns `made` from now on */
+/* Whether all inputs are of one dtype with fractions (numbers count as that); the dtype, or 0. */
+uint8_t ops_common_dtype(const ops_call *call);
+/* Whether input i will want a gradient. */
+static inline bool ops_needs(const ops_call *call, uint32_t input)
+{
+    return call->records && call->needs[input];
+}
+
+/* ---- tensors.c ---- */
+static inline int64_t ops_item_bytes(uint8_t dtype)
+{
+    return dtype == TLM_FLOAT32 ? 4 : dtype == TLM_BOOL ? 1 : 8;
+}
+int64_t ops_elements(const tlm_tensor *tensor);
+bool ops_is_dense(const tlm_tensor *tensor); /* elements lie row by row, without gaps */
+/* The first element; valid while the object is held or pinned. NULL: freed (recorded as misuse). */
+void *ops_data(const tlm_tensor *tensor);
+/* A fresh floating object, dense, contents undefined. TLM_OUT_OF_MEMORY, TLM_OVERFLOW. */
+tlm_status ops_new(uint32_t device, uint8_t dtype, int axes, const int64_t *shape, tlm_tensor *out);
+tlm_status ops_new_like(const tlm_tensor *like, tlm_tensor *out); /* shape, dtype and device of `like` */
+void ops_drop(const tlm_tensor *made);                            /* frees what ops_new made; object 0 is fine */
+/* One number as a tensor of a shape; no memory. */
+void ops_constant(double value, uint8_t dtype, int axes, const int64_t *shape, tlm_tensor *out);
+/* The shape that two have together, with steps 0 along repeated axes: *left and *right are then of one shape.
+ * OPS_WRONG_SHAPE. */
+tlm_status ops_broadcast(tlm_tensor *left, tlm_tensor *right);
+/* `tensor` seen with another shape that it broadcasts to; the same memory. */
+tlm_status ops_expand(const tlm_tensor *tensor, int axes, const int64_t *shape, tlm_tensor *out);
+/* Gives `gradient` (floating, or the pass's own when `shared`) to an input of the shape of `like`: axes along which the
+ * input was repeated are summed. Takes a floating object over, whatever is returned. */
+tlm_status ops_give_reduced(tlm_pass *pass, uint32_t input, const tlm_tensor *gradient, bool shared,
+                            const tlm_tensor *like);
+/* Room for the gradient that a rule is about to compute elementwise from that of its output: the same memory when nobody else
+ * needs it (*shared = true: give it with tlm_pass_share), else fresh. Of the shape of the output's gradient. */
+tlm_status ops_new_grad(tlm_pass *pass, tlm_tensor *out, bool *shared);
+
+/* ---- loops.c: NumPy's loops over tensors of one shape, any steps ---- */
+typedef void (*ops_loop_call)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data);
+typedef struct {
+    ops_loop_call call;
+    void *data;
+} ops_loop;
+typedef enum {
+    OPS_ADD,
+    OPS_SUBTRACT,
+    OPS_MULTIPLY,
+    OPS_DIVIDE,
+    OPS_POWER,
+    OPS_MAXIMUM,
+    OPS_MINIMUM, /* two in, one out */
+    OPS_EXP,
+    OPS_LOG,
+    OPS_SQRT,
+    OPS_SIN,
+    OPS_COS,
+    OPS_TANH,
+    OPS_NEGATIVE,
+    OPS_ABSOLUTE,
+    OPS_SIGN,
+    OPS_SQUARE,
+    OPS_RECIPROCAL,
+    OPS_EXPM1,
+    OPS_LOG1P, /* one in, one out */
+    OPS_LOOPS,
+} ops_loop_name;
+enum { OPS_FLOAT32 = 0, OPS_FLOAT64 = 1 };
+extern ops_loop ops_loops[OPS_LOOPS][2]; /* by dtype */
+extern ops_loop ops_matmul_loops[2];     /* of the gufunc (n?,k),(k,m?)->(n?,m?): BLAS where the steps allow it */
+static inline const ops_loop *ops_loop_of(ops_loop_name name, uint8_t dtype)
+{
+    return &ops_loops[name][dtype == TLM_FLOAT64 ? OPS_FLOAT64 : OPS_FLOAT32];
+}
+/* All of one shape and dtype; `out` may be an input, with the same steps. TLM_FREED. */
+tlm_status ops_unary(ops_loop_name name, const tlm_tensor *in, const tlm_tensor *out);
+tlm_status ops_binary(ops_loop_name name, const tlm_tensor *left, const tlm_tensor *right, const tlm_tensor *out);
+/* out = `name` over the axes whose bit is set in `axes`; `out` has length 1 there (or steps that do not move), and is filled
+ * first with `start`. */
+tlm_status ops_reduce(ops_loop_name name, const tlm_tensor *in, uint32_t axes, double start, const tlm_tensor *out);
+tlm_status ops_copy(const tlm_tensor *from, const tlm_tensor *to); /* one shape; dtypes may differ: converted */
+tlm_status ops_fill(const tlm_tensor *to, double value);
+/* For loops of an op's own: walks the rows of up to four tensors of one shape. `row` gets pointers, the count and steps. */
+typedef void (*ops_row_call)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data);
+tlm_status ops_each_row(const tlm_tensor *const *tensors, int count, ops_row_call row, void *data);
+/* c += or = a @ b for matrices by steps; see products.c */
+#endif
