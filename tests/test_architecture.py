@@ -27,7 +27,7 @@ GROUND += [
     "ownership",
     "holders",
 ]
-GROUND += ["tables", "runtime_tables", "device_memory", "family", "recording"]
+GROUND += ["tables", "runtime_tables", "tape_tables", "device_memory", "family", "recording"]
 READING = [*GROUND, "analysis", "report", "gate"]
 RECORDING = ["_native", "runtime", "recorder"]
 TOP = ["cli", "doctor", "linking", "pytest_plugin", "testing", "dashboards", "scenarios"]

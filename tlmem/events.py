@@ -156,6 +156,10 @@ LAST_FOREIGN_DEVICE = 15
 FIRST_RUNTIME_DEVICE = 16
 HOLDER_NUMBER_BITS = 56
 """Bits of a holder below its kind."""
+TAPE_OP_BITS = 40
+"""Bits of the number of a holder of kind tape below the op; they are the sequence of the value."""
+FIRST_TAPE_OP = 16
+"""Ops below it are what the tape itself holds: gradients, values computed again."""
 FIELD_NUMBER_BITS = 40
 """Bits of the argument of a ``holders`` event below the label of the layout."""
 SATURATED_COUNT = 65535

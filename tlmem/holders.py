@@ -1,4 +1,4 @@
-"""Names of holders in words: ``scope 'epoch' #3``, ``field weight of Layer``, ``handle``.
+"""Names of holders in words: ``scope 'epoch' #3``, ``field weight of Layer``, ``tape 'exp' #7``.
 
 Covers: texts for holders, from the scopes, structs and labels that a recording knows.
 Does not cover: who held what (``ownership``).
@@ -10,10 +10,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tlmem.events import FIELD_NUMBER_BITS, HOLDER_NUMBER_BITS, HolderKind, Kind
+from tlmem.events import (
+    FIELD_NUMBER_BITS,
+    FIRST_TAPE_OP,
+    HOLDER_NUMBER_BITS,
+    TAPE_OP_BITS,
+    HolderKind,
+    Kind,
+)
 from tlmem.timeline import Timeline
 
 NUMBER_MASK = np.uint64((1 << HOLDER_NUMBER_BITS) - 1)
+SEQUENCE_MASK = np.uint64((1 << TAPE_OP_BITS) - 1)
 _FIELD_MASK = np.uint64((1 << FIELD_NUMBER_BITS) - 1)
 _ALWAYS_THE_SAME = {
     HolderKind.NONE: "nobody known",
@@ -22,8 +30,8 @@ _ALWAYS_THE_SAME = {
     HolderKind.VIEW: "view",
     HolderKind.EXPORT: "export",
 }
-_BY_NUMBER = {HolderKind.TAPE: "tape node"}
-_POOL_NOTE = "pool."
+_POOL_NOTE, _OP_NOTE = "pool.", "op."
+_OF_THE_TAPE_ITSELF = ("tape node", "gradient under way", "gradient", "value computed again")
 _OF_A_SCOPE = {HolderKind.SCOPE: "scope", HolderKind.FRAME: "frame"}
 _LARGEST_LABEL = 1 << 32
 
@@ -65,8 +73,8 @@ class HolderNames:
     def _of_kind(self, kind: int, numbers: np.ndarray, numbered: bool) -> np.ndarray | str:
         if kind in _ALWAYS_THE_SAME:
             return _ALWAYS_THE_SAME[HolderKind(kind)]
-        if kind in _BY_NUMBER:
-            return each(numbers, f"{_BY_NUMBER[HolderKind(kind)]} #{{}}".format)
+        if kind == HolderKind.TAPE:
+            return self._of_a_tape(numbers, numbered)
         if kind == HolderKind.POOL:
             return each(numbers, self.pool)
         if kind in _OF_A_SCOPE:
@@ -83,6 +91,19 @@ class HolderNames:
         """What a pool is called."""
         name = self.notes.get(f"{_POOL_NOTE}{number}")
         return f"pool '{name}'" if name else f"pool #{number}"
+
+    def op(self, number: int) -> str:
+        """What an op of the tape is called; of a number that no op has, what the tape holds so."""
+        if number < len(_OF_THE_TAPE_ITSELF):
+            return _OF_THE_TAPE_ITSELF[number]
+        return self.notes.get(f"{_OP_NOTE}{number}") or f"op {number}"
+
+    def _of_a_tape(self, numbers: np.ndarray, numbered: bool) -> np.ndarray:
+        def text_of(op: int) -> str:
+            return self.op(op) if op < FIRST_TAPE_OP else f"tape '{self.op(op)}'"
+
+        texts = each(numbers >> np.uint64(TAPE_OP_BITS), text_of)
+        return texts + each(numbers & SEQUENCE_MASK, " #{}".format) if numbered else texts
 
     def _quoted(self, label: int) -> str:
         return f"'{self.labels[label]}'" if label in self.labels else f"#{label}"

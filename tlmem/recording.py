@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tlmem import family, runtime_tables, tables
+from tlmem import family, runtime_tables, tables, tape_tables
 from tlmem.device_memory import device_memory
 from tlmem.errors import EmptyRecording
 from tlmem.holders import HolderNames
@@ -285,6 +285,20 @@ class Recording:
         )
 
     @cached_property
+    def ops(self) -> pd.DataFrame:
+        """Ops that were recorded on tapes, and what tapes held for them."""
+        return tape_tables.ops_table(
+            self._snapshot.timeline, self._pairing, self._ledger, self._holder_names
+        )
+
+    @cached_property
+    def passes(self) -> pd.DataFrame:
+        """Backward passes."""
+        return tape_tables.passes_table(
+            self._snapshot.timeline, self._pairing, self._ledger, self._to_ns
+        )
+
+    @cached_property
     def devices(self) -> pd.DataFrame:
         """What the drivers of devices handed out."""
         return runtime_tables.devices_table(self._snapshot.timeline)
@@ -334,6 +348,22 @@ class Recording:
             self._snapshot.timeline,
             self.objects,
             self._snapshot.checkpoint.totals,
+            times_ns,
+            self.horizon_ns,
+            self._to_ns,
+        )
+
+    def tape_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
+        """What tapes held at each of some times, for rules and as gradients.
+
+        Returns:
+            ``saved_count`` objects and ``saved_bytes`` for rules, each object once, and
+            ``grad_count`` and ``grad_bytes`` of gradients; NaN where it was folded.
+        """
+        return tape_tables.tape_memory(
+            self._snapshot.timeline,
+            self._pairing,
+            self._ledger,
             times_ns,
             self.horizon_ns,
             self._to_ns,

@@ -242,6 +242,40 @@ SCHEMA: dict[str, Table] = {
             Column("kept_bytes", "int64", "bytes", "their size"),
         ),
     ),
+    "ops": Table(
+        "one op that a tape recorded, or for which one held something; not of folded events",
+        "op",
+        (
+            Column("op", "int64", "", "its number; below 16: gradients, values computed again"),
+            Column("name", "text", "", "add, matmul, gradient"),
+            Column("records", "int64", "", "times that it was recorded"),
+            Column("saves", "int64", "", "times that something was saved for it"),
+            Column("saved_bytes", "int64", "bytes", "the sum of their sizes"),
+            Column("held_count", "int64", "", "of these, still held"),
+            Column("held_bytes", "int64", "bytes", "their size"),
+        ),
+    ),
+    "passes": Table(
+        "one backward pass, in order of begin; not of folded events",
+        "",
+        (
+            Column("root", "uint64", "", "slot of the value that it began at"),
+            Column("sequence", "int64", "", "of that value: the how manieth of all, on any tape"),
+            Column("thread", "int32", "", "thread that ran it"),
+            Column("begin_ns", "int64", "ns", "when it began"),
+            Column("end_ns", "int64", "ns", "when it had ended; -1 while it is under way"),
+            Column("site", "uint32", "", "call site"),
+            Column("rules", "int64", "", "rules that it ran; 0 while it is under way"),
+            Column(
+                "status", "int32", "", "0: whole; -1: under way; else the tlm_status it failed with"
+            ),
+            Column("recorded", "int64", "", "operations recorded since the last pass began"),
+            Column("saved_bytes", "int64", "bytes", "that tapes held for rules when it began"),
+            Column(
+                "left_bytes", "int64", "bytes", "likewise when it had ended; -1 while under way"
+            ),
+        ),
+    ),
     "devices": Table(
         "one device whose driver handed out memory; not of folded events",
         "",

@@ -1,7 +1,8 @@
 """A pretended runtime whose holders are known at every step: the truth of the ledger.
 
-Covers: objects, views, scopes, moves, escapes, pools and forced frees, and the events that the C
-library records for them (native/include/tlmem.h). Does not cover: files (``support.writer``).
+Covers: objects, views, scopes, moves, escapes, pools, tapes and forced frees, and the events that
+the C library records for them (native/include/tlmem.h, native/include/tlmem_tape.h).
+Does not cover: files (``support.writer``).
 """
 
 from collections import deque
@@ -12,12 +13,18 @@ from support.writer import EVENT
 
 ALLOC, FREE, ACQUIRE, RELEASE, REGISTER, UNREGISTER, PROMOTE, ESCAPE = 1, 2, 4, 5, 6, 7, 8, 9
 SCOPE_ENTER, SCOPE_EXIT, POOL_HIT, POOL_PUT, MISUSE, HOLDERS = 10, 11, 16, 18, 34, 35
+TAPE_RECORD, TAPE_SAVE, TAPE_UNSAVE, BACKWARD_BEGIN, BACKWARD_END = 24, 25, 26, 27, 28
 CPU = 16
 
 
 def holder(kind: int, number: int) -> int:
     """Kind and number as one."""
     return kind << 56 | number
+
+
+def of_tape(op: int, sequence: int) -> int:
+    """The tape as a holder, for an op and a value."""
+    return holder(9, op << 40 | sequence)
 
 
 FLOATING, POOL = holder(1, 0), holder(7, 3)
@@ -51,6 +58,7 @@ class Runtime:
     scopes: list[int] = field(default_factory=list)
     steps: int = 0
     made: int = 0
+    recorded: int = 0
     scopes_made: int = 0
     thread: int = 1
 
@@ -59,7 +67,7 @@ class Runtime:
         actions = [
             *(self.alloc, self.alloc, self.register, self.register, self.acquire, self.release),
             *(self.unregister, self.promote, self.escape, self.move, self.free, self.view),
-            *(self.enter, self.exit, self.pool),
+            *(self.enter, self.exit, self.pool, self.op, self.op, self.backward),
         ]
         for thread, action, choice in operations:
             self.thread = thread
@@ -105,7 +113,7 @@ class Runtime:
 
     def named(self, thing: Thing, choice: int) -> int:
         """One of its holders that is neither nobody nor a scope; 0 when there is none."""
-        found = [who for who in thing.held if who >> 56 not in (1, 2, 7)]
+        found = [who for who in thing.held if who >> 56 not in (1, 2, 7, 9)]
         return found[choice % len(found)] if found else 0
 
     # ---- operations ----
@@ -234,3 +242,34 @@ class Runtime:
                 return
             self.hand_over(sole, old, POOL)
             self.record(POOL_PUT, sole.handle, POOL, sole.count)
+
+    def op(self, choice: int) -> None:
+        """An operation with a new object as its output saves that, or inputs, one maybe twice."""
+        self.recorded += 1
+        output, number = self.alloc(choice), 16 + choice % 3
+        inputs = [self.pick(choice + step) for step in range(choice % 4)]
+        who = of_tape(number, self.recorded)
+        told = number << 40 | self.recorded
+        self.record(TAPE_RECORD, output.handle, told, len(inputs), CPU)
+        for thing in inputs:
+            self.record(TAPE_SAVE, thing.handle, who, thing.count, 0)
+            self.take(thing, who, self.record(ACQUIRE, thing.handle, who, thing.count + 1))
+
+    def backward(self, choice: int) -> None:
+        """A pass lets go of everything that half of all operations saved, the newest first."""
+        root = 1 << 56 | self.recorded
+        self.record(BACKWARD_BEGIN, root, self.recorded, 0, 0)
+        saved = sorted(
+            {
+                (who, thing.handle)
+                for thing in self.things.values()
+                for who in thing.held
+                if who >> 56 == 9 and who % 2 == choice % 2
+            }
+        )
+        for who, handle in saved[::-1]:
+            while handle in self.things and who in self.things[handle].held:
+                thing = self.things[handle]
+                self.record(TAPE_UNSAVE, handle, who, thing.count, 0)
+                self.let_go(thing, who)
+        self.record(BACKWARD_END, root, len(saved), 0, 0)

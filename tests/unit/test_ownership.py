@@ -13,7 +13,7 @@ from support.owners import ACQUIRE, ALLOC, CPU, FREE, REGISTER, RELEASE, Runtime
 from tlmem.recording import Recording, read
 
 operations = st.lists(
-    st.tuples(st.integers(1, 3), st.integers(0, 14), st.integers(0, 1000)), min_size=1, max_size=100
+    st.tuples(st.integers(1, 3), st.integers(0, 17), st.integers(0, 1000)), min_size=1, max_size=100
 )
 META = [writer.label(1, "step"), writer.label(2, "epoch"), writer.site(2, 0, 1, 3)]
 SCOPE, HANDLE = holder(2, 1), holder(3, 1)
@@ -75,7 +75,7 @@ def test_what_is_held_in_the_end_is_the_count_of_what_is_alive(ops: list) -> Non
 
 def test_the_pretended_runtime_reaches_what_it_is_there_for() -> None:
     chance = np.random.default_rng(3)
-    numbers = ((1, 4), (0, 15), (0, 999))
+    numbers = ((1, 4), (0, 18), (0, 999))
     ops = list(zip(*(chance.integers(*span, 3000).tolist() for span in numbers), strict=True))
     runtime = Runtime().run(ops)
     kinds = {row[5] for rows in runtime.rows.values() for row in rows}
@@ -83,7 +83,7 @@ def test_the_pretended_runtime_reaches_what_it_is_there_for() -> None:
     for handle, who, begin, end in runtime.whole_ledger():
         ends.setdefault((handle, who), []).append((begin, end))
 
-    assert {1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 16, 18} <= kinds
+    assert {1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 16, 18, *range(24, 29)} <= kinds
     assert any(len(rows) > 1 for rows in ends.values()), "somebody held an object twice"
     assert in_words(recorded(runtime.events())) == runtime.whole_ledger()
 
