@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy
 from cffi import FFI
 
 HEADERS = (
@@ -40,6 +41,8 @@ def library_sources() -> list[str]:
 
 
 COMPILE = ["-O2", "-fvisibility=hidden", "-pthread", "-Wall"]
+# Loops over elements are written for the compiler to vectorise.
+OPS_COMPILE = ["-O3", "-fno-math-errno"]
 STANDARD = ["-std=gnu11"]
 INCLUDE = ["native/include", "native/src", "native/ops", "native/python"]
 LIBRARY = "libtlmem.dylib" if IS_MACOS else "libtlmem.so"
@@ -66,8 +69,8 @@ ffibuilder.set_source(
     '#include "tlmem_python.h"',
     sources=[*files("ops/*.c"), *files("python/*.c")],
     depends=[*files("**/*.h"), *files("src/*")],
-    include_dirs=INCLUDE,
-    extra_compile_args=[*COMPILE, *STANDARD],
+    include_dirs=[*INCLUDE, numpy.get_include()],
+    extra_compile_args=[*COMPILE, *OPS_COMPILE, *STANDARD],
     extra_link_args=["-pthread", *FIND_LIBRARY],
     libraries=["tlmem", *LIBRARY_NEEDS],
     optional=os.environ.get("TLMEM_REQUIRE_NATIVE", "") in ("", "0"),

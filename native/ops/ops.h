@@ -15,6 +15,7 @@
 #define TLMEM_OPS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tlmem_tape.h"
@@ -27,7 +28,7 @@ enum {
     OPS_WRONG_VALUE, /* likewise, of a parameter or an index */
 };
 
-enum { OPS_MOST_NUMBERS = 28, OPS_MOST_FRACTIONS = 4, OPS_MOST_SAVES = 6 };
+enum { OPS_MOST_NUMBERS = 36, OPS_MOST_FRACTIONS = 4, OPS_MOST_SAVES = 6 };
 
 /* Parameters of one call, as the record keeps them. What each means stands at its row. */
 typedef struct {
@@ -36,6 +37,12 @@ typedef struct {
     uint32_t unused;
     int64_t n[OPS_MOST_NUMBERS];
 } ops_params;
+
+/* What of them a record has to keep. */
+static inline uint32_t ops_params_bytes(const ops_params *params)
+{
+    return (uint32_t)offsetof(ops_params, n) + params->count * (uint32_t)sizeof *params->n;
+}
 
 typedef struct {
     uint32_t inputs;
@@ -66,7 +73,7 @@ typedef struct {
 } ops_family;
 extern const ops_family ops_arithmetic, ops_powers, ops_functions, ops_activations, ops_selections; /* elementwise */
 extern const ops_family ops_reductions, ops_extremes, ops_softmaxes, ops_normalisations;            /* of axes */
-extern const ops_family ops_products, ops_shapes, ops_slices, ops_indexings, ops_joins, ops_dropouts;
+extern const ops_family ops_products, ops_shapes, ops_slices, ops_indexings, ops_joins, ops_dropouts, ops_casts;
 /* The row of a number from 0 on; NULL behind the last. Its number in tlm_op terms is ops_number(row number). */
 const ops_row *ops_row_at(int number);
 int ops_row_named(const char *name); /* -1: none */
@@ -85,8 +92,13 @@ const char *ops_shape_text(const tlm_tensor *tensor, char text[static 160]);
 void ops_save_input(ops_call *call, uint32_t input);
 void ops_save_output(ops_call *call);                       /* call->out is complete */
 void ops_save_made(ops_call *call, const tlm_tensor *made); /* the call owns `made` from now on */
-/* Whether all inputs are of one dtype with fractions (numbers count as that); the dtype, or 0. */
+/* Whether all inputs are of one dtype with fractions and on one device (numbers count as that); the dtype, or 0. */
 uint8_t ops_common_dtype(const ops_call *call);
+/* The device that they share; `cpu` when all are numbers. */
+uint32_t ops_common_device(const ops_call *call);
+/* A shape behind the numbers of the params, and what follows it when it is read back: fills axes and shape of `like`. */
+void ops_put_shape(ops_params *params, const tlm_tensor *tensor);
+const int64_t *ops_take_shape(const int64_t *numbers, tlm_tensor *like);
 /* Whether input i will want a gradient. */
 static inline bool ops_needs(const ops_call *call, uint32_t input)
 {
@@ -100,14 +112,17 @@ static inline int64_t ops_item_bytes(uint8_t dtype)
 }
 int64_t ops_elements(const tlm_tensor *tensor);
 bool ops_is_dense(const tlm_tensor *tensor); /* elements lie row by row, without gaps */
+bool ops_same_shape(const tlm_tensor *left, const tlm_tensor *right);
 /* The first element; valid while the object is held or pinned. NULL: freed (recorded as misuse). */
 void *ops_data(const tlm_tensor *tensor);
-/* A fresh floating object, dense, contents undefined. TLM_OUT_OF_MEMORY, TLM_OVERFLOW. */
+/* A fresh floating object, dense, contents undefined; device 0: `cpu`. TLM_OUT_OF_MEMORY, TLM_OVERFLOW. */
 tlm_status ops_new(uint32_t device, uint8_t dtype, int axes, const int64_t *shape, tlm_tensor *out);
 tlm_status ops_new_like(const tlm_tensor *like, tlm_tensor *out); /* shape, dtype and device of `like` */
 void ops_drop(const tlm_tensor *made);                            /* frees what ops_new made; object 0 is fine */
-/* One number as a tensor of a shape; no memory. */
+/* One number as a tensor of a shape; no memory. Its device is not said (0) unless the caller fills it in. */
 void ops_constant(double value, uint8_t dtype, int axes, const int64_t *shape, tlm_tensor *out);
+/* The number of such a tensor. */
+double ops_number_of(const tlm_tensor *tensor);
 /* The shape that two have together, with steps 0 along repeated axes: *left and *right are then of one shape.
  * OPS_WRONG_SHAPE. */
 tlm_status ops_broadcast(tlm_tensor *left, tlm_tensor *right);

@@ -20,6 +20,11 @@ uint64_t tlmi_pyheap_arena_bytes(bool *known);
 uint64_t tlmi_pyheap_large_bytes(bool *known);
 uint64_t tlmi_pyheap_module_count(bool *known);
 
+/* ---- numpy_loops.c ---- */
+/* Puts NumPy's inner loops where the ops find them (ops.h), and imports NumPy for that. 0, or -1 with an exception. Needs the
+ * GIL; once is enough, again is harmless. */
+int tlmi_numpy_loops_init(void);
+
 /* True while NumPy allocates, resizes or frees array data in this thread. From NumPy 2.5 on that goes through Python's raw
  * allocator; it is tracked as arrays and must not count as Python's heap as well. */
 extern __thread bool tlmi_pyheap_is_array;

@@ -5,9 +5,10 @@ Near its top it says what it needs::
 
     /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
 
-``sources`` are files of ``native/src``, ``native/python`` or this directory; ``core`` stands for
-the library without its source of memory samples, ``all`` for every C file of the first two, and a
-name with a minus in front is taken out again. ``python=yes`` links the interpreter. A source in
+``sources`` are files of ``native/src``, ``native/ops``, ``native/python`` or this directory;
+``core`` stands for the library without its source of memory samples, ``ops`` for every file of
+``native/ops``, ``all`` for every C file of the first three, and a name with a minus in front is
+taken out again. ``python=yes`` links the interpreter. A source in
 Objective-C (``.m``) is built against GNUstep and the stand-in for Metal in ``metal``. Each part may
 be left out; the values above, with ``sources=core``, are then meant. Objects are kept in
 ``build/native-tests`` by the hash of what they were made from, so that a second run compiles only
@@ -27,8 +28,11 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "native" / "src"
+OPS_SOURCES = ROOT / "native" / "ops"
 PYTHON_SOURCES = ROOT / "native" / "python"
 TESTS = ROOT / "tests" / "native"
 CACHE = ROOT / "build" / "native-tests"
@@ -99,7 +103,7 @@ def core() -> list[str]:
 
 def path_of(name: str) -> Path:
     """The source file of this name, of the library, the extension module or the tests."""
-    places = (PYTHON_SOURCES / name, TESTS / name)
+    places = (OPS_SOURCES / name, PYTHON_SOURCES / name, TESTS / name)
     return next((path for path in places if path.exists()), SOURCES / name)
 
 
@@ -116,9 +120,11 @@ def needs(test: Path) -> Needs:
     for name in filter(None, said.pop("sources", "core").split(",")):
         if name == "core":
             sources += core()
+        elif name == "ops":
+            sources += sorted(path.name for path in OPS_SOURCES.glob("*.c"))
         elif name == "all":
-            sources += sorted(path.name for path in SOURCES.glob("*.c"))
-            sources += sorted(path.name for path in PYTHON_SOURCES.glob("*.c"))
+            for folder in (SOURCES, OPS_SOURCES, PYTHON_SOURCES):
+                sources += sorted(path.name for path in folder.glob("*.c"))
         elif name.startswith("-"):
             sources.remove(name[1:])
         else:
@@ -185,7 +191,7 @@ def wrapper_of(name: str) -> tuple[tuple[str, ...], str]:
 def python_flags() -> tuple[list[str], list[str]]:
     """Flags that compile against, and link, the running interpreter's library."""
     get = sysconfig.get_config_var
-    compile_flags = ["-isystem", get("INCLUDEPY")]
+    compile_flags = ["-isystem", get("INCLUDEPY"), "-isystem", numpy.get_include()]
     where = get("LIBDIR")
     link = [f"-L{where}", f"-L{get('LIBPL')}", f"-Wl,-rpath,{where}", f"-lpython{get('LDVERSION')}"]
     for more in ("LIBS", "SYSLIBS", "LINKFORSHARED"):
@@ -246,7 +252,8 @@ def make(command: list[str], inputs: list[Path], suffix: str) -> Path:
 def build(test: Path, mode: Mode, wanted: Needs) -> Path:
     """The program of a test, built for a mode."""
     base = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
-    base += [f"-I{ROOT / 'native/include'}", f"-I{SOURCES}", f"-I{PYTHON_SOURCES}", f"-I{TESTS}"]
+    folders = (ROOT / "native" / "include", SOURCES, OPS_SOURCES, PYTHON_SOURCES, TESTS)
+    base += [f"-I{folder}" for folder in folders]
     link: list[str] = ["-lm"]
     if wanted.python:
         compile_flags, python_link = python_flags()

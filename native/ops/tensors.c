@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ * tensors.c: tensors of the ops: making and dropping, shapes seen differently, gradients of inputs that were repeated.
+ *
+ * What is made here floats and is the caller's (ops.h). No state; any thread may call.
+ */
+#include <string.h>
+
+#include "ops.h"
+
+/* ---- look ---- */
+
+int64_t ops_elements(const tlm_tensor *tensor)
+{
+    int64_t elements = 1;
+    for (int axis = 0; axis < tensor->axes; axis++)
+        elements *= tensor->shape[axis];
+    return elements;
+}
+
+bool ops_is_dense(const tlm_tensor *tensor)
+{
+    int64_t step = ops_item_bytes(tensor->dtype);
+    bool is_dense = true;
+    for (int axis = tensor->axes - 1; axis >= 0; axis--) {
+        if (tensor->shape[axis] == 0)
+            return true;
+        if (tensor->shape[axis] != 1 && tensor->steps[axis] != step)
+            is_dense = false;
+        step *= tensor->shape[axis];
+    }
+    return is_dense;
+}
+
+void *ops_data(const tlm_tensor *tensor)
+{
+    if (tensor->object == 0)
+        return (void *)&tensor->at;
+    char *payload = tlm_payload(tensor->object);
+    return payload ? payload + tensor->at.offset : NULL;
+}
+
+bool ops_same_shape(const tlm_tensor *left, const tlm_tensor *right)
+{
+    return left->axes == right->axes && memcmp(left->shape, right->shape, left->axes * sizeof *left->shape) == 0;
+}
+
+/* ---- make ---- */
+
+/* Writes shape and steps of elements that lie row by row; the bytes that takes, or -1 when no memory has so many. */
+static int64_t lay_out(tlm_tensor *out, uint8_t dtype, int axes, const int64_t *shape)
+{
+    int64_t bytes = ops_item_bytes(dtype);
+    bool is_empty = false;
+    for (int axis = axes - 1; axis >= 0; axis--) {
+        out->shape[axis] = shape[axis];
+        out->steps[axis] = bytes;
+        is_empty = is_empty || shape[axis] == 0;
+        if (shape[axis] > 1 && __builtin_mul_overflow(bytes, shape[axis], &bytes))
+            return -1;
+    }
+    return is_empty ? 0 : bytes;
+}
+
+tlm_status ops_new(uint32_t device, uint8_t dtype, int axes, const int64_t *shape, tlm_tensor *out)
+{
+    int64_t bytes = lay_out(out, dtype, axes, shape);
+    if (bytes < 0)
+        return TLM_OVERFLOW;
+    out->at.offset = 0;
+    out->device = device ? device : TLM_DEVICE_CPU;
+    out->dtype = dtype;
+    out->axes = (uint8_t)axes;
+    out->unused[0] = out->unused[1] = 0;
+    return tlm_object_alloc(out->device, (uint64_t)bytes, &out->object);
+}
+
+tlm_status ops_new_like(const tlm_tensor *like, tlm_tensor *out)
+{
+    return ops_new(like->device, like->dtype, like->axes, like->shape, out);
+}
+
+void ops_drop(const tlm_tensor *made)
+{
+    tlm_release(made->object, TLM_HOLDER(TLM_HOLDER_FLOATING, 0));
+}
+
+/* Memory comes from the device named, and from `cpu` when none is (ops_new). */
+void ops_constant(double value, uint8_t dtype, int axes, const int64_t *shape, tlm_tensor *out)
+{
+    *out = (tlm_tensor){.dtype = dtype, .axes = (uint8_t)axes};
+    if (dtype == TLM_FLOAT64)
+        out->at.float64 = value;
+    else if (dtype == TLM_FLOAT32)
+        out->at.float32 = (float)value;
+    else if (dtype == TLM_INT64)
+        out->at.int64 = (int64_t)value;
+    else
+        out->at.boolean = value != 0;
+    if (axes)
+        memcpy(out->shape, shape, (size_t)axes * sizeof *shape);
+}
+
+double ops_number_of(const tlm_tensor *tensor)
+{
+    switch (tensor->dtype) {
+    case TLM_FLOAT64:
+        return tensor->at.float64;
+    case TLM_FLOAT32:
+        return tensor->at.float32;
+    case TLM_INT64:
+        return (double)tensor->at.int64;
+    default:
+        return tensor->at.boolean;
+    }
+}
+
+/* ---- shapes ---- */
+
+/* The length that two axes have together; -1: none. */
+static int64_t common_length(int64_t one, int64_t other)
+{
+    return one == other || other == 1 ? one : one == 1 ? other : -1;
+}
+
+tlm_status ops_broadcast(tlm_tensor *left, tlm_tensor *right)
+{
+    if (ops_same_shape(left, right))
+        return TLM_OK;
+    int axes = left->axes > right->axes ? left->axes : right->axes;
+    int64_t shape[TLM_MOST_AXES];
+    for (int axis = 0; axis < axes; axis++) {
+        int in_left = axis - (axes - left->axes), in_right = axis - (axes - right->axes);
+        int64_t one = in_left < 0 ? 1 : left->shape[in_left], other = in_right < 0 ? 1 : right->shape[in_right];
+        shape[axis] = common_length(one, other);
+        if (shape[axis] < 0)
+            return (tlm_status)OPS_WRONG_SHAPE;
+    }
+    tlm_tensor seen;
+    ops_expand(left, axes, shape, &seen);
+    *left = seen;
+    ops_expand(right, axes, shape, &seen);
+    *right = seen;
+    return TLM_OK;
+}
+
+tlm_status ops_expand(const tlm_tensor *tensor, int axes, const int64_t *shape, tlm_tensor *out)
+{
+    int before = axes - tensor->axes;
+    if (before < 0)
+        return (tlm_status)OPS_WRONG_SHAPE;
+    for (int axis = before; axis < axes; axis++)
+        if (tensor->shape[axis - before] != shape[axis] && tensor->shape[axis - before] != 1)
+            return (tlm_status)OPS_WRONG_SHAPE;
+    tlm_tensor seen = *tensor;
+    seen.axes = (uint8_t)axes;
+    for (int axis = 0; axis < axes; axis++) {
+        bool is_repeated = axis < before || tensor->shape[axis - before] != shape[axis];
+        seen.shape[axis] = shape[axis];
+        seen.steps[axis] = is_repeated ? 0 : tensor->steps[axis - before];
+    }
+    *out = seen;
+    return TLM_OK;
+}
+
+/* ---- gradients ---- */
+
+/* Sums `gradient` to the shape of `like`, whose axes are the last of its own. */
+static tlm_status reduce_to(const tlm_tensor *gradient, const tlm_tensor *like, tlm_tensor *out)
+{
+    int before = gradient->axes - like->axes;
+    uint32_t mask = (1u << before) - 1;
+    double times = 1;
+    for (int axis = 0; axis < gradient->axes; axis++) {
+        if (axis >= before && like->shape[axis - before] == gradient->shape[axis])
+            continue;
+        mask |= 1u << axis;
+        times *= (double)gradient->shape[axis];
+    }
+    if (gradient->object == 0) { /* the same number `times` times takes no memory */
+        ops_constant(ops_number_of(gradient) * times, gradient->dtype, like->axes, like->shape, out);
+        out->device = gradient->device;
+        return TLM_OK;
+    }
+    tlm_status status = ops_new(gradient->device, gradient->dtype, like->axes, like->shape, out);
+    if (status != TLM_OK)
+        return status;
+    tlm_tensor summed = *out;
+    summed.axes = gradient->axes;
+    for (int axis = 0; axis < gradient->axes; axis++) {
+        summed.shape[axis] = axis < before ? 1 : like->shape[axis - before];
+        summed.steps[axis] = axis < before ? 0 : out->steps[axis - before];
+    }
+    status = ops_reduce(OPS_ADD, gradient, mask, 0, &summed);
+    if (status != TLM_OK)
+        ops_drop(out);
+    return status;
+}
+
+tlm_status ops_give_reduced(tlm_pass *pass, uint32_t input, const tlm_tensor *gradient, bool shared,
+                            const tlm_tensor *like)
+{
+    if (ops_same_shape(gradient, like))
+        return shared ? tlm_pass_share(pass, input, gradient) : tlm_pass_give(pass, input, gradient);
+    tlm_tensor reduced;
+    tlm_status status = reduce_to(gradient, like, &reduced);
+    if (!shared)
+        ops_drop(gradient);
+    return status == TLM_OK ? tlm_pass_give(pass, input, &reduced) : status;
+}
+
+tlm_status ops_new_grad(tlm_pass *pass, tlm_tensor *out, bool *shared)
+{
+    const tlm_tensor *gradient = tlm_pass_grad(pass);
+    *shared = tlm_pass_may_overwrite_grad(pass);
+    if (!*shared)
+        return ops_new_like(gradient, out);
+    *out = *gradient;
+    return TLM_OK;
+}
