@@ -26,19 +26,25 @@ MOST_MISUSES = 1000
 Load = Callable[[int, int], Timeline]
 
 
-def horizons(pieces: np.ndarray, keep_events: int) -> list[int]:
+def horizons(pieces: np.ndarray, keep_events: int, time_shift: int = 0) -> list[int]:
     """Times (ticks) up to which to fold, one after another, so that about ``keep_events`` remain.
 
     Each lies in the middle of a piece, never between the two halves of a resize that end one piece
-    and begin the next. Empty when there is nothing to fold.
+    and begin the next: so not in a piece whose second half is one moment, by a clock that counts in
+    units of ``1 << time_shift`` ticks. Empty when there is nothing to fold.
     """
     pieces = pieces[(pieces["count"] > 0) & (pieces["closed"] == 1)]
     middle = pieces["ticks_begin"] + (pieces["ticks_end"] - pieces["ticks_begin"]) // np.uint64(2)
     order = np.argsort(middle, kind="stable")
     middle, seen = middle[order], np.cumsum(pieces["count"][order].astype(np.int64))
     excess = int(seen[-1]) - keep_events if len(seen) else 0
+    units = (middle >> np.uint64(time_shift), pieces["ticks_end"][order] >> np.uint64(time_shift))
+    divided = units[0] < units[1]
+    middle, seen = middle[divided], seen[divided]
     cuts = [*range(CHUNK_EVENTS, max(excess, 0), CHUNK_EVENTS), excess] if excess > 0 else []
-    found = np.unique(middle[np.searchsorted(seen, cuts)])
+    found = (
+        np.unique(middle[np.searchsorted(seen, cuts).clip(max=len(seen) - 1)]) if len(seen) else []
+    )
     return [int(ticks) for ticks in found if ticks > 0]
 
 

@@ -156,7 +156,8 @@ def _read(
         wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(last)
         return loader.load(events[wanted], consumed, first, last, whole)
 
-    ends = horizons(events, detail_events) if whole and detail_events is not None else []
+    keep = detail_events if whole else None
+    ends = [] if keep is None else horizons(events, keep, header.time_shift)
     if ends:
         checkpoint = fold(checkpoint, first, ends, load)
         first = ends[-1] + 1
