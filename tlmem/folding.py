@@ -42,9 +42,9 @@ def horizons(pieces: np.ndarray, keep_events: int, time_shift: int = 0) -> list[
     divided = units[0] < units[1]
     middle, seen = middle[divided], seen[divided]
     cuts = [*range(CHUNK_EVENTS, max(excess, 0), CHUNK_EVENTS), excess] if excess > 0 else []
-    found = (
-        np.unique(middle[np.searchsorted(seen, cuts).clip(max=len(seen) - 1)]) if len(seen) else []
-    )
+    if not len(seen):
+        return []
+    found = np.unique(middle[np.searchsorted(seen, cuts).clip(max=len(seen) - 1)])
     return [int(ticks) for ticks in found if ticks > 0]
 
 

@@ -76,3 +76,16 @@ def test_nothing_is_folded_when_all_fits() -> None:
 
     assert folding.horizons(pieces, 300) == []
     assert folding.horizons(pieces, 299) != []
+
+
+def test_no_cut_lies_in_a_piece_whose_end_is_the_moment_of_its_middle() -> None:
+    """A resize may begin in its last event; by ticks that are cleared that was its middle, too."""
+    pieces = np.zeros(
+        2, [("count", int), ("closed", int), ("ticks_begin", "u8"), ("ticks_end", "u8")]
+    )
+    pieces["count"], pieces["closed"] = 100, 1
+    pieces["ticks_begin"], pieces["ticks_end"] = [1000, 1025], [1024, 1031]
+
+    assert folding.horizons(pieces, 0, time_shift=0) == [1028]
+    assert folding.horizons(pieces, 0, time_shift=2) == [1012]
+    assert folding.horizons(pieces[1:], 0, time_shift=2) == []
