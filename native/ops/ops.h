@@ -73,7 +73,7 @@ typedef struct {
 } ops_family;
 extern const ops_family ops_arithmetic, ops_powers, ops_functions, ops_activations, ops_selections; /* elementwise */
 extern const ops_family ops_reductions, ops_extremes, ops_softmaxes, ops_normalisations;            /* of axes */
-extern const ops_family ops_products, ops_shapes, ops_slices, ops_indexings, ops_joins, ops_dropouts, ops_casts;
+extern const ops_family ops_products, ops_shapes, ops_slices, ops_indexings, ops_joins, ops_dropouts, ops_casts, ops_takes;
 /* The row of a number from 0 on; NULL behind the last. Its number in tlm_op terms is ops_number(row number). */
 const ops_row *ops_row_at(int number);
 int ops_row_named(const char *name); /* -1: none */

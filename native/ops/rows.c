@@ -22,9 +22,9 @@ static void add_family(const ops_family *family)
 __attribute__((constructor)) static void collect(void)
 {
     static const ops_family *const families[] = {
-        &ops_arithmetic, &ops_powers,   &ops_functions, &ops_activations,    &ops_selections,
-        &ops_reductions, &ops_extremes, &ops_softmaxes, &ops_normalisations, &ops_products,
-        &ops_shapes,     &ops_slices,   &ops_indexings, &ops_joins,          &ops_dropouts,
+        &ops_arithmetic, &ops_powers,    &ops_functions,      &ops_activations, &ops_selections, &ops_reductions,
+        &ops_extremes,   &ops_softmaxes, &ops_normalisations, &ops_products,    &ops_shapes,     &ops_slices,
+        &ops_indexings,  &ops_takes,     &ops_joins,          &ops_dropouts,    &ops_casts,
     };
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         add_family(families[i]);
