@@ -11,8 +11,8 @@
  * After a rule has run its record lets go of everything, unless the pass retains the graph (contracts S61, S63, S66).
  * The tape computes nothing: rules and the tape's arithmetic do.
  *
- * Threads. Any thread may record, acquire and release; one pass at a time (TLM_BUSY), but a rule may start a pass of its own.
- * No lock is held while a rule, a `forget` or a `drop` runs. A function returns a status; unless it is TLM_OK, nothing has
+ * Threads. Any thread may record, acquire and release. A tape has one pass at a time: that of another thread is waited for, so
+ * the caller holds no lock that a rule needs (Python's GIL); a rule may start passes of its own. No lock of ours is held while a rule, a `forget` or a `drop` runs. A function returns a status; unless it is TLM_OK, nothing has
  * changed unless the comment says what. Slot 0 means "needs no gradient" and is accepted wherever a slot is an input.
  */
 #ifndef TLMEM_TAPE_H
@@ -119,7 +119,7 @@ typedef struct {
 /* A leaf: `tensor` says whose gradient it is; the object itself is not held. The caller has one reference. */
 tlm_status tlm_tape_leaf(tlm_tape *tape, const tlm_tensor *tensor, tlm_slot *out);
 /* Records an operation when an input needs a gradient and the strand's mode says so; otherwise *out = 0 and nothing is held.
- * The caller has one reference. What is saved is acquired. TLM_STALE_SLOT, TLM_WRONG_TAPE (an input of another tape),
+ * The caller has one reference. What is saved is acquired. Params and place are taken over when *out is not 0. TLM_STALE_SLOT, TLM_WRONG_TAPE (an input of another tape),
  * TLM_FREED (what is to be saved), TLM_IN_ARENA (likewise: its memory may end before), TLM_NO_MEMORY. */
 tlm_status tlm_tape_record(tlm_tape *tape, const tlm_record *record, tlm_slot *out);
 /* One more reference, by a name of the program. TLM_STALE_SLOT. */
@@ -151,7 +151,7 @@ int tlm_grad_mode_current(void);
  * root has one element). Gradients of leaves are added to what they have when the whole pass has succeeded; those of others
  * go with their last rule unless kept (tlm_slot_retain_grad). When it fails (status of the rule), no leaf has changed, what
  * ran is spent (unless retained) and nothing of the pass is left. TLM_STALE_SLOT, TLM_SECOND_BACKWARD (recorded as misuse),
- * TLM_BUSY, TLM_CHANGED (what was saved was written since; misuse; tlm_tape_conflict tells both places), TLM_FREED. */
+ * TLM_BUSY (a rule goes back through what its own pass is going through), TLM_CHANGED (what was saved was written since; misuse; tlm_tape_conflict tells both places), TLM_FREED. */
 tlm_status tlm_backward(tlm_slot root, const tlm_tensor *seed, int retain_graph);
 
 /* For rules; borrowed, valid until the rule returns. */

@@ -132,6 +132,7 @@ tlmi_slot_of_object *tlmi_object_create(uint8_t type, uint8_t device)
     slot->more = NULL;
     slot->scope = NULL;
     slot->is_over = false;
+    slot->version = 0;
     put(&slot->last, 0);
     put(&slot->free_site, 0);
     slot->as = (__typeof__(slot->as)){0};

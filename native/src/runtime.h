@@ -85,8 +85,11 @@ struct tlmi_slot_of_object {
             uintptr_t address; /* 0: not found by address */
         } foreign;
     } as;
-    uint32_t dying_parent; /* number of a slot, while the tree it belongs to is being freed */
-    uint32_t pins;         /* work on its memory that is under way */
+    union {
+        uint32_t version;      /* how often it was written in place; for tapes, which save it */
+        uint32_t dying_parent; /* number of a slot, while the tree it belongs to is being freed */
+    };
+    uint32_t pins; /* work on its memory that is under way */
 };
 _Static_assert(sizeof(tlmi_slot_of_object) == 128, "two cache lines");
 
@@ -231,6 +234,7 @@ struct tlm_strand {
     tlmi_arena arena;
     tlmi_scope *spare; /* left scopes, to be used again */
     uint32_t spare_count;
+    bool records_nothing; /* on a tape: tlm_grad_mode */
 };
 static inline tlm_holder tlmi_scope_holder(const tlmi_scope *scope)
 {
