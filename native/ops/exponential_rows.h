@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * exponential_rows.h: exponentials of rows and their sums, for softmax, its logarithm and the cross entropy; for both.h.
+ *
+ * Rows are worked on in blocks that stay in the cache, so that NumPy's loop of exp is called for a block and not for a row.
+ * `to` may be `from`. A row without elements is nothing to do.
+ */
+
+/* NumPy's loop over elements that lie side by side. */
+static inline void OF(apply)(ops_loop_name name, const REAL *from, REAL *to, int64_t elements)
+{
+    const ops_loop *loop = ops_loop_of(name, DTYPE);
+    char *arguments[] = {(char *)(uintptr_t)from, (char *)to};
+    intptr_t count = elements, steps[] = {sizeof(REAL), sizeof(REAL)};
+    loop->call(arguments, &count, steps, loop->data);
+}
+
+static inline REAL OF(row_greatest)(const REAL *row, int64_t count)
+{
+    REAL greatest = row[0];
+    if (count < SHORT_ROW) {
+        for (int64_t i = 1; i < count; i++)
+            greatest = row[i] > greatest ? row[i] : greatest;
+        return greatest;
+    }
+    const ops_loop *loop = ops_loop_of(OPS_MAXIMUM, DTYPE);
+    char *arguments[] = {(char *)&greatest, (char *)(uintptr_t)row, (char *)&greatest};
+    intptr_t elements = count, steps[] = {0, sizeof(REAL), 0};
+    loop->call(arguments, &elements, steps, loop->data);
+    return greatest;
+}
+
+OPS_WIDE static void OF(rows_less)(const REAL *from, REAL *to, const REAL *less, int64_t rows, int64_t length)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < length; i++)
+            to[r * length + i] = from[r * length + i] - less[r];
+}
+
+OPS_WIDE static void OF(row_sums)(const REAL *from, REAL *sums, int64_t rows, int64_t length)
+{
+    for (int64_t r = 0; r < rows; r++)
+        sums[r] = OF(row_sum)(from + r * length, length);
+}
+
+OPS_WIDE static void OF(rows_over)(REAL *to, const REAL *sums, int64_t rows, int64_t length)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < length; i++)
+            to[r * length + i] /= sums[r];
+}
+
+/* How many rows are worked on together. */
+static inline int64_t OF(block_rows)(int64_t rows, int64_t length)
+{
+    int64_t most = BLOCK_ELEMENTS / length;
+    most = most < 1 ? 1 : most > BLOCK_ROWS ? BLOCK_ROWS : most;
+    return rows < most ? rows : most;
+}
+
+/* exp(from - greatest) and its sums, of at most BLOCK_ROWS rows. */
+static void OF(block_powers)(const REAL *from, REAL *to, REAL *sums, int64_t rows, int64_t length)
+{
+    REAL greatest[BLOCK_ROWS];
+    for (int64_t r = 0; r < rows; r++)
+        greatest[r] = OF(row_greatest)(from + r * length, length);
+    OF(rows_less)(from, to, greatest, rows, length);
+    OF(apply)(OPS_EXP, to, to, rows * length);
+    OF(row_sums)(to, sums, rows, length);
+}
+
+static void OF(softmax_rows)(const void *from, void *to, int64_t rows, int64_t length)
+{
+    REAL sums[BLOCK_ROWS];
+    for (int64_t r = 0, some; r < rows; r += some) {
+        const REAL *in = (const REAL *)from + r * length;
+        REAL *out = (REAL *)to + r * length;
+        some = OF(block_rows)(rows - r, length);
+        OF(block_powers)(in, out, sums, some, length);
+        OF(rows_over)(out, sums, some, length);
+    }
+}
+
+/* The sum of exp(row - greatest), without memory for it. */
+static REAL OF(power_sum)(const REAL *row, REAL greatest, int64_t length)
+{
+    REAL powers[BLOCK_ELEMENTS / 2], sum = 0, part;
+    for (int64_t i = 0, some; i < length; i += some) {
+        some = length - i < BLOCK_ELEMENTS / 2 ? length - i : BLOCK_ELEMENTS / 2;
+        OF(rows_less)(row + i, powers, &greatest, 1, some);
+        OF(apply)(OPS_EXP, powers, powers, some);
+        OF(row_sums)(powers, &part, 1, some);
+        sum += part;
+    }
+    return sum;
+}
+
+/* What log_softmax takes off each row, in two parts: the second is small beside the first. At most BLOCK_ROWS rows. */
+static void OF(row_logarithms)(const REAL *from, REAL *greatest, REAL *logarithms, int64_t rows, int64_t length)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        greatest[r] = OF(row_greatest)(from + r * length, length);
+        logarithms[r] = OF(power_sum)(from + r * length, greatest[r], length);
+    }
+    OF(apply)(OPS_LOG, logarithms, logarithms, rows);
+}

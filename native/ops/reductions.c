@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ * reductions.c: sum, mean and variance along axes.
+ *
+ * Params: n[0] the mask of axes, n[1] whether they stay with length 1, n[2] var: what is taken off the count. Forward adds the
+ * shape that the rule needs: n[3] how many axes, n[4] on their lengths. The gradient of a sum is that of its output, seen
+ * along the axes: it takes no memory. Any thread.
+ */
+#include "axes.h"
+
+enum { MASK, KEEP, CORRECTION, AXES, SHAPE };
+
+static void keep_shape(ops_call *call)
+{
+    const tlm_tensor *x = &call->in[0];
+    if (!call->records)
+        return;
+    call->params.n[AXES] = x->axes;
+    for (int i = 0; i < x->axes; i++)
+        call->params.n[SHAPE + i] = x->shape[i];
+    call->params.count = SHAPE + x->axes;
+}
+
+/* Sums into a fresh tensor, and divides by `divisor` unless that is 1. */
+static tlm_status total(const tlm_tensor *x, uint32_t mask, bool keepdims, double divisor, tlm_tensor *out,
+                        tlm_tensor *seen)
+{
+    tlm_status status = ops_new_reduced(x, mask, keepdims, out, seen);
+    if (status != TLM_OK)
+        return status;
+    status = ops_reduce(OPS_ADD, x, mask, 0, seen);
+    if (status == TLM_OK && divisor != 1) {
+        tlm_tensor number;
+        ops_constant(divisor, x->dtype, out->axes, out->shape, &number);
+        status = ops_binary(OPS_DIVIDE, out, &number, out);
+    }
+    if (status != TLM_OK)
+        ops_drop(out);
+    return status;
+}
+
+static double reduced_count(const tlm_tensor *x, uint32_t mask)
+{
+    return (double)ops_reduced_count(x->axes, x->shape, mask);
+}
+
+static tlm_status forward_total(ops_call *call, bool mean)
+{
+    const tlm_tensor *x = &call->in[0];
+    if (!ops_common_dtype(call))
+        return (tlm_status)OPS_NOT_HERE;
+    uint32_t mask = (uint32_t)call->params.n[MASK];
+    tlm_tensor seen;
+    keep_shape(call);
+    return total(x, mask, call->params.n[KEEP], mean ? reduced_count(x, mask) : 1, &call->out, &seen);
+}
+
+static tlm_status sum_forward(ops_call *call)
+{
+    return forward_total(call, false);
+}
+
+static tlm_status mean_forward(ops_call *call)
+{
+    return forward_total(call, true);
+}
+
+/* A gradient of the output's shape, given to the input along the axes. */
+static tlm_status give_along(tlm_pass *pass, const ops_params *params, const tlm_tensor *small, bool shared)
+{
+    tlm_tensor seen;
+    ops_seen_along(small, (uint32_t)params->n[MASK], params->n[KEEP], (int)params->n[AXES], &params->n[SHAPE], &seen);
+    return ops_give_made(pass, 0, &seen, shared);
+}
+
+static tlm_status sum_backward(tlm_pass *pass)
+{
+    return give_along(pass, tlm_pass_params(pass), tlm_pass_grad(pass), true);
+}
+
+/* The gradient of the output over `divisor`: one number stays one number, and takes no memory. */
+static tlm_status divided(tlm_pass *pass, double divisor, tlm_tensor *out, bool *shared)
+{
+    const tlm_tensor *gradient = tlm_pass_grad(pass);
+    tlm_tensor number;
+    if (!gradient->object) {
+        double value = gradient->dtype == TLM_FLOAT64 ? gradient->at.float64 : gradient->at.float32;
+        *shared = true;
+        ops_constant(value / divisor, gradient->dtype, gradient->axes, gradient->shape, out);
+        out->device = gradient->device;
+        return TLM_OK;
+    }
+    tlm_status status = ops_new_grad(pass, out, shared);
+    if (status != TLM_OK)
+        return status;
+    ops_constant(divisor, gradient->dtype, gradient->axes, gradient->shape, &number);
+    status = ops_binary(OPS_DIVIDE, gradient, &number, out);
+    if (status != TLM_OK && !*shared)
+        ops_drop(out);
+    return status;
+}
+
+static tlm_status mean_backward(tlm_pass *pass)
+{
+    const ops_params *params = tlm_pass_params(pass);
+    int64_t count = ops_reduced_count((int)params->n[AXES], &params->n[SHAPE], (uint32_t)params->n[MASK]);
+    tlm_tensor small;
+    bool shared;
+    tlm_status status = divided(pass, (double)count, &small, &shared);
+    return status == TLM_OK ? give_along(pass, params, &small, shared) : status;
+}
+
+/* ---- variance ---- */
+
+static double var_divisor(double count, int64_t correction)
+{
+    return count > (double)correction ? count - (double)correction : 0;
+}
+
+/* distance = x - its mean along the axes. */
+static tlm_status distances(const tlm_tensor *x, uint32_t mask, const tlm_tensor *distance)
+{
+    tlm_tensor middle, seen;
+    tlm_status status = total(x, mask, true, reduced_count(x, mask), &middle, &seen);
+    if (status != TLM_OK)
+        return status;
+    status = ops_binary(OPS_SUBTRACT, x, &seen, distance);
+    ops_drop(&middle);
+    return status;
+}
+
+static tlm_status var_forward(ops_call *call)
+{
+    const tlm_tensor *x = &call->in[0];
+    if (!ops_common_dtype(call))
+        return (tlm_status)OPS_NOT_HERE;
+    uint32_t mask = (uint32_t)call->params.n[MASK];
+    double divisor = var_divisor(reduced_count(x, mask), call->params.n[CORRECTION]);
+    tlm_tensor distance, seen;
+    tlm_status status = ops_new_like(x, &distance);
+    if (status != TLM_OK)
+        return status;
+    status = distances(x, mask, &distance);
+    if (status == TLM_OK)
+        status = ops_unary(OPS_SQUARE, &distance, &distance);
+    if (status == TLM_OK)
+        status = total(&distance, mask, call->params.n[KEEP], divisor, &call->out, &seen);
+    ops_drop(&distance);
+    if (status == TLM_OK && call->records) {
+        keep_shape(call);
+        ops_save_input(call, 0);
+    }
+    return status;
+}
+
+/* 2 (x - mean) / divisor, times the gradient along the axes. */
+static tlm_status var_gradient(tlm_pass *pass, const tlm_tensor *x, const tlm_tensor *out)
+{
+    const ops_params *params = tlm_pass_params(pass);
+    uint32_t mask = (uint32_t)params->n[MASK];
+    tlm_tensor factor, seen;
+    bool shared;
+    tlm_status status = distances(x, mask, out);
+    if (status == TLM_OK)
+        status = divided(pass, var_divisor(reduced_count(x, mask), params->n[CORRECTION]) / 2, &factor, &shared);
+    if (status != TLM_OK)
+        return status;
+    ops_seen_along(&factor, mask, params->n[KEEP], x->axes, x->shape, &seen);
+    status = ops_binary(OPS_MULTIPLY, out, &seen, out);
+    if (!shared)
+        ops_drop(&factor);
+    return status;
+}
+
+static tlm_status var_backward(tlm_pass *pass)
+{
+    const tlm_tensor *x = tlm_pass_saved(pass, 0);
+    tlm_tensor made;
+    tlm_status status = ops_new_like(x, &made);
+    if (status != TLM_OK)
+        return status;
+    status = var_gradient(pass, x, &made);
+    if (status == TLM_OK)
+        return tlm_pass_give(pass, 0, &made);
+    ops_drop(&made);
+    return status;
+}
+
+static const ops_row rows[] = {
+    {"sum", "", 1, 1, true, sum_forward, sum_backward},
+    {"mean", "", 1, 1, true, mean_forward, mean_backward},
+    {"var", "x", 1, 1, true, var_forward, var_backward},
+};
+const ops_family ops_reductions = {rows, sizeof rows / sizeof *rows};
