@@ -85,7 +85,7 @@ def test_no_name_begins_with_an_underscore(path: Path) -> None:
 
 def test_the_type_stub_names_every_public_function() -> None:
     bare = re.sub(r"/\*.*?\*/", "", interface(), flags=re.DOTALL)
-    public = set(re.findall(r"\b(tlm_\w+)\s*\(", bare))
+    public = set(re.findall(r"\b(tlm_\w+)\s*\((?!\*)", bare))
     stub = (ROOT / "tlmem" / "_native.pyi").read_text(encoding="utf-8")
     typed = set(re.findall(r"def (tlm_\w+)\(", stub))
 
