@@ -58,9 +58,8 @@ static inline int64_t OF(block_rows)(int64_t rows, int64_t length)
 }
 
 /* exp(from - greatest) and its sums, of at most BLOCK_ROWS rows. */
-static void OF(block_powers)(const REAL *from, REAL *to, REAL *sums, int64_t rows, int64_t length)
+static void OF(block_powers)(const REAL *from, REAL *to, REAL *greatest, REAL *sums, int64_t rows, int64_t length)
 {
-    REAL greatest[BLOCK_ROWS];
     for (int64_t r = 0; r < rows; r++)
         greatest[r] = OF(row_greatest)(from + r * length, length);
     OF(rows_less)(from, to, greatest, rows, length);
@@ -70,22 +69,22 @@ static void OF(block_powers)(const REAL *from, REAL *to, REAL *sums, int64_t row
 
 static void OF(softmax_rows)(const void *from, void *to, int64_t rows, int64_t length)
 {
-    REAL sums[BLOCK_ROWS];
+    REAL greatest[BLOCK_ROWS], sums[BLOCK_ROWS];
     for (int64_t r = 0, some; r < rows; r += some) {
         const REAL *in = (const REAL *)from + r * length;
         REAL *out = (REAL *)to + r * length;
         some = OF(block_rows)(rows - r, length);
-        OF(block_powers)(in, out, sums, some, length);
+        OF(block_powers)(in, out, greatest, sums, some, length);
         OF(rows_over)(out, sums, some, length);
     }
 }
 
-/* The sum of exp(row - greatest), without memory for it. */
-static REAL OF(power_sum)(const REAL *row, REAL greatest, int64_t length)
+/* The same sum of one row that no block holds, without memory for the powers. */
+static REAL OF(long_power_sum)(const REAL *row, REAL greatest, int64_t length)
 {
-    REAL powers[BLOCK_ELEMENTS / 2], sum = 0, part;
+    REAL powers[BLOCK_ELEMENTS], sum = 0, part;
     for (int64_t i = 0, some; i < length; i += some) {
-        some = length - i < BLOCK_ELEMENTS / 2 ? length - i : BLOCK_ELEMENTS / 2;
+        some = length - i < BLOCK_ELEMENTS ? length - i : BLOCK_ELEMENTS;
         OF(rows_less)(row + i, powers, &greatest, 1, some);
         OF(apply)(OPS_EXP, powers, powers, some);
         OF(row_sums)(powers, &part, 1, some);
@@ -94,12 +93,15 @@ static REAL OF(power_sum)(const REAL *row, REAL greatest, int64_t length)
     return sum;
 }
 
-/* What log_softmax takes off each row, in two parts: the second is small beside the first. At most BLOCK_ROWS rows. */
+/* What log_softmax takes off each row of a block, in two parts: the second is small beside the first. */
 static void OF(row_logarithms)(const REAL *from, REAL *greatest, REAL *logarithms, int64_t rows, int64_t length)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        greatest[r] = OF(row_greatest)(from + r * length, length);
-        logarithms[r] = OF(power_sum)(from + r * length, greatest[r], length);
+    REAL powers[BLOCK_ELEMENTS];
+    if (length <= BLOCK_ELEMENTS) {
+        OF(block_powers)(from, powers, greatest, logarithms, rows, length);
+    } else {
+        greatest[0] = OF(row_greatest)(from, length);
+        logarithms[0] = OF(long_power_sum)(from, greatest[0], length);
     }
     OF(apply)(OPS_LOG, logarithms, logarithms, rows);
 }

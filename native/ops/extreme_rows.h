@@ -8,11 +8,44 @@ OPS_INLINE bool OF(is_result)(REAL value, REAL result)
     return value == result || (value != value && result != result);
 }
 
+/* How many of a row are the result. */
+OPS_WIDE static int64_t OF(equal_in_row)(const REAL *row, REAL result, int64_t count)
+{
+    int64_t equal = 0;
+    for (int64_t first = 0; first < count; first += PIECE) {
+        int64_t until = first + PIECE < count ? first + PIECE : count;
+        int part = 0;
+        for (int64_t i = first; i < until; i++)
+            part += row[i] == result;
+        equal += part;
+    }
+    return equal;
+}
+
+/* find_in_row for rows that lie side by side and have one result each, which is a number. */
+static bool OF(find_side_by_side)(const ops_walk *walk, int64_t first)
+{
+    const REAL *row = (const REAL *)(const void *)walk->at[0];
+    REAL result = *(const REAL *)(const void *)walk->at[1];
+    int64_t *at = (int64_t *)(void *)walk->at[2];
+    int64_t equal = OF(equal_in_row)(row, result, walk->length), i = 0;
+    bool ties = equal > (*at < 0);
+    if (equal && *at < 0) {
+        while (row[i] != result)
+            i++;
+        *at = first + i;
+    }
+    return ties;
+}
+
 /* Of a walk over x, result and places: notes the place of the row's elements that are results; `first`: of its first
  * element. True: a result had one already. */
 static bool OF(find_in_row)(const ops_walk *walk, int64_t first)
 {
     const char *x = walk->at[0], *result = walk->at[1];
+    REAL number = *(const REAL *)(const void *)result;
+    if (walk->step[0] == sizeof(REAL) && walk->step[1] == 0 && walk->step[2] == 0 && number == number)
+        return OF(find_side_by_side)(walk, first);
     char *place = walk->at[2];
     bool ties = false;
     for (int64_t i = 0; i < walk->length; i++) {

@@ -9,6 +9,7 @@
 #include "axes.h"
 
 enum { MASK, KEEP, TIES, AXES, SHAPE };
+enum { PIECE = 1 << 20 }; /* of a row: elements that an int counts */
 
 #define OPS_BOTH "extreme_rows.h"
 #include "both.h"

@@ -8,6 +8,12 @@
 #include "axes.h"
 
 enum { MASK, KEEP, CORRECTION, AXES, SHAPE };
+enum { PIECE = 2048 }; /* of a long row, in elements */
+
+#define OPS_BOTH "row_loops.h"
+#include "both.h"
+#define OPS_BOTH "reduction_rows.h"
+#include "both.h"
 
 static void keep_shape(ops_call *call)
 {
@@ -20,6 +26,33 @@ static void keep_shape(ops_call *call)
     call->params.count = SHAPE + x->axes;
 }
 
+/* Whether what becomes one element lies side by side in memory; nothing does when there is nothing. */
+static bool is_by_rows(const tlm_tensor *x, uint32_t mask)
+{
+    int first = 0;
+    while (first < x->axes && !(mask >> first & 1))
+        first++;
+    for (int i = first; i < x->axes; i++)
+        if (!(mask >> i & 1))
+            return false;
+    return x->object && ops_elements(x) > 0 && ops_is_dense(x);
+}
+
+/* One of the loops over rows of such an x. */
+static tlm_status reduce_rows(const tlm_tensor *x, uint32_t mask, double divisor, bool var, const tlm_tensor *out)
+{
+    int64_t length = ops_reduced_count(x->axes, x->shape, mask), rows = ops_elements(x) / length;
+    const void *from = ops_data(x);
+    void *to = ops_data(out);
+    if (!from || !to)
+        return TLM_FREED;
+    if (var)
+        OPS_BY_DTYPE(x->dtype, var_rows, from, to, rows, length, divisor);
+    else
+        OPS_BY_DTYPE(x->dtype, sum_rows, from, to, rows, length, divisor);
+    return TLM_OK;
+}
+
 /* Sums into a fresh tensor, and divides by `divisor` unless that is 1. */
 static tlm_status total(const tlm_tensor *x, uint32_t mask, bool keepdims, double divisor, tlm_tensor *out,
                         tlm_tensor *seen)
@@ -27,8 +60,9 @@ static tlm_status total(const tlm_tensor *x, uint32_t mask, bool keepdims, doubl
     tlm_status status = ops_new_reduced(x, mask, keepdims, out, seen);
     if (status != TLM_OK)
         return status;
-    status = ops_reduce(OPS_ADD, x, mask, 0, seen);
-    if (status == TLM_OK && divisor != 1) {
+    bool by_rows = is_by_rows(x, mask);
+    status = by_rows ? reduce_rows(x, mask, divisor, false, out) : ops_reduce(OPS_ADD, x, mask, 0, seen);
+    if (status == TLM_OK && divisor != 1 && !by_rows) {
         tlm_tensor number;
         ops_constant(divisor, x->dtype, out->axes, out->shape, &number);
         status = ops_binary(OPS_DIVIDE, out, &number, out);
@@ -128,13 +162,10 @@ static tlm_status distances(const tlm_tensor *x, uint32_t mask, const tlm_tensor
     return status;
 }
 
-static tlm_status var_forward(ops_call *call)
+/* Over memory for the distances: for elements that do not lie side by side. */
+static tlm_status var_by_distances(ops_call *call, uint32_t mask, double divisor)
 {
     const tlm_tensor *x = &call->in[0];
-    if (!ops_common_dtype(call))
-        return (tlm_status)OPS_NOT_HERE;
-    uint32_t mask = (uint32_t)call->params.n[MASK];
-    double divisor = var_divisor(reduced_count(x, mask), call->params.n[CORRECTION]);
     tlm_tensor distance, seen;
     tlm_status status = ops_new_like(x, &distance);
     if (status != TLM_OK)
@@ -145,6 +176,29 @@ static tlm_status var_forward(ops_call *call)
     if (status == TLM_OK)
         status = total(&distance, mask, call->params.n[KEEP], divisor, &call->out, &seen);
     ops_drop(&distance);
+    return status;
+}
+
+static tlm_status var_by_rows(ops_call *call, uint32_t mask, double divisor)
+{
+    tlm_tensor seen;
+    tlm_status status = ops_new_reduced(&call->in[0], mask, call->params.n[KEEP], &call->out, &seen);
+    if (status != TLM_OK)
+        return status;
+    status = reduce_rows(&call->in[0], mask, divisor, true, &call->out);
+    if (status != TLM_OK)
+        ops_drop(&call->out);
+    return status;
+}
+
+static tlm_status var_forward(ops_call *call)
+{
+    const tlm_tensor *x = &call->in[0];
+    if (!ops_common_dtype(call))
+        return (tlm_status)OPS_NOT_HERE;
+    uint32_t mask = (uint32_t)call->params.n[MASK];
+    double divisor = var_divisor(reduced_count(x, mask), call->params.n[CORRECTION]);
+    tlm_status status = is_by_rows(x, mask) ? var_by_rows(call, mask, divisor) : var_by_distances(call, mask, divisor);
     if (status == TLM_OK && call->records) {
         keep_shape(call);
         ops_save_input(call, 0);

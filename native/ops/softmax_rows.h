@@ -36,13 +36,13 @@ OPS_WIDE static void OF(part_less_powers)(REAL *to, const REAL *powers, REAL fac
 /* to = to - exp(y) sum(to), where `to` holds the gradient. */
 static void OF(log_softmax_gradient_rows)(const void *y, void *to, int64_t rows, int64_t length)
 {
-    REAL powers[BLOCK_ELEMENTS / 2], sum;
+    REAL powers[BLOCK_ELEMENTS], sum;
     for (int64_t r = 0; r < rows; r++) {
         const REAL *row = (const REAL *)y + r * length;
         REAL *gradient = (REAL *)to + r * length;
         OF(row_sums)(gradient, &sum, 1, length);
         for (int64_t i = 0, some; i < length; i += some) {
-            some = length - i < BLOCK_ELEMENTS / 2 ? length - i : BLOCK_ELEMENTS / 2;
+            some = length - i < BLOCK_ELEMENTS ? length - i : BLOCK_ELEMENTS;
             OF(apply)(OPS_EXP, row + i, powers, some);
             OF(part_less_powers)(gradient + i, powers, sum, some);
         }
