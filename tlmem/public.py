@@ -12,10 +12,10 @@ _NAMES = {
         "not_equal power relu remainder sigmoid sin sqrt square subtract tanh where"
     ),
     "runtime.errors": (
-        "AlreadyPooled AlreadyRegistered BadSlot DeviceOutOfMemory DoubleFree InArena NoFrame "
-        "NoSuchDevice NotAHolder NotInScope NotRegistered RuntimeMisuse SizeOverflow "
-        "StillHeld UnbalancedScope UseAfterFree UseAfterMove WrongDevice WrongDtype "
-        "WrongShape"
+        "AlreadyPooled AlreadyRegistered BackwardRunning BadSlot DeviceOutOfMemory DoubleFree "
+        "InArena InPlaceOnSaved NoFrame NoSuchDevice NotAHolder NotDifferentiable NotInScope "
+        "NotRegistered RuntimeMisuse SecondBackward SizeOverflow StaleSlot StillHeld "
+        "UnbalancedScope UseAfterFree UseAfterMove WrongDevice WrongDtype WrongShape WrongTape"
     ),
     "runtime.factories": (
         "arange empty empty_like full ones ones_like randn tensor zeros zeros_like"
@@ -23,6 +23,7 @@ _NAMES = {
     "runtime.frame": (
         "Frame SlotBuffer arena_empty frame framed function_enter function_exit get_buffer"
     ),
+    "runtime.functions": "cross_entropy dropout embedding gelu layer_norm scatter_add",
     "runtime.holders": "acquire move release release_safe",
     "runtime.interop": "from_dlpack from_numpy",
     "runtime.linalg": "dot matmul",
@@ -41,7 +42,9 @@ _NAMES = {
         "register_in run run_async scope scope_depth scope_stats scope_tensor_count "
         "unregister"
     ),
-    "runtime.shaping": ("broadcast_to concat reshape squeeze stack swapaxes transpose unsqueeze"),
+    "runtime.shaping": (
+        "broadcast_to concat permute reshape squeeze stack swapaxes transpose unsqueeze"
+    ),
     "runtime.struct": "Struct struct",
     "runtime.tensor": "Tensor",
     "runtime.tensor_scope": "TensorPlatform TensorScope",

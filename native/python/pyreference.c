@@ -9,27 +9,26 @@
 
 #include <stddef.h>
 
+#include "pyops.h"
+
 /* ---- taking a new object ---- */
 
-enum { INNERMOST_SCOPE = 0 };
-#define NO_SCOPE UINT64_MAX /* this Python object takes it, scope or not */
-
-/* The floating object goes to the scope; outside any, to this Python object. */
-static tlm_status take_object(tlmi_reference *self, tlm_object object, uint64_t scope)
+tlm_status tlmi_reference_take(tlmi_reference *self, tlm_object object, uint64_t scope)
 {
-    uint64_t innermost = scope == INNERMOST_SCOPE ? tlm_scope_current() : scope == NO_SCOPE ? 0 : scope;
+    uint64_t innermost = scope == TLMI_INNERMOST_SCOPE ? tlm_scope_current() : scope == TLMI_NO_SCOPE ? 0 : scope;
     tlm_holder handle = 0;
     tlm_status status;
     if (innermost == 0) {
         handle = TLM_HOLDER(TLM_HOLDER_HANDLE, tlm_holder_number(1));
         status = tlm_move(object, TLM_HOLDER(TLM_HOLDER_FLOATING, 0), handle);
     } else {
-        status = scope != INNERMOST_SCOPE ? tlm_register_in(scope, object) : tlm_register(object);
+        status = scope != TLMI_INNERMOST_SCOPE ? tlm_register_in(scope, object) : tlm_register(object);
     }
     if (status == TLM_OK) {
         self->object = object;
         self->holder = handle;
         self->scope = innermost;
+        self->described = self->described && self->base != 0; /* a view's elements are its base's */
     }
     return status;
 }
@@ -39,7 +38,7 @@ static tlm_status take_object(tlmi_reference *self, tlm_object object, uint64_t 
 static PyObject *take_fresh(tlmi_reference *self, tlm_status status, tlm_object object, uint64_t scope)
 {
     if (status == TLM_OK) {
-        status = take_object(self, object, scope);
+        status = tlmi_reference_take(self, object, scope);
         if (status != TLM_OK)
             tlm_free(object);
     }
@@ -128,7 +127,7 @@ static PyObject *adopt_object(PyObject *self, PyObject *const *given, Py_ssize_t
     uint64_t number[2];
     if (read_numbers(given, count, 2, number) < 0)
         return NULL;
-    return PyLong_FromLong((long)take_object((tlmi_reference *)self, number[0], number[1]));
+    return PyLong_FromLong((long)tlmi_reference_take((tlmi_reference *)self, number[0], number[1]));
 }
 
 static PyObject *name_object(PyObject *self, PyObject *given)
@@ -137,6 +136,7 @@ static PyObject *name_object(PyObject *self, PyObject *given)
     if (object == (uint64_t)-1 && PyErr_Occurred())
         return NULL;
     ((tlmi_reference *)self)->object = object;
+    ((tlmi_reference *)self)->described = 0;
     Py_RETURN_NONE;
 }
 
@@ -154,23 +154,38 @@ static PyObject *take_over(PyObject *self, PyObject *given)
     to->device = from->device;
     to->escaped = from->escaped;
     to->instruction = from->instruction;
+    to->readonly = from->readonly;
+    to->requires_grad = from->requires_grad;
+    to->slot = from->slot;
+    to->described = from->described;
+    to->tensor = from->tensor;
     Py_XINCREF(from->code);
     Py_XSETREF(to->code, from->code);
+    Py_XINCREF(from->shape);
+    Py_XSETREF(to->shape, from->shape);
+    Py_XINCREF(from->dtype);
+    Py_XSETREF(to->dtype, from->dtype);
     from->holder = 0;
+    from->slot = 0;
+    from->requires_grad = 0;
     from->moved = 1;
     Py_RETURN_NONE;
 }
 
 /* ---- using it ---- */
 
+tlm_status tlmi_reference_check(const tlmi_reference *self)
+{
+    tlm_status status = self->moved ? TLM_FREED : tlm_check(self->object);
+    if (status == TLM_OK && self->base != 0)
+        status = tlm_check(self->base);
+    return status;
+}
+
 static PyObject *check_alive(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    tlmi_reference *reference = (tlmi_reference *)self;
-    tlm_status status = reference->moved ? TLM_FREED : tlm_check(reference->object);
-    if (status == TLM_OK && reference->base != 0)
-        status = tlm_check(reference->base);
-    return PyLong_FromLong((long)status);
+    return PyLong_FromLong((long)tlmi_reference_check((tlmi_reference *)self));
 }
 
 static PyObject *payload_memory(PyObject *self, PyObject *const *given, Py_ssize_t count)
@@ -199,11 +214,23 @@ static PyObject *payload_address(PyObject *self, PyObject *unused)
 
 /* ---- its life ---- */
 
+static void let_slot_go(tlm_slot slot)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    tlm_slot_release(slot);
+    PyErr_Restore(type, value, trace);
+}
+
 void tlmi_reference_let_go(tlmi_reference *self)
 {
     tlm_object_info info;
     tlm_holder holder = self->holder;
+    tlm_slot slot = self->slot;
     self->holder = 0;
+    self->slot = 0;
+    if (slot != 0)
+        let_slot_go(slot);
     if (holder == 0 || tlm_object_describe(self->object, &info) != TLM_OK || !info.alive)
         return;
     PyObject *type, *value, *trace;
@@ -250,6 +277,8 @@ static void end_reference(PyObject *self)
     tlmi_reference_let_go(reference);
     clear_reference(self);
     Py_CLEAR(reference->code);
+    Py_CLEAR(reference->shape);
+    Py_CLEAR(reference->dtype);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -321,10 +350,13 @@ tlm_status tlm_python_types(uint64_t folder, uint64_t list)
     PyObject *found = (PyObject *)(uintptr_t)list;
     tlmi_place_init((PyObject *)(uintptr_t)folder);
     PyObject *reference = PyType_FromSpec(&spec);
-    PyObject *lent = reference != NULL ? tlmi_lent_type(reference) : NULL;
-    bool fine = lent != NULL && PyList_Append(found, reference) == 0 && PyList_Append(found, lent) == 0;
-    Py_XDECREF(reference);
-    Py_XDECREF(lent);
+    PyObject *made[] = {reference, reference ? tlmi_lent_type(reference) : NULL,
+                        reference ? tlmi_operand_type(reference) : NULL, tlmi_ops_module()};
+    bool fine = true;
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        fine = fine && made[i] != NULL && PyList_Append(found, made[i]) == 0;
+        Py_XDECREF(made[i]);
+    }
     PyErr_Clear();
     PyGILState_Release(state);
     return fine ? TLM_OK : TLM_NO_MEMORY;

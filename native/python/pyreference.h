@@ -8,6 +8,7 @@
 #include <structmember.h>
 
 #include "python.h"
+#include "tlmem_tape.h"
 
 typedef struct {
     PyObject_HEAD tlm_object object;
@@ -22,6 +23,14 @@ typedef struct {
     int device;
     char escaped;
     char moved; /* its count was given to another one, and it may not be used */
+    /* of a tensor (pytensor.c) */
+    char readonly;      /* it shows memory that it must not write to */
+    char requires_grad; /* said by the program: it is a leaf */
+    char described;     /* `tensor` is filled in */
+    tlm_slot slot;     /* its own reference to its slot on a tape; 0: it needs no gradient, or is a leaf not used yet */
+    PyObject *shape;   /* a tuple; NULL while `tensor` alone says it */
+    PyObject *dtype;   /* one of tlmi_dtype_names, or another name */
+    tlm_tensor tensor; /* where its elements are; of a view the object is the base */
 } tlmi_reference;
 
 /* ---- pyplace.c ---- */
@@ -33,6 +42,21 @@ PyCodeObject *tlmi_place_here(int *instruction);
 /* ---- pyreference.c ---- */
 /* Gives its count back if it has one and the object is alive. Keeps the exception that is set. Needs the GIL. */
 void tlmi_reference_let_go(tlmi_reference *self);
+enum { TLMI_INNERMOST_SCOPE = 0 };
+#define TLMI_NO_SCOPE UINT64_MAX /* the Python object takes it, scope or not */
+/* A floating object goes to a scope, or to this Python object; on failure it stays floating. */
+tlm_status tlmi_reference_take(tlmi_reference *self, tlm_object object, uint64_t scope);
+/* TLM_OK while it may be used, and the tensor that it looks into; recorded as misuse otherwise. */
+tlm_status tlmi_reference_check(const tlmi_reference *self);
+
+/* ---- pytensor.c ---- */
+extern PyObject *tlmi_dtype_names[5]; /* by tlm_dtype */
+/* The type Operand over Reference: what a tensor has in C; NULL with an exception. */
+PyObject *tlmi_operand_type(PyObject *reference_type);
+/* Where the elements are; NULL: not for the ops (axes, dtype), no exception. Borrowed. */
+const tlm_tensor *tlmi_tensor_described(tlmi_reference *self);
+/* Lengths of axes as a tuple, a new reference; NULL with an exception. */
+PyObject *tlmi_tensor_shape(tlmi_reference *self);
 /* ---- pybuffer.c ---- */
 /* The buffer of an object that tells it by __buffer__, which Python itself does from 3.12 on. */
 int tlmi_reference_buffer(PyObject *self, Py_buffer *view, int flags);

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tlmem.runtime.autograd import (
+    LOST,
+    NO_ROW,
+    apply,
+    needs,
+    recorded,
+    require_no_gradient,
+    require_out_without_gradient,
+)
 from tlmem.runtime.dtypes import NUMPY, dtype_name, floating, kind_of_number, promoted
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.making import destination, different_devices, temporary
@@ -140,8 +149,38 @@ def compute_apart(
     return result
 
 
-def unary(ufunc: Any, rule: str, value: Any, out: Any) -> Tensor:
-    """One function of each element."""
+def by_op(row: int, name: str, out: Any, operands: tuple[Any, ...], *params: Any) -> Any:
+    """The result of an op of the core, recorded when an operand needs a gradient.
+
+    NotImplemented where NumPy is to compute it, and no gradient is lost by that.
+
+    Args:
+        row: number of the op, or ``LOST``.
+    Raises:
+        NotDifferentiable: a gradient would be lost.
+    """
+    if out is not None:
+        require_out_without_gradient(name, out, *operands)
+    elif row == LOST:
+        require_no_gradient(name, *operands)
+    else:
+        made = apply(row, len(operands), *operands, *params)
+        if made is NotImplemented and needs(*operands):
+            made = recorded(row, name, operands, *params)
+        return made
+    return NotImplemented
+
+
+def unary(ufunc: Any, rule: str, value: Any, out: Any, row: int = NO_ROW) -> Tensor:
+    """One function of each element.
+
+    Args:
+        row: the op that computes it with a gradient; ``NO_ROW`` when it has none.
+    """
+    if row != NO_ROW:
+        made = by_op(row, ufunc.__name__, out, (value,))
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
     if not isinstance(value, Storage):
         raise TypeError(f"{ufunc.__name__} needs a tlmem.Tensor, not {type(value).__name__}")
     data = value._data(ufunc.__name__)
@@ -152,9 +191,17 @@ def unary(ufunc: Any, rule: str, value: Any, out: Any) -> Tensor:
     return compute(ufunc, result, out, data, dtype=NUMPY[dtype])
 
 
-def binary(ufunc: Any, rule: str, left: Any, right: Any, out: Any) -> Tensor:
-    """One function of each pair of elements; at least one operand is a tensor."""
+def binary(ufunc: Any, rule: str, left: Any, right: Any, out: Any, row: int = NO_ROW) -> Tensor:
+    """One function of each pair of elements; at least one operand is a tensor.
+
+    Args:
+        row: as of ``unary``.
+    """
     name = ufunc.__name__
+    if row != NO_ROW:
+        made = by_op(row, name, out, (left, right))
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
     one, one_dtype = operand(left, name)
     other, other_dtype = operand(right, name)
     if one_dtype is None:

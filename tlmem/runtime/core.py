@@ -87,59 +87,9 @@ _types: list[Any] = []
 if lib.tlm_python_types(id(_OURS), id(_types)):
     raise MemoryError("no memory for the types of the runtime")
 if TYPE_CHECKING:
-
-    class Reference:
-        """A Python object that names an object and may hold one count of it.
-
-        It gives the count back when it dies. Methods that end in a status return it; see
-        ``native/python/pyreference.c``.
-        """
-
-        __slots__ = (
-            *("handle", "_holder", "_scope", "_base_handle", "_moved", "__weakref__"),
-            *("_span", "_device", "_array", "_base", "_made", "_ended", "escaped"),
-        )
-
-        handle: int
-        _holder: int
-        """The count that this handle is; 0: it is only a name."""
-        _scope: int
-        """The scope that took the object when it was made; 0: none."""
-        _base_handle: int
-        """The object a view looks into; 0: it is no view."""
-        _moved: bool
-        _span: int
-        """Bytes of the payload that it looks into."""
-        _device: int
-        _array: Any
-        """Over the payload; None until it is first needed."""
-        _base: Any
-        """The tensor a view looks into."""
-        _made: Place | None
-        _ended: Place | None
-        """Where it was freed or moved by hand."""
-        escaped: bool
-        """Whether it was taken out of its scope by ``escape``."""
-
-        def _make(self, device: int, nbytes: int, scope: int) -> int: ...
-        def _make_view(self, base: int, scope: int) -> int: ...
-        def _make_arena(self, nbytes: int) -> int: ...
-        def _adopt_memory(self, owner: object, address: int, scope: int) -> int: ...
-        def _adopt(self, floating: int, scope: int) -> int: ...
-        def _name_object(self, handle: int) -> None: ...
-        def _take_over(self, other: Reference) -> None: ...
-        def _check(self) -> int: ...
-        def _memory(self, nbytes: int, readonly: int) -> memoryview: ...
-        def _pinned(self) -> Any: ...
-        def _address(self) -> int: ...
-
-    class Lent(Reference):
-        """Memory that is lent out as a buffer; it holds its object as EXPORT while it lives."""
-
-        def _lend(self, handle: int, nbytes: int, readonly: bool) -> int: ...
-        def __buffer__(self, flags: int, /) -> memoryview: ...
+    from tlmem._native import Lent, Operand, Reference, engine
 else:
-    Reference, Lent = _types
+    Reference, Lent, Operand, engine = _types
 
 
 def escape_to_handle(thing: Reference) -> int:
@@ -185,10 +135,15 @@ def scope_id(scope: Any) -> int:
 # ---- where the program is ----
 
 
+def is_own(code: CodeType) -> bool:
+    """Whether it is the runtime's own."""
+    return code.co_filename.startswith(_OURS)
+
+
 def here() -> Place | None:
     """The innermost frame that is not the runtime's own."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_OURS):
+    while is_own(frame.f_code):
         if frame.f_back is None:
             return None
         frame = frame.f_back

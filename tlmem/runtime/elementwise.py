@@ -13,6 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tlmem.runtime.autograd import (
+    LOST,
+    apply,
+    apply_strictly,
+    as_tensor,
+    needs,
+    require_out_without_gradient,
+    row,
+)
 from tlmem.runtime.computing import (
     ARITHMETIC,
     COUNTING,
@@ -21,6 +30,7 @@ from tlmem.runtime.computing import (
     TRUTH,
     binary,
     broadcast,
+    by_op,
     common_device,
     compute,
     compute_apart,
@@ -28,34 +38,42 @@ from tlmem.runtime.computing import (
     operand,
     unary,
 )
-from tlmem.runtime.dtypes import kind_of_number, promoted
+from tlmem.runtime.dtypes import floating, kind_of_number, promoted
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.making import destination
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
+ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER = map(
+    row, ("add", "subtract", "multiply", "divide", "power")
+)
+MAXIMUM, MINIMUM, CLIP, WHERE = map(row, ("maximum", "minimum", "clip", "where"))
+NEGATIVE, ABSOLUTE, SQUARE, SQRT = map(row, ("negative", "absolute", "square", "sqrt"))
+EXP, LOG, SIN, COS, TANH = map(row, ("exp", "log", "sin", "cos", "tanh"))
+RELU, SIGMOID = map(row, ("relu", "sigmoid"))
+
 # ---- of two operands ----
 
 
 def add(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left + right``; of two bools, whether one is true."""
-    return binary(np.add, SAME, left, right, out)
+    return binary(np.add, SAME, left, right, out, ADD)
 
 
 def subtract(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left - right``."""
-    return binary(np.subtract, ARITHMETIC, left, right, out)
+    return binary(np.subtract, ARITHMETIC, left, right, out, SUBTRACT)
 
 
 def multiply(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left * right``; of two bools, whether both are true."""
-    return binary(np.multiply, SAME, left, right, out)
+    return binary(np.multiply, SAME, left, right, out, MULTIPLY)
 
 
 def divide(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left / right``; float32 for integers."""
-    return binary(np.true_divide, FRACTION, left, right, out)
+    return binary(np.true_divide, FRACTION, left, right, out, DIVIDE)
 
 
 def floor_divide(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
@@ -65,22 +83,22 @@ def floor_divide(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
 
 def remainder(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left % right``, with the sign of ``right``."""
-    return binary(np.remainder, COUNTING, left, right, out)
+    return binary(np.remainder, COUNTING, left, right, out, LOST)
 
 
 def power(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left ** right``. ValueError: an integer to a negative integer."""
-    return binary(np.power, COUNTING, left, right, out)
+    return binary(np.power, COUNTING, left, right, out, POWER)
 
 
 def maximum(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """The greater of each pair; NaN when one is."""
-    return binary(np.maximum, SAME, left, right, out)
+    return binary(np.maximum, SAME, left, right, out, MAXIMUM)
 
 
 def minimum(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """The lesser of each pair; NaN when one is."""
-    return binary(np.minimum, SAME, left, right, out)
+    return binary(np.minimum, SAME, left, right, out, MINIMUM)
 
 
 def equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
@@ -153,12 +171,12 @@ def invert(value: Tensor, out: Tensor | None = None) -> Tensor:
 
 def negative(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``-value``."""
-    return unary(np.negative, ARITHMETIC, value, out)
+    return unary(np.negative, ARITHMETIC, value, out, NEGATIVE)
 
 
 def absolute(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``abs(value)``."""
-    return unary(np.absolute, SAME, value, out)
+    return unary(np.absolute, SAME, value, out, ABSOLUTE)
 
 
 def logical_not(value: Tensor, out: Tensor | None = None) -> Tensor:
@@ -168,37 +186,37 @@ def logical_not(value: Tensor, out: Tensor | None = None) -> Tensor:
 
 def square(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``value * value``."""
-    return unary(np.square, COUNTING, value, out)
+    return unary(np.square, COUNTING, value, out, SQUARE)
 
 
 def sqrt(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The square root; NaN below 0."""
-    return unary(np.sqrt, FRACTION, value, out)
+    return unary(np.sqrt, FRACTION, value, out, SQRT)
 
 
 def exp(value: Tensor, out: Tensor | None = None) -> Tensor:
     """e to the power of each element."""
-    return unary(np.exp, FRACTION, value, out)
+    return unary(np.exp, FRACTION, value, out, EXP)
 
 
 def log(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The natural logarithm; NaN below 0."""
-    return unary(np.log, FRACTION, value, out)
+    return unary(np.log, FRACTION, value, out, LOG)
 
 
 def sin(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The sine of an angle in radians."""
-    return unary(np.sin, FRACTION, value, out)
+    return unary(np.sin, FRACTION, value, out, SIN)
 
 
 def cos(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The cosine of an angle in radians."""
-    return unary(np.cos, FRACTION, value, out)
+    return unary(np.cos, FRACTION, value, out, COS)
 
 
 def tanh(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent."""
-    return unary(np.tanh, FRACTION, value, out)
+    return unary(np.tanh, FRACTION, value, out, TANH)
 
 
 def isnan(value: Tensor, out: Tensor | None = None) -> Tensor:
@@ -213,11 +231,17 @@ def isfinite(value: Tensor, out: Tensor | None = None) -> Tensor:
 
 def relu(value: Tensor, out: Tensor | None = None) -> Tensor:
     """Each element, or 0 when it is negative."""
+    made = by_op(RELU, "relu", out, (value,))
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     return binary(np.maximum, COUNTING, value, 0, out)
 
 
 def sigmoid(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``1 / (1 + exp(-value))``, without overflow for any value; needs no memory but the result."""
+    made = by_op(SIGMOID, "sigmoid", out, (value,))
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     result = binary(np.multiply, FRACTION, value, 0.5, out)
     data, half = result._data(), constant(0.5, result.dtype)
     np.tanh(data, out=data)
@@ -238,6 +262,9 @@ def clip(value: Any, low: Any, high: Any, out: Tensor | None = None) -> Tensor:
     bounds = [each for each in (low, high) if each is not None]
     if not bounds:
         raise ValueError("clip needs a lower limit, an upper one, or both")
+    made = clip_by_op(value, low, high, out)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     data, dtype, shape = together("clip", value, *bounds)
     result = destination(out, shape, dtype, common_device(value, *bounds))
     functions = [f for f, limit in ((np.maximum, low), (np.minimum, high)) if limit is not None]
@@ -250,6 +277,20 @@ def clip(value: Any, low: Any, high: Any, out: Tensor | None = None) -> Tensor:
     return compute_apart(clip_into, result, out, data[1:], *data[1:])
 
 
+def clip_by_op(value: Any, low: Any, high: Any, out: Any) -> Any:
+    """By the op for limits that are numbers, else by those for the greater and the lesser."""
+    limits = [each for each in (low, high) if each is not None]
+    if all(isinstance(each, int | float) for each in limits):
+        least = float("-inf") if low is None else float(low)
+        most = float("inf") if high is None else float(high)
+        return by_op(CLIP, "clip", out, (value,), least, most)
+    if out is None and needs(value, *limits):
+        above = value if low is None else maximum(value, low)
+        return above if high is None else minimum(above, high)
+    require_out_without_gradient("clip", out, value, *limits)
+    return NotImplemented
+
+
 def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left`` where the condition is true, else ``right``.
 
@@ -259,6 +300,9 @@ def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> T
     truth, found = operand(condition, "where")
     if found != "bool":
         raise WrongDtype(f"where needs a bool tensor as condition, not {found or condition!r}")
+    made = where_by_op(condition, left, right, out)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     (one, other), dtype, shape = together("where", left, right)
     shape = broadcast(truth.shape, shape)
     result = destination(out, shape, dtype, common_device(condition, left, right))
@@ -271,6 +315,20 @@ def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> T
         np.copyto(out, one, where=truth, casting="same_kind")
 
     return compute(choose_into, result, out)
+
+
+def where_by_op(condition: Any, left: Any, right: Any, out: Any) -> Any:
+    """By the op, to which the two come with one dtype."""
+    require_out_without_gradient("where", out, left, right)
+    if out is not None:
+        return NotImplemented
+    made = apply(WHERE, 3, condition, left, right)
+    if made is NotImplemented and needs(left, right):
+        _, dtype, _ = together("where", left, right)
+        truth = as_tensor(condition, "bool")
+        one, other = as_tensor(left, floating(dtype)), as_tensor(right, floating(dtype))
+        made = apply_strictly(WHERE, 3, truth, one, other)
+    return made
 
 
 def together(doing: str, *values: Any) -> tuple[list[Any], str, tuple[int, ...]]:

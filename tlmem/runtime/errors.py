@@ -91,6 +91,30 @@ class WrongDevice(RuntimeMisuse):
     """Objects of different devices were used together."""
 
 
+class InPlaceOnSaved(RuntimeMisuse):
+    """Memory that a gradient needs was written in place, or was about to be."""
+
+
+class SecondBackward(RuntimeMisuse):
+    """A backward pass ran through here before, and the graph was not retained."""
+
+
+class StaleSlot(RuntimeMisuse):
+    """The value was computed on a tape that was reset or has ended since."""
+
+
+class WrongTape(RuntimeMisuse):
+    """Values of two tapes were used together."""
+
+
+class NotDifferentiable(RuntimeMisuse):
+    """A gradient was asked for where there is none, or would have been lost silently."""
+
+
+class BackwardRunning(RuntimeMisuse):
+    """A backward pass is under way on the tape."""
+
+
 class DeviceOutOfMemory(MemoryError):
     """The device has no memory for a payload; nothing was allocated.
 

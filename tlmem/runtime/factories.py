@@ -5,7 +5,8 @@ Covers: what has memory of its own. Does not cover: memory shared with others (`
 All take ``device`` (a name or a ``Device``; by default that of the scope that is named, else the
 CPU), ``scope`` (the scope that owns the tensor, instead of the current one) and ``pool`` (asked
 first for a tensor of the same shape, dtype and device). Contents are those asked for, also of a
-tensor from a pool; only ``empty`` leaves them undefined.
+tensor from a pool; only ``empty`` leaves them undefined. With ``requires_grad`` (float32 and float64)
+operations on the tensor are recorded, and ``backward`` gives it a gradient.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.core import lib
+from tlmem.runtime.core import engine, lib
 from tlmem.runtime.dtypes import DEFAULT, dtype_name
 from tlmem.runtime.errors import SizeOverflow, WrongDtype, WrongShape
 from tlmem.runtime.making import make
@@ -60,6 +61,7 @@ def empty(
     device: Any = None,
     scope: Any = None,
     pool: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A tensor whose contents are undefined until they are written.
 
@@ -72,11 +74,14 @@ def empty(
     lengths = shape_of(shape)
     name = dtype_name(dtype)
     number = core.device_number(getattr(scope, "device", None) if device is None else device)
-    if pool is not None:
-        found = from_pool(pool, lengths, name, number, scope)
-        if found is not None:
-            return found
-    return make(lengths, name, number, core.scope_id(scope))
+    if requires_grad and name not in ("float32", "float64"):
+        raise WrongDtype(f"{name} cannot have a gradient; only float32 and float64 can")
+    found = from_pool(pool, lengths, name, number, scope) if pool is not None else None
+    if found is None:
+        found = make(lengths, name, number, core.scope_id(scope))
+    if requires_grad:
+        engine.require(found, True)
+    return found
 
 
 def from_pool(pool: Any, shape: Shape, dtype: str, device: int, scope: Any) -> Tensor | None:
@@ -88,6 +93,7 @@ def from_pool(pool: Any, shape: Shape, dtype: str, device: int, scope: Any) -> T
     if found._device != device:
         pool.release(found)
         return None
+    engine.require(found, False)  # what it was before is no matter of who gets it now
     if scope is not None:
         number = core.scope_id(scope)
         if found._holder:
@@ -108,6 +114,7 @@ def full(
     device: Any = None,
     scope: Any = None,
     pool: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A tensor in which every element is the value; its dtype is that of the value without one.
 
@@ -118,7 +125,7 @@ def full(
     if name in ("bool", "int64") and isinstance(value, float):
         raise WrongDtype(f"{value!r} does not fit {name}; ask for float32, or give an integer")
     require_fit(value, name)
-    tensor = empty(shape, name, device=device, scope=scope, pool=pool)
+    tensor = empty(shape, name, device=device, scope=scope, pool=pool, requires_grad=requires_grad)
     tensor._data().fill(value)
     return tensor
 
@@ -153,9 +160,10 @@ def zeros(
     device: Any = None,
     scope: Any = None,
     pool: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A tensor of zeros, or of False. Errors as ``empty``."""
-    return full(shape, 0, dtype, device=device, scope=scope, pool=pool)
+    return full(shape, 0, dtype, device=device, scope=scope, pool=pool, requires_grad=requires_grad)
 
 
 def ones(
@@ -165,9 +173,10 @@ def ones(
     device: Any = None,
     scope: Any = None,
     pool: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A tensor of ones, or of True. Errors as ``empty``."""
-    return full(shape, 1, dtype, device=device, scope=scope, pool=pool)
+    return full(shape, 1, dtype, device=device, scope=scope, pool=pool, requires_grad=requires_grad)
 
 
 def randn(
@@ -178,6 +187,7 @@ def randn(
     device: Any = None,
     scope: Any = None,
     pool: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Normally distributed numbers with mean 0 and variance 1; the same for the same seed.
 
@@ -188,7 +198,7 @@ def randn(
     if name not in ("float32", "float64"):
         raise WrongDtype(f"randn gives float32 or float64, not {name}")
     random = np.random.default_rng(seed)
-    tensor = empty(shape, name, device=device, scope=scope, pool=pool)
+    tensor = empty(shape, name, device=device, scope=scope, pool=pool, requires_grad=requires_grad)
     data = tensor._data()
     random.standard_normal(data.shape, dtype=data.dtype, out=data)
     return tensor
@@ -203,6 +213,7 @@ def arange(
     device: Any = None,
     scope: Any = None,
     pool: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Numbers from ``start``, or 0, up to but not including ``stop``; int64 when all are integers.
 
@@ -222,7 +233,9 @@ def arange(
         count = max(0, ceil((end - begin) / step))
     except (OverflowError, ValueError):  # of nan
         raise SizeOverflow(f"arange from {begin} to {end} has no end") from None
-    tensor = empty((count,), name, device=device, scope=scope, pool=pool)
+    tensor = empty(
+        (count,), name, device=device, scope=scope, pool=pool, requires_grad=requires_grad
+    )
     data = tensor._data()
     for at in range(0, count, COUNTED_AT_ONCE):  # so that NumPy's own memory for it stays small
         part = data[at : at + COUNTED_AT_ONCE]
@@ -237,6 +250,7 @@ def tensor(
     device: Any = None,
     scope: Any = None,
     pool: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A tensor with a copy of data: nested lists, numbers, an array or another tensor.
 
@@ -248,7 +262,9 @@ def tensor(
     """
     source, origin = source_of(data)
     name = dtype_name(source.dtype if dtype is None else dtype)
-    made = empty(source.shape, name, device=device, scope=scope, pool=pool)
+    made = empty(
+        source.shape, name, device=device, scope=scope, pool=pool, requires_grad=requires_grad
+    )
     np.copyto(made._data(), source, casting="unsafe")
     lib.tlm_copy_record(origin, made.handle, made.nbytes)
     return made

@@ -58,6 +58,7 @@ def from_numpy(array: Any, *, scope: Any = None) -> Tensor:
     tensor = blank(array.shape, dtype)
     low, span = extent(array)
     tensor._device, tensor._span = core.CPU, span
+    tensor._readonly = not array.flags.writeable
     status = tensor._adopt_memory(array, low, core.scope_id(scope))
     if status:
         core.raise_for(status, "take over the memory of", tensor._name())

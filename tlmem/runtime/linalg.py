@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.computing import broadcast, compute
+from tlmem.runtime.autograd import row
+from tlmem.runtime.computing import broadcast, by_op, compute
 from tlmem.runtime.dtypes import promoted
 from tlmem.runtime.errors import WrongShape
 from tlmem.runtime.making import destination, device_of, temporary
@@ -17,6 +18,8 @@ from tlmem.runtime.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
+
+MATMUL = row("matmul")
 
 
 def matmul(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
@@ -33,6 +36,9 @@ def matmul(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     for each in operands:
         if not isinstance(each, Storage):
             raise TypeError(f"matmul needs two tlmem.Tensors, not {type(each).__name__}")
+    made = by_op(MATMUL, "matmul", out, operands)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     shape = shape_of_product(left.shape, right.shape)
     device = device_of(list(operands))
     dtype = promoted(left.dtype, right.dtype)
@@ -80,13 +86,17 @@ def dot(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     return matmul(left, right, out)
 
 
+def matmul_operator(left: Any, right: Any) -> Any:
+    """``left @ right`` of what is not for the op of the core."""
+    if isinstance(left, Storage) and isinstance(right, Storage):
+        return matmul(left, right)
+    return NotImplemented
+
+
 class Products:
-    """Products as operators and methods of a tensor."""
+    """Products as methods of a tensor."""
 
     __slots__ = ()
-
-    def __matmul__(self: Any, other: Any) -> Any:
-        return matmul(self, other) if isinstance(other, Storage) else NotImplemented
 
     def matmul(self: Any, other: Tensor, out: Tensor | None = None) -> Tensor:
         """``self @ other``."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tlmem.runtime import core, strands
+from tlmem.runtime.autograd import before_writing
 from tlmem.runtime.core import INNERMOST, NO_SCOPE, lib
 from tlmem.runtime.dtypes import ITEM_BYTES, NUMPY
 from tlmem.runtime.errors import SizeOverflow, WrongDevice, WrongDtype, WrongShape
@@ -106,6 +107,7 @@ def view(base: Any, array: Any) -> Tensor:
     tensor = blank(array.shape, base.dtype)
     tensor._array, tensor._base = array, owner
     tensor._device, tensor._span = base._device, owner._span
+    tensor._readonly = not array.flags.writeable
     status = tensor._make_view(base._base_handle or base.handle, INNERMOST)
     if status:
         core.raise_for(status, "view", base)
@@ -178,6 +180,7 @@ def destination(out: Any, shape: Shape, dtype: str, device: int) -> Tensor:
         raise different_devices([out._device, device], out)
     if not array.flags.writeable:
         raise ValueError(f"{core.subject_text(out)} is read-only: copy it to write to it")
+    before_writing(out)
     return out  # type: ignore[return-value]
 
 

@@ -1,4 +1,4 @@
-"""The operators of a tensor, and the functions of each element that are also methods.
+"""The operators of a tensor in Python, and the functions of each element that are also methods.
 
 Does not cover: what they compute (``elementwise``).
 """
@@ -9,31 +9,44 @@ from typing import TYPE_CHECKING, Any
 
 from tlmem.runtime import elementwise
 from tlmem.runtime.computing import OPERANDS
+from tlmem.runtime.linalg import matmul_operator
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
 
+def operator(function: Any) -> Any:
+    """What an operator does with operands that are not for the ops of the core."""
+
+    def operate(*operands: Any) -> Any:
+        for each in operands:
+            if not isinstance(each, OPERANDS):
+                return NotImplemented
+        return function(*operands)
+
+    return operate
+
+
+BY_NAME = {
+    "add": operator(elementwise.add),
+    "subtract": operator(elementwise.subtract),
+    "multiply": operator(elementwise.multiply),
+    "divide": operator(elementwise.divide),
+    "power": operator(elementwise.power),
+    "negative": operator(elementwise.negative),
+    "matmul": matmul_operator,
+}
+"""Of the operators that the core computes first (``native/python/pyoperators.c``)."""
+
+
 class Operators:
-    """The operators of a tensor."""
+    """The operators of a tensor that the core does not have."""
 
     __slots__ = ()
     __array_priority__ = 1000  # of array + tensor, the tensor decides
 
-    def __add__(self, other: Any) -> Any:
-        return elementwise.add(self, other) if isinstance(other, OPERANDS) else NotImplemented
-
-    def __radd__(self, other: Any) -> Any:
-        return elementwise.add(other, self) if isinstance(other, OPERANDS) else NotImplemented
-
     def __iadd__(self: Any, other: Any) -> Any:
         return elementwise.add(self, other, self) if isinstance(other, OPERANDS) else NotImplemented
-
-    def __sub__(self, other: Any) -> Any:
-        return elementwise.subtract(self, other) if isinstance(other, OPERANDS) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return elementwise.subtract(other, self) if isinstance(other, OPERANDS) else NotImplemented
 
     def __isub__(self: Any, other: Any) -> Any:
         return (
@@ -42,24 +55,12 @@ class Operators:
             else NotImplemented
         )
 
-    def __mul__(self, other: Any) -> Any:
-        return elementwise.multiply(self, other) if isinstance(other, OPERANDS) else NotImplemented
-
-    def __rmul__(self, other: Any) -> Any:
-        return elementwise.multiply(other, self) if isinstance(other, OPERANDS) else NotImplemented
-
     def __imul__(self: Any, other: Any) -> Any:
         return (
             elementwise.multiply(self, other, self)
             if isinstance(other, OPERANDS)
             else NotImplemented
         )
-
-    def __truediv__(self, other: Any) -> Any:
-        return elementwise.divide(self, other) if isinstance(other, OPERANDS) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return elementwise.divide(other, self) if isinstance(other, OPERANDS) else NotImplemented
 
     def __itruediv__(self: Any, other: Any) -> Any:
         return (
@@ -95,12 +96,6 @@ class Operators:
             if isinstance(other, OPERANDS)
             else NotImplemented
         )
-
-    def __pow__(self, other: Any) -> Any:
-        return elementwise.power(self, other) if isinstance(other, OPERANDS) else NotImplemented
-
-    def __rpow__(self, other: Any) -> Any:
-        return elementwise.power(other, self) if isinstance(other, OPERANDS) else NotImplemented
 
     def __ipow__(self: Any, other: Any) -> Any:
         return (
@@ -160,9 +155,6 @@ class Operators:
             if isinstance(other, OPERANDS)
             else NotImplemented
         )
-
-    def __neg__(self: Any) -> Tensor:
-        return elementwise.negative(self)
 
     def __abs__(self: Any) -> Tensor:
         return elementwise.absolute(self)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.computing import compute, compute_apart, constant
+from tlmem.runtime.autograd import LOST, apply_strictly, needs, row
+from tlmem.runtime.computing import by_op, compute, compute_apart, constant
 from tlmem.runtime.dtypes import NUMPY, floating
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.making import destination, temporary
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
 Axis = int | tuple[int, ...] | None
+MOST_OP_AXES = 8
+
+SUM, MEAN, VAR, MAX, MIN, SQRT = map(row, ("sum", "mean", "var", "max", "min", "sqrt"))
+SOFTMAX, LOG_SOFTMAX = row("softmax"), row("log_softmax")
 
 
 def axes_of(value: Any, axis: Axis) -> Shape:
@@ -68,10 +73,36 @@ def reduce(
     return compute(ufunc.reduce, result, out, data, **options)
 
 
+def reduced_by_op(
+    number: int, name: str, value: Any, axis: Axis, keepdims: bool, out: Any, *params: int
+) -> Any:
+    """By an op; NotImplemented where NumPy is to compute it, which also says what is wrong."""
+    if axis is None and isinstance(value, Storage):
+        mask = (1 << len(value.shape)) - 1
+    else:
+        mask = 0
+        for each in axes_of(value, axis):
+            mask |= 1 << each
+    if mask >> MOST_OP_AXES:
+        return by_op(LOST, name, out, (value,))
+    return by_op(number, name, out, (value,), mask, keepdims, *params)
+
+
+def softened_by_op(number: int, name: str, value: Any, axis: int, out: Any) -> Any:
+    """Likewise, along one axis."""
+    axes = axes_of(value, axis)
+    if len(axes) != 1:
+        return by_op(LOST, name, out, (value,))
+    return by_op(number, name, out, (value,), axes[0])
+
+
 def sum(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The sum along axes; int64 for bool and int64."""
+    made = reduced_by_op(SUM, "sum", value, axis, keepdims, out)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     return reduce(np.add, value, counting(value), axis, keepdims, out)
 
 
@@ -79,6 +110,7 @@ def prod(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The product along axes; int64 for bool and int64."""
+    by_op(LOST, "prod", out, (value,))
     return reduce(np.multiply, value, counting(value), axis, keepdims, out)
 
 
@@ -92,6 +124,9 @@ def mean(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The mean along axes; float32 for bool and int64, from an exact sum. NaN of nothing."""
+    made = reduced_by_op(MEAN, "mean", value, axis, keepdims, out)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     axes = axes_of(value, axis)
     count = product(value.shape[i] for i in axes)
     if value.dtype in ("float32", "float64"):
@@ -127,6 +162,9 @@ def var(
     axes = axes_of(value, axis)
     if value.dtype not in ("float32", "float64"):
         raise WrongDtype(f"var needs float32 or float64, not {value.dtype}; use .astype('float32')")
+    made = reduced_by_op(VAR, "var", value, axis, keepdims, out, correction)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     count = product(value.shape[i] for i in axes)
     distance = temporary(value.shape, value.dtype, value._device)
     middle = mean(value, axis, True, within(value, axes, value.dtype))
@@ -147,6 +185,8 @@ def std(
 ) -> Tensor:
     """The standard deviation, the root of ``var``."""
     result = var(value, axis, keepdims, correction, out)
+    if needs(result):
+        return apply_strictly(SQRT, 1, result)  # type: ignore[no-any-return]
     np.sqrt(result._data(), out=result._data())
     return result
 
@@ -155,6 +195,9 @@ def max(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The greatest along axes. WrongShape: there is none among nothing."""
+    made = reduced_by_op(MAX, "max", value, axis, keepdims, out)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     require_some(value, axis, "max")
     return reduce(np.maximum, value, value.dtype, axis, keepdims, out)
 
@@ -163,6 +206,9 @@ def min(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The least along axes. WrongShape: there is none among nothing."""
+    made = reduced_by_op(MIN, "min", value, axis, keepdims, out)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     require_some(value, axis, "min")
     return reduce(np.minimum, value, value.dtype, axis, keepdims, out)
 
@@ -209,6 +255,9 @@ def require_some(value: Any, axis: Axis, doing: str) -> None:
 
 def softmax(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """``exp(value)`` along an axis, divided by its sum; without overflow for any value."""
+    made = softened_by_op(SOFTMAX, "softmax", value, axis, out)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     result, sums = exponentials(value, axis, out)
     np.true_divide(result._data(), sums._data(), out=result._data())
     return result
@@ -216,6 +265,9 @@ def softmax(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Tensor:
 
 def log_softmax(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """The logarithm of ``softmax``, exact also where that is nearly 0."""
+    made = softened_by_op(LOG_SOFTMAX, "log_softmax", value, axis, out)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     axes = axes_of(value, axis)
     dtype = floating(value.dtype)
     sums, powers = within(value, axes, dtype), temporary(value.shape, dtype, value._device)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.computing import broadcast, compute_apart
+from tlmem.runtime.autograd import row
+from tlmem.runtime.computing import broadcast, by_op, compute_apart
 from tlmem.runtime.core import lib
 from tlmem.runtime.dtypes import promoted
 from tlmem.runtime.errors import WrongShape
@@ -30,6 +31,13 @@ from tlmem.runtime.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
+
+
+RESHAPE, TRANSPOSE, SWAPAXES, SQUEEZE, UNSQUEEZE = map(
+    row, ("reshape", "transpose", "swapaxes", "squeeze", "unsqueeze")
+)
+BROADCAST_TO, CONCAT, STACK = map(row, ("broadcast_to", "concat", "stack"))
+MOST_OP_AXES = 8
 
 
 def lengths(shape: tuple[Any, ...]) -> Shape:
@@ -54,6 +62,9 @@ def reshape(tensor: Tensor, *shape: Any) -> Tensor:
         WrongShape: it is a shape of another number of elements.
     """
     wanted = lengths(shape)
+    made = viewed_by_op(RESHAPE, "reshape", tensor, wanted)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     known = prod(length for length in wanted if length != -1)
     if wanted.count(-1) == 1 and known and tensor.size % known == 0:
         wanted = tuple(tensor.size // known if length == -1 else length for length in wanted)
@@ -68,6 +79,13 @@ def reshape(tensor: Tensor, *shape: Any) -> Tensor:
     if data.flags.c_contiguous:
         return view(tensor, data.reshape(wanted))
     return view_or_copy(tensor, data, wanted)
+
+
+def viewed_by_op(number: int, name: str, tensor: Any, numbers: Shape) -> Any:
+    """By an op that is given a count and so many numbers; NotImplemented where NumPy finds it."""
+    if len(numbers) > MOST_OP_AXES:
+        return NotImplemented
+    return by_op(number, name, None, (tensor,), len(numbers), numbers)
 
 
 def view_or_copy(tensor: Any, data: Any, shape: Shape) -> Tensor:
@@ -90,6 +108,10 @@ def transpose(tensor: Tensor, *axes: Any) -> Tensor:
     Raises:
         WrongShape: the axes are not those of the tensor, each once.
     """
+    if not axes or len(order := lengths(axes)) == len(tensor.shape):
+        made = viewed_by_op(TRANSPOSE, "transpose", tensor, order if axes else ())
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
     data = tensor._data("transpose")
     wanted = lengths(axes) if axes else tuple(range(tensor.ndim))[::-1]
     order = axes_of(tensor, wanted)
@@ -98,9 +120,20 @@ def transpose(tensor: Tensor, *axes: Any) -> Tensor:
     return view(tensor, data.transpose(order))
 
 
+def permute(tensor: Tensor, *axes: Any) -> Tensor:
+    """A view with its axes in another order: ``transpose`` that is told each of them."""
+    wanted = lengths(axes)
+    if tensor.shape and not wanted:
+        raise WrongShape(f"axes () are not the {tensor.ndim} of {shape_text(tensor.shape)}")
+    return transpose(tensor, wanted) if wanted else transpose(tensor)
+
+
 def swapaxes(tensor: Tensor, one: int, other: int) -> Tensor:
     """A view with two axes exchanged."""
     first, second = (axes_of(tensor, axis)[0] for axis in (one, other))
+    made = by_op(SWAPAXES, "swapaxes", None, (tensor,), first, second)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     return view(tensor, tensor._data("transpose").swapaxes(first, second))
 
 
@@ -116,6 +149,10 @@ def squeeze(tensor: Tensor, axis: int | tuple[int, ...] | None = None) -> Tensor
         axes = tuple(i for i in axes if tensor.shape[i] == 1)
     if any(tensor.shape[i] != 1 for i in axes):
         raise WrongShape(f"an axis of {axes} in {shape_text(tensor.shape)} has not length 1")
+    mask = sum(1 << i for i in axes)
+    made = by_op(SQUEEZE, "squeeze", None, (tensor,), mask) if mask < 256 else NotImplemented
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     return view(tensor, data.squeeze(axes))
 
 
@@ -127,6 +164,9 @@ def unsqueeze(tensor: Tensor, axis: int) -> Tensor:
     """
     if not -tensor.ndim - 1 <= axis <= tensor.ndim:
         raise WrongShape(f"there is no place {axis} for an axis in {shape_text(tensor.shape)}")
+    made = by_op(UNSQUEEZE, "unsqueeze", None, (tensor,), axis)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     data = tensor._data("reshape")
     if data.ndim == MOST_AXES:
         raise too_many_axes(tensor, data.ndim + 1)
@@ -142,6 +182,10 @@ def broadcast_to(tensor: Tensor, *shape: Any) -> Tensor:
     wanted = lengths(shape)
     if min(wanted, default=0) < 0 or broadcast(tensor.shape, wanted) != wanted:
         raise WrongShape(f"{shape_text(tensor.shape)} does not broadcast to {shape_text(wanted)}")
+    made = viewed_by_op(BROADCAST_TO, "broadcast_to", tensor, wanted)
+    if made is not NotImplemented:
+        made._readonly = True
+        return made  # type: ignore[no-any-return]
     return view(tensor, np.broadcast_to(tensor._data("broadcast"), wanted))
 
 
@@ -165,6 +209,9 @@ def concat(tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None) 
                 f"along axis {along}; all other lengths must be equal"
             )
     total = sum(each.shape[along] for each in parts)
+    made = by_op(CONCAT, "concat", out, tuple(parts), along)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     return joined(np.concatenate, parts, (*first[:along], total, *first[along + 1 :]), along, out)
 
 
@@ -186,6 +233,9 @@ def stack(tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None) -
     if not -len(first) - 1 <= axis <= len(first):
         raise WrongShape(f"there is no place {axis} for an axis in {shape_text(first)}")
     along = axis % (len(first) + 1)
+    made = by_op(STACK, "stack", out, tuple(parts), along)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     return joined(np.stack, parts, (*first[:along], len(parts), *first[along:]), along, out)
 
 
@@ -226,6 +276,10 @@ class Shaping:
     def transpose(self: Any, *axes: Any) -> Tensor:
         """A view with its axes in another order."""
         return transpose(self, *axes)
+
+    def permute(self: Any, *axes: Any) -> Tensor:
+        """A view with its axes in another order, each of them told."""
+        return permute(self, *axes)
 
     @property
     def T(self: Any) -> Tensor:

@@ -37,13 +37,10 @@ VERBS = ("add", "subtract", "multiply", "divide", "copy", "reshape", "transpose"
 """Names of NumPy's functions with which an error can say what could not be done."""
 
 
-class Storage(core.Reference):
+class Storage(core.Operand):
     """The part of a tensor that owns and is owned; ``Tensor`` is built on it."""
 
-    __slots__ = ("shape", "dtype")
-
-    shape: Shape
-    dtype: str
+    __slots__ = ()
 
     # ---- what it is ----
 
@@ -76,7 +73,10 @@ class Storage(core.Reference):
     def strides(self) -> Shape:
         """Bytes from one element to the next along each axis."""
         if self._array is not None:
-            return self._array.strides
+            return self._array.strides  # type: ignore[no-any-return]
+        laid = self._layout()
+        if laid:
+            return laid[1]
         steps = [ITEM_BYTES[self.dtype]]
         for length in self.shape[:0:-1]:
             steps.append(steps[-1] * length)
@@ -187,8 +187,9 @@ class Storage(core.Reference):
             self._refuse(status, doing)
         array = self._array
         if array is None:
-            memory = self._memory(self._span, 0)
-            array = self._array = np.ndarray(self.shape, NUMPY[self.dtype], memory)
+            memory = self._memory(self._span, self._readonly)
+            laid = self._layout()
+            array = self._array = np.ndarray(self.shape, NUMPY[self.dtype], memory, *laid)
         return array
 
     def _pinned_data(self, doing: str) -> Any:
@@ -201,6 +202,10 @@ class Storage(core.Reference):
         if status:
             self._refuse(status, doing)
         array = self._array
+        if array is None and self.size:
+            made = np.ndarray(self.shape, NUMPY[self.dtype], memory, *self._layout())
+            made.setflags(write=not self._readonly)
+            return made
         is_whole = array is None or not (self._base_handle or not array.flags.carray)
         if is_whole or not self.size:
             return np.ndarray(self.shape, NUMPY[self.dtype], memory)
@@ -245,7 +250,6 @@ def freed_before(tensor: Storage) -> DoubleFree:
 def moved(tensor: Storage) -> Tensor:
     """Another handle of the same object that has this one's count; this one may not be used."""
     twin: Any = object.__new__(type(tensor))
-    twin.shape, twin.dtype = tensor.shape, tensor.dtype
     twin._array, twin._base = tensor._array, tensor._base
     twin._take_over(tensor)
     tensor._ended = here()

@@ -12,21 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from tlmem.runtime import core, making
+from tlmem.runtime import autograd, core, making
+from tlmem.runtime.autograd import CAST, DTYPE_NUMBER
 from tlmem.runtime.core import lib
+from tlmem.runtime.differentiable import FLOATING, Differentiable
 from tlmem.runtime.dtypes import dtype_name
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.factories import number_dtype, restored
-from tlmem.runtime.interop import Interop
+from tlmem.runtime.interop import Interop, from_numpy
 from tlmem.runtime.linalg import Products
-from tlmem.runtime.operators import Operators
+from tlmem.runtime.operators import BY_NAME, Operators
 from tlmem.runtime.reductions import Reductions
 from tlmem.runtime.shaping import Shaping
 from tlmem.runtime.storage import Storage, shape_text
 from tlmem.runtime.views import Views
 
 
-class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Storage):
+class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Differentiable, Storage):
     """Numbers of one dtype in memory whose owner is known at every moment.
 
     Made by ``zeros``, ``ones``, ``full``, ``empty``, ``randn``, ``arange``, ``tensor``,
@@ -79,12 +81,18 @@ class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Storage):
             WrongDtype: the value does not fit the dtype.
         """
         data = self._data("write to")
+        autograd.before_writing(self)
         if number_dtype(value) == "float32" and self.dtype in ("bool", "int64"):
             raise WrongDtype(f"{value!r} does not fit {core.subject_text(self)}")
         data.fill(value)
         return self
 
     def _copied(self, dtype: str, device: int) -> Tensor:
+        if dtype in FLOATING:
+            found: Any = autograd.apply(CAST, 1, self, DTYPE_NUMBER[dtype], device + 1)
+            if found is not NotImplemented:
+                return found  # type: ignore[no-any-return]
+            autograd.require_no_gradient("copy", self)
         data = self._data("copy")
         made = making.make(self.shape, dtype, device)
         np.copyto(made._data(), data, casting="unsafe")
@@ -115,4 +123,14 @@ class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Storage):
         return freed if self._moved else f"freed {freed}".rstrip()
 
 
+def _of_array(array: Any) -> Tensor:
+    return from_numpy(array)
+
+
+def _view_of_all(tensor: Tensor) -> Tensor:
+    return making.view(tensor, tensor._data("detach")[...])
+
+
 making.made_class = Tensor
+autograd.connect(Tensor, _of_array, _view_of_all)
+autograd.engine.operators(BY_NAME)

@@ -14,6 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
+from tlmem.runtime.autograd import (
+    apply_strictly,
+    before_writing,
+    engine,
+    needs,
+    require_no_gradient,
+    require_out_without_gradient,
+    row,
+)
 from tlmem.runtime.computing import compute, compute_apart
 from tlmem.runtime.core import lib
 from tlmem.runtime.dtypes import dtype_name
@@ -23,6 +32,8 @@ from tlmem.runtime.storage import Storage, shape_text
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
+
+TAKE, GATHER = row("take"), row("gather")
 
 PLAIN = (int, slice, type(None), EllipsisType, np.integer)
 
@@ -41,9 +52,13 @@ def get(tensor: Any, key: Any) -> Tensor:
         IndexError: an index is out of range, or there are too many.
         TypeError: something in it is no index.
     """
+    made = engine.part(tensor, key)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
     data = tensor._data("index")
     if not is_plain(key):
         return chosen(tensor, key)
+    require_no_gradient("index", tensor)
     part = data[key]
     if not isinstance(part, np.ndarray):  # one element
         part = data[(*key, ...) if isinstance(key, tuple) else (key, ...)]
@@ -87,6 +102,9 @@ def compress(tensor: Any, mask: Any) -> Tensor:
         )
     found = int(np.count_nonzero(mask))
     whole = mask.ndim == tensor.ndim
+    if needs(tensor):
+        rows = tensor.reshape(-1) if whole else tensor
+        return take(rows, np.flatnonzero(mask), 0)
     shape = (found,) if whole else (found, *tensor.shape[1:])
     data = contiguous_data(tensor).reshape(-1) if whole else tensor._data()
     result = destination(None, shape, tensor.dtype, tensor._device)
@@ -125,6 +143,9 @@ def take(tensor: Tensor, index: Any, axis: int = 0, out: Tensor | None = None) -
     if places.dtype == np.bool_:
         raise WrongDtype("take needs integers; a mask goes between brackets: t[mask]")
     require_in_range(places, tensor.shape[axis])
+    require_out_without_gradient("take", out, tensor)
+    if needs(tensor):
+        return apply_strictly(TAKE, 2, tensor, index_tensor(index, places, tensor), axis)  # type: ignore[no-any-return]
     shape = (*tensor.shape[:axis], *places.shape, *tensor.shape[axis + 1 :])
     device = device_of([tensor, index]) if isinstance(index, Storage) else tensor._device
     result = destination(out, shape, tensor.dtype, device)
@@ -167,12 +188,25 @@ def gather(tensor: Tensor, axis: int, index: Any, out: Tensor | None = None) -> 
             f"{shape_text(tensor.shape)} along an axis that is not gathered"
         )
     require_in_range(places, tensor.shape[axis])
+    require_out_without_gradient("gather", out, tensor)
+    if needs(tensor):
+        return apply_strictly(GATHER, 2, tensor, index_tensor(index, places, tensor), axis)  # type: ignore[no-any-return]
     device = device_of([tensor, index]) if isinstance(index, Storage) else tensor._device
     flat = temporary(places.shape, "int64", device)
     number_elements(flat._data(), places, tensor.shape, axis)
     source = contiguous_data(tensor).reshape(-1)
     result = destination(out, places.shape, tensor.dtype, device)
     return compute(np.take, result, out, source, flat._data(), mode="wrap")
+
+
+def index_tensor(index: Any, places: Any, tensor: Any) -> Any:
+    """An index as a tensor that an op reads, on the device of what is indexed."""
+    if isinstance(index, Storage) and index.dtype == "int64":
+        device_of([tensor, index])
+        return index
+    made = temporary(places.shape, "int64", tensor._device)
+    np.copyto(made._data(), places)
+    return made
 
 
 def number_elements(flat: Any, places: Any, shape: tuple[int, ...], axis: int) -> None:
@@ -210,6 +244,9 @@ def put(tensor: Any, key: Any, value: Any) -> None:
             f"convert it with .astype({tensor.dtype!r})"
         )
     place = index_of(key)
+    require_out_without_gradient("a part", tensor, value)
+    if data.flags.writeable:
+        before_writing(tensor)
     try:
         data[place] = source
     except ValueError as error:

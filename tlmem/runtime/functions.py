@@ -1,0 +1,187 @@
+"""Functions that learning needs, each one op of the core with a rule of its own.
+
+Covers: ``gelu``, ``layer_norm``, ``cross_entropy``, ``dropout``, ``embedding``, ``scatter_add``.
+Does not cover: ``relu``, ``sigmoid``, ``tanh`` (``elementwise``), ``softmax`` (``reductions``).
+
+They take float32 and float64 on at most 8 axes. What each saves for its gradient stands in
+docs/reference/tape.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tlmem.runtime import randomness
+from tlmem.runtime.autograd import apply_strictly, recorded, row
+from tlmem.runtime.errors import WrongDtype, WrongShape
+from tlmem.runtime.storage import Storage, shape_text
+from tlmem.runtime.views import index_array, index_tensor
+
+if TYPE_CHECKING:
+    from tlmem.runtime.tensor import Tensor
+
+GELU, LAYER_NORM, CROSS_ENTROPY = map(row, ("gelu", "layer_norm", "cross_entropy"))
+DROPOUT, EMBEDDING, SCATTER_ADD = map(row, ("dropout", "embedding", "scatter_add"))
+APPROXIMATIONS = {"none": 0, "tanh": 1}
+REDUCTIONS = {"mean": 0, "sum": 1, "none": 2}
+
+
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """``x`` times the chance that a normally distributed number is below it.
+
+    Args:
+        approximate: ``"none"`` for the exact function, ``"tanh"`` for the approximation by tanh.
+    Raises:
+        WrongDtype: the tensor is not float32 or float64.
+        ValueError: there is no such approximation.
+    """
+    require_fractions("gelu", x)
+    if approximate not in APPROXIMATIONS:
+        raise ValueError(f"gelu has no approximation {approximate!r}; use 'none' or 'tanh'")
+    return apply_strictly(GELU, 1, x, APPROXIMATIONS[approximate])  # type: ignore[no-any-return]
+
+
+def layer_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    axes: int = 1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Rows with mean 0 and variance 1, times a weight, plus a bias.
+
+    Args:
+        weight: of the shape of the last axes; left out, 1.
+        bias: likewise; left out, 0.
+        axes: how many last axes are a row.
+        eps: what is added to the variance.
+    Raises:
+        WrongShape: the tensor has fewer axes, or weight or bias have another shape.
+        WrongDtype: a tensor is not float32 or float64.
+    """
+    tensors = [each for each in (x, weight, bias) if each is not None]
+    require_fractions("layer_norm", *tensors)
+    if not 0 < axes <= len(x.shape):
+        raise WrongShape(f"layer_norm over {axes} axes of a tensor {shape_text(x.shape)}")
+    operands: tuple[Any, ...] = (x,)
+    if weight is not None or bias is not None:
+        operands = (x, 1.0 if weight is None else weight)
+    if bias is not None:
+        operands = (*operands, bias)
+    return recorded(LAYER_NORM, "layer_norm", operands, axes, float(eps))  # type: ignore[no-any-return]
+
+
+def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tensor:
+    """Minus the logarithm of what softmax gives the right class.
+
+    Args:
+        logits: ``[N, C]``, ``[C]`` or ``[N, C, ...]``: a number for each of C classes.
+        target: int64, the class of each row, from 0 to C - 1: ``[N]``, ``[]`` or ``[N, ...]``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one result a row.
+    Raises:
+        WrongShape: the shapes do not fit.
+        WrongDtype: the logits are not float32 or float64, or the target is not int64.
+        IndexError: a target is no class.
+        ValueError: there is no such reduction.
+    """
+    require_fractions("cross_entropy", logits)
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"cross_entropy has no reduction {reduction!r}; use mean, sum or none")
+    places = index_array(target)
+    if places.dtype != "int64":
+        raise WrongDtype("cross_entropy needs classes as integers")
+    shape = places.shape
+    if (*logits.shape[:1], *logits.shape[2:]) != shape and not (
+        len(logits.shape) == 1 and shape == ()
+    ):
+        raise WrongShape(
+            f"cross_entropy of logits {shape_text(logits.shape)} cannot have a target "
+            f"{shape_text(shape)}; the target is the logits without the axis of classes"
+        )
+    classes, wanted = index_tensor(target, places, logits), REDUCTIONS[reduction]
+    if len(logits.shape) == 2:
+        return apply_strictly(CROSS_ENTROPY, 2, logits, classes, wanted)  # type: ignore[no-any-return]
+    rows = _rows_of_classes(logits)
+    made: Any = apply_strictly(CROSS_ENTROPY, 2, rows, classes.reshape(rows.shape[0]), wanted)
+    return made.reshape(shape) if reduction == "none" else made  # type: ignore[no-any-return]
+
+
+def _rows_of_classes(logits: Any) -> Any:
+    """Logits as ``[rows, classes]``."""
+    if len(logits.shape) == 1:
+        return logits.reshape(1, logits.shape[0])
+    count = logits.shape[1]
+    order = (0, *range(2, len(logits.shape)), 1)
+    return logits.transpose(order).reshape(logits.size // count if count else 0, count)
+
+
+def dropout(x: Tensor, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Tensor:
+    """Each element with probability ``p`` becomes 0; the others are divided by ``1 - p``.
+
+    Args:
+        training: without it the tensor itself is the result.
+        seed: the same seed gives the same choice; left out, each call chooses anew.
+    Raises:
+        ValueError: the probability is not from 0 to 1.
+        WrongDtype: the tensor is not float32 or float64.
+    """
+    require_fractions("dropout", x)
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout has a probability from 0 to 1, not {p!r}")
+    if not training:
+        return x
+    first = (seed & (1 << 63) - 1, 0) if seed is not None else randomness.draw((x.size + 1) // 2)
+    return apply_strictly(DROPOUT, 1, x, float(p), first)  # type: ignore[no-any-return]
+
+
+def embedding(weight: Tensor, indices: Any) -> Tensor:
+    """The rows of a table that indices choose: ``result[i, ...] = weight[indices[i]]``.
+
+    Args:
+        weight: ``[V, D]``.
+        indices: integers of any shape, as a tensor, array or list.
+    Raises:
+        IndexError: an index is out of range. WrongShape: the table has not two axes.
+        WrongDtype: the table is not float32 or float64.
+    """
+    require_fractions("embedding", weight)
+    if len(weight.shape) != 2:
+        raise WrongShape(f"embedding needs a table of two axes, not {shape_text(weight.shape)}")
+    places = index_array(indices)
+    if places.dtype != "int64":
+        raise WrongDtype("embedding needs integers as indices")
+    return apply_strictly(EMBEDDING, 2, weight, index_tensor(indices, places, weight), 0)  # type: ignore[no-any-return]
+
+
+def scatter_add(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
+    """``x`` with each element of ``source`` added at its place, which along ``axis`` is the index.
+
+    The reverse of ``gather``; an index that occurs twice gets both. ``x`` is not changed.
+
+    Args:
+        index: integers of the shape of ``source``; negative ones count from the end.
+    Raises:
+        IndexError: an index is out of range. WrongShape: the shapes do not fit.
+        WrongDtype: a tensor is not float32 or float64.
+    """
+    require_fractions("scatter_add", x, source)
+    places = index_array(index)
+    if places.dtype != "int64":
+        raise WrongDtype("scatter_add needs integers as indices")
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise WrongShape(f"there is no axis {axis} in shape {shape_text(x.shape)}")
+    operands = (x, index_tensor(index, places, x), source)
+    if x.dtype != source.dtype:
+        raise WrongDtype(f"scatter_add of {source.dtype} to {x.dtype}; convert one with .astype")
+    return apply_strictly(SCATTER_ADD, 3, *operands, axis)  # type: ignore[no-any-return]
+
+
+def require_fractions(doing: str, *tensors: Any) -> None:
+    """Raises when something is no tensor of float32 or float64."""
+    for each in tensors:
+        if not isinstance(each, Storage):
+            raise TypeError(f"{doing} needs a tlmem.Tensor, not {type(each).__name__}")
+        if each.dtype not in ("float32", "float64"):
+            raise WrongDtype(
+                f"{doing} needs float32 or float64, not {each.dtype}; use .astype('float32')"
+            )
