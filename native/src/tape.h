@@ -179,7 +179,7 @@ void tlmi_replay_end(tlmi_saved *saved, uint64_t sequence);
 uint64_t tlmi_tape_next_sequence(void); /* that the next slot of any tape gets */
 
 /* ---- tape_pass.c ---- */
-bool tlmi_tape_is_running(tlm_tape *tape); /* a pass is under way; locked */
+bool tlmi_tape_is_running(tlm_tape *tape); /* a pass is under way; locked, may let go of the lock for a moment */
 
 #pragma GCC visibility pop
 #endif

@@ -11,11 +11,32 @@
 
 /* ---- one pass at a time ---- */
 
+/* What a pass of another thread had reached when this process was forked: that thread is not here. Locked. */
+static uint32_t abandon(tlm_tape *tape)
+{
+    uint32_t dying = 0;
+    tape->running = NULL;
+    for (uint32_t index = 1; index <= tape->slots; index++) {
+        tlmi_tape_slot *slot = tlmi_tape_at(tape, index);
+        if (slot->references == 0 || slot->pass == 0)
+            continue;
+        slot->pass = 0;
+        tlmi_grad_drop_incoming(slot);
+        tlmi_slot_drop(tape, slot, &dying);
+    }
+    return dying;
+}
+
 bool tlmi_tape_is_running(tlm_tape *tape)
 {
     uint32_t epoch = atomic_load_explicit(&tlmi_fork_epoch, memory_order_relaxed);
-    if (tape->running && tape->running_epoch != epoch)
-        tape->running = NULL; /* of a thread that a forked child does not have */
+    if (tlmi_unlikely(tape->running && tape->running_epoch != epoch)) {
+        tape->running_epoch = epoch;
+        uint32_t dying = pthread_equal(tape->runner, pthread_self()) ? 0 : abandon(tape);
+        tlmi_spin_unlock(&tape->lock);
+        tlmi_slot_bury(tape, dying);
+        tlmi_spin_lock(&tape->lock);
+    }
     return tape->running != NULL;
 }
 

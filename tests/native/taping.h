@@ -25,7 +25,7 @@ typedef struct {
     tlm_slot slot;
 } value;
 
-static double *data(const tlm_tensor *tensor)
+static inline double *data(const tlm_tensor *tensor)
 {
     static double number[8];
     if (tensor->object)
@@ -35,25 +35,25 @@ static double *data(const tlm_tensor *tensor)
     return number;
 }
 
-static double element(const tlm_tensor *tensor, int64_t i)
+static inline double element(const tlm_tensor *tensor, int64_t i)
 {
     return data(tensor)[tensor->object ? i * tensor->steps[0] / 8 : 0];
 }
 
-static tlm_status fresh(int64_t length, tlm_tensor *out)
+static inline tlm_status fresh(int64_t length, tlm_tensor *out)
 {
     *out = (tlm_tensor){.device = TLM_DEVICE_CPU, .dtype = TLM_FLOAT64, .axes = 1, .shape = {length}, .steps = {8}};
     return tlm_object_alloc(TLM_DEVICE_CPU, (uint64_t)length * 8, &out->object);
 }
 
-static tlm_status add_into(const tlm_tensor *into, const tlm_tensor *from)
+static inline tlm_status add_into(const tlm_tensor *into, const tlm_tensor *from)
 {
     for (int64_t i = 0; i < into->shape[0]; i++)
         data(into)[i] += element(from, i);
     return TLM_OK;
 }
 
-static tlm_status copy_of(const tlm_tensor *from, tlm_tensor *out)
+static inline tlm_status copy_of(const tlm_tensor *from, tlm_tensor *out)
 {
     tlm_status status = fresh(from->shape[0], out);
     for (int64_t i = 0; status == TLM_OK && i < from->shape[0]; i++)
@@ -61,7 +61,7 @@ static tlm_status copy_of(const tlm_tensor *from, tlm_tensor *out)
     return status;
 }
 
-static tlm_status zero_all(const tlm_tensor *gradient)
+static inline tlm_status zero_all(const tlm_tensor *gradient)
 {
     memset(data(gradient), 0, (size_t)gradient->shape[0] * 8);
     return TLM_OK;
@@ -71,14 +71,14 @@ static const tlm_arithmetic arithmetic = {add_into, copy_of};
 
 /* ---- rules ---- */
 
-static tlm_status add_rule(tlm_pass *pass)
+static inline tlm_status add_rule(tlm_pass *pass)
 {
     tlm_status status = tlm_pass_share(pass, 0, tlm_pass_grad(pass));
     return status == TLM_OK ? tlm_pass_share(pass, 1, tlm_pass_grad(pass)) : status;
 }
 
 /* input: gradient * factor, into fresh memory. */
-static tlm_status give_product(tlm_pass *pass, uint32_t input, const tlm_tensor *factor, double (*function)(double))
+static inline tlm_status give_product(tlm_pass *pass, uint32_t input, const tlm_tensor *factor, double (*function)(double))
 {
     tlm_tensor made;
     const tlm_tensor *gradient = tlm_pass_grad(pass);
@@ -90,29 +90,29 @@ static tlm_status give_product(tlm_pass *pass, uint32_t input, const tlm_tensor 
     return tlm_pass_give(pass, input, &made);
 }
 
-static tlm_status multiply_rule(tlm_pass *pass)
+static inline tlm_status multiply_rule(tlm_pass *pass)
 {
     tlm_status status = tlm_pass_wants(pass, 0) ? give_product(pass, 0, tlm_pass_saved(pass, 1), NULL) : TLM_OK;
     return status == TLM_OK && tlm_pass_wants(pass, 1) ? give_product(pass, 1, tlm_pass_saved(pass, 0), NULL) : status;
 }
 
-static tlm_status sin_rule(tlm_pass *pass)
+static inline tlm_status sin_rule(tlm_pass *pass)
 {
     return give_product(pass, 0, tlm_pass_saved(pass, 0), cos);
 }
 
-static tlm_status exp_rule(tlm_pass *pass)
+static inline tlm_status exp_rule(tlm_pass *pass)
 {
     return give_product(pass, 0, tlm_pass_saved(pass, 0), NULL);
 }
 
-static tlm_status fail_rule(tlm_pass *pass)
+static inline tlm_status fail_rule(tlm_pass *pass)
 {
     (void)pass;
     return TLM_RULE_FAILED;
 }
 
-static tlm_status compute(uint32_t op, const tlm_tensor *x, const tlm_tensor *y, tlm_tensor *out)
+static inline tlm_status compute(uint32_t op, const tlm_tensor *x, const tlm_tensor *y, tlm_tensor *out)
 {
     tlm_status status = fresh(x->shape[0], out);
     for (int64_t i = 0; status == TLM_OK && i < x->shape[0]; i++) {
@@ -126,34 +126,34 @@ static tlm_status compute(uint32_t op, const tlm_tensor *x, const tlm_tensor *y,
     return status;
 }
 
-static tlm_status replay_op(void *context, const void *params, const tlm_tensor *inputs, uint32_t count,
+static inline tlm_status replay_op(void *context, const void *params, const tlm_tensor *inputs, uint32_t count,
                             tlm_tensor *out)
 {
     (void)params;
     return compute(*(uint32_t *)context, &inputs[0], count > 1 ? &inputs[1] : NULL, out);
 }
 
-static void forget(void *context, void *params)
+static inline void forget(void *context, void *params)
 {
     (void)context;
     (void)params;
     __atomic_add_fetch(&forgotten, 1, __ATOMIC_RELAXED);
 }
 
-static void drop_place(tlm_place place)
+static inline void drop_place(tlm_place place)
 {
     (void)place;
     __atomic_add_fetch(&dropped_places, 1, __ATOMIC_RELAXED);
 }
 
-static uint32_t define(const char *name, tlm_rule rule, tlm_replay replay, uint32_t *op)
+static inline uint32_t define(const char *name, tlm_rule rule, tlm_replay replay, uint32_t *op)
 {
     tlm_op row = {.name = name, .rule = rule, .replay = replay, .forget = forget, .context = op};
     CHECK(tlm_op_define(&row, op) == TLM_OK && !strcmp(tlm_op_name(*op), name));
     return *op;
 }
 
-static void begin_taping(void)
+static inline void begin_taping(void)
 {
     define("add", add_rule, replay_op, &op_add);
     define("multiply", multiply_rule, replay_op, &op_multiply);
@@ -166,7 +166,7 @@ static void begin_taping(void)
 
 /* ---- what a program does ---- */
 
-static value constant(double first)
+static inline value constant(double first)
 {
     value made = {0};
     CHECK(fresh(LENGTH, &made.tensor) == TLM_OK);
@@ -176,7 +176,7 @@ static value constant(double first)
     return made;
 }
 
-static value leaf(double first)
+static inline value leaf(double first)
 {
     value made = constant(first);
     CHECK(tlm_tape_leaf(tape, &made.tensor, &made.slot) == TLM_OK);
@@ -186,7 +186,7 @@ static value leaf(double first)
 enum { RECOMPUTED = 1 };
 
 /* Saves what the op's rule reads. */
-static tlm_status try_apply(uint32_t op, const value *x, const value *y, uint32_t recompute, value *out)
+static inline tlm_status try_apply(uint32_t op, const value *x, const value *y, uint32_t recompute, value *out)
 {
     static int code;
     out->slot = 0;
@@ -222,7 +222,7 @@ static tlm_status try_apply(uint32_t op, const value *x, const value *y, uint32_
     return status;
 }
 
-static value apply(uint32_t op, const value *x, const value *y)
+static inline value apply(uint32_t op, const value *x, const value *y)
 {
     value out;
     CHECK(try_apply(op, x, y, 0, &out) == TLM_OK);
@@ -230,52 +230,52 @@ static value apply(uint32_t op, const value *x, const value *y)
 }
 
 /* The program lets go of a value: its memory and its place on the tape. */
-static void drop(value *gone)
+static inline void drop(value *gone)
 {
     tlm_release(gone->tensor.object, ME);
     tlm_slot_release(gone->slot);
     *gone = (value){0};
 }
 
-static tlm_tensor grad_of(const value *x)
+static inline tlm_tensor grad_of(const value *x)
 {
     tlm_tensor gradient;
     CHECK(tlm_slot_grad(x->slot, &gradient) == TLM_OK);
     return gradient;
 }
 
-static bool has_grad(const value *x)
+static inline bool has_grad(const value *x)
 {
     return grad_of(x).object != 0;
 }
 
-static double grad_at(const value *x, int i)
+static inline double grad_at(const value *x, int i)
 {
     tlm_tensor gradient = grad_of(x);
     CHECK(gradient.object);
     return data(&gradient)[i];
 }
 
-static tlm_status backward(const value *root)
+static inline tlm_status backward(const value *root)
 {
     return tlm_backward(root->slot, NULL, 0);
 }
 
-static tlm_tape_statistics sums(void)
+static inline tlm_tape_statistics sums(void)
 {
     tlm_tape_statistics out;
     tlm_tape_stats(tape, &out);
     return out;
 }
 
-static int64_t live_objects(void)
+static inline int64_t live_objects(void)
 {
     tlm_runtime_statistics out;
     tlm_runtime_stats(0, &out);
     return out.current_count;
 }
 
-static bool is_near(double one, double other)
+static inline bool is_near(double one, double other)
 {
     return fabs(one - other) <= 1e-12 * (1 + fabs(other));
 }
