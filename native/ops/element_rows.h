@@ -113,30 +113,40 @@ OPS_INLINE void OF(combine)(ops_loop_name name, const REAL *left, const REAL *ri
     loop->call(at, &count, steps, loop->data);
 }
 
-/* A row of `from` inputs in blocks: in BODY, x[i] are the inputs' elements of the block side by side, y is room for the
- * results, z more room, n how many. */
+OPS_INLINE void OF(scatter)(const REAL *from, char *to, intptr_t step, intptr_t count)
+{
+    if (step == sizeof(REAL))
+        memcpy(to, from, (size_t)count * sizeof(REAL));
+    else
+        for (intptr_t i = 0; i < count; i++)
+            *(REAL *)(to + i * step) = from[i];
+}
+
+/* A row of `from` inputs in blocks: in BODY, x[i] are the inputs' elements of the block side by side, y is where the results
+ * go, z room, n how many. Results go past the room for them when no input would be overwritten. */
 #define BLOCKS(NAME, FROM, BODY)                                                                                       \
     OPS_WIDE static void OF(NAME)(char **at, const intptr_t *count, const intptr_t *steps, void *data)                 \
     {                                                                                                                  \
         const REAL with[] = {data ? (REAL)((double *)data)[0] : 0, data ? (REAL)((double *)data)[1] : 0};              \
         (void)with;                                                                                                    \
-        REAL room[FROM][OF(BLOCK)], y[OF(BLOCK)], z[OF(BLOCK)];                                                        \
+        bool is_direct = steps[FROM] == sizeof(REAL);                                                                  \
+        REAL room[FROM][OF(BLOCK)], results[OF(BLOCK)], z[OF(BLOCK)];                                                  \
+        (void)z;                                                                                                       \
+        for (int i = 0; i < FROM; i++)                                                                                 \
+            is_direct = is_direct && at[i] != at[FROM];                                                                \
         for (intptr_t done = 0; done < *count; done += OF(BLOCK)) {                                                    \
             intptr_t left = *count - done, n = left < OF(BLOCK) ? left : OF(BLOCK);                                    \
+            char *out = at[FROM] + done * steps[FROM];                                                                 \
+            REAL *y = is_direct ? (REAL *)out : results;                                                               \
             const REAL *x[FROM];                                                                                       \
             for (int i = 0; i < FROM; i++)                                                                             \
                 x[i] = OF(gathered)(at[i] + done * steps[i], steps[i], n, room[i]);                                    \
-            (void)z;                                                                                                   \
             BODY;                                                                                                      \
-            char *out = at[FROM] + done * steps[FROM];                                                                 \
-            if (steps[FROM] == sizeof(REAL))                                                                           \
-                memcpy(out, y, (size_t)n * sizeof(REAL));                                                              \
-            else                                                                                                       \
-                for (intptr_t i = 0; i < n; i++)                                                                       \
-                    *(REAL *)(out + i * steps[FROM]) = y[i];                                                           \
+            if (!is_direct)                                                                                            \
+                OF(scatter)(y, out, steps[FROM], n);                                                                   \
         }                                                                                                              \
     }
-#define EACH for (intptr_t i = 0; i < n; i++)
+#define EACH OPS_APART for (intptr_t i = 0; i < n; i++)
 
 /* 1 / (1 + exp(-x)) without overflow for any x. */
 BLOCKS(sigmoid, 1, {

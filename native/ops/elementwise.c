@@ -18,28 +18,33 @@ static tlm_status shapes_differ(ops_call *call, uint32_t input)
                     ops_shape_text(&call->in[0], one), ops_shape_text(&call->in[input], other));
 }
 
-/* Sees the inputs with one shape, where they have another; `seen` are then copies in `room`. */
+/* Sees input i with a shape; false: it does not broadcast to it. */
+static bool see(const ops_call *call, uint32_t i, int axes, const int64_t *shape, tlm_tensor *room,
+                const tlm_tensor **seen)
+{
+    seen[i] = &call->in[i];
+    if (call->in[i].axes == axes && memcmp(call->in[i].shape, shape, (size_t)axes * sizeof *shape) == 0)
+        return true;
+    seen[i] = &room[i];
+    return ops_expand(&call->in[i], axes, shape, &room[i]) == TLM_OK;
+}
+
+/* Sees the inputs with one shape, most often that of the first; `room` is for those that have another. */
 static tlm_status see_together(ops_call *call, tlm_tensor *room, const tlm_tensor **seen)
 {
-    bool same = true;
-    for (uint32_t i = 0; i < call->inputs; i++) {
-        seen[i] = &call->in[i];
-        same = same && ops_same_shape(&call->in[0], &call->in[i]);
-    }
-    if (same)
+    uint32_t i = 0;
+    while (i < call->inputs && see(call, i, call->in[0].axes, call->in[0].shape, room, seen))
+        i++;
+    if (i == call->inputs)
         return TLM_OK;
     tlm_tensor whole = call->in[0], copy;
-    for (uint32_t i = 1; i < call->inputs; i++) {
+    for (i = 1; i < call->inputs; i++) {
         copy = call->in[i];
         if (ops_broadcast(&whole, &copy) != TLM_OK)
             return shapes_differ(call, i);
     }
-    for (uint32_t i = 0; i < call->inputs; i++) {
-        if (ops_same_shape(&whole, &call->in[i]))
-            continue;
-        ops_expand(&call->in[i], whole.axes, whole.shape, &room[i]);
-        seen[i] = &room[i];
-    }
+    for (i = 0; i < call->inputs; i++)
+        see(call, i, whole.axes, whole.shape, room, seen);
     return TLM_OK;
 }
 

@@ -135,12 +135,8 @@ tlm_status ops_broadcast(tlm_tensor *left, tlm_tensor *right)
         if (shape[axis] < 0)
             return (tlm_status)OPS_WRONG_SHAPE;
     }
-    tlm_tensor seen;
-    ops_expand(left, axes, shape, &seen);
-    *left = seen;
-    ops_expand(right, axes, shape, &seen);
-    *right = seen;
-    return TLM_OK;
+    ops_expand(left, axes, shape, left);
+    return ops_expand(right, axes, shape, right);
 }
 
 tlm_status ops_expand(const tlm_tensor *tensor, int axes, const int64_t *shape, tlm_tensor *out)
@@ -151,14 +147,19 @@ tlm_status ops_expand(const tlm_tensor *tensor, int axes, const int64_t *shape, 
     for (int axis = before; axis < axes; axis++)
         if (tensor->shape[axis - before] != shape[axis] && tensor->shape[axis - before] != 1)
             return (tlm_status)OPS_WRONG_SHAPE;
-    tlm_tensor seen = *tensor;
-    seen.axes = (uint8_t)axes;
-    for (int axis = 0; axis < axes; axis++) {
-        bool is_repeated = axis < before || tensor->shape[axis - before] != shape[axis];
-        seen.shape[axis] = shape[axis];
-        seen.steps[axis] = is_repeated ? 0 : tensor->steps[axis - before];
+    if (out != tensor) {
+        out->object = tensor->object;
+        out->at = tensor->at;
+        out->device = tensor->device;
+        out->dtype = tensor->dtype;
     }
-    *out = seen;
+    /* From the last axis on, so that nothing is overwritten before it is read when both are one. */
+    for (int axis = axes - 1; axis >= 0; axis--) {
+        bool is_repeated = axis < before || tensor->shape[axis - before] != shape[axis];
+        out->steps[axis] = is_repeated ? 0 : tensor->steps[axis - before];
+        out->shape[axis] = shape[axis];
+    }
+    out->axes = (uint8_t)axes;
     return TLM_OK;
 }
 
