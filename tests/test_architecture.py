@@ -20,7 +20,7 @@ GROUND = ["units", "errors", "events", "blocks", "segments", "growing", "timelin
 GROUND += [
     "pairing",
     "names",
-    "checkpoint",
+    "folded",
     "folding",
     "snapshot",
     "schema",
@@ -29,7 +29,7 @@ GROUND += [
 ]
 GROUND += ["tables", "runtime_tables", "tape_tables", "device_memory", "family", "recording"]
 READING = [*GROUND, "analysis", "report", "gate"]
-RECORDING = ["_native", "runtime", "recorder"]
+RECORDING = ["_native", "runtime", "optim", "recorder"]
 TOP = ["cli", "doctor", "linking", "pytest_plugin", "testing", "dashboards", "scenarios"]
 
 # Part of tlmem -> the parts it may import. A part may always import itself. "" is the package, that
@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "report": ["", *GROUND, "analysis"],
     "gate": ["", *GROUND, "analysis", "report"],
     "runtime": ["units", "errors", "events", "_native"],
+    "optim": ["runtime"],
     "recorder": ["", "units", "errors", "events", "recording", "family", "_native", "runtime"],
     "cli": ["", "units", "errors"],
     "__main__": ["cli"],

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from tlmem.checkpoint import FoldTotals
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
+from tlmem.folded import FoldTotals
 from tlmem.pairing import device_changes
 from tlmem.timeline import Timeline
 

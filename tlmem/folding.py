@@ -2,7 +2,7 @@
 
 Covers: turning the oldest events of a recording into a checkpoint, the one that the recorder itself
 would have written at that moment under a size limit.
-Does not cover: checkpoints that are in the file (``checkpoint``).
+Does not cover: checkpoints that are in the file (``folded``).
 See also: docs/format.md, "Fold".
 """
 
@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tlmem.checkpoint import LIVE_DTYPE, SAMPLE_DTYPE, SITE_DTYPE, Checkpoint, FoldTotals
 from tlmem.events import EVENT_DTYPE, Kind, Metric
+from tlmem.folded import LIVE_DTYPE, SAMPLE_DTYPE, SITE_DTYPE, Checkpoint, FoldTotals
 from tlmem.pairing import Balance, Pairing, balance, device_changes, pair
 from tlmem.timeline import Timeline
 

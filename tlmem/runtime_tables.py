@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
-from tlmem.checkpoint import Checkpoint
 from tlmem.events import (
     DEVICE_NAMES,
     FIRST_RUNTIME_DEVICE,
@@ -21,6 +20,7 @@ from tlmem.events import (
     Kind,
     Metric,
 )
+from tlmem.folded import Checkpoint
 from tlmem.holders import NUMBER_MASK, HolderNames, each
 from tlmem.ownership import Ledger, lives_of
 from tlmem.pairing import Known, Pairing

@@ -2,7 +2,7 @@
 
 Covers: the pieces of a time range, reading again what was moved meanwhile, what is damaged.
 Does not cover: finding the pieces of a growing file (``growing``), decoding (``timeline``,
-``names``, ``checkpoint``).
+``names``, ``folded``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tlmem.blocks import (
     parse_header,
     payload_of,
 )
-from tlmem.checkpoint import Checkpoint, read_checkpoint
+from tlmem.folded import Checkpoint, read_checkpoint
 from tlmem.folding import fold, horizons, missing_events
 from tlmem.growing import RAW_SLOT, Pieces, gather
 from tlmem.names import Names

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tlmem.checkpoint import Checkpoint
 from tlmem.events import (
     BEGIN_LABEL,
     END_LABEL,
@@ -21,6 +20,7 @@ from tlmem.events import (
     Kind,
     Metric,
 )
+from tlmem.folded import Checkpoint
 from tlmem.names import Names, SiteTable
 from tlmem.pairing import Balance, Pairing
 from tlmem.schema import frame

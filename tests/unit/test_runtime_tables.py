@@ -24,9 +24,9 @@ from support.owners import (
     holder,
 )
 
-from tlmem.checkpoint import FoldTotals
 from tlmem.device_memory import device_memory
 from tlmem.events import HolderKind
+from tlmem.folded import FoldTotals
 from tlmem.recording import Recording, read
 
 FRAME_ENTER, FRAME_EXIT, MISS, DROP, PRUNE, RESERVE = 12, 13, 17, 19, 20, 21
