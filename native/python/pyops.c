@@ -110,8 +110,10 @@ static bool number_of(PyObject *object, uint8_t dtype, double *out)
     return dtype == TLM_FLOAT64 || !isfinite(*out) || fabs(*out) <= FLT_MAX;
 }
 
-/* The operands that are tensors: alive, on one device. The dtype of the first with fractions, 0: none; -1: not for the ops. */
-static int read_tensors(operands *all, PyObject *const *given, uint32_t *device)
+enum { NOT_FOR_OPS = -1, RAISED = -2 };
+
+/* The operands that are tensors: alive, on one device. The dtype of the first with fractions, 0: none; or one of above. */
+static int read_tensors(operands *all, int row, PyObject *const *given, uint32_t *device)
 {
     int dtype = 0;
     const tlm_tensor *first = NULL;
@@ -120,19 +122,24 @@ static int read_tensors(operands *all, PyObject *const *given, uint32_t *device)
         if (!tlmi_ops_is_tensor(given[i]))
             continue;
         tlmi_reference *reference = all->references[i] = (tlmi_reference *)given[i];
+        tlm_status status = tlmi_reference_check(reference);
+        if (tlmi_unlikely(status != TLM_OK)) {
+            tlmi_ops_raise((int)status, ops_row_at(row)->name, 1, given + i, "");
+            return RAISED;
+        }
         const tlm_tensor *tensor = tlmi_tensor_described(reference);
-        if (tensor == NULL || tlmi_reference_check(reference) != TLM_OK)
-            return -1;
+        if (tensor == NULL)
+            return NOT_FOR_OPS;
         if (first == NULL) {
             first = tensor;
             *device = tensor->device;
         } else if (first->device != tensor->device)
-            return -1;
+            return NOT_FOR_OPS;
         if (dtype == 0 && (tensor->dtype == TLM_FLOAT32 || tensor->dtype == TLM_FLOAT64))
             dtype = tensor->dtype;
         all->tensors[i] = *tensor;
     }
-    return first != NULL ? dtype : -1;
+    return first != NULL ? dtype : NOT_FOR_OPS;
 }
 
 static bool read_numbers(operands *all, PyObject *const *given, int dtype, uint32_t device)
@@ -403,7 +410,9 @@ static PyObject *compute(int row, operands *all, PyObject *const *given, ops_cal
 {
     unsigned flags = 0;
     uint32_t device = 0;
-    int dtype = read_tensors(all, given, &device);
+    int dtype = read_tensors(all, row, given, &device);
+    if (dtype == RAISED)
+        return NULL;
     if (dtype < 0 || !read_numbers(all, given, dtype, device))
         return not_here(strict, OPS_NOT_HERE, row, all->count, given, "");
     if (settle() < 0)
@@ -539,7 +548,6 @@ PyObject *tlmi_ops_module(void)
     bool fine = module != NULL && PyModule_AddFunctions(module, tlmi_tape_methods) == 0 &&
                 PyModule_AddFunctions(module, tlmi_operators_methods) == 0 &&
                 PyModule_AddFunctions(module, tlmi_rules_methods) == 0 &&
-                PyModule_AddFunctions(module, tlmi_optim_methods) == 0 &&
                 PyModule_AddFunctions(module, tlmi_optim_methods) == 0 && tlmi_tape_init() == 0;
     if (!fine)
         Py_CLEAR(module);

@@ -18,7 +18,8 @@ def declared(monkeypatch) -> dict[str, tuple[int, str]]:
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = {}
     for returned, name, arguments in PROTOTYPE.findall(text):
-        kind = "Any" if "*" in returned else "None" if returned.strip() == "void" else "int"
+        is_other = "*" in returned or returned.strip() == "tlm_place"
+        kind = "Any" if is_other else "None" if returned.strip() == "void" else "int"
         found[name] = (0 if arguments == "void" else arguments.count(",") + 1, kind)
     return found
 

@@ -202,7 +202,7 @@ def test_errors_say_in_words_what_could_not_be_done() -> None:
         (lambda: a + 1, "cannot add tensor"),
         (lambda: a == 1, "cannot compare tensor"),
         (lambda: a.exp(), "cannot compute exp of tensor"),
-        (lambda: a.max(), "cannot compute maximum of tensor"),
+        (lambda: a.max(), "cannot compute max of tensor"),
         (lambda: a.copy(), "cannot copy tensor"),
         (lambda: a.numpy(), "cannot lend tensor"),
         (lambda: a.fill(1), "cannot write to tensor"),

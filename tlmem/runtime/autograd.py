@@ -257,9 +257,15 @@ def changed(doing: str, subject: Any) -> errors.InPlaceOnSaved:
     )
 
 
+_AS_VERB = {"slice": "index", "cast": "copy", "matmul": "multiply"}
+"""What an error calls an op that the program does not know by its name."""
+
+
 def failed(status: int, what: str, operands: tuple[Any, ...], message: str) -> NoReturn:
     """Raises what an op, or what the core does around it, ended with; called from C."""
-    about = next((each for each in operands if isinstance(each, core.Operand)), None)
+    about: Any = next((each for each in operands if isinstance(each, core.Operand)), None)
+    if status == lib.TLM_FREED and about is not None:
+        about._refuse(status, _AS_VERB.get(what, what))
     if status == WRONG_SHAPE:
         raise errors.WrongShape(f"{what}: {message}")
     if status == WRONG_VALUE:

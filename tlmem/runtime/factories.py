@@ -5,8 +5,8 @@ Covers: what has memory of its own. Does not cover: memory shared with others (`
 All take ``device`` (a name or a ``Device``; by default that of the scope that is named, else the
 CPU), ``scope`` (the scope that owns the tensor, instead of the current one) and ``pool`` (asked
 first for a tensor of the same shape, dtype and device). Contents are those asked for, also of a
-tensor from a pool; only ``empty`` leaves them undefined. With ``requires_grad`` (float32 and float64)
-operations on the tensor are recorded, and ``backward`` gives it a gradient.
+tensor from a pool; only ``empty`` leaves them undefined. With ``requires_grad`` (of float32 and
+float64) operations on the tensor are recorded, and ``backward`` gives it a gradient.
 """
 
 from __future__ import annotations

@@ -35,6 +35,8 @@ _threads: dict[Any, Any] = vars(threading)["_active"]
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 VERBS = ("add", "subtract", "multiply", "divide", "copy", "reshape", "transpose", "squeeze")
 """Names of NumPy's functions with which an error can say what could not be done."""
+LEARNING = ("relu", "sigmoid", "softmax", "log_softmax", "gelu", "layer_norm", "cross_entropy")
+"""Names of functions that NumPy has not."""
 
 
 class Storage(core.Operand):
@@ -169,7 +171,7 @@ class Storage(core.Operand):
     def _refuse(self, status: int, doing: str) -> NoReturn:
         if doing in COMPARISONS:
             doing = "compare"
-        elif hasattr(np, doing) and doing not in VERBS:
+        elif (hasattr(np, doing) or doing in LEARNING) and doing not in VERBS:
             doing = f"compute {doing} of"
         base = self._base
         if base is not None and not base.alive and self.count:
