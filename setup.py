@@ -20,6 +20,15 @@ BESIDE = {"tlmem.dashboards": "dashboards", "tlmem.scenarios": "scenarios"}
 BESIDE_THE_EXTENSION = ("lib", "include")
 
 
+def replace_file(source, target):
+    """Copies beside the target and moves it there: a process that has the old one loaded keeps it
+    whole."""
+    draft = f"{target}.{os.getpid()}"
+    shutil.copy2(source, draft)
+    os.replace(draft, target)
+    return target
+
+
 class BuildNative(build_ext):
     """Builds the C library and the extension module that links it; says in plain words what is
     missing when they could not be built."""
@@ -81,7 +90,10 @@ class BuildNative(build_ext):
             made = Path(self.build_lib, *ext.name.split(".")[:-1])
             for beside in BESIDE_THE_EXTENSION:
                 if (made / beside).is_dir():
-                    shutil.copytree(made / beside, Path("tlmem", beside), dirs_exist_ok=True)
+                    place = Path("tlmem", beside)
+                    shutil.copytree(
+                        made / beside, place, dirs_exist_ok=True, copy_function=replace_file
+                    )
 
 
 def is_set(name):

@@ -46,8 +46,8 @@ ROW(absolute_rule, 2, a > 0 ? g : a < 0 ? -g : 0) /* of the input */
 ROW(square_rule, 2, 2 * a * g)                    /* of the input */
 ROW(tanh_rule, 2, g * (1 - a * a))
 ROW(sigmoid_rule, 2, g * (1 - a) * a)
-ROW(relu_rule, 2, a <= 0 ? 0 : g)                  /* of NaN: g */
-ROW(clip_rule, 2, a<with[0] || a> with[1] ? 0 : g) /* of the input */
+ROW(relu_rule, 2, a <= 0 ? 0 : g)                       /* of NaN: g */
+ROW(clip_rule, 2, a >= with[0] && a <= with[1] ? g : 0) /* of the input; of NaN: 0 */
 /* a / b: the gradient of b */
 ROW(divisor_rule, 3, -g *((a / b) / b))
 /* the greater of a and b: the gradient of a. Two that are equal share it; of NaN both have it */

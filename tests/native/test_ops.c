@@ -381,6 +381,58 @@ static void test_gradients_of_where(void)
         ops_drop(&in[i]);
 }
 
+/* ---- where a function has no derivative, or has it at its edge ---- */
+
+enum { MOST_EDGES = 8 };
+
+typedef struct {
+    const char *op;
+    uint32_t inputs;
+    ops_params params;
+    int count;
+    double in[2][MOST_EDGES], gradients[2][MOST_EDGES]; /* of an output whose gradient is 1 everywhere */
+} edge_case;
+
+static void check_edge(const edge_case *edge)
+{
+    static gradient_run run;
+    const int64_t shape[] = {edge->count};
+    tlm_tensor in[2];
+    for (uint32_t i = 0; i < edge->inputs; i++) {
+        in[i] = random_of(1, shape, 0, 1);
+        for (int at = 0; at < edge->count; at++)
+            set_element(&in[i], at, edge->in[i][at]);
+    }
+    gradient_case of = {.op = edge->op, .inputs = edge->inputs, .in = in, .params = edge->params};
+    of.wants = (1u << edge->inputs) - 1;
+    open_run(&of, NULL, TLM_FLOAT64, &run);
+    CHECK(ops_fill(&run.seed, 1) == TLM_OK && go_back_once(&run, false) == TLM_OK);
+    for (uint32_t i = 0; i < edge->inputs; i++)
+        for (int at = 0; at < edge->count; at++)
+            CHECK(isnan(edge->gradients[i][at]) ? isnan(run.found[i][at]) : run.found[i][at] == edge->gradients[i][at]);
+    close_run(&run);
+    for (uint32_t i = 0; i < edge->inputs; i++)
+        ops_drop(&in[i]);
+}
+
+static void test_gradients_where_there_is_none_in_the_strict_sense(void)
+{
+    static const edge_case edges[] = {
+        {"absolute", 1, {.count = 0}, 3, {{-2, 0, 2}}, {{-1, 0, 1}}},
+        {"relu", 1, {.count = 0}, 3, {{-2, 0, 2}}, {{0, 0, 1}}},
+        {"clip", 1, {.x = {-1, 1}}, 6, {{-2, -1, 0, 1, 2, NAN}}, {{0, 1, 1, 1, 0, 0}}},
+        {"clip", 1, {.x = {-INFINITY, 1}}, 3, {{-2, 1, 2}}, {{1, 1, 0}}},
+        {"maximum", 2, {.count = 0}, 3, {{1, 2, 3}, {2, 2, 2}}, {{0, 0.5, 1}, {1, 0.5, 0}}},
+        {"minimum", 2, {.count = 0}, 3, {{1, 2, 3}, {2, 2, 2}}, {{1, 0.5, 0}, {0, 0.5, 1}}},
+        {"power", 2, {.count = 0}, 4, {{0, 0, 2, -2}, {0, 2, 0, 0}}, {{0, 0, 0, 0}, {0, 0, 0.6931471805599453, NAN}}},
+        {"square", 1, {.count = 0}, 2, {{0, -3}}, {{0, -6}}},
+        {"sigmoid", 1, {.count = 0}, 3, {{-1e300, 0, 1e300}}, {{0, 0.25, 0}}},
+        {"gelu", 1, {.count = 0}, 3, {{-1e3, 0, 1e3}}, {{0, 0.5, 1}}},
+    };
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+        check_edge(&edges[i]);
+}
+
 int main(void)
 {
     plain_loops();
@@ -397,6 +449,7 @@ int main(void)
     test_gradients_of_two_inputs();
     test_gradients_beside_numbers();
     test_gradients_of_where();
+    test_gradients_where_there_is_none_in_the_strict_sense();
     CHECK(tlm_objects_alive(NULL, 0) == 0);
     return 0;
 }
