@@ -37,30 +37,26 @@ static void OF(row_losses)(const entropy_rows *work, int64_t reduction, REAL *in
         into[0] = (REAL)(reduction == MEAN ? sum / (double)work->rows : sum);
 }
 
-OPS_WIDE static void OF(rows_times)(REAL *to, const REAL *factors, int64_t rows, int64_t length)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < length; i++)
-            to[r * length + i] *= factors[r];
-}
-
 /* (softmax - 1 at the class) times the gradient of the loss; false: a target is no class, somebody wrote it meanwhile. */
 static bool OF(row_gradients)(const entropy_rows *work, const char *gradient, int64_t step, double divisor, REAL *into)
 {
     const REAL *logits = work->logits;
-    REAL factors[BLOCK_ROWS];
+    REAL greatest[BLOCK_ROWS], sums[BLOCK_ROWS], factors[BLOCK_ROWS];
     for (int64_t first = 0, some; first < work->rows; first += some) {
         REAL *block = into + first * work->classes;
         some = OF(block_rows)(work->rows - first, work->classes);
-        OF(softmax_rows)(logits + first * work->classes, block, some, work->classes);
+        OF(block_powers)(logits + first * work->classes, block, greatest, sums, some, work->classes);
+        for (int64_t r = 0; r < some; r++) {
+            factors[r] = *(const REAL *)(const void *)(gradient + (first + r) * step) / (REAL)divisor;
+            sums[r] = factors[r] / sums[r];
+        }
+        OF(rows_times)(block, sums, some, work->classes);
         for (int64_t r = 0; r < some; r++) {
             int64_t number = class_of(work, first + r);
             if (number < 0 || number >= work->classes)
                 return false;
-            factors[r] = *(const REAL *)(const void *)(gradient + (first + r) * step) / (REAL)divisor;
-            block[r * work->classes + number] -= 1;
+            block[r * work->classes + number] -= factors[r];
         }
-        OF(rows_times)(block, factors, some, work->classes);
     }
     return true;
 }

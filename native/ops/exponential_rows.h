@@ -14,14 +14,26 @@ static inline void OF(apply)(ops_loop_name name, const REAL *from, REAL *to, int
     loop->call(arguments, &count, steps, loop->data);
 }
 
+/* Of a row too short for a call: four candidates, because each comparison waits for the one before it. */
+static inline REAL OF(short_greatest)(const REAL *row, int64_t count)
+{
+    REAL part[4] = {row[0], row[0], row[0], row[0]};
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (int j = 0; j < 4; j++)
+            part[j] = row[i + j] > part[j] ? row[i + j] : part[j];
+    for (; i < count; i++)
+        part[0] = row[i] > part[0] ? row[i] : part[0];
+    part[0] = part[1] > part[0] ? part[1] : part[0];
+    part[2] = part[3] > part[2] ? part[3] : part[2];
+    return part[2] > part[0] ? part[2] : part[0];
+}
+
 static inline REAL OF(row_greatest)(const REAL *row, int64_t count)
 {
+    if (count < SHORT_ROW)
+        return OF(short_greatest)(row, count);
     REAL greatest = row[0];
-    if (count < SHORT_ROW) {
-        for (int64_t i = 1; i < count; i++)
-            greatest = row[i] > greatest ? row[i] : greatest;
-        return greatest;
-    }
     const ops_loop *loop = ops_loop_of(OPS_MAXIMUM, DTYPE);
     char *arguments[] = {(char *)&greatest, (char *)(uintptr_t)row, (char *)&greatest};
     intptr_t elements = count, steps[] = {0, sizeof(REAL), 0};
@@ -42,11 +54,11 @@ OPS_WIDE static void OF(row_sums)(const REAL *from, REAL *sums, int64_t rows, in
         sums[r] = OF(row_sum)(from + r * length, length);
 }
 
-OPS_WIDE static void OF(rows_over)(REAL *to, const REAL *sums, int64_t rows, int64_t length)
+OPS_WIDE static void OF(rows_times)(REAL *to, const REAL *factors, int64_t rows, int64_t length)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < length; i++)
-            to[r * length + i] /= sums[r];
+            to[r * length + i] *= factors[r];
 }
 
 /* How many rows are worked on together. */
@@ -65,18 +77,6 @@ static void OF(block_powers)(const REAL *from, REAL *to, REAL *greatest, REAL *s
     OF(rows_less)(from, to, greatest, rows, length);
     OF(apply)(OPS_EXP, to, to, rows * length);
     OF(row_sums)(to, sums, rows, length);
-}
-
-static void OF(softmax_rows)(const void *from, void *to, int64_t rows, int64_t length)
-{
-    REAL greatest[BLOCK_ROWS], sums[BLOCK_ROWS];
-    for (int64_t r = 0, some; r < rows; r += some) {
-        const REAL *in = (const REAL *)from + r * length;
-        REAL *out = (REAL *)to + r * length;
-        some = OF(block_rows)(rows - r, length);
-        OF(block_powers)(in, out, greatest, sums, some, length);
-        OF(rows_over)(out, sums, some, length);
-    }
 }
 
 /* The same sum of one row that no block holds, without memory for the powers. */

@@ -18,15 +18,26 @@ OPS_INLINE REAL OF(lane_sum)(const OF(ops_vector) * lanes)
     return part[0];
 }
 
+/* Of a row too short for lanes: four sums, because each addition waits for the one before it. */
+OPS_INLINE REAL OF(short_sum)(const REAL *row, int64_t count)
+{
+    REAL part[4] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (int j = 0; j < 4; j++)
+            part[j] += row[i + j];
+    for (; i < count; i++)
+        part[0] += row[i];
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
 OPS_INLINE REAL OF(row_sum)(const REAL *row, int64_t count)
 {
     OF(ops_vector) lanes = {0};
     int64_t i = 0;
     for (; i + OF(OPS_LANES) <= count; i += OF(OPS_LANES))
         lanes += *(const OF(ops_vector) *)(row + i);
-    REAL rest = 0;
-    for (; i < count; i++)
-        rest += row[i];
+    REAL rest = OF(short_sum)(row + i, count - i);
     return count < OF(OPS_LANES) ? rest : OF(lane_sum)(&lanes) + rest;
 }
 

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * softmax_rows.h: the logarithm of softmax of rows, and the gradients of both; for both.h, after exponential_rows.h.
+ * softmax_rows.h: softmax of rows, its logarithm, and the gradients of both; for both.h, after exponential_rows.h.
  */
+
+static void OF(softmax_rows)(const void *from, void *to, int64_t rows, int64_t length)
+{
+    REAL greatest[BLOCK_ROWS], sums[BLOCK_ROWS];
+    for (int64_t r = 0, some; r < rows; r += some) {
+        const REAL *in = (const REAL *)from + r * length;
+        REAL *out = (REAL *)to + r * length;
+        some = OF(block_rows)(rows - r, length);
+        OF(block_powers)(in, out, greatest, sums, some, length);
+        for (int64_t i = 0; i < some; i++)
+            sums[i] = 1 / sums[i];
+        OF(rows_times)(out, sums, some, length);
+    }
+}
 
 static void OF(log_softmax_rows)(const void *from, void *to, int64_t rows, int64_t length)
 {
