@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tlmem.public import MODULE_OF
+from tlmem.public import MODULE_OF, MODULES
 
 TYPE_CHECKING = False  # true for type checkers; importing typing would cost more than all the rest
 if TYPE_CHECKING:
     from typing import Any
 
 __version__ = "0.1.0"
-__all__ = sorted(["__version__", *MODULE_OF])
+__all__ = sorted(["__version__", *MODULES, *MODULE_OF])
 
 
 def __getattr__(name: str) -> Any:
+    if name in MODULES:
+        return import_module(f"tlmem.{name}")
     if name not in MODULE_OF:
         raise AttributeError(f"module 'tlmem' has no attribute {name!r}")
     value = getattr(import_module(MODULE_OF[name]), name)

@@ -1,6 +1,7 @@
 """Public names of tlmem, for type checkers; ``public.py`` is the table that is used."""
 # ruff: noqa: I001
 
+import tlmem.optim as optim
 from tlmem.linking import (
     get_include as get_include,
     get_library as get_library,
@@ -12,6 +13,9 @@ from tlmem.recorder import (
 from tlmem.recording import (
     Recording as Recording,
     read as read,
+)
+from tlmem.runtime.checkpointing import (
+    checkpoint as checkpoint,
 )
 from tlmem.runtime.device import (
     Device as Device,
@@ -104,6 +108,11 @@ from tlmem.runtime.frame import (
     function_exit as function_exit,
     get_buffer as get_buffer,
 )
+from tlmem.runtime.grad_mode import (
+    enable_grad as enable_grad,
+    is_grad_enabled as is_grad_enabled,
+    no_grad as no_grad,
+)
 from tlmem.runtime.holders import (
     acquire as acquire,
     move as move,
@@ -122,6 +131,7 @@ from tlmem.runtime.parameters import (
     drop_parameter as drop_parameter,
     parameter as parameter,
     parameter_names as parameter_names,
+    parameters as parameters,
     register_parameter as register_parameter,
 )
 from tlmem.runtime.pool import (
@@ -131,6 +141,9 @@ from tlmem.runtime.pool import (
 )
 from tlmem.runtime.pool_stats import (
     PoolStats as PoolStats,
+)
+from tlmem.runtime.recomputing import (
+    recompute as recompute,
 )
 from tlmem.runtime.reductions import (
     all as all,
@@ -186,9 +199,22 @@ from tlmem.runtime.shaping import (
     transpose as transpose,
     unsqueeze as unsqueeze,
 )
+from tlmem.runtime.steps import (
+    steps as steps,
+)
 from tlmem.runtime.struct import (
     Struct as Struct,
     struct as struct,
+)
+from tlmem.runtime.tape import (
+    OpStats as OpStats,
+    Tape as Tape,
+    TapeStats as TapeStats,
+    backward as backward,
+    clear_grads as clear_grads,
+    detach as detach,
+    tape as tape,
+    zero_grad as zero_grad,
 )
 from tlmem.runtime.tensor import (
     Tensor as Tensor,
@@ -196,6 +222,9 @@ from tlmem.runtime.tensor import (
 from tlmem.runtime.tensor_scope import (
     TensorPlatform as TensorPlatform,
     TensorScope as TensorScope,
+)
+from tlmem.runtime.user_ops import (
+    op as op,
 )
 from tlmem.runtime.views import (
     gather as gather,

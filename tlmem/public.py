@@ -4,6 +4,7 @@ _NAMES = {
     "linking": "get_include get_library",
     "recorder": "Recorder mark",
     "recording": "Recording read",
+    "runtime.checkpointing": "checkpoint",
     "runtime.device": "Device LimitDevice device devices limit_device",
     "runtime.elementwise": (
         "absolute add bitwise_and bitwise_or bitwise_xor clip cos divide equal exp "
@@ -24,12 +25,16 @@ _NAMES = {
         "Frame SlotBuffer arena_empty frame framed function_enter function_exit get_buffer"
     ),
     "runtime.functions": "cross_entropy dropout embedding gelu layer_norm scatter_add",
+    "runtime.grad_mode": "enable_grad is_grad_enabled no_grad",
     "runtime.holders": "acquire move release release_safe",
     "runtime.interop": "from_dlpack from_numpy",
     "runtime.linalg": "dot matmul",
-    "runtime.parameters": "drop_parameter parameter parameter_names register_parameter",
+    "runtime.parameters": (
+        "drop_parameter parameter parameter_names parameters register_parameter"
+    ),
     "runtime.pool": "PoolableTensor TensorPool global_pool",
     "runtime.pool_stats": "PoolStats",
+    "runtime.recomputing": "recompute",
     "runtime.reductions": (
         "all any argmax argmin log_softmax max mean min prod softmax std sum var"
     ),
@@ -45,10 +50,15 @@ _NAMES = {
     "runtime.shaping": (
         "broadcast_to concat permute reshape squeeze stack swapaxes transpose unsqueeze"
     ),
+    "runtime.steps": "steps",
     "runtime.struct": "Struct struct",
+    "runtime.tape": "OpStats Tape TapeStats backward clear_grads detach tape zero_grad",
     "runtime.tensor": "Tensor",
     "runtime.tensor_scope": "TensorPlatform TensorScope",
+    "runtime.user_ops": "op",
     "runtime.views": "gather take",
 }
 MODULE_OF = {name: f"tlmem.{module}" for module, names in _NAMES.items() for name in names.split()}
 """Public name -> module."""
+MODULES = ("optim",)
+"""Public modules beside this one."""

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tlmem.runtime import core
 from tlmem.runtime.core import check, lib
 from tlmem.runtime.holders import is_alive
+from tlmem.runtime.struct import Struct
 
 Thing = TypeVar("Thing")
 
@@ -82,6 +83,18 @@ def drop_parameter(name: str) -> None:
 def parameter_names() -> list[str]:
     """Names in the registry, in the order of their first registration."""
     return list(_parameters)
+
+
+def parameters() -> list[Any]:
+    """The registered tensors that require a gradient, and those in registered structs, each once.
+
+    What an optimiser takes: ``tlmem.optim.SGD(tlmem.parameters(), lr=0.1)``.
+    """
+    found: dict[int, Any] = {}
+    for thing in list(_parameters.values()):
+        inside = thing.parameters() if isinstance(thing, Struct) else [thing]
+        found.update({each.handle: each for each in inside if each.requires_grad})
+    return list(found.values())
 
 
 def _holder(name: str) -> int:

@@ -16,6 +16,7 @@ from tlmem.runtime import core, strands
 from tlmem.runtime.core import check, ffi, lib
 from tlmem.runtime.errors import DoubleFree, UseAfterMove
 from tlmem.runtime.holders import is_alive
+from tlmem.runtime.struct_grads import StructGrads, parameters_in
 
 _NOT_IN_NAMES = str.maketrans("{},", "___")
 
@@ -126,6 +127,28 @@ class Struct(core.Reference):
         else:
             check(lib.tlm_struct_set(self.handle, place, value.handle), "set a field of", self)
         self._values[place] = value
+
+    # ---- gradients ----
+
+    @property
+    def grad(self) -> StructGrads:
+        """The gradients of its tensors under the names of its fields, read when asked for.
+
+        Raises:
+            UseAfterFree: it is freed.
+        """
+        self._require("read the gradients of")
+        return StructGrads(self)
+
+    def parameters(self) -> list[Any]:
+        """The tensors in it that require a gradient, and in the structs inside it, each once.
+
+        Raises:
+            UseAfterFree: it is freed.
+        """
+        self._require("read")
+        found = {each.handle: each for each in parameters_in(self) if each.requires_grad}
+        return list(found.values())
 
     # ---- its life ----
 

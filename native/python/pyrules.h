@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * pyrules.h: what pyrules.c, pyoptim.c and the recording of ops share: rules in Python, optimisers, computing again.
+ */
+#ifndef TLMI_PYRULES_H
+#define TLMI_PYRULES_H
+
+#include "pyops.h"
+
+/* ---- pyrules.c ---- */
+extern PyMethodDef tlmi_rules_methods[];
+extern int tlmi_recompute_blocks; /* how many `recompute` blocks are entered, in all threads */
+bool tlmi_recompute_asked(int row);
+/* Whether the program asks, where it is now, that the output of this op is computed again instead of saved. Needs the GIL. */
+static inline bool tlmi_recompute_wanted(int row)
+{
+    return tlmi_unlikely(tlmi_recompute_blocks != 0) && tlmi_recompute_asked(row);
+}
+
+/* ---- pyoptim.c ---- */
+extern PyMethodDef tlmi_optim_methods[];
+#endif

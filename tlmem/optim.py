@@ -1,0 +1,8 @@
+"""Optimisers that update parameters in place: ``SGD`` and ``Adam``.
+
+See also: docs/reference/tape.md, "Optimisers".
+"""
+
+from tlmem.runtime.optimizers import SGD, Adam, Optimizer
+
+__all__ = ["SGD", "Adam", "Optimizer"]
