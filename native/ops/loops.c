@@ -107,7 +107,7 @@ static void lengthen_rows(walk *walk)
         swap_axes(walk, last, longest);
 }
 
-/* `shape` is that of the walk; tensors have its axes. `still`: axes along which the last tensor does not move. */
+/* `shape` is that of the walk; tensors have its axes. `still`: axes along which all but the second do not move. */
 static tlm_status prepare(const tlm_tensor *const *tensors, int count, const tlm_tensor *shape, uint32_t still,
                           walk *out)
 {
@@ -122,7 +122,7 @@ static tlm_status prepare(const tlm_tensor *const *tensors, int count, const tlm
     }
     for (int axis = 0; still >> axis; axis++)
         if (still >> axis & 1)
-            out->steps[count - 1][axis] = 0;
+            out->steps[0][axis] = out->steps[count - 1][axis] = 0;
     sort_axes(out);
     merge_axes(out);
     lengthen_rows(out);
@@ -131,10 +131,10 @@ static tlm_status prepare(const tlm_tensor *const *tensors, int count, const tlm
 
 /* ---- walking ---- */
 
-/* Puts the pointers onto the next row; false: there is none. */
-static bool next_row(const walk *walk, int64_t *index, char **data)
+/* Puts the pointers onto the next row along the axes in front of `axis`; false: there is none. */
+static bool next_rows(const walk *walk, int axis, int64_t *index, char **data)
 {
-    for (int axis = walk->axes - 2; axis >= 0; axis--) {
+    while (--axis >= 0) {
         bool is_inside = ++index[axis] < walk->shape[axis];
         int64_t by = is_inside ? 1 : 1 - walk->shape[axis];
         for (int i = 0; i < walk->count; i++)
@@ -146,27 +146,26 @@ static bool next_row(const walk *walk, int64_t *index, char **data)
     return false;
 }
 
-/* Two-operand loops with an output that is also the first input get it twice. */
-static void run(const walk *walk, ops_row_call call, void *data, bool accumulates)
+/* Calls the loop for each row. The last axis but one needs no index. */
+static void run(const walk *walk, ops_row_call call, void *data)
 {
     int last = walk->axes - 1;
-    intptr_t count = last < 0 ? 1 : walk->shape[last], steps[MOST_TENSORS] = {0};
-    int64_t index[TLM_MOST_AXES] = {0};
-    char *at[MOST_TENSORS] = {0};
+    intptr_t count = last < 0 ? 1 : walk->shape[last], steps[MOST_TENSORS] = {0}, moves[MOST_TENSORS] = {0};
+    int64_t rows = last < 1 ? 1 : walk->shape[last - 1], index[TLM_MOST_AXES] = {0};
+    char *first[MOST_TENSORS] = {0};
     for (int i = 0; i < walk->count; i++) {
-        at[i] = walk->data[i];
+        first[i] = walk->data[i];
         steps[i] = last < 0 ? 0 : walk->steps[i][last];
+        moves[i] = last < 1 ? 0 : walk->steps[i][last - 1];
     }
     do {
-        char *arguments[MOST_TENSORS] = {at[0], at[1], at[2], at[3]};
-        if (accumulates) {
-            char *shuffled[] = {at[1], at[0], at[1]};
-            intptr_t their_steps[] = {steps[1], steps[0], steps[1]};
-            call(shuffled, &count, their_steps, data);
-        } else {
-            call(arguments, &count, steps, data);
+        char *at[MOST_TENSORS] = {first[0], first[1], first[2], first[3]};
+        for (int64_t row = 0; row < rows; row++) {
+            call(at, &count, steps, data);
+            for (int i = 0; i < walk->count; i++)
+                at[i] += moves[i];
         }
-    } while (next_row(walk, index, at));
+    } while (next_rows(walk, last - 1, index, first));
 }
 
 static tlm_status walk_rows(const tlm_tensor *const *tensors, int count, ops_row_call row, void *data)
@@ -174,7 +173,7 @@ static tlm_status walk_rows(const tlm_tensor *const *tensors, int count, ops_row
     walk walk;
     tlm_status status = prepare(tensors, count, tensors[count - 1], 0, &walk);
     if (status == TLM_OK)
-        run(&walk, row, data, false);
+        run(&walk, row, data);
     return status;
 }
 
@@ -218,11 +217,11 @@ tlm_status ops_reduce(ops_loop_name name, const tlm_tensor *in, uint32_t axes, d
     if (status != TLM_OK || ops_elements(in) == 0)
         return status;
     const ops_loop *loop = ops_loop_of(name, out->dtype);
-    const tlm_tensor *tensors[] = {in, &once};
+    const tlm_tensor *tensors[] = {&once, in, &once}; /* NumPy's loops sum where the output is the first input */
     walk walk;
-    status = prepare(tensors, 2, in, axes, &walk);
+    status = prepare(tensors, 3, in, axes, &walk);
     if (status == TLM_OK)
-        run(&walk, loop->call, loop->data, true);
+        run(&walk, loop->call, loop->data);
     return status;
 }
 

@@ -73,7 +73,8 @@ typedef struct {
 } ops_family;
 extern const ops_family ops_arithmetic, ops_powers, ops_functions, ops_activations, ops_selections; /* elementwise */
 extern const ops_family ops_reductions, ops_extremes, ops_softmaxes, ops_normalisations;            /* of axes */
-extern const ops_family ops_products, ops_shapes, ops_slices, ops_indexings, ops_joins, ops_dropouts, ops_casts, ops_takes;
+extern const ops_family ops_products, ops_shapes, ops_slices, ops_indexings, ops_joins, ops_dropouts, ops_casts,
+    ops_takes;
 /* The row of a number from 0 on; NULL behind the last. Its number in tlm_op terms is ops_number(row number). */
 const ops_row *ops_row_at(int number);
 int ops_row_named(const char *name); /* -1: none */
@@ -180,7 +181,8 @@ tlm_status ops_binary(ops_loop_name name, const tlm_tensor *left, const tlm_tens
 tlm_status ops_reduce(ops_loop_name name, const tlm_tensor *in, uint32_t axes, double start, const tlm_tensor *out);
 tlm_status ops_copy(const tlm_tensor *from, const tlm_tensor *to); /* one shape; dtypes may differ: converted */
 tlm_status ops_fill(const tlm_tensor *to, double value);
-/* For loops of an op's own: walks the rows of up to four tensors of one shape. `row` gets pointers, the count and steps. */
+/* For loops of an op's own: walks the rows of up to four tensors of one shape. `row` gets pointers, the count and steps, and
+ * changes none of them. */
 typedef void (*ops_row_call)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data);
 tlm_status ops_each_row(const tlm_tensor *const *tensors, int count, ops_row_call row, void *data);
 /* c += or = a @ b for matrices by steps; see products.c */
