@@ -67,17 +67,22 @@ from tlmem.runtime.elementwise import (
 from tlmem.runtime.errors import (
     AlreadyPooled as AlreadyPooled,
     AlreadyRegistered as AlreadyRegistered,
+    BackwardRunning as BackwardRunning,
     BadSlot as BadSlot,
     DeviceOutOfMemory as DeviceOutOfMemory,
     DoubleFree as DoubleFree,
     InArena as InArena,
+    InPlaceOnSaved as InPlaceOnSaved,
     NoFrame as NoFrame,
     NoSuchDevice as NoSuchDevice,
     NotAHolder as NotAHolder,
+    NotDifferentiable as NotDifferentiable,
     NotInScope as NotInScope,
     NotRegistered as NotRegistered,
     RuntimeMisuse as RuntimeMisuse,
+    SecondBackward as SecondBackward,
     SizeOverflow as SizeOverflow,
+    StaleSlot as StaleSlot,
     StillHeld as StillHeld,
     UnbalancedScope as UnbalancedScope,
     UseAfterFree as UseAfterFree,
@@ -85,6 +90,7 @@ from tlmem.runtime.errors import (
     WrongDevice as WrongDevice,
     WrongDtype as WrongDtype,
     WrongShape as WrongShape,
+    WrongTape as WrongTape,
 )
 from tlmem.runtime.factories import (
     arange as arange,
@@ -107,6 +113,14 @@ from tlmem.runtime.frame import (
     function_enter as function_enter,
     function_exit as function_exit,
     get_buffer as get_buffer,
+)
+from tlmem.runtime.functions import (
+    cross_entropy as cross_entropy,
+    dropout as dropout,
+    embedding as embedding,
+    gelu as gelu,
+    layer_norm as layer_norm,
+    scatter_add as scatter_add,
 )
 from tlmem.runtime.grad_mode import (
     enable_grad as enable_grad,
@@ -192,6 +206,7 @@ from tlmem.runtime.scope import (
 from tlmem.runtime.shaping import (
     broadcast_to as broadcast_to,
     concat as concat,
+    permute as permute,
     reshape as reshape,
     squeeze as squeeze,
     stack as stack,

@@ -409,7 +409,8 @@ static PyObject *zero_gradient(PyObject *self, PyObject *given)
     return PyLong_FromLong((long)(alone ? ops_fill(&found, 0) : tlm_slot_set_grad(slot, &none)));
 }
 
-/* The same memory under another name that no tape knows. */
+/* The same memory under another name that no tape knows. It holds the object and not the tensor, whose slot would keep what
+ * it was computed from for as long. */
 static PyObject *detach(PyObject *self, PyObject *given)
 {
     (void)self;
@@ -418,8 +419,10 @@ static PyObject *detach(PyObject *self, PyObject *given)
     if (described == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
     tlmi_reference *made = tlmi_ops_tensor(described, tensor, TLMI_INNERMOST_SCOPE);
-    if (made != NULL)
+    if (made != NULL) {
+        Py_CLEAR(made->owner);
         tlm_detach_record(tensor->object, tensor->slot);
+    }
     return (PyObject *)made;
 }
 

@@ -140,7 +140,7 @@ def saver_text(holder: int) -> str:
 
 # ---- the tape in force ----
 
-process_tape: Callable[[int], Any]
+process_tape: Any = None
 """Makes the Tape of Python that the process's own tape is; ``tape`` puts it here."""
 _process: Any = None
 
@@ -219,7 +219,7 @@ def check(status: int, doing: str, subject: Any = None) -> None:
         raise_for(status, doing, subject)
 
 
-raise_stashed: Callable[[], None]
+raise_stashed: Any = None
 """Raises again what a rule of the program ended with; ``user_ops`` puts it here."""
 
 
@@ -237,9 +237,13 @@ def raise_for(status: int, doing: str, subject: Any = None) -> NoReturn:
     raise kind(
         f"{begin}: {why}; {advice}",
         object=getattr(subject, "handle", 0),
-        allocated=subject._allocated_at() if isinstance(subject, core.Operand) else "",
+        allocated=_allocated(subject),
         advice=advice,
     )
+
+
+def _allocated(subject: Any) -> str:
+    return subject._allocated_at() if isinstance(subject, core.Reference) else ""  # type: ignore[attr-defined]
 
 
 def changed(doing: str, subject: Any) -> errors.InPlaceOnSaved:
@@ -252,7 +256,7 @@ def changed(doing: str, subject: Any) -> errors.InPlaceOnSaved:
         f"saved{f' at {saved_at}' if saved_at else ''}, was written in place"
         f"{f' at {written_at}' if written_at else ''} since; {advice}",
         object=handle,
-        allocated=subject._allocated_at() if isinstance(subject, core.Operand) else "",
+        allocated=_allocated(subject),
         advice=advice,
     )
 
@@ -331,8 +335,8 @@ def _outside() -> int:
     return level
 
 
-from_array: Callable[[Any], Any]
-view_of_all: Callable[[Any], Any]
+from_array: Any = None
+view_of_all: Any = None
 """What making tensors is needed for here; ``connect`` puts them here."""
 
 

@@ -180,7 +180,7 @@ def unary(ufunc: Any, rule: str, value: Any, out: Any, row: int = NO_ROW) -> Ten
     if row != NO_ROW:
         made = by_op(row, ufunc.__name__, out, (value,))
         if made is not NotImplemented:
-            return made  # type: ignore[no-any-return]
+            return made
     if not isinstance(value, Storage):
         raise TypeError(f"{ufunc.__name__} needs a tlmem.Tensor, not {type(value).__name__}")
     data = value._data(ufunc.__name__)
@@ -201,7 +201,7 @@ def binary(ufunc: Any, rule: str, left: Any, right: Any, out: Any, row: int = NO
     if row != NO_ROW:
         made = by_op(row, name, out, (left, right))
         if made is not NotImplemented:
-            return made  # type: ignore[no-any-return]
+            return made
     one, one_dtype = operand(left, name)
     other, other_dtype = operand(right, name)
     if one_dtype is None:

@@ -60,7 +60,7 @@ class Differentiable:
                 )
         elif self._requires_grad != bool(on):
             engine.require(self, bool(on))
-        return self  # type: ignore[no-any-return]
+        return self
 
     @property
     def is_leaf(self: Any) -> bool:
@@ -140,7 +140,7 @@ class Differentiable:
             UseAfterFree: it is freed.
         Source: contracts S34.
         """
-        return autograd.detached(self)  # type: ignore[no-any-return]
+        return autograd.detached(self)
 
     def zero_grad(self: Any) -> None:
         """Fills its gradient with zeros; lets go of one that others hold as well."""

@@ -58,21 +58,29 @@ RELU, SIGMOID = map(row, ("relu", "sigmoid"))
 
 def add(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left + right``; of two bools, whether one is true."""
+    if out is None and (made := apply(ADD, 2, left, right)) is not NotImplemented:
+        return made
     return binary(np.add, SAME, left, right, out, ADD)
 
 
 def subtract(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left - right``."""
+    if out is None and (made := apply(SUBTRACT, 2, left, right)) is not NotImplemented:
+        return made
     return binary(np.subtract, ARITHMETIC, left, right, out, SUBTRACT)
 
 
 def multiply(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left * right``; of two bools, whether both are true."""
+    if out is None and (made := apply(MULTIPLY, 2, left, right)) is not NotImplemented:
+        return made
     return binary(np.multiply, SAME, left, right, out, MULTIPLY)
 
 
 def divide(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left / right``; float32 for integers."""
+    if out is None and (made := apply(DIVIDE, 2, left, right)) is not NotImplemented:
+        return made
     return binary(np.true_divide, FRACTION, left, right, out, DIVIDE)
 
 
@@ -88,16 +96,22 @@ def remainder(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
 
 def power(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left ** right``. ValueError: an integer to a negative integer."""
+    if out is None and (made := apply(POWER, 2, left, right)) is not NotImplemented:
+        return made
     return binary(np.power, COUNTING, left, right, out, POWER)
 
 
 def maximum(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """The greater of each pair; NaN when one is."""
+    if out is None and (made := apply(MAXIMUM, 2, left, right)) is not NotImplemented:
+        return made
     return binary(np.maximum, SAME, left, right, out, MAXIMUM)
 
 
 def minimum(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """The lesser of each pair; NaN when one is."""
+    if out is None and (made := apply(MINIMUM, 2, left, right)) is not NotImplemented:
+        return made
     return binary(np.minimum, SAME, left, right, out, MINIMUM)
 
 
@@ -171,11 +185,15 @@ def invert(value: Tensor, out: Tensor | None = None) -> Tensor:
 
 def negative(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``-value``."""
+    if out is None and (made := apply(NEGATIVE, 1, value)) is not NotImplemented:
+        return made
     return unary(np.negative, ARITHMETIC, value, out, NEGATIVE)
 
 
 def absolute(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``abs(value)``."""
+    if out is None and (made := apply(ABSOLUTE, 1, value)) is not NotImplemented:
+        return made
     return unary(np.absolute, SAME, value, out, ABSOLUTE)
 
 
@@ -186,36 +204,50 @@ def logical_not(value: Tensor, out: Tensor | None = None) -> Tensor:
 
 def square(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``value * value``."""
+    if out is None and (made := apply(SQUARE, 1, value)) is not NotImplemented:
+        return made
     return unary(np.square, COUNTING, value, out, SQUARE)
 
 
 def sqrt(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The square root; NaN below 0."""
+    if out is None and (made := apply(SQRT, 1, value)) is not NotImplemented:
+        return made
     return unary(np.sqrt, FRACTION, value, out, SQRT)
 
 
 def exp(value: Tensor, out: Tensor | None = None) -> Tensor:
     """e to the power of each element."""
+    if out is None and (made := apply(EXP, 1, value)) is not NotImplemented:
+        return made
     return unary(np.exp, FRACTION, value, out, EXP)
 
 
 def log(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The natural logarithm; NaN below 0."""
+    if out is None and (made := apply(LOG, 1, value)) is not NotImplemented:
+        return made
     return unary(np.log, FRACTION, value, out, LOG)
 
 
 def sin(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The sine of an angle in radians."""
+    if out is None and (made := apply(SIN, 1, value)) is not NotImplemented:
+        return made
     return unary(np.sin, FRACTION, value, out, SIN)
 
 
 def cos(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The cosine of an angle in radians."""
+    if out is None and (made := apply(COS, 1, value)) is not NotImplemented:
+        return made
     return unary(np.cos, FRACTION, value, out, COS)
 
 
 def tanh(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent."""
+    if out is None and (made := apply(TANH, 1, value)) is not NotImplemented:
+        return made
     return unary(np.tanh, FRACTION, value, out, TANH)
 
 
@@ -231,17 +263,21 @@ def isfinite(value: Tensor, out: Tensor | None = None) -> Tensor:
 
 def relu(value: Tensor, out: Tensor | None = None) -> Tensor:
     """Each element, or 0 when it is negative."""
+    if out is None and (made := apply(RELU, 1, value)) is not NotImplemented:
+        return made
     made = by_op(RELU, "relu", out, (value,))
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     return binary(np.maximum, COUNTING, value, 0, out)
 
 
 def sigmoid(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``1 / (1 + exp(-value))``, without overflow for any value; needs no memory but the result."""
+    if out is None and (made := apply(SIGMOID, 1, value)) is not NotImplemented:
+        return made
     made = by_op(SIGMOID, "sigmoid", out, (value,))
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     result = binary(np.multiply, FRACTION, value, 0.5, out)
     data, half = result._data(), constant(0.5, result.dtype)
     np.tanh(data, out=data)
@@ -264,7 +300,7 @@ def clip(value: Any, low: Any, high: Any, out: Tensor | None = None) -> Tensor:
         raise ValueError("clip needs a lower limit, an upper one, or both")
     made = clip_by_op(value, low, high, out)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     data, dtype, shape = together("clip", value, *bounds)
     result = destination(out, shape, dtype, common_device(value, *bounds))
     functions = [f for f, limit in ((np.maximum, low), (np.minimum, high)) if limit is not None]
@@ -302,7 +338,7 @@ def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> T
         raise WrongDtype(f"where needs a bool tensor as condition, not {found or condition!r}")
     made = where_by_op(condition, left, right, out)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     (one, other), dtype, shape = together("where", left, right)
     shape = broadcast(truth.shape, shape)
     result = destination(out, shape, dtype, common_device(condition, left, right))

@@ -38,7 +38,7 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     require_fractions("gelu", x)
     if approximate not in APPROXIMATIONS:
         raise ValueError(f"gelu has no approximation {approximate!r}; use 'none' or 'tanh'")
-    return apply_strictly(GELU, 1, x, APPROXIMATIONS[approximate])  # type: ignore[no-any-return]
+    return apply_strictly(GELU, 1, x, APPROXIMATIONS[approximate])
 
 
 def layer_norm(
@@ -68,7 +68,7 @@ def layer_norm(
         operands = (x, 1.0 if weight is None else weight)
     if bias is not None:
         operands = (*operands, bias)
-    return recorded(LAYER_NORM, "layer_norm", operands, axes, float(eps))  # type: ignore[no-any-return]
+    return recorded(LAYER_NORM, "layer_norm", operands, axes, float(eps))
 
 
 def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tensor:
@@ -100,10 +100,10 @@ def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tenso
         )
     classes, wanted = index_tensor(target, places, logits), REDUCTIONS[reduction]
     if len(logits.shape) == 2:
-        return apply_strictly(CROSS_ENTROPY, 2, logits, classes, wanted)  # type: ignore[no-any-return]
+        return apply_strictly(CROSS_ENTROPY, 2, logits, classes, wanted)
     rows = _rows_of_classes(logits)
     made: Any = apply_strictly(CROSS_ENTROPY, 2, rows, classes.reshape(rows.shape[0]), wanted)
-    return made.reshape(shape) if reduction == "none" else made  # type: ignore[no-any-return]
+    return made.reshape(shape) if reduction == "none" else made
 
 
 def _rows_of_classes(logits: Any) -> Any:
@@ -131,7 +131,7 @@ def dropout(x: Tensor, p: float = 0.5, training: bool = True, *, seed: int | Non
     if not training:
         return x
     first = (seed & (1 << 63) - 1, 0) if seed is not None else randomness.draw((x.size + 1) // 2)
-    return apply_strictly(DROPOUT, 1, x, float(p), first)  # type: ignore[no-any-return]
+    return apply_strictly(DROPOUT, 1, x, float(p), first)
 
 
 def embedding(weight: Tensor, indices: Any) -> Tensor:
@@ -150,7 +150,7 @@ def embedding(weight: Tensor, indices: Any) -> Tensor:
     places = index_array(indices)
     if places.dtype != "int64":
         raise WrongDtype("embedding needs integers as indices")
-    return apply_strictly(EMBEDDING, 2, weight, index_tensor(indices, places, weight), 0)  # type: ignore[no-any-return]
+    return apply_strictly(EMBEDDING, 2, weight, index_tensor(indices, places, weight), 0)
 
 
 def scatter_add(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
@@ -173,7 +173,7 @@ def scatter_add(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
     operands = (x, index_tensor(index, places, x), source)
     if x.dtype != source.dtype:
         raise WrongDtype(f"scatter_add of {source.dtype} to {x.dtype}; convert one with .astype")
-    return apply_strictly(SCATTER_ADD, 3, *operands, axis)  # type: ignore[no-any-return]
+    return apply_strictly(SCATTER_ADD, 3, *operands, axis)
 
 
 def require_fractions(doing: str, *tensors: Any) -> None:

@@ -38,7 +38,7 @@ def matmul(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
             raise TypeError(f"matmul needs two tlmem.Tensors, not {type(each).__name__}")
     made = by_op(MATMUL, "matmul", out, operands)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     shape = shape_of_product(left.shape, right.shape)
     device = device_of(list(operands))
     dtype = promoted(left.dtype, right.dtype)

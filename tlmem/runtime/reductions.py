@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd import LOST, apply_strictly, needs, row
+from tlmem.runtime.autograd import LOST, apply, apply_strictly, needs, row
 from tlmem.runtime.computing import by_op, compute, compute_apart, constant
 from tlmem.runtime.dtypes import NUMPY, floating
 from tlmem.runtime.errors import WrongDtype, WrongShape
@@ -79,6 +79,11 @@ def reduced_by_op(
     """By an op; NotImplemented where NumPy is to compute it, which also says what is wrong."""
     if axis is None and isinstance(value, Storage):
         mask = (1 << len(value.shape)) - 1
+        if (
+            out is None
+            and (made := apply(number, 1, value, mask, keepdims, *params)) is not NotImplemented
+        ):
+            return made
     else:
         mask = 0
         for each in axes_of(value, axis):
@@ -102,7 +107,7 @@ def sum(
     """The sum along axes; int64 for bool and int64."""
     made = reduced_by_op(SUM, "sum", value, axis, keepdims, out)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     return reduce(np.add, value, counting(value), axis, keepdims, out)
 
 
@@ -126,7 +131,7 @@ def mean(
     """The mean along axes; float32 for bool and int64, from an exact sum. NaN of nothing."""
     made = reduced_by_op(MEAN, "mean", value, axis, keepdims, out)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     axes = axes_of(value, axis)
     count = product(value.shape[i] for i in axes)
     if value.dtype in ("float32", "float64"):
@@ -164,7 +169,7 @@ def var(
         raise WrongDtype(f"var needs float32 or float64, not {value.dtype}; use .astype('float32')")
     made = reduced_by_op(VAR, "var", value, axis, keepdims, out, correction)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     count = product(value.shape[i] for i in axes)
     distance = temporary(value.shape, value.dtype, value._device)
     middle = mean(value, axis, True, within(value, axes, value.dtype))
@@ -186,7 +191,7 @@ def std(
     """The standard deviation, the root of ``var``."""
     result = var(value, axis, keepdims, correction, out)
     if needs(result):
-        return apply_strictly(SQRT, 1, result)  # type: ignore[no-any-return]
+        return apply_strictly(SQRT, 1, result)
     np.sqrt(result._data(), out=result._data())
     return result
 
@@ -197,7 +202,7 @@ def max(
     """The greatest along axes. WrongShape: there is none among nothing."""
     made = reduced_by_op(MAX, "max", value, axis, keepdims, out)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     require_some(value, axis, "max")
     return reduce(np.maximum, value, value.dtype, axis, keepdims, out)
 
@@ -208,7 +213,7 @@ def min(
     """The least along axes. WrongShape: there is none among nothing."""
     made = reduced_by_op(MIN, "min", value, axis, keepdims, out)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     require_some(value, axis, "min")
     return reduce(np.minimum, value, value.dtype, axis, keepdims, out)
 
@@ -257,7 +262,7 @@ def softmax(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """``exp(value)`` along an axis, divided by its sum; without overflow for any value."""
     made = softened_by_op(SOFTMAX, "softmax", value, axis, out)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     result, sums = exponentials(value, axis, out)
     np.true_divide(result._data(), sums._data(), out=result._data())
     return result
@@ -267,7 +272,7 @@ def log_softmax(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Ten
     """The logarithm of ``softmax``, exact also where that is nearly 0."""
     made = softened_by_op(LOG_SOFTMAX, "log_softmax", value, axis, out)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     axes = axes_of(value, axis)
     dtype = floating(value.dtype)
     sums, powers = within(value, axes, dtype), temporary(value.shape, dtype, value._device)

@@ -64,7 +64,7 @@ def reshape(tensor: Tensor, *shape: Any) -> Tensor:
     wanted = lengths(shape)
     made = viewed_by_op(RESHAPE, "reshape", tensor, wanted)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     known = prod(length for length in wanted if length != -1)
     if wanted.count(-1) == 1 and known and tensor.size % known == 0:
         wanted = tuple(tensor.size // known if length == -1 else length for length in wanted)
@@ -111,7 +111,7 @@ def transpose(tensor: Tensor, *axes: Any) -> Tensor:
     if not axes or len(order := lengths(axes)) == len(tensor.shape):
         made = viewed_by_op(TRANSPOSE, "transpose", tensor, order if axes else ())
         if made is not NotImplemented:
-            return made  # type: ignore[no-any-return]
+            return made
     data = tensor._data("transpose")
     wanted = lengths(axes) if axes else tuple(range(tensor.ndim))[::-1]
     order = axes_of(tensor, wanted)
@@ -133,7 +133,7 @@ def swapaxes(tensor: Tensor, one: int, other: int) -> Tensor:
     first, second = (axes_of(tensor, axis)[0] for axis in (one, other))
     made = by_op(SWAPAXES, "swapaxes", None, (tensor,), first, second)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     return view(tensor, tensor._data("transpose").swapaxes(first, second))
 
 
@@ -152,7 +152,7 @@ def squeeze(tensor: Tensor, axis: int | tuple[int, ...] | None = None) -> Tensor
     mask = sum(1 << i for i in axes)
     made = by_op(SQUEEZE, "squeeze", None, (tensor,), mask) if mask < 256 else NotImplemented
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     return view(tensor, data.squeeze(axes))
 
 
@@ -166,7 +166,7 @@ def unsqueeze(tensor: Tensor, axis: int) -> Tensor:
         raise WrongShape(f"there is no place {axis} for an axis in {shape_text(tensor.shape)}")
     made = by_op(UNSQUEEZE, "unsqueeze", None, (tensor,), axis)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     data = tensor._data("reshape")
     if data.ndim == MOST_AXES:
         raise too_many_axes(tensor, data.ndim + 1)
@@ -185,7 +185,7 @@ def broadcast_to(tensor: Tensor, *shape: Any) -> Tensor:
     made = viewed_by_op(BROADCAST_TO, "broadcast_to", tensor, wanted)
     if made is not NotImplemented:
         made._readonly = True
-        return made  # type: ignore[no-any-return]
+        return made
     return view(tensor, np.broadcast_to(tensor._data("broadcast"), wanted))
 
 
@@ -211,7 +211,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None) 
     total = sum(each.shape[along] for each in parts)
     made = by_op(CONCAT, "concat", out, tuple(parts), along)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     return joined(np.concatenate, parts, (*first[:along], total, *first[along + 1 :]), along, out)
 
 
@@ -235,7 +235,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None) -
     along = axis % (len(first) + 1)
     made = by_op(STACK, "stack", out, tuple(parts), along)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     return joined(np.stack, parts, (*first[:along], len(parts), *first[along:]), along, out)
 
 

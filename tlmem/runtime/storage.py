@@ -75,7 +75,7 @@ class Storage(core.Operand):
     def strides(self) -> Shape:
         """Bytes from one element to the next along each axis."""
         if self._array is not None:
-            return self._array.strides  # type: ignore[no-any-return]
+            return self._array.strides
         laid = self._layout()
         if laid:
             return laid[1]

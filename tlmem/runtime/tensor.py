@@ -91,7 +91,7 @@ class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Different
         if dtype in FLOATING:
             found: Any = autograd.apply(CAST, 1, self, DTYPE_NUMBER[dtype], device + 1)
             if found is not NotImplemented:
-                return found  # type: ignore[no-any-return]
+                return found
             autograd.require_no_gradient("copy", self)
         data = self._data("copy")
         made = making.make(self.shape, dtype, device)

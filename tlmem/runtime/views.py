@@ -54,7 +54,7 @@ def get(tensor: Any, key: Any) -> Tensor:
     """
     made = engine.part(tensor, key)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     data = tensor._data("index")
     if not is_plain(key):
         return chosen(tensor, key)
@@ -145,7 +145,7 @@ def take(tensor: Tensor, index: Any, axis: int = 0, out: Tensor | None = None) -
     require_in_range(places, tensor.shape[axis])
     require_out_without_gradient("take", out, tensor)
     if needs(tensor):
-        return apply_strictly(TAKE, 2, tensor, index_tensor(index, places, tensor), axis)  # type: ignore[no-any-return]
+        return apply_strictly(TAKE, 2, tensor, index_tensor(index, places, tensor), axis)
     shape = (*tensor.shape[:axis], *places.shape, *tensor.shape[axis + 1 :])
     device = device_of([tensor, index]) if isinstance(index, Storage) else tensor._device
     result = destination(out, shape, tensor.dtype, device)
@@ -190,7 +190,7 @@ def gather(tensor: Tensor, axis: int, index: Any, out: Tensor | None = None) -> 
     require_in_range(places, tensor.shape[axis])
     require_out_without_gradient("gather", out, tensor)
     if needs(tensor):
-        return apply_strictly(GATHER, 2, tensor, index_tensor(index, places, tensor), axis)  # type: ignore[no-any-return]
+        return apply_strictly(GATHER, 2, tensor, index_tensor(index, places, tensor), axis)
     device = device_of([tensor, index]) if isinstance(index, Storage) else tensor._device
     flat = temporary(places.shape, "int64", device)
     number_elements(flat._data(), places, tensor.shape, axis)

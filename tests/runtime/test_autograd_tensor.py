@@ -1,0 +1,424 @@
+"""What a tensor says of gradients: who needs one, what it is, what may be written, what errors say.
+
+The values of gradients are tested in ``test_gradients``, what tapes hold in ``test_tape_promises``.
+"""
+
+import gc
+import inspect
+import threading
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import tlmem
+from tlmem.runtime import autograd
+from tlmem.runtime.core import lib
+
+
+def line() -> int:
+    """The line it is called from."""
+    frame = inspect.currentframe()
+    assert frame is not None and frame.f_back is not None
+    return frame.f_back.f_lineno
+
+
+def leaf(*values: float, dtype: str = "float64") -> tlmem.Tensor:
+    return tlmem.tensor(list(values), dtype, requires_grad=True)
+
+
+# ---- who needs a gradient ----
+
+
+def test_a_result_needs_a_gradient_when_an_operand_does() -> None:
+    a, b = leaf(1, 2), tlmem.tensor([3.0, 4.0], "float64")
+
+    assert (a.requires_grad, b.requires_grad) == (True, False)
+    assert (a + b).requires_grad and not (b + b).requires_grad
+    assert not (a > b).requires_grad and not a.argmax().requires_grad
+    assert a.is_leaf and b.is_leaf and not (a * b).is_leaf
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tlmem.zeros(3, requires_grad=True),
+        lambda: tlmem.ones(3, requires_grad=True),
+        lambda: tlmem.full(3, 0.5, requires_grad=True),
+        lambda: tlmem.empty(3, requires_grad=True),
+        lambda: tlmem.randn(3, requires_grad=True),
+        lambda: tlmem.arange(3.0, requires_grad=True),
+        lambda: tlmem.tensor([1.0], requires_grad=True),
+        lambda: tlmem.zeros_like(tlmem.ones(3), requires_grad=True),
+        lambda: tlmem.ones(3).requires_grad_(),
+    ],
+)
+def test_every_factory_makes_leaves(make) -> None:
+    made = make()
+
+    assert made.requires_grad and made.is_leaf and made.grad is None
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool"])
+def test_only_fractions_have_gradients(dtype: str) -> None:
+    a = tlmem.ones(3, dtype)
+
+    with pytest.raises(tlmem.WrongDtype, match="only float32 and float64"):
+        a.requires_grad = True
+    with pytest.raises(tlmem.WrongDtype, match="cannot have a gradient"):
+        tlmem.ones(3, dtype, requires_grad=True)
+    assert not a.requires_grad
+
+
+def test_a_leaf_can_stop_being_one_and_a_result_cannot() -> None:
+    a = leaf(1, 2)
+    b = a * 2.0
+
+    with pytest.raises(tlmem.NotDifferentiable, match=r"use t\.detach\(\)"):
+        b.requires_grad = False
+    del b
+    a.requires_grad = False
+    assert not a.requires_grad and not (a * 2.0).requires_grad
+    with pytest.raises(tlmem.NotDifferentiable, match="needs no gradient; set requires_grad"):
+        a.backward(a)
+
+
+def test_detach_is_the_same_memory_without_history() -> None:
+    a = leaf(1, 2)
+    b = a * 3.0
+    c = b.detach()
+
+    assert c.tolist() == [3, 6] and not c.requires_grad and c.is_view
+    assert np.shares_memory(c.numpy(), b.numpy())
+    d = b[1:].detach()
+    assert d.tolist() == [6]
+
+
+def test_a_moved_name_takes_its_history_along() -> None:
+    a = leaf(1, 2)
+    b = tlmem.move(a * 3.0)
+
+    b.sum().backward()
+    assert a.grad is not None and a.grad.tolist() == [3, 3]
+
+
+# ---- gradients ----
+
+
+def test_gradients_add_up_over_passes() -> None:
+    a = leaf(1, 2)
+
+    for expected in ([2, 4], [4, 8]):
+        (a * a).sum().backward()
+        assert a.grad is not None and a.grad.tolist() == expected
+
+
+def test_a_name_of_a_gradient_outlives_its_tape() -> None:
+    with tlmem.Tape("short"):
+        a = leaf(1, 2)
+        (a * a).sum().backward()
+        kept = a.grad
+        assert kept is not None
+        tlmem.clear_grads()
+        assert a.grad is None
+        assert kept.tolist() == [2, 4]
+
+    assert kept.tolist() == [2, 4] and a.grad is None
+
+
+def test_a_gradient_is_written_without_touching_that_of_another() -> None:
+    a, b = leaf(1, 2), leaf(3, 4)
+    (a + b).backward(tlmem.tensor([5.0, 6.0], "float64"))
+
+    for each in (a.grad, b.grad):
+        assert each is not None
+        each *= 2.0
+    assert (a.grad.tolist(), b.grad.tolist()) == ([10, 12], [10, 12])  # type: ignore[union-attr]
+
+
+def test_the_gradient_of_a_sum_can_be_written_to() -> None:
+    a = leaf(1, 2, 3)
+    a.sum().backward()
+    assert a.grad is not None
+
+    a.grad[1] = 5.0
+    assert a.grad.tolist() == [1, 5, 1]
+
+
+def test_a_gradient_can_be_set_and_taken_away() -> None:
+    a = leaf(1, 2)
+    a.grad = tlmem.tensor([7.0, 8.0], "float64")
+    (a * 1.0).sum().backward()
+
+    assert a.grad is not None and a.grad.tolist() == [8, 9]
+    a.grad = None
+    assert a.grad is None
+
+
+@pytest.mark.parametrize(
+    ("gradient", "error", "words"),
+    [
+        (lambda: tlmem.ones(3, "float64"), tlmem.WrongShape, r"cannot have shape \[3\]"),
+        (lambda: tlmem.ones(2), tlmem.WrongDtype, "cannot be float32"),
+        (lambda: 1.0, TypeError, "a gradient is a tlmem.Tensor, not float"),
+    ],
+)
+def test_what_cannot_be_a_gradient_is_refused(gradient, error, words) -> None:
+    a = leaf(1, 2)
+    b = a * 2.0
+
+    with pytest.raises(error, match=words):
+        a.grad = gradient()
+    with pytest.raises(error, match=words):
+        b.backward(gradient())
+    assert a.grad is None
+
+
+def test_several_elements_need_a_gradient_to_go_back_from() -> None:
+    a = leaf(1, 2)
+
+    with pytest.raises(tlmem.WrongShape, match=r"2 elements, not one; give backward\(\) a tensor"):
+        (a * 2.0).backward()
+
+
+def test_the_gradient_of_a_result_is_kept_on_request() -> None:
+    a = leaf(1, 2)
+    b, c = a * 2.0, a * 3.0
+    b.retain_grad()
+    (b * c).sum().backward()
+
+    assert b.grad is not None and b.grad.tolist() == [3, 6]
+    assert c.grad is None
+
+
+def test_zero_grad_fills_or_lets_go() -> None:
+    a = leaf(1, 2)
+    (a * a).sum().backward()
+    a.zero_grad()
+    assert a.grad is not None and a.grad.tolist() == [0, 0]
+
+    kept = a.grad
+    a.zero_grad()
+    assert kept.tolist() == [0, 0] and a.grad is None
+
+
+# ---- writing in place ----
+
+
+def test_a_value_that_needs_a_gradient_is_not_written_in_place() -> None:
+    a = leaf(1, 2)
+    b = a * 2.0
+
+    for target in (a, b):
+        before = target.tolist()
+        for write in (
+            lambda t: t.fill(0),
+            lambda t: t.__setitem__(0, 9.0),
+            lambda t: t.__iadd__(1.0),
+            lambda t: tlmem.exp(t.detach(), out=t),
+        ):
+            with pytest.raises(tlmem.InPlaceOnSaved, match="needs a gradient"):
+                write(target)
+        assert target.tolist() == before
+
+
+def test_what_a_tape_saved_is_not_written_in_place() -> None:
+    a, b = leaf(1, 2), tlmem.tensor([3.0, 4.0], "float64")
+    c = a * b
+    saved = line() - 1
+
+    with pytest.raises(tlmem.InPlaceOnSaved) as caught:
+        b += 1.0
+    written = line() - 1
+    assert f"multiply saved it at {__file__}:{saved}" in str(caught.value)
+    assert f"in place at {__file__}:{written}" in str(caught.value)
+    assert b.tolist() == [3, 4]
+    del c
+    b += 1.0  # nobody needs it any more
+    assert b.tolist() == [4, 5]
+
+
+def test_a_write_that_was_allowed_is_found_by_the_pass_that_reads_it() -> None:
+    a, b = leaf(1, 2), tlmem.tensor([3.0, 4.0], "float64")
+    c = (a * b).sum()
+    saved = line() - 1
+    with tlmem.no_grad():
+        b += 1.0
+        written = line() - 1
+
+    with pytest.raises(tlmem.InPlaceOnSaved) as caught:
+        c.backward()
+    assert f"which multiply saved at {__file__}:{saved}" in str(caught.value)
+    assert f"was written in place at {__file__}:{written} since" in str(caught.value)
+    assert caught.value.object == b.handle and a.grad is None
+
+
+def test_a_gradient_is_not_lost_in_memory_that_is_written() -> None:
+    a, buffer = leaf(1, 2), tlmem.zeros(2, "float64")
+
+    for write in (
+        lambda: tlmem.exp(a, out=buffer),
+        lambda: buffer.__iadd__(a),
+        lambda: buffer.__setitem__(0, a[0]),
+        lambda: tlmem.sum(a, 0, True, out=buffer[:1]),
+        lambda: tlmem.concat([a], out=buffer),
+    ):
+        with pytest.raises(tlmem.NotDifferentiable, match="leave out= away"):
+            write()
+    assert buffer.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("use", [lambda a: a.prod(), lambda a: a % 2.0])
+def test_a_gradient_that_has_no_rule_is_refused_and_never_dropped(use) -> None:
+    a = leaf(1, 2)
+
+    with pytest.raises(tlmem.NotDifferentiable, match="there is no rule for this"):
+        use(a)
+    assert not use(a.detach()).requires_grad
+
+
+# ---- dtypes, operands ----
+
+
+def test_operands_of_several_dtypes_are_converted_on_the_tape() -> None:
+    a = tlmem.tensor([1.0, 2.0], requires_grad=True)
+    whole, double = tlmem.tensor([2, 3], "int64"), tlmem.tensor([0.5, 0.25], "float64")
+
+    (a * whole * double).sum().backward()
+    assert a.grad is not None
+    assert (a.grad.dtype, a.grad.tolist()) == ("float32", [1.0, 0.75])
+
+
+def test_numbers_and_arrays_are_operands() -> None:
+    a = leaf(1, 2)
+    total = (2 * a + np.float32(1) - np.array([1.0, 2.0]) / a + True).sum()
+    total.backward()
+
+    assert a.grad is not None and a.grad.tolist() == [3, 2.5]
+    assert total.item() == 2 + 4 + 2 - 2 + 2
+
+
+def test_a_mask_chooses_elements_with_a_gradient() -> None:
+    a = leaf(1, -2, 3)
+    (a[a > 0] * 2.0).sum().backward()
+
+    assert a.grad is not None and a.grad.tolist() == [2, 0, 2]
+
+
+def test_floating_point_errors_follow_errstate() -> None:
+    a = tlmem.tensor([1.0, 0.0])
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide") as caught:
+        1.0 / a
+    assert caught[0].filename == __file__
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="in log"):
+        tlmem.log(a)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("error")
+        assert (1.0 / a).tolist() == [1.0, float("inf")]
+
+
+# ---- lives ----
+
+
+def test_a_result_in_a_scope_ends_with_it_and_the_tape_keeps_what_it_needs() -> None:
+    a = leaf(1, 2)
+    with tlmem.scope("step"):
+        b = a.exp()
+        c = b.sum().escape()
+    assert not lib.tlm_scope_current()
+    c.backward()
+
+    assert a.grad is not None
+    assert np.allclose(a.grad.numpy(), np.exp([1, 2]))
+
+
+def test_the_history_goes_with_its_last_name() -> None:
+    with tlmem.Tape("names") as tape:
+        a = leaf(1, 2)
+        b = (a * a).exp().sum()
+        assert tape.stats().records == 3
+        del b
+        gc.collect()
+        assert (tape.stats().records, tape.stats().saved_bytes) == (0, 0)
+
+
+def test_a_tensor_on_a_tape_can_be_watched_by_a_weak_reference() -> None:
+    a = leaf(1, 2)
+    b = a * 2.0
+    watched = weakref.ref(b)
+    c = b.sum()
+    del b
+
+    assert watched() is None
+    c.backward()
+    assert a.grad is not None and a.grad.tolist() == [2, 2]
+
+
+def test_a_freed_operand_is_named_with_the_function() -> None:
+    a, b = leaf(1, 2), leaf(1, 2)
+    b.free()
+
+    with pytest.raises(tlmem.UseAfterFree, match="cannot add tensor float64"):
+        a + b
+    with pytest.raises(tlmem.UseAfterFree, match="go back from"):
+        b.backward()
+
+
+def test_a_value_of_a_tape_that_was_reset_is_stale() -> None:
+    with tlmem.Tape("reset") as tape:
+        a = leaf(1, 2)
+        b = a * 2.0
+        tape.reset()
+        with pytest.raises(tlmem.StaleSlot, match="computed on a tape that was reset"):
+            b + 1.0
+        (a * 2.0).sum().backward()
+        assert a.grad is not None and a.grad.tolist() == [2, 2]
+
+
+def test_values_of_two_tapes_do_not_meet() -> None:
+    with tlmem.Tape("outer"):
+        a = leaf(1, 2)
+        b = a * 2.0
+        with tlmem.Tape("inner"), pytest.raises(tlmem.WrongTape, match="values of two tapes meet"):
+            b * leaf(1, 2)
+        b.sum().backward()
+        assert a.grad is not None
+
+
+def test_a_second_pass_is_refused_unless_the_graph_is_retained() -> None:
+    a = leaf(1, 2)
+    b = (a * a).sum()
+    b.backward(retain_graph=True)
+    b.backward()
+
+    assert a.grad is not None and a.grad.tolist() == [4, 8]
+    with pytest.raises(tlmem.SecondBackward, match="retain_graph=True"):
+        b.backward()
+
+
+def test_threads_compute_on_one_tape_beside_each_other() -> None:
+    w = tlmem.ones((64, 64), requires_grad=True)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(20):
+                y = ((w * 2.0) @ w).relu().sum()
+                assert y.requires_grad
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failures == []
+
+
+def test_ops_know_the_rows_that_python_asks_for() -> None:
+    names = "add multiply matmul sum softmax slice reshape cast gelu dropout".split()
+
+    assert all(autograd.row(name) >= 0 for name in names)
+    assert autograd.row("no such op") == -1
