@@ -152,7 +152,7 @@ static PyObject *layout(PyObject *object, PyObject *unused)
     if (!self->described)
         return PyTuple_New(0);
     const tlm_tensor *tensor = &self->tensor;
-    if (tensor->at.offset == 0 && ops_is_dense(tensor))
+    if ((tensor->at.offset == 0 && ops_is_dense(tensor)) || ops_elements(tensor) == 0)
         return PyTuple_New(0);
     PyObject *steps = PyTuple_New(tensor->axes);
     for (int axis = 0; steps != NULL && axis < tensor->axes; axis++)

@@ -139,3 +139,12 @@ def test_conversion_passes_the_gradient_on_in_the_dtype_it_came_from(there: str,
     (x.astype(back) * 3.0).sum().backward()
 
     assert (x.grad.dtype, x.grad.tolist()) == (there, [3.0, 3.0])
+
+
+def test_view_without_elements_can_be_read_whatever_its_steps() -> None:
+    x = tlmem.zeros((3, 0, 2), requires_grad=True)
+
+    y = x[::-1, :, ::-1].unsqueeze(1)
+    y.sum().backward()
+
+    assert (y.detach().numpy().shape, x.grad.shape) == ((3, 1, 0, 2), (3, 0, 2))
