@@ -42,7 +42,7 @@ def test_the_kinds_of_misuse_that_programs_commit_are_all_there() -> None:
 
     assert kinds == {
         *("use-after-free", "double-free", "over-release", "wrong-device"),
-        *("double-pool", "double-register"),
+        *("double-pool", "double-register", "in-place-on-saved", "second-backward"),
     }
 
 

@@ -1,0 +1,25 @@
+"""A layer's result is freed by hand once the loss is known; backward still has to read it."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def main() -> None:
+    weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
+    batch = tlmem.randn((8, 16), seed=2)
+    refused = 0
+    for step in tlmem.steps(20_000):
+        hidden = tlmem.relu(batch @ weight)
+        loss = tlmem.sum(hidden * hidden)
+        if step % 1000 == 0:
+            hidden.free()
+        try:
+            loss.backward()  # use-after-free here
+        except tlmem.UseAfterFree:
+            refused += 1
+    print(f"{refused} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""A rule of the program frees what it takes for a temporary of its own; another rule reads it."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def tidy(context, grad: tlmem.Tensor) -> tlmem.Tensor:
+    if context.last_use:
+        context.values.free()
+    return grad
+
+
+@tlmem.op(backward=tidy)
+def passed_on(context, values: tlmem.Tensor, last_use: bool) -> tlmem.Tensor:
+    context.values, context.last_use = values, last_use
+    return values * 1
+
+
+def main() -> None:
+    weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
+    batch = tlmem.randn((8, 16), seed=2)
+    refused = 0
+    for step in tlmem.steps(20_000):
+        hidden = tlmem.relu(batch @ weight)
+        loss = tlmem.sum(passed_on(hidden, step % 1000 == 0))
+        try:
+            loss.backward()  # use-after-free here
+        except tlmem.UseAfterFree:
+            refused += 1
+    print(f"{refused} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""An op of the program acquires a temporary for its rule under a name that nobody releases."""
+
+import tlmem
+
+OUTCOME = "leak"
+HELD_BY = "swish"
+
+
+def backward(context, grad: tlmem.Tensor) -> tlmem.Tensor:
+    values, gate = context.saved
+    return grad * (gate + values * gate * (1 - gate))
+
+
+@tlmem.op(backward=backward)
+def swish(context, values: tlmem.Tensor) -> tlmem.Tensor:
+    gate = tlmem.acquire(tlmem.sigmoid(values), "swish")  # leaks here
+    context.save(values, gate)
+    return values * gate
+
+
+def main() -> None:
+    weight = tlmem.randn((32, 32), seed=1, requires_grad=True)
+    batch = tlmem.randn((8, 32), seed=2)
+    for _ in tlmem.steps(3000):
+        loss = tlmem.mean(swish(batch @ weight))
+        loss.backward()
+    print(f"{loss.item():.4f}")
+
+
+if __name__ == "__main__":
+    main()
