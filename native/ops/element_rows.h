@@ -48,6 +48,9 @@ ROW(tanh_rule, 2, g * (1 - a * a))
 ROW(sigmoid_rule, 2, g * (1 - a) * a)
 ROW(relu_rule, 2, a <= 0 ? 0 : g)                       /* of NaN: g */
 ROW(clip_rule, 2, a >= with[0] && a <= with[1] ? g : 0) /* of the input; of NaN: 0 */
+/* 1 / a and a * a * a: of the input */
+ROW(reciprocal_rule, 2, -g / (a * a))
+ROW(cube_rule, 2, 3 * (a * a) * g)
 /* a / b: the gradient of b */
 ROW(divisor_rule, 3, -g *((a / b) / b))
 /* the greater of a and b: the gradient of a. Two that are equal share it; of NaN both have it */
@@ -166,6 +169,11 @@ BLOCKS(sin_rule, 2, {
 BLOCKS(cos_rule, 2, {
     OF(apply)(OPS_SIN, x[1], y, n);
     EACH y[i] *= -x[0][i];
+})
+/* the square root again, of the input that was saved */
+BLOCKS(root_rule, 2, {
+    OF(apply)(OPS_SQRT, x[1], y, n);
+    EACH y[i] = x[0][i] / (2 * y[i]);
 })
 /* base ** exponent: the gradient of the base; 0 when the exponent is, whatever the base */
 BLOCKS(power_base_rule, 3, {

@@ -55,20 +55,30 @@ static tlm_status forward_power(ops_call *call)
     return TLM_OK;
 }
 
+/* The row that computes the gradient of the base from the base alone; OPS_POWER_BASE_RULE: there is none. */
+static ops_element_row rule_for(double exponent)
+{
+    return exponent == 2     ? OPS_SQUARE_RULE
+           : exponent == 3   ? OPS_CUBE_RULE
+           : exponent == 0.5 ? OPS_ROOT_RULE
+           : exponent == -1  ? OPS_RECIPROCAL_RULE
+                             : OPS_POWER_BASE_RULE;
+}
+
 /* The gradient of the base when the exponent is a number for which nothing needs to be raised to a power. */
 static bool is_simple_rule(tlm_pass *pass, double exponent, tlm_status *status)
 {
     const tlm_tensor *gradient = tlm_pass_grad(pass);
     if (exponent == 1) {
         *status = ops_rule_give(pass, 0, gradient, true, 0);
-    } else if (exponent == 2) {
-        ops_loop loop = ops_element(OPS_SQUARE_RULE, gradient->dtype, NULL);
-        *status = ops_rule_loop(pass, 0, 0, loop, tlm_pass_saved(pass, 1), NULL, true);
     } else if (exponent == 0) {
         tlm_tensor zero;
         ops_constant(0, gradient->dtype, gradient->axes, gradient->shape, &zero);
         zero.device = gradient->device;
         *status = ops_rule_give(pass, 0, &zero, false, 0);
+    } else if (rule_for(exponent) != OPS_POWER_BASE_RULE) {
+        ops_loop loop = ops_element(rule_for(exponent), gradient->dtype, NULL);
+        *status = ops_rule_loop(pass, 0, 0, loop, tlm_pass_saved(pass, 1), NULL, true);
     } else {
         return false;
     }

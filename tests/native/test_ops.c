@@ -347,7 +347,7 @@ static void test_gradients_of_two_inputs(void)
 static void test_gradients_beside_numbers(void)
 {
     const int64_t shape[] = {3, 4};
-    static const double numbers[] = {2, 0.5, 1, 0, -1, 3.5};
+    static const double numbers[] = {2, 0.5, 1, 0, -1, 3, 3.5};
     for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
         for (int i = 0; i < OF_TWO; i++) {
             const value_case *of = &of_two[i];
