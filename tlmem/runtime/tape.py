@@ -166,7 +166,8 @@ class Tape:
             return self._final
         found = ffi.new("tlm_tape_statistics *")
         lib.tlm_tape_stats(self._pointer, found)
-        return TapeStats(*(getattr(found, name) for name in _COUNTERS), self._by_op())
+        counters = {name: getattr(found, name) for name in _COUNTERS}
+        return TapeStats(**counters, by_op=self._by_op())
 
     def _by_op(self) -> dict[str, OpStats]:
         room = 16
