@@ -1,18 +1,20 @@
 """A rule of the program frees what it takes for a temporary of its own; another rule reads it."""
 
+from typing import Any
+
 import tlmem
 
 OUTCOME = "stable"
 
 
-def tidy(context, grad: tlmem.Tensor) -> tlmem.Tensor:
+def tidy(context: Any, grad: tlmem.Tensor) -> tlmem.Tensor:
     if context.last_use:
         context.values.free()
     return grad
 
 
 @tlmem.op(backward=tidy)
-def passed_on(context, values: tlmem.Tensor, last_use: bool) -> tlmem.Tensor:
+def passed_on(context: Any, values: tlmem.Tensor, last_use: bool) -> tlmem.Tensor:
     context.values, context.last_use = values, last_use
     return values * 1
 

@@ -13,6 +13,7 @@ def main() -> None:
     for _ in tlmem.steps(STEPS):
         loss = tlmem.mean((batch @ weight) ** 2)
         loss.backward()
+        assert weight.grad is not None
         pulls.append(tlmem.sum(weight * weight.grad).item())
         with tlmem.no_grad():
             tlmem.subtract(weight, 0.01 * weight.grad, out=weight)

@@ -1,5 +1,7 @@
 """Eight queens by gradient descent: a graph, its gradients and a new board in each epoch."""
 
+from collections.abc import Callable
+
 import tlmem
 
 OUTCOME = "stable"
@@ -7,7 +9,7 @@ SIZE, EPOCHS, RATE = 8, 2000, 0.5
 DIAGONALS = 2 * SIZE - 1
 
 
-def diagonals(lies_on) -> tlmem.Tensor:
+def diagonals(lies_on: Callable[[int, int, int], bool]) -> tlmem.Tensor:
     """1 for each square of each diagonal, else 0."""
     squares = [(k, r, c) for k in range(DIAGONALS) for r in range(SIZE) for c in range(SIZE)]
     ones = [1.0 if lies_on(k, r, c) else 0.0 for k, r, c in squares]
@@ -38,6 +40,7 @@ def solve(seed: int) -> tuple[int, float]:
         if epoch % 100 == 0 and tlmem.sum(p > 0.5).item() == SIZE:
             break
         loss.backward()
+        assert board.grad is not None
         board = tlmem.detach(board - RATE * board.grad).requires_grad_()
     return epoch, loss.item()
 

@@ -1,18 +1,20 @@
 """An op of the program acquires a temporary for its rule under a name that nobody releases."""
 
+from typing import Any
+
 import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "swish"
 
 
-def backward(context, grad: tlmem.Tensor) -> tlmem.Tensor:
+def backward(context: Any, grad: tlmem.Tensor) -> tlmem.Tensor:
     values, gate = context.saved
     return grad * (gate + values * gate * (1 - gate))
 
 
 @tlmem.op(backward=backward)
-def swish(context, values: tlmem.Tensor) -> tlmem.Tensor:
+def swish(context: Any, values: tlmem.Tensor) -> tlmem.Tensor:
     gate = tlmem.acquire(tlmem.sigmoid(values), "swish")  # leaks here
     context.save(values, gate)
     return values * gate

@@ -1,17 +1,19 @@
 """The op of op-forgets-temporary without a count of its own: what it saves goes with its rule."""
 
+from typing import Any
+
 import tlmem
 
 OUTCOME = "stable"
 
 
-def backward(context, grad: tlmem.Tensor) -> tlmem.Tensor:
+def backward(context: Any, grad: tlmem.Tensor) -> tlmem.Tensor:
     values, gate = context.saved
     return grad * (gate + values * gate * (1 - gate))
 
 
 @tlmem.op(backward=backward)
-def swish(context, values: tlmem.Tensor) -> tlmem.Tensor:
+def swish(context: Any, values: tlmem.Tensor) -> tlmem.Tensor:
     gate = tlmem.sigmoid(values)
     context.save(values, gate)
     return values * gate
