@@ -6,6 +6,8 @@
  * elements. The function is the output of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
  * 2014), whose n-th number can be had directly. Saved is which elements stay, a byte each, and never the input.
  */
+#include <string.h>
+
 #include "layouts.h"
 
 static inline uint64_t random_word(uint64_t seed, uint64_t counter)
@@ -36,26 +38,34 @@ static void draw(uint8_t *mask, int64_t count, const ops_params *params)
         mask[i] = (random_word(seed, counter) & UINT32_MAX) >= least;
 }
 
-/* value, mask, out: what does not stay is 0, whatever it was. Rows without gaps have a loop that can be vectorised. */
-#define KEEP_LOOP(NAME, TYPE)                                                                                          \
+/* value, mask, out: what does not stay is 0, whatever it was. By bits, since nobody can predict a branch on random bits. */
+#define KEEP_LOOP(NAME, TYPE, BITS)                                                                                    \
+    static inline TYPE NAME##_one(TYPE value, uint8_t stays)                                                           \
+    {                                                                                                                  \
+        BITS bits;                                                                                                     \
+        memcpy(&bits, &value, sizeof bits);                                                                            \
+        bits &= (BITS)0 - stays;                                                                                       \
+        memcpy(&value, &bits, sizeof bits);                                                                            \
+        return value;                                                                                                  \
+    }                                                                                                                  \
     static void NAME(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)                       \
     {                                                                                                                  \
         TYPE scale = (TYPE) * (double *)data;                                                                          \
-        if (steps[0] == sizeof(TYPE) && steps[1] == 1 && steps[2] == sizeof(TYPE)) {                                   \
+        if (steps[0] == sizeof(TYPE) && steps[1] == 1 && steps[2] == sizeof(TYPE)) { /* can be vectorised */           \
             const TYPE *value = (TYPE *)arguments[0];                                                                  \
             const uint8_t *mask = (uint8_t *)arguments[1];                                                             \
             TYPE *out = (TYPE *)arguments[2];                                                                          \
             for (intptr_t i = 0; i < *count; i++)                                                                      \
-                out[i] = mask[i] ? value[i] * scale : 0;                                                               \
+                out[i] = NAME##_one(value[i] * scale, mask[i]);                                                        \
             return;                                                                                                    \
         }                                                                                                              \
         for (intptr_t i = 0; i < *count; i++) {                                                                        \
-            TYPE value = *(TYPE *)(arguments[0] + i * steps[0]);                                                       \
-            *(TYPE *)(arguments[2] + i * steps[2]) = arguments[1][i * steps[1]] ? value * scale : 0;                   \
+            TYPE value = *(TYPE *)(arguments[0] + i * steps[0]) * scale;                                               \
+            *(TYPE *)(arguments[2] + i * steps[2]) = NAME##_one(value, (uint8_t)arguments[1][i * steps[1]]);           \
         }                                                                                                              \
     }
-KEEP_LOOP(keep_float32, float)
-KEEP_LOOP(keep_float64, double)
+KEEP_LOOP(keep_float32, float, uint32_t)
+KEEP_LOOP(keep_float64, double, uint64_t)
 
 static tlm_status keep(const tlm_tensor *value, const tlm_tensor *mask, const tlm_tensor *out, double p)
 {
