@@ -30,7 +30,7 @@ OPS_WIDE static void OF(norm_rows)(const norm_row_set *set, const void *from, vo
 
 OPS_WIDE static void OF(bias_gradient)(const norm_row_set *set, const void *gradient, void *to)
 {
-    REAL *sums = to;
+    REAL *restrict sums = to;
     for (int64_t r = 0; r < set->rows; r++)
         for (int64_t i = 0; i < set->length; i++)
             sums[i] += ((const REAL *)gradient)[r * set->length + i];
@@ -39,7 +39,7 @@ OPS_WIDE static void OF(bias_gradient)(const norm_row_set *set, const void *grad
 OPS_WIDE static void OF(weight_gradient)(const norm_row_set *set, const void *gradient, const void *x, void *to)
 {
     const REAL *means = set->means, *scales = set->scales;
-    REAL *sums = to;
+    REAL *restrict sums = to;
     for (int64_t r = 0; r < set->rows; r++) {
         const REAL *in = (const REAL *)x + r * set->length, *row = (const REAL *)gradient + r * set->length;
         REAL mean = means[r], scale = scales[r];

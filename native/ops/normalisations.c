@@ -6,6 +6,8 @@
  * and the scale of each row, when x or the weight needs a gradient, and the weight when x does; forward adds n[1]: those are
  * saved, n[2]: the weight is as well. Any thread.
  */
+#include <string.h>
+
 #include "axes.h"
 #include "layouts.h"
 
@@ -35,7 +37,7 @@ static norm_row_set rows_of(const tlm_tensor *x, int row_axes)
 
 /* ---- forward ---- */
 
-/* One number means that there is no such input. */
+/* One number means that there is no such input: 1 for the weight, 0 for the bias (check_shape). */
 static bool is_there(const ops_call *call, uint32_t input)
 {
     return call->inputs > input && call->in[input].object;
@@ -44,15 +46,20 @@ static bool is_there(const ops_call *call, uint32_t input)
 static tlm_status check_shape(ops_call *call, uint32_t input, int row_axes)
 {
     const tlm_tensor *x = &call->in[X], *other = &call->in[input];
-    bool same = other->axes == row_axes;
+    const char *name = input == WEIGHT ? "weight" : "bias";
+    if (!other->object && ops_number_of(other) == (input == WEIGHT))
+        return TLM_OK;
+    bool same = other->object && other->axes == row_axes;
     for (int i = 0; same && i < row_axes; i++)
         same = other->shape[i] == x->shape[x->axes - row_axes + i];
+    if (same)
+        return TLM_OK;
+    tlm_tensor row = {.axes = (uint8_t)row_axes};
+    memcpy(row.shape, x->shape + x->axes - row_axes, (size_t)row_axes * sizeof *row.shape);
     char first[160], second[160];
-    return same ? TLM_OK
-                : ops_fail(call, (tlm_status)OPS_WRONG_SHAPE,
-                           "the %s of layer_norm has shape %.64s, which is not that of the last %d axes of %.64s",
-                           input == WEIGHT ? "weight" : "bias", ops_shape_text(other, first), row_axes,
-                           ops_shape_text(x, second));
+    return ops_fail(call, (tlm_status)OPS_WRONG_SHAPE,
+                    "the %s of layer_norm has shape %.64s, but a row of x has %.64s; they must be the same", name,
+                    ops_shape_text(other, first), ops_shape_text(&row, second));
 }
 
 /* Dense weight and bias; what was copied for that is in `made`. */
@@ -155,9 +162,8 @@ static tlm_status layer_norm_forward(ops_call *call)
     if (!ops_common_dtype(call) || row_axes < 0 || row_axes > x->axes)
         return (tlm_status)OPS_NOT_HERE;
     tlm_status status = TLM_OK;
-    for (uint32_t i = WEIGHT; status == TLM_OK && i <= BIAS; i++)
-        if (is_there(call, i))
-            status = check_shape(call, i, row_axes);
+    for (uint32_t i = WEIGHT; status == TLM_OK && i < call->inputs; i++)
+        status = check_shape(call, i, row_axes);
     if (status != TLM_OK)
         return status;
     tlm_tensor copies[2] = {{0}}, statistics[2] = {{0}};

@@ -357,7 +357,10 @@ static void test_layer_norm_refuses_a_weight_of_another_shape(void)
     ops_call call;
     CHECK((int)call_op("layer_norm", 2, in, params_of(1, 0, 0), NULL, &call) == OPS_WRONG_SHAPE);
     CHECK(!strcmp(call.message,
-                  "the weight of layer_norm has shape [2,3], which is not that of the last 1 axes of [2,3]"));
+                  "the weight of layer_norm has shape [2,3], but a row of x has [3]; they must be the same"));
+    tlm_tensor twice[] = {in[0], in[1]};
+    ops_constant(2, TLM_FLOAT64, 0, NULL, &twice[1]);
+    CHECK((int)call_op("layer_norm", 2, twice, params_of(1, 0, 0), NULL, &call) == OPS_WRONG_SHAPE);
     ops_drop(&in[0]);
     ops_drop(&in[1]);
 }
