@@ -185,5 +185,4 @@ tlm_status ops_fill(const tlm_tensor *to, double value);
  * changes none of them. */
 typedef void (*ops_row_call)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data);
 tlm_status ops_each_row(const tlm_tensor *const *tensors, int count, ops_row_call row, void *data);
-/* c += or = a @ b for matrices by steps; see products.c */
 #endif

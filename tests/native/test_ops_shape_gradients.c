@@ -197,6 +197,18 @@ static void check_choices(void)
     ops_drop(&none);
 }
 
+static tlm_slot recorded(tlm_tape *tape, int number, const ops_call *call, const tlm_slot *slots)
+{
+    tlm_slot root;
+    tlm_record record = {.op = ops_number(number), .inputs = call->inputs, .slots = slots, .saves = call->saves};
+    record.save_count = call->save_count;
+    record.params = &call->params;
+    record.params_bytes = ops_params_bytes(&call->params);
+    record.output = &call->out;
+    CHECK(tlm_tape_record(tape, &record, &root) == TLM_OK);
+    return root;
+}
+
 /* More inputs than lengths fit among the parameters: they are saved then. */
 static void check_many_are_joined(void)
 {
@@ -215,12 +227,8 @@ static void check_many_are_joined(void)
     ops_call call = {.inputs = PARTS, .in = in, .needs = needs};
     call.params.count = 1;
     CHECK(ops_forward(number, &call) == TLM_OK && call.save_count == 1 && ops_elements(&call.out) == PARTS - 1);
-    tlm_record record = {.op = ops_number(number), .inputs = PARTS, .slots = slots, .saves = call.saves};
-    record.save_count = call.save_count;
-    record.params = &call.params;
-    record.params_bytes = ops_params_bytes(&call.params);
-    record.output = &call.out;
-    CHECK(tlm_tape_record(tape, &record, &root) == TLM_OK && tlm_backward(root, &call.out, 0) == TLM_OK);
+    root = recorded(tape, number, &call, slots);
+    CHECK(tlm_backward(root, &call.out, 0) == TLM_OK);
     for (int i = 0; i < PARTS; i++) {
         CHECK(tlm_slot_grad(slots[i], &gradient) == TLM_OK && ops_same_shape(&gradient, &in[i]));
         for (int64_t j = 0; j < i % 3; j++)
@@ -233,7 +241,37 @@ static void check_many_are_joined(void)
     CHECK(tlm_tape_destroy(tape) == TLM_OK);
 }
 
-/* A view of the gradient takes no memory; what a rule makes for a part of an input is one tensor of the input's shape. */
+/* An index that somebody writes to behind the tape's back is refused, and never followed out of the memory. */
+static void check_index_written_behind_the_back(void)
+{
+    static const char *const ops[] = {"take", "embedding", "gather", "scatter_add"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        tlm_tensor in[3], gradient;
+        tlm_slot slots[3] = {0}, root;
+        uint8_t needs[3] = {0};
+        tlm_tape *tape;
+        int number = ops_row_named(ops[i]), wanted = i == 3 ? 2 : 0;
+        in[0] = random_tensor(TLM_DEVICE_CPU, TLM_FLOAT64, 2, (int64_t[]){4, 3}, 0, 1);
+        in[1] = indices(2, (int64_t[]){2, 2}, (int64_t[]){0, 1, 2, 3});
+        in[2] = random_tensor(TLM_DEVICE_CPU, TLM_FLOAT64, 2, (int64_t[]){2, 2}, 0, 1);
+        CHECK(tlm_tape_create(0, &ops_tape_arithmetic, &tape) == TLM_OK);
+        CHECK(tlm_tape_leaf(tape, &in[wanted], &slots[wanted]) == TLM_OK);
+        needs[wanted] = 1;
+        ops_call call = {.inputs = i == 3 ? 3 : 2, .in = in, .needs = needs, .params = {.count = 1}};
+        CHECK(ops_forward(number, &call) == TLM_OK && call.save_count == 1);
+        root = recorded(tape, number, &call, slots);
+        set_element(&in[1], 3, 1e15);
+        CHECK(tlm_backward(root, &call.out, 0) == TLM_BAD_ARGUMENT);
+        CHECK(tlm_slot_grad(slots[wanted], &gradient) == TLM_OK && gradient.object == 0);
+        tlm_slot_release(root);
+        tlm_slot_release(slots[wanted]);
+        ops_drop(&call.out);
+        for (int j = 0; j < 3; j++)
+            ops_drop(&in[j]);
+        CHECK(tlm_tape_destroy(tape) == TLM_OK);
+    }
+}
+
 static void check_saved_bytes(void)
 {
     static const struct {
@@ -292,6 +330,8 @@ int main(void)
     check_others();
     check_choices();
     check_many_are_joined();
+    check_index_written_behind_the_back();
     check_saved_bytes();
+    CHECK(tlm_objects_alive(NULL, 0) == 0);
     return 0;
 }

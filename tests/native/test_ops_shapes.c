@@ -408,6 +408,12 @@ static void check_dropout(void)
     last_fraction = 0;
     one = apply("dropout", &x, 1, (int64_t[]){7, 100}, 2);
     check_same_elements(&one, &x);
+    /* What goes is 0 even where it was no number. */
+    last_fraction = 1;
+    ((double *)ops_data(&x))[0] = NAN;
+    tlm_tensor none = apply("dropout", &x, 1, (int64_t[]){7, 100}, 2);
+    CHECK(count_of_zeros(&none) == MANY);
+    ops_drop(&none);
     last_fraction = 1.5;
     refuse("dropout", &x, 1, (int64_t[]){7, 100}, 2, OPS_WRONG_VALUE,
            "the probability of dropout is within 0 and 1, not 1.5");
