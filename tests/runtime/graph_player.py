@@ -99,18 +99,21 @@ def fuse(context: Any, x: Any) -> Any:
 
 
 class Words:
-    """The words of tlmem."""
+    """The words of tlmem, on a device."""
 
     cube, swing, fuse = staticmethod(cube), staticmethod(swing), staticmethod(fuse)
+
+    def __init__(self, device: Any = None) -> None:
+        self.device = device
 
     def __getattr__(self, name: str) -> Any:
         return getattr(tlmem, name)
 
     def leaf(self, array: np.ndarray, wanted: bool) -> Any:
-        return tlmem.tensor(array, "float64", requires_grad=wanted)
+        return tlmem.tensor(array, "float64", requires_grad=wanted, device=self.device)
 
     def index(self, array: np.ndarray) -> Any:
-        return tlmem.tensor(array, None)
+        return tlmem.tensor(array, None, device=self.device)
 
     def without_gradient(self, function: Callable[..., Any], *inputs: Any) -> Any:
         with tlmem.no_grad():
@@ -120,11 +123,13 @@ class Words:
 class Play:
     """One program, played once."""
 
-    def __init__(self, steps: Sequence[Step], seed: int, ending: str | None = None) -> None:
+    def __init__(
+        self, steps: Sequence[Step], seed: int, ending: str | None = None, device: Any = None
+    ) -> None:
         self.steps = steps
         self.random = Random(seed, 77)
         self.ending = ending or self.random.choice(ENDINGS)
-        self.words, self.reference = Words(), Reference()
+        self.words, self.reference = Words(device), Reference()
         self.expected = self.compute()
         self.tensors: dict[int, Any] = {}
         self.leaves: dict[int, Any] = {}
@@ -229,12 +234,17 @@ class Play:
             self.tensors.clear()
         getattr(self, "end_" + self.ending.replace(", ", "_").replace(" ", "_"))(roots)
 
+    def seed_for(self, root: Any) -> Any:
+        """Ones, all of them the same element."""
+        one = tlmem.ones((), "float64", device=self.words.device)
+        return tlmem.broadcast_to(one, root.shape)
+
     def differentiable(self, root: Any) -> bool:
         """Whether there is anything to go back to; if not, tlmem says so."""
         if root.requires_grad:
             return True
         try:
-            root.backward(seed_for(root))
+            root.backward(self.seed_for(root))
         except tlmem.NotDifferentiable:
             return False
         raise AssertionError("backward of a constant was not refused")
@@ -279,14 +289,14 @@ class Play:
         done = []
         for at, root in zip(self.lone, roots, strict=True):
             if self.differentiable(root):
-                root.backward(seed_for(root), retain_graph=not done)
+                root.backward(self.seed_for(root), retain_graph=not done)
                 done.append(at)
         if done:
             self.check(of=done)
 
     def end_a_seed(self, roots: list[Any]) -> None:
         if self.differentiable(roots[0]):
-            roots[0].backward(seed_for(roots[0]))
+            roots[0].backward(self.seed_for(roots[0]))
             self.check()
 
     def end_a_rule_that_fails(self, roots: list[Any], retain: bool = False) -> None:
@@ -348,11 +358,6 @@ class Play:
             self.no_gradients()
         else:
             self.check()
-
-
-def seed_for(root: Any) -> Any:
-    """Ones, of which the gradient of an output may be made up in more than one way."""
-    return tlmem.broadcast_to(tlmem.ones((), "float64"), root.shape)
 
 
 def unless_leaf(root: Any) -> bool:
