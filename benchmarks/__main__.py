@@ -15,7 +15,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import machine, part_events, part_programs, part_reading, part_runtime, part_start
+from benchmarks import (
+    machine,
+    part_autograd,
+    part_events,
+    part_programs,
+    part_reading,
+    part_runtime,
+    part_start,
+)
 from benchmarks.measuring import ROOT, Settings
 from benchmarks.pages import Section, replace
 from benchmarks.targets import summary
@@ -26,6 +34,7 @@ PARTS: dict[str, Callable[..., Section]] = {
     "programs": part_programs.measure,
     "reading": part_reading.measure,
     "runtime": part_runtime.measure,
+    "autograd": part_autograd.measure,
 }
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "benchmarks" / "results.json"

@@ -92,6 +92,15 @@ TARGETS = (
         "ns",
         "Two locks, of the pool and of the object, are 13 ns of it.",
     ),
+    Target("autograd, mlp 8", "training step of an MLP, batch 8, of PyTorch's time", 1, "x"),
+    Target("autograd, mlp 32", "the same, batch 32", 1, "x"),
+    Target("autograd, queens", "an epoch of N-Queens, of PyTorch's time", 1, "x"),
+    Target("autograd, transformer", "step of a transformer block, of PyTorch's time", 1, "x"),
+    Target("autograd, products", "step of a large MLP, of its matrix products alone", 1.2, "x"),
+    Target("autograd saved, mlp 32", "saved bytes of the MLP's step, of PyTorch's", 1, "x"),
+    Target("autograd peak, mlp 32", "its most bytes at once, of PyTorch's", 1, "x"),
+    Target("autograd saved, transformer", "saved bytes of the block, of PyTorch's", 1, "x"),
+    Target("autograd peak, transformer", "its most bytes at once, of PyTorch's", 1, "x"),
 )
 
 

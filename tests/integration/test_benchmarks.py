@@ -18,6 +18,7 @@ PARTS = {
     "programs": ["cpu, storm", "tracemalloc 25, storm", "bytes, storm", "exit, storm"],
     "reading": [],
     "runtime": ["runtime, scope", "runtime, pool hit", "runtime, add 64 out, tlmem"],
+    "autograd": ["autograd us, mlp 8", "autograd us, transformer", "autograd, products"],
 }
 
 
