@@ -16,7 +16,7 @@ static PyObject *operate(int which, uint32_t count, PyObject *const *operands)
         Py_RETURN_NOTIMPLEMENTED;
     ops_call call;
     call.params.count = 0;
-    PyObject *made = tlmi_ops_apply(rows[which], count, operands, &call, false);
+    PyObject *made = tlmi_ops_apply(rows[which], count, operands, &call, 0);
     if (made != Py_NotImplemented)
         return made;
     Py_DECREF(made);

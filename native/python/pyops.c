@@ -234,119 +234,6 @@ static tlm_status forward(int row, ops_call *call, operands *all, unsigned *flag
 
 /* ---- the result ---- */
 
-/* Gives the strand of the running task its turn. 0, or -1 with an exception. */
-static int settle(void)
-{
-    static PyObject *module_name, *modules, *running_loop;
-    if (running_loop == NULL) {
-        if (module_name == NULL && (module_name = PyUnicode_InternFromString("asyncio")) == NULL)
-            return -1;
-        if (modules == NULL && (modules = PySys_GetObject("modules")) == NULL)
-            return 0;
-        PyObject *asyncio = PyDict_GetItem(modules, module_name);
-        if (tlmi_likely(asyncio == NULL))
-            return 0;
-        running_loop = PyObject_GetAttrString(asyncio, "_get_running_loop");
-        if (running_loop == NULL)
-            PyErr_Clear(); /* half imported */
-    }
-    if (running_loop != NULL) {
-        PyObject *loop = PyObject_CallNoArgs(running_loop);
-        bool none = loop == Py_None;
-        Py_XDECREF(loop);
-        if (loop == NULL)
-            return -1;
-        tlm_strand *in_force = tlm_strand_switch(NULL);
-        if (tlmi_likely(none && in_force == NULL))
-            return 0;
-        tlm_strand_switch(in_force);
-    }
-    PyObject *result = PyObject_CallNoArgs(tlmi_side.settle);
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
-}
-
-static bool shows_one_often(const tlm_tensor *tensor)
-{
-    for (int axis = 0; axis < tensor->axes; axis++)
-        if (tensor->steps[axis] == 0 && tensor->shape[axis] > 1)
-            return true;
-    return false;
-}
-
-/* The tensor looks into the memory of another one, and holds it. */
-static tlm_status look_into(tlmi_reference *made, tlmi_reference *other, tlm_object *object)
-{
-    PyObject *owner = other->owner != NULL && other->owner != Py_None ? other->owner : (PyObject *)other;
-    tlm_status status = tlm_object_view(made->tensor.object, object);
-    if (status != TLM_OK)
-        return status;
-    Py_INCREF(owner);
-    made->owner = owner;
-    made->base = made->tensor.object;
-    made->span = other->span;
-    made->readonly = other->readonly || shows_one_often(&made->tensor);
-    return TLM_OK;
-}
-
-/* A Python tensor that names no object yet; NULL with an exception. */
-static tlmi_reference *new_tensor(const tlm_tensor *tensor)
-{
-    tlmi_reference *made = (tlmi_reference *)tlmi_side.tensor_class->tp_alloc(tlmi_side.tensor_class, 0);
-    if (made == NULL)
-        return NULL;
-    made->tensor = *tensor;
-    made->device = (int)tensor->device;
-    made->dtype = tlmi_dtype_names[tensor->dtype];
-    Py_INCREF(made->dtype);
-    made->span = (uint64_t)(ops_elements(tensor) * ops_item_bytes(tensor->dtype));
-    made->code = tlmi_place_here(&made->instruction);
-    return made;
-}
-
-PyObject *tlmi_ops_name_held(const tlm_tensor *tensor)
-{
-    tlm_object_info info;
-    tlm_holder handle = TLM_HOLDER(TLM_HOLDER_HANDLE, tlm_holder_number(1));
-    tlmi_reference *made = new_tensor(tensor);
-    if (made == NULL)
-        return NULL;
-    tlm_status status = tlm_acquire(tensor->object, handle);
-    if (status != TLM_OK) {
-        Py_DECREF(made);
-        return tlmi_ops_raise((int)status, "use what a tape holds", 0, NULL, "");
-    }
-    made->object = tensor->object;
-    made->holder = handle;
-    made->described = 1;
-    if (tlm_object_describe(tensor->object, &info) == TLM_OK)
-        made->span = info.bytes;
-    made->readonly = shows_one_often(tensor);
-    return (PyObject *)made;
-}
-
-tlmi_reference *tlmi_ops_tensor(const tlm_tensor *out, tlmi_reference *view_of, uint64_t scope)
-{
-    tlm_object object = view_of == NULL ? out->object : 0;
-    tlmi_reference *made = new_tensor(out);
-    tlm_status status = TLM_OK;
-    if (made != NULL) {
-        if (view_of != NULL)
-            status = look_into(made, view_of, &object);
-        if (status == TLM_OK)
-            status = tlmi_reference_take(made, object, scope);
-        if (tlmi_likely(status == TLM_OK)) {
-            made->described = 1;
-            return made;
-        }
-        Py_DECREF(made);
-        tlmi_ops_raise(status, "make the result of an operation", 0, NULL, "");
-    }
-    if (object != 0)
-        tlm_release(object, TLM_HOLDER(TLM_HOLDER_FLOATING, 0));
-    return NULL;
-}
-
 /* The input whose memory a view shows. */
 static tlmi_reference *base_of(const ops_call *call, const operands *all)
 {
@@ -380,9 +267,9 @@ static void drop_result(const ops_call *call)
         ops_drop(&call->out);
 }
 
-static PyObject *finish(int row, ops_call *call, const operands *all, PyObject *const *given)
+static PyObject *finish(int row, ops_call *call, const operands *all, PyObject *const *given, uint64_t scope)
 {
-    tlmi_reference *made = tlmi_ops_tensor(&call->out, call->out_is_view ? base_of(call, all) : NULL, 0);
+    tlmi_reference *made = tlmi_ops_tensor(&call->out, call->out_is_view ? base_of(call, all) : NULL, scope);
     if (made == NULL) {
         drop_saves(call);
         return NULL;
@@ -399,14 +286,15 @@ static PyObject *finish(int row, ops_call *call, const operands *all, PyObject *
     return PyErr_Occurred() ? NULL : tlmi_ops_raise(status, ops_row_at(row)->name, all->count, given, "");
 }
 
-static PyObject *not_here(bool strict, int status, int row, uint32_t count, PyObject *const *given, const char *message)
+static PyObject *not_here(unsigned how, int status, int row, uint32_t count, PyObject *const *given,
+                          const char *message)
 {
-    if (!strict)
+    if (!(how & TLMI_STRICTLY))
         Py_RETURN_NOTIMPLEMENTED;
     return tlmi_ops_raise(status, row < 0 ? "this" : ops_row_at(row)->name, count, given, message);
 }
 
-static PyObject *compute(int row, operands *all, PyObject *const *given, ops_call *call, bool strict)
+static PyObject *compute(int row, operands *all, PyObject *const *given, ops_call *call, unsigned how)
 {
     unsigned flags = 0;
     uint32_t device = 0;
@@ -414,8 +302,8 @@ static PyObject *compute(int row, operands *all, PyObject *const *given, ops_cal
     if (dtype == RAISED)
         return NULL;
     if (dtype < 0 || !read_numbers(all, given, dtype, device))
-        return not_here(strict, OPS_NOT_HERE, row, all->count, given, "");
-    if (settle() < 0)
+        return not_here(how, OPS_NOT_HERE, row, all->count, given, "");
+    if (tlmi_ops_settle() < 0)
         return NULL;
     call->inputs = all->count;
     call->in = all->tensors;
@@ -428,7 +316,7 @@ static PyObject *compute(int row, operands *all, PyObject *const *given, ops_cal
     tlm_status status = forward(row, call, all, &flags);
     if (tlmi_unlikely(status != TLM_OK)) {
         if ((int)status >= OPS_NOT_HERE)
-            return not_here(strict, (int)status, row, all->count, given, call->message);
+            return not_here(how, (int)status, row, all->count, given, call->message);
         return tlmi_ops_raise((int)status, ops_row_at(row)->name, all->count, given, call->message);
     }
     if (tlmi_unlikely(flags != 0)) {
@@ -439,17 +327,17 @@ static PyObject *compute(int row, operands *all, PyObject *const *given, ops_cal
             return NULL;
         }
     }
-    return finish(row, call, all, given);
+    return finish(row, call, all, given, how & TLMI_IN_NO_SCOPE ? TLMI_NO_SCOPE : TLMI_INNERMOST_SCOPE);
 }
 
-PyObject *tlmi_ops_apply(int row, uint32_t count, PyObject *const *given, ops_call *call, bool strict)
+PyObject *tlmi_ops_apply(int row, uint32_t count, PyObject *const *given, ops_call *call, unsigned how)
 {
     operands all;
     if (row < 0)
-        return not_here(strict, OPS_NOT_HERE, row, count, given, "");
+        return not_here(how, OPS_NOT_HERE, row, count, given, "");
     if (!make_room(&all, count))
         return NULL;
-    PyObject *result = compute(row, &all, given, call, strict);
+    PyObject *result = compute(row, &all, given, call, how);
     if (all.block != NULL)
         PyMem_Free(all.block);
     return result;
@@ -479,7 +367,7 @@ static bool add_param(ops_params *params, uint32_t *fractions, PyObject *given)
     return false;
 }
 
-static PyObject *apply(PyObject *const *given, Py_ssize_t count, bool strict)
+static PyObject *apply(PyObject *const *given, Py_ssize_t count, unsigned how)
 {
     ops_call call;
     uint32_t fractions = 0;
@@ -492,19 +380,25 @@ static PyObject *apply(PyObject *const *given, Py_ssize_t count, bool strict)
     for (Py_ssize_t i = inputs + 2; i < count; i++)
         if (!add_param(&call.params, &fractions, given[i]))
             return NULL;
-    return tlmi_ops_apply((int)row, (uint32_t)inputs, given + 2, &call, strict);
+    return tlmi_ops_apply((int)row, (uint32_t)inputs, given + 2, &call, how);
 }
 
 static PyObject *apply_if_here(PyObject *self, PyObject *const *given, Py_ssize_t count)
 {
     (void)self;
-    return apply(given, count, false);
+    return apply(given, count, 0);
 }
 
 static PyObject *apply_strictly(PyObject *self, PyObject *const *given, Py_ssize_t count)
 {
     (void)self;
-    return apply(given, count, true);
+    return apply(given, count, TLMI_STRICTLY);
+}
+
+static PyObject *apply_apart(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    return apply(given, count, TLMI_STRICTLY | TLMI_IN_NO_SCOPE);
 }
 
 static PyObject *row_named(PyObject *self, PyObject *name)
@@ -531,6 +425,8 @@ static PyMethodDef methods[] = {
     {"apply", FAST(apply_if_here), METH_FASTCALL,
      "apply(row, n, *operands, *params): the result of an op, recorded; NotImplemented: not for the ops."},
     {"apply_strictly", FAST(apply_strictly), METH_FASTCALL, "Likewise; raises what is wrong instead."},
+    {"apply_apart", FAST(apply_apart), METH_FASTCALL,
+     "Likewise; the result belongs to its handle, for the inside of a function."},
     {"part", FAST(tlmi_slices_part), METH_FASTCALL,
      "part(tensor, index): the view that an index gives; NotImplemented: not for the ops."},
     {"row", row_named, METH_O, "row(name): number of an op; -1: none."},

@@ -21,14 +21,11 @@ extern tlmi_python_side tlmi_side;
 /* ---- pyops.c ---- */
 /* The module of functions that Python calls; a new reference, NULL with an exception. */
 PyObject *tlmi_ops_module(void);
+/* How: what is not for the ops raises; the result belongs to its handle, scope or not. */
+enum { TLMI_STRICTLY = 1, TLMI_IN_NO_SCOPE = 2 };
 /* Computes a row with operands that are tensors and numbers, makes the tensor, records it on the tape. Py_NotImplemented:
- * not for the ops, unless `strict`, which raises instead. NULL with an exception. `params` is written to. */
-PyObject *tlmi_ops_apply(int row, uint32_t count, PyObject *const *operands, ops_call *call, bool strict);
-/* A Python tensor over a fresh floating object, or (view_of) over that one's memory; NULL with an exception: the
- * floating count is then given back. */
-tlmi_reference *tlmi_ops_tensor(const tlm_tensor *out, tlmi_reference *view_of, uint64_t scope);
-/* A Python tensor in no scope that holds one more count of what others hold; NULL with an exception. */
-PyObject *tlmi_ops_name_held(const tlm_tensor *tensor);
+ * not for the ops, unless TLMI_STRICTLY. NULL with an exception. Of `call` only the parameters are filled in before. */
+PyObject *tlmi_ops_apply(int row, uint32_t count, PyObject *const *operands, ops_call *call, unsigned how);
 /* Raises what a status says through `failed`; NULL. The operands may be NULL. */
 PyObject *tlmi_ops_raise(int status, const char *what, uint32_t count, PyObject *const *operands, const char *message);
 /* Whether `object` is a tensor. */
@@ -37,6 +34,15 @@ static inline bool tlmi_other_threads(void)
 {
     return tlmi_side.threads != NULL && PyDict_GET_SIZE(tlmi_side.threads) > 1;
 }
+
+/* ---- pyresults.c ---- */
+/* Gives the strand of the running task its turn. 0, or -1 with an exception. */
+int tlmi_ops_settle(void);
+/* A Python tensor over a fresh floating object, or (view_of) over that one's memory; NULL with an exception: the
+ * floating count is then given back. */
+tlmi_reference *tlmi_ops_tensor(const tlm_tensor *out, tlmi_reference *view_of, uint64_t scope);
+/* A Python tensor in no scope that holds one more count of what others hold; NULL with an exception. */
+PyObject *tlmi_ops_name_held(const tlm_tensor *tensor);
 
 /* ---- pytape.c ---- */
 extern PyMethodDef tlmi_tape_methods[];

@@ -113,5 +113,5 @@ PyObject *tlmi_slices_part(PyObject *self, PyObject *const *given, Py_ssize_t co
             Py_RETURN_NOTIMPLEMENTED;
     call.params.n[0] = all.indexed;
     call.params.count = NUMBERS_BEFORE + NUMBERS_OF_AXIS * (uint32_t)all.indexed;
-    return tlmi_ops_apply(row, 1, given, &call, false);
+    return tlmi_ops_apply(row, 1, given, &call, 0);
 }

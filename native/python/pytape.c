@@ -237,6 +237,8 @@ static tlmi_reference *tensor_of(PyObject *given)
 static PyObject *needs(PyObject *self, PyObject *const *given, Py_ssize_t count)
 {
     (void)self;
+    if (tlmi_ops_settle() < 0)
+        return NULL;
     if (!tlm_grad_mode_current())
         Py_RETURN_FALSE;
     for (Py_ssize_t i = 0; i < count; i++)
@@ -254,7 +256,7 @@ static PyObject *about_to_write(PyObject *self, PyObject *given)
     tlm_holder holder = 0;
     int kept = 0;
     tlmi_reference *tensor = tensor_of(given);
-    if (tensor == NULL)
+    if (tensor == NULL || tlmi_ops_settle() < 0)
         return NULL;
     tlm_object object = tensor->base != 0 ? tensor->base : tensor->object;
     if (tlm_grad_mode_current()) {

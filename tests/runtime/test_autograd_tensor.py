@@ -3,8 +3,10 @@
 The values of gradients are tested in ``test_gradients``, what tapes hold in ``test_tape_promises``.
 """
 
+import copy
 import gc
 import inspect
+import pickle
 import threading
 import warnings
 import weakref
@@ -316,6 +318,56 @@ def test_floating_point_errors_follow_errstate() -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("error")
         assert (1.0 / a).tolist() == [1.0, float("inf")]
+
+
+@pytest.mark.parametrize(
+    ("shape", "classes"), [((4,), 2), ((3, 4), [0, 3, 1]), ((2, 4, 3), [[0, 1, 2], [3, 2, 1]])]
+)
+def test_cross_entropy_takes_the_classes_along_the_second_axis(shape, classes) -> None:
+    logits = tlmem.randn(shape, "float64", seed=1, requires_grad=True)
+    target = tlmem.tensor(classes, "int64")
+    each = tlmem.cross_entropy(logits, target, reduction="none")
+    axis = 0 if len(shape) == 1 else 1
+    chosen = np.expand_dims(np.array(classes), axis)
+    values = np.array(logits.detach().numpy())
+    expected = np.log(np.exp(values).sum(axis)) - np.take_along_axis(values, chosen, axis).squeeze(
+        axis
+    )
+
+    assert each.shape == target.shape
+    assert np.allclose(each.detach().numpy(), expected)
+    tlmem.cross_entropy(logits, target, "sum").backward()
+    assert logits.grad is not None and abs(logits.grad.sum().item()) < 1e-12
+
+
+def test_conversions_inside_a_function_end_with_it() -> None:
+    a = tlmem.tensor([1.0, 2.0], requires_grad=True)
+    double = tlmem.tensor([0.5, 0.25], "float64")
+    array = np.array([1.0, 2.0], "float32")
+    with tlmem.scope("step") as s:
+        a * double, a * array, a.std(), a[a > 0]
+        tlmem.cross_entropy(a.detach(), 0)
+        assert s.stats().count == 4 + 3  # their results, a mask, a detached name, the loss
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))])
+def test_a_copy_of_a_leaf_is_a_leaf(copied) -> None:
+    a = leaf(1, 2)
+    b = copied(a)
+    (b * 2.0).sum().backward()
+
+    assert b.is_leaf and b.grad is not None and a.grad is None
+    assert not copied(a.detach()).requires_grad
+
+
+def test_a_pooled_tensor_forgets_that_it_was_a_leaf() -> None:
+    pool = tlmem.TensorPool(4)
+    a = tlmem.zeros(3, requires_grad=True)
+    (a * 2.0).sum().backward()
+    pool.release(a)
+
+    b = tlmem.zeros(3, pool=pool)
+    assert b is a and not b.requires_grad and b.grad is None
 
 
 # ---- lives ----

@@ -25,6 +25,7 @@ from tlmem.runtime.dtypes import RANK, floating, kind_of_number
 
 apply = engine.apply
 apply_strictly = engine.apply_strictly
+apply_apart = engine.apply_apart
 needs = engine.needs
 row = engine.row
 
@@ -67,7 +68,7 @@ def as_tensor(value: Any, dtype: str) -> Any:
     if isinstance(value, np.ndarray):
         value = from_array(value)
     if isinstance(value, core.Operand) and value.dtype != dtype:
-        return apply_strictly(CAST, 1, value, DTYPE_NUMBER[dtype], 0)
+        return apply_apart(CAST, 1, value, DTYPE_NUMBER[dtype], 0)
     return value
 
 

@@ -93,7 +93,6 @@ def from_pool(pool: Any, shape: Shape, dtype: str, device: int, scope: Any) -> T
     if found._device != device:
         pool.release(found)
         return None
-    engine.require(found, False)  # what it was before is no matter of who gets it now
     if scope is not None:
         number = core.scope_id(scope)
         if found._holder:
@@ -303,7 +302,9 @@ def empty_like(other: Tensor, dtype: Any = None, **where: Any) -> Tensor:
     return empty(other.shape, dtype or other.dtype, **{"device": other._device, **where})
 
 
-def restored(shape: Shape, dtype: str, device: str, content: bytes) -> Tensor:
+def restored(
+    shape: Shape, dtype: str, device: str, content: bytes, requires_grad: bool = False
+) -> Tensor:
     """A tensor that was pickled, on the same device when there is one of its name, else the CPU."""
     number = core.CPU
     if device != "cpu":
@@ -313,4 +314,5 @@ def restored(shape: Shape, dtype: str, device: str, content: bytes) -> Tensor:
             number = core.CPU
     made = make(tuple(shape), dtype, number)
     made._data().reshape(-1)[...] = np.frombuffer(content, made._data().dtype)
+    engine.require(made, requires_grad)
     return made

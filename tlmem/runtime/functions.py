@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tlmem.runtime import randomness
-from tlmem.runtime.autograd import apply_strictly, recorded, row
+from tlmem.runtime.autograd import apply_apart, apply_strictly, recorded, row
 from tlmem.runtime.errors import WrongDtype, WrongShape
+from tlmem.runtime.shaping import RESHAPE, TRANSPOSE
 from tlmem.runtime.storage import Storage, shape_text
 from tlmem.runtime.views import index_array, index_tensor
 
@@ -91,9 +92,8 @@ def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tenso
     if places.dtype != "int64":
         raise WrongDtype("cross_entropy needs classes as integers")
     shape = places.shape
-    if (*logits.shape[:1], *logits.shape[2:]) != shape and not (
-        len(logits.shape) == 1 and shape == ()
-    ):
+    without = () if len(logits.shape) == 1 else (*logits.shape[:1], *logits.shape[2:])
+    if without != shape or not logits.shape:
         raise WrongShape(
             f"cross_entropy of logits {shape_text(logits.shape)} cannot have a target "
             f"{shape_text(shape)}; the target is the logits without the axis of classes"
@@ -102,17 +102,18 @@ def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tenso
     if len(logits.shape) == 2:
         return apply_strictly(CROSS_ENTROPY, 2, logits, classes, wanted)
     rows = _rows_of_classes(logits)
-    made: Any = apply_strictly(CROSS_ENTROPY, 2, rows, classes.reshape(rows.shape[0]), wanted)
+    flat = apply_apart(RESHAPE, 1, classes, 1, rows.shape[0])
+    made: Any = apply_strictly(CROSS_ENTROPY, 2, rows, flat, wanted)
     return made.reshape(shape) if reduction == "none" else made
 
 
 def _rows_of_classes(logits: Any) -> Any:
     """Logits as ``[rows, classes]``."""
-    if len(logits.shape) == 1:
-        return logits.reshape(1, logits.shape[0])
-    count = logits.shape[1]
-    order = (0, *range(2, len(logits.shape)), 1)
-    return logits.transpose(order).reshape(logits.size // count if count else 0, count)
+    count = logits.shape[1 if len(logits.shape) > 1 else 0]
+    if len(logits.shape) > 2:
+        order = (0, *range(2, len(logits.shape)), 1)
+        logits = apply_apart(TRANSPOSE, 1, logits, len(order), order)
+    return apply_apart(RESHAPE, 1, logits, 2, logits.size // count if count else 0, count)
 
 
 def dropout(x: Tensor, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Tensor:

@@ -53,13 +53,18 @@ def from_numpy(array: Any, *, scope: Any = None) -> Tensor:
         raise TypeError(
             f"from_numpy needs a NumPy array, not {type(array).__name__}; tensor(data) copies"
         )
+    return over_array(array, core.scope_id(scope))
+
+
+def over_array(array: Any, scope: int) -> Tensor:
+    """The same for an array, in a scope by number, ``INNERMOST`` or ``NO_SCOPE``."""
     dtype = dtype_name(array.dtype)
     strands.settle()
     tensor = blank(array.shape, dtype)
     low, span = extent(array)
     tensor._device, tensor._span = core.CPU, span
     tensor._readonly = not array.flags.writeable
-    status = tensor._adopt_memory(array, low, core.scope_id(scope))
+    status = tensor._adopt_memory(array, low, scope)
     if status:
         core.raise_for(status, "take over the memory of", tensor._name())
     memory = tensor._memory(span, not array.flags.writeable)

@@ -255,6 +255,7 @@ class TensorPool:
                 del self._kept[handle]
             if not status:
                 tensor._holder = 0  # under the lock: another thread may acquire it right after
+                core.engine.require(tensor, False)  # its next user has nothing to do with its past
         if status == lib.TLM_NOT_A_HOLDER:
             status = lib.TLM_STILL_HELD
         check(status, "release to a pool", tensor)

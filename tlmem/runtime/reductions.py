@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd import LOST, apply, apply_strictly, needs, row
+from tlmem.runtime.autograd import LOST, apply, apply_apart, apply_strictly, needs, row
 from tlmem.runtime.computing import by_op, compute, compute_apart, constant
 from tlmem.runtime.dtypes import NUMPY, floating
 from tlmem.runtime.errors import WrongDtype, WrongShape
@@ -85,12 +85,18 @@ def reduced_by_op(
         ):
             return made
     else:
-        mask = 0
-        for each in axes_of(value, axis):
-            mask |= 1 << each
+        mask = sum_of_bits(axes_of(value, axis))
     if mask >> MOST_OP_AXES:
         return by_op(LOST, name, out, (value,))
     return by_op(number, name, out, (value,), mask, keepdims, *params)
+
+
+def sum_of_bits(axes: Shape) -> int:
+    """Axes as the bits of a number."""
+    mask = 0
+    for each in axes:
+        mask |= 1 << each
+    return mask
 
 
 def softened_by_op(number: int, name: str, value: Any, axis: int, out: Any) -> Any:
@@ -189,9 +195,10 @@ def std(
     out: Tensor | None = None,
 ) -> Tensor:
     """The standard deviation, the root of ``var``."""
+    if out is None and needs(value):
+        mask = sum_of_bits(axes_of(value, axis))
+        return apply_strictly(SQRT, 1, apply_apart(VAR, 1, value, mask, keepdims, correction))
     result = var(value, axis, keepdims, correction, out)
-    if needs(result):
-        return apply_strictly(SQRT, 1, result)
     np.sqrt(result._data(), out=result._data())
     return result
 

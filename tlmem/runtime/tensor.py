@@ -19,7 +19,7 @@ from tlmem.runtime.differentiable import FLOATING, Differentiable
 from tlmem.runtime.dtypes import dtype_name
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.factories import number_dtype, restored
-from tlmem.runtime.interop import Interop, from_numpy
+from tlmem.runtime.interop import Interop, over_array
 from tlmem.runtime.linalg import Products
 from tlmem.runtime.operators import BY_NAME, Operators
 from tlmem.runtime.reductions import Reductions
@@ -103,11 +103,13 @@ class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Different
         return self.copy()
 
     def __deepcopy__(self, memory: Any) -> Tensor:
-        return self.copy()
+        if not self._requires_grad:
+            return self.copy()
+        return self.detach().copy().requires_grad_()  # a leaf gives a leaf
 
     def __reduce__(self) -> Any:
         content = self._data("pickle").tobytes()
-        return restored, (self.shape, self.dtype, self.device, content)
+        return restored, (self.shape, self.dtype, self.device, content, self._requires_grad)
 
     # ---- text ----
 
@@ -124,7 +126,7 @@ class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Different
 
 
 def _of_array(array: Any) -> Tensor:
-    return from_numpy(array)
+    return over_array(array, core.NO_SCOPE)
 
 
 def _view_of_all(tensor: Tensor) -> Tensor:

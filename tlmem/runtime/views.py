@@ -15,6 +15,7 @@ import numpy as np
 
 from tlmem.runtime import core
 from tlmem.runtime.autograd import (
+    apply_apart,
     apply_strictly,
     before_writing,
     engine,
@@ -33,7 +34,7 @@ from tlmem.runtime.storage import Storage, shape_text
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
-TAKE, GATHER = row("take"), row("gather")
+TAKE, GATHER, RESHAPE = row("take"), row("gather"), row("reshape")
 
 PLAIN = (int, slice, type(None), EllipsisType, np.integer)
 
@@ -103,7 +104,7 @@ def compress(tensor: Any, mask: Any) -> Tensor:
     found = int(np.count_nonzero(mask))
     whole = mask.ndim == tensor.ndim
     if needs(tensor):
-        rows = tensor.reshape(-1) if whole else tensor
+        rows = apply_apart(RESHAPE, 1, tensor, 1, tensor.size) if whole else tensor
         return take(rows, np.flatnonzero(mask), 0)
     shape = (found,) if whole else (found, *tensor.shape[1:])
     data = contiguous_data(tensor).reshape(-1) if whole else tensor._data()
