@@ -26,7 +26,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     the same both times.
 
     Tensors that were computed must come in as arguments. Leaves, such as parameters, may be read
-    from anywhere; so, while gradients are on, the result always counts as needing one.
+    from anywhere; so, while gradients are on, the result always counts as needing one. A leaf that
+    no recorded operation has read before gets its gradient even when the pass fails later on.
 
     Args:
         function: returns one tensor, and the same one for the same arguments.

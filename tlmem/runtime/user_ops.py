@@ -181,7 +181,7 @@ class UserOp:
 
 
 def op(
-    function: None = None, *, backward: Callable[..., Any], name: str | None = None
+    function: None = None, *, backward: Callable[..., Any] | None = None, name: str | None = None
 ) -> Callable[[Callable[..., Any]], UserOp]:
     """Makes an op of a function: ``@op(backward=rule)``.
 
@@ -195,13 +195,14 @@ def op(
         backward: the rule.
         name: what the op is called; the function's name by default.
     Raises:
-        TypeError: the rule is no function.
+        TypeError: there is no rule, or it is no function.
     """
     if function is not None or not callable(backward):
         raise TypeError("an op is made with its rule: write @tlmem.op(backward=rule) above it")
+    rule = backward
 
     def decorate(forward: Callable[..., Any]) -> UserOp:
-        return UserOp(forward, backward, name or forward.__name__)
+        return UserOp(forward, rule, name or forward.__name__)
 
     return decorate
 
