@@ -23,14 +23,14 @@ from runtime.queens import (
     random_board,
     reference_epoch,
 )
-from tlmem.scenarios import catalog
+from tlmem.scenarios import catalog, nqueens
 
 import tlmem
 from tlmem.recording import Recording, read
 from tlmem.runtime.device import device, limit_device
 from tlmem.runtime.errors import DeviceOutOfMemory
 
-EPOCHS = 30
+EPOCHS, SOME = 2000, 30
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -59,7 +59,7 @@ WAYS: dict[str, Callable[[Descent], float]] = {"plain": Descent.epoch, "in a sco
 
 def test_losses_are_those_of_numpy_in_every_epoch() -> None:
     queens, board = Descent(22), random_board(22)
-    for epoch in range(300):
+    for epoch in range(EPOCHS):
         loss, _, slope = reference_epoch(board)
         assert queens.epoch() == pytest.approx(loss, rel=1e-9), epoch
         board = board - RATE * slope
@@ -79,6 +79,19 @@ def test_the_reference_has_the_gradient_of_its_loss() -> None:
         found[place] = (above - below) / (2 * step)
 
     np.testing.assert_allclose(found, slope, atol=1e-8)
+
+
+def test_the_program_stands_where_numpy_stands() -> None:
+    """The stop check, every 100 epochs, comes before backward and ends at the same epoch."""
+    board, epoch = random_board(22), 0
+    while True:
+        loss, placed, slope = reference_epoch(board)
+        if epoch % 100 == 0 and np.sum(placed > 0.5) == 8:
+            break
+        board, epoch = board - RATE * slope, epoch + 1
+
+    assert nqueens.solve(22) == (epoch, pytest.approx(loss, rel=1e-9))
+    assert 0 < epoch < EPOCHS - 1
 
 
 # ---- the books ----
@@ -109,7 +122,7 @@ def test_s33_from_the_second_epoch_on_exactly_what_is_made_is_freed(way: str) ->
     queens = Descent(22)
     WAYS[way](queens)
     first = balance()
-    for _ in range(EPOCHS):
+    for _ in range(SOME):
         WAYS[way](queens)
         assert balance() == first
 
@@ -207,14 +220,14 @@ def test_with_the_pool_on_no_epoch_from_the_third_on_asks_the_driver(pool_on, tr
         queens.epoch()
     first = device("cpu").stats()
     with trace() as t:
-        for _ in range(EPOCHS):
+        for _ in range(SOME):
             queens.epoch()
     last = device("cpu").stats()
 
     assert last.total_bytes == first.total_bytes
     assert last.total_count == first.total_count
     assert t.count("DEVICE_ALLOC") == 0
-    assert t.count("ALLOC") == t.count("FREE") > 10 * EPOCHS
+    assert t.count("ALLOC") == t.count("FREE") > 10 * SOME
 
 
 @pytest.mark.parametrize("way", WAYS)
