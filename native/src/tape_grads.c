@@ -2,7 +2,7 @@
  * tape_grads.c: gradients: what arrives at a slot during a pass, what leaves and kept slots have afterwards.
  *
  * What arrives may share its object with others and have steps of 0: it is only read, and added to in place only when nobody
- * else holds it. What is stored has memory of its own, row by row.
+ * else holds it. What is stored has memory of its own.
  */
 #include "tape.h"
 
@@ -42,12 +42,14 @@ bool tlmi_tensor_is_dense(const tlm_tensor *tensor)
     return true;
 }
 
-/* Memory of its own, nobody else's, no larger than it needs. */
+/* Memory of its own, nobody else's, no larger than it needs; in whatever order its elements lie. */
 static bool is_own(const tlm_tensor *tensor)
 {
     tlm_object_info info;
-    return tlmi_tensor_is_dense(tensor) && tlmi_is_sole(tensor->object) &&
-           tlm_object_describe(tensor->object, &info) == TLM_OK &&
+    for (int axis = 0; axis < tensor->axes; axis++)
+        if (tensor->shape[axis] > 1 && tensor->steps[axis] == 0)
+            return false;
+    return tlmi_is_sole(tensor->object) && tlm_object_describe(tensor->object, &info) == TLM_OK &&
            info.bytes == (uint64_t)(tlmi_tensor_elements(tensor) * item_bytes(tensor));
 }
 
