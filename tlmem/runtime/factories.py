@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime import core
+from tlmem.runtime import core, randomness
 from tlmem.runtime.core import engine, lib
 from tlmem.runtime.dtypes import DEFAULT, dtype_name
 from tlmem.runtime.errors import SizeOverflow, WrongDtype, WrongShape
@@ -196,7 +196,7 @@ def randn(
     name = dtype_name(dtype)
     if name not in ("float32", "float64"):
         raise WrongDtype(f"randn gives float32 or float64, not {name}")
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(randomness.draw() if seed is None else seed)
     tensor = empty(shape, name, device=device, scope=scope, pool=pool, requires_grad=requires_grad)
     data = tensor._data()
     random.standard_normal(data.shape, dtype=data.dtype, out=data)
