@@ -124,7 +124,12 @@ class Play:
     """One program, played once."""
 
     def __init__(
-        self, steps: Sequence[Step], seed: int, ending: str | None = None, device: Any = None
+        self,
+        steps: Sequence[Step],
+        seed: int,
+        ending: str | None = None,
+        device: Any = None,
+        own_tape: bool | None = None,
     ) -> None:
         self.steps = steps
         self.random = Random(seed, 77)
@@ -138,6 +143,7 @@ class Play:
         self.dropping = self.random.choice([0.0, 0.5, 1.0])
         self.scopes: list[tuple[ExitStack, set[int]]] = []
         self.lone = self.ends()
+        self.own_tape = self.random.chance(0.3) if own_tape is None else own_tape
 
     def compute(self) -> list[Any]:
         """Every value, by the reference."""
@@ -227,7 +233,14 @@ class Play:
     # ---- back ----
 
     def run(self) -> None:
-        """Forward, back in the way of the ending, and all names away."""
+        """Forward, back in the way of the ending; a third on a tape that ends before the names."""
+        with ExitStack() as stack:
+            if self.own_tape:
+                stack.enter_context(tlmem.Tape("own"))
+            self.play()
+
+    def play(self) -> None:
+        """On the tape in force."""
         self.forward()
         roots = [self.tensors[at] for at in self.lone]
         if self.random.chance(0.5):

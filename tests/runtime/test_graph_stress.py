@@ -1,18 +1,20 @@
-"""Random programs where memory runs out at any request, and in several threads on one tape."""
+"""Random programs where memory runs out at any request, in several threads, and recorded."""
 
 from __future__ import annotations
 
 import gc
 import threading
 import traceback
+from pathlib import Path
 
 import pytest
 from runtime.gradients import Random
-from runtime.graph_player import Play
+from runtime.graph_player import ENDINGS, Play
 from runtime.graphs import Step, program, text
 from runtime.trace import live_objects
 
 import tlmem
+from tlmem.runtime import core
 from tlmem.runtime.device import LimitDevice, limit_device
 
 PROGRAMS = 8
@@ -77,3 +79,24 @@ def test_programs_in_several_threads_get_their_own_gradients_from_one_tape() -> 
         thread.join()
     assert failures == []
     assert left() == before
+
+
+def test_recording_tells_what_the_tape_did_and_that_it_let_go_of_all(tmp_path: Path) -> None:
+    before, path = tlmem.tape().stats(), tmp_path / "programs.tlm"
+    with tlmem.Recorder(path):
+        for seed, ending in enumerate(dict.fromkeys(ENDINGS)):
+            for number in range(6):
+                steps = program(Random(seed, number, 11), 25)
+                Play(steps, seed, ending, own_tape=False).run()
+        gc.collect()
+    after, recording = tlmem.tape().stats(), tlmem.read(path)
+
+    assert recording.problems == []
+    ops, passes = recording.ops, recording.passes
+    assert (ops.held_count.sum(), ops.held_bytes.sum()) == (0, 0)
+    assert ops.records.sum() == after.recorded - before.recorded
+    assert passes.rules.sum() == after.rules - before.rules
+    held = recording.holders
+    of_tapes = held[held.kind == core.TAPE]
+    assert len(of_tapes) > ops.saves.sum() / 2
+    assert of_tapes[of_tapes.ended_by == 0].empty
