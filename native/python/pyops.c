@@ -267,6 +267,16 @@ static void drop_result(const ops_call *call)
         ops_drop(&call->out);
 }
 
+/* A view that is not recorded holds the memory that it looks into, but not the tensor when that is the result of a record:
+ * its slot would keep what it was computed from for as long as the view lives. */
+static void forget_graph(tlmi_reference *made)
+{
+    const tlmi_reference *owner = (const tlmi_reference *)made->owner;
+    if (owner != NULL && PyObject_TypeCheck(made->owner, tlmi_side.tensor_class) && owner->slot != 0 &&
+        !owner->requires_grad)
+        Py_CLEAR(made->owner);
+}
+
 static PyObject *finish(int row, ops_call *call, const operands *all, PyObject *const *given, uint64_t scope)
 {
     tlmi_reference *made = tlmi_ops_tensor(&call->out, call->out_is_view ? base_of(call, all) : NULL, scope);
@@ -275,8 +285,10 @@ static PyObject *finish(int row, ops_call *call, const operands *all, PyObject *
         return NULL;
     }
     share_shape(made, all->references[0]);
-    if (!call->records)
+    if (!call->records) {
+        forget_graph(made);
         return (PyObject *)made;
+    }
     tlm_status status = tlmi_tape_keep(row, call, all->references, made);
     if (tlmi_likely(status == TLM_OK))
         return (PyObject *)made;

@@ -118,6 +118,35 @@ def test_b7_a_graph_goes_with_the_last_name_of_its_end_and_leaves_stay(trace) ->
     recorded(trace)
 
 
+def looked_at(tensor: Tensor) -> Tensor:
+    """A view that is not recorded."""
+    with tlmem.no_grad():
+        return tensor.reshape(2, 8)[1]
+
+
+LOOKS: dict[str, Callable[[Tensor], Tensor]] = {
+    "detached": tlmem.detach,
+    "part of a detached": lambda tensor: tlmem.detach(tensor)[1],
+    "a detached part": lambda tensor: tlmem.detach(tensor[1]),
+    "not recorded": looked_at,
+    "compared": lambda tensor: tensor > 0,
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_b7_what_only_looks_at_a_result_keeps_its_memory_and_not_its_graph(name: str) -> None:
+    leaf = weights()
+    result = tlmem.exp(leaf * leaf)
+    look = LOOKS[name](result)
+    values = look.tolist()
+    assert held_by_tapes()[0] >= 2
+    del result
+
+    assert held_by_tapes() == (0, 1, 0, 0, 0)
+    assert look.tolist() == values
+    assert not look.requires_grad
+
+
 OPERATIONS: list[Callable[[Any, Any, Any], Any]] = [
     lambda engine, a, b: engine.tanh(a + b),
     lambda engine, a, b: engine.tanh(a * b),
