@@ -22,7 +22,12 @@ DEFINITION = re.compile(
 )
 HEADERS = [
     ROOT / "native" / name
-    for name in ("include/tlmem_log.h", "include/tlmem.h", "include/tlmem_tape.h", "python/tlmem_python.h")
+    for name in (
+        "include/tlmem_log.h",
+        "include/tlmem.h",
+        "include/tlmem_tape.h",
+        "python/tlmem_python.h",
+    )
 ]
 
 

@@ -1,7 +1,7 @@
 """Public names of tlmem, for type checkers; ``public.py`` is the table that is used."""
 # ruff: noqa: I001
 
-import tlmem.optim as optim
+from tlmem import optim as optim
 from tlmem.linking import (
     get_include as get_include,
     get_library as get_library,
@@ -120,6 +120,7 @@ from tlmem.runtime.functions import (
     embedding as embedding,
     gelu as gelu,
     layer_norm as layer_norm,
+    linear as linear,
     scatter_add as scatter_add,
 )
 from tlmem.runtime.grad_mode import (
