@@ -1,7 +1,7 @@
 """Public names of tlmem, for type checkers; ``public.py`` is the table that is used."""
-# ruff: noqa: I001
+# ruff: noqa: I001, F401
 
-from tlmem import optim as optim
+import tlmem.optim as optim
 from tlmem.linking import (
     get_include as get_include,
     get_library as get_library,
