@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -368,3 +369,36 @@ def test_views_of_what_is_larger_come_back_as_they_were() -> None:
     assert got == [[[1.0, 5.0, 9.0], [2.0, 6.0, 10.0]]]
     assert whole.grad.tolist() == [[0.0, 1.0, 1.0, 0.0]] * 3
     gc.collect()
+
+
+def test_threads_record_and_go_back_at_the_same_time_each_with_its_own_errors() -> None:
+    wrong: list[Any] = []
+    before = live_objects()
+
+    def work(number: int) -> None:
+        mine = Mine(number)
+        fails = failing(mine)
+        for _ in range(20):
+            x = tlmem.full(3, float(number), requires_grad=True)
+            y = tlmem.checkpoint(lambda z: scaled_square(tlmem.negative(z), 2.0), x)
+            y.sum().backward()
+            if x.grad.tolist() != [4.0 * number] * 3:
+                wrong.append(x.grad)
+            try:
+                fails(x).sum().backward()
+            except Mine as error:
+                if error is not mine:
+                    wrong.append(error)
+            else:
+                wrong.append("nothing raised")
+        mine.__traceback__ = None
+
+    threads = [Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert wrong == []
+    gc.collect()
+    assert live_objects() == before
