@@ -13,10 +13,10 @@ def consume(batch: tlmem.Tensor) -> float:
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(24_000):
+    for step in range(48_000):
         batch = tlmem.full((16, 64), step)
         total += consume(batch)
-        if step % 500 == 0:
+        if step % 1000 == 0:
             try:
                 batch.free()  # double-free here
             except tlmem.DoubleFree:

@@ -14,7 +14,7 @@ def gradient(step: int) -> tlmem.Tensor:
 
 def main() -> None:
     total = 0.0
-    for step in range(12_000):
+    for step in range(24_000):
         with tlmem.scope("step"):
             total += float(tlmem.register(gradient(step)).sum().item())
     print(f"{total:.3e}")

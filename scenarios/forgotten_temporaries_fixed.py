@@ -7,7 +7,7 @@ OUTCOME = "stable"
 
 def main() -> None:
     weight, target = tlmem.ones((16, 64)), tlmem.zeros((16, 64))
-    for _ in range(18_000):
+    for _ in range(54_000):
         with tlmem.scope("step"):
             tlmem.multiply(weight, 0.999, out=weight)
             tlmem.subtract(target, 1.0 - weight, out=target)

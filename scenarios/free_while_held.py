@@ -7,10 +7,10 @@ OUTCOME = "stable"
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(18_000):
+    for step in range(36_000):
         layer = tlmem.struct({"weight": tlmem.full((16, 64), step)}, "Layer")
         weight = layer.weight
-        if step % 500 == 0:
+        if step % 1000 == 0:
             weight.free()
             try:
                 total += (layer.weight * 2).sum().item()  # use-after-free here

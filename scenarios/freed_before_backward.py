@@ -9,10 +9,10 @@ def main() -> None:
     weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
     batch = tlmem.randn((8, 16), seed=2)
     refused = 0
-    for step in tlmem.steps(20_000):
+    for step in tlmem.steps(40_000):
         hidden = tlmem.relu(batch @ weight)
         loss = tlmem.sum(hidden * hidden)
-        if step % 1000 == 0:
+        if step % 2000 == 0:
             hidden.free()
         try:
             loss.backward()  # use-after-free here

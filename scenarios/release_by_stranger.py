@@ -19,10 +19,10 @@ class Cache:
 
 def main() -> None:
     cache, total, refused = Cache(), 0.0, 0
-    for step in range(48_000):
+    for step in range(96_000):
         table = cache.get(step % 10)
         total += float(table.sum().item())
-        if step % 1000 == 0:
+        if step % 2000 == 0:
             try:
                 tlmem.release(table, "caller")  # over-release here
             except tlmem.NotAHolder:

@@ -17,7 +17,7 @@ def scaled_sum(values: list[float]) -> float:
 
 def main() -> None:
     total = 0.0
-    for step in range(18_000):
+    for step in range(36_000):
         total += scaled_sum([1.0] * (step % 4))
     print(f"{total}, {tlmem.scope_depth()} scopes entered")
 

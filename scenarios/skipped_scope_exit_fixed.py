@@ -16,7 +16,7 @@ def rows(step: int) -> Generator[tlmem.Tensor, None, None]:
 
 def main() -> None:
     total = 0.0
-    for step in range(5000):
+    for step in range(15_000):
         for row in rows(step):
             total += float(row.sum().item())
     print(f"{total:.3e}, {tlmem.scope_depth()} scopes entered")

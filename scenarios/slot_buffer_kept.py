@@ -14,9 +14,9 @@ def halves(step: int) -> tlmem.Tensor:
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(12_000):
+    for step in range(24_000):
         result = halves(step)
-        if step % 250 == 0:
+        if step % 500 == 0:
             try:
                 total += float(result.sum().item())  # use-after-free here
             except tlmem.UseAfterFree:

@@ -9,9 +9,9 @@ def main() -> None:
     weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
     batch = tlmem.randn((8, 16), seed=2, requires_grad=True)
     refused = 0
-    for step in tlmem.steps(20_000):
+    for step in tlmem.steps(60_000):
         loss = tlmem.sum(batch @ weight)
-        if step % 1000 == 0:
+        if step % 3000 == 0:
             with tlmem.no_grad():
                 tlmem.multiply(weight, 0.999, out=weight)
         try:

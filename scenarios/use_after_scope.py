@@ -8,12 +8,12 @@ OUTCOME = "stable"
 def main() -> None:
     best: tlmem.Tensor | None = None
     total, refused = 0.0, 0
-    for step in range(24_000):
+    for step in range(48_000):
         with tlmem.scope("step"):
             loss = tlmem.full((16, 64), step).sum()
-            if step % 500 == 0:
+            if step % 1000 == 0:
                 best = loss
-        if best is not None and step % 500 == 50:
+        if best is not None and step % 1000 == 50:
             try:
                 total += best.item()  # use-after-free here
             except tlmem.UseAfterFree:

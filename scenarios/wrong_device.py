@@ -8,9 +8,9 @@ OUTCOME = "stable"
 def main() -> None:
     tlmem.device("sim-metal").policy("persistent-reusing")
     weight, total, refused = tlmem.ones((16, 64)), 0.0, 0
-    for step in range(18_000):
+    for step in range(36_000):
         with tlmem.scope("step"):
-            there = "sim-metal" if step % 500 == 0 else "cpu"
+            there = "sim-metal" if step % 1000 == 0 else "cpu"
             batch = tlmem.full((16, 64), step, device=there)
             try:
                 total += float((batch * weight).sum().item())  # wrong-device here
