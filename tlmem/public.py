@@ -24,7 +24,7 @@ _NAMES = {
     "runtime.frame": (
         "Frame SlotBuffer arena_empty frame framed function_enter function_exit get_buffer"
     ),
-    "runtime.functions": "cross_entropy dropout embedding gelu layer_norm scatter_add",
+    "runtime.functions": "cross_entropy dropout embedding gelu layer_norm linear scatter_add",
     "runtime.grad_mode": "enable_grad is_grad_enabled no_grad",
     "runtime.holders": "acquire move release release_safe",
     "runtime.interop": "from_dlpack from_numpy",

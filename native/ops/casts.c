@@ -51,7 +51,7 @@ static tlm_status cast_back(tlm_pass *pass)
     uint8_t dtype = (uint8_t)params->n[2];
     uint32_t device = (uint32_t)params->n[3];
     tlm_tensor made;
-    if (gradient->dtype == dtype && (gradient->device == device || !gradient->object))
+    if (gradient->dtype == dtype && gradient->device == device)
         return tlm_pass_share(pass, 0, gradient);
     if (!gradient->object) { /* one number stays one */
         ops_constant(ops_number_of(gradient), dtype, gradient->axes, gradient->shape, &made);

@@ -370,6 +370,47 @@ def test_a_pooled_tensor_forgets_that_it_was_a_leaf() -> None:
     assert b is a and not b.requires_grad and b.grad is None
 
 
+def test_linear_is_a_product_and_a_sum_in_one_record() -> None:
+    with tlmem.Tape("linear") as tape:
+        x = tlmem.randn((2, 3, 4), "float64", seed=1, requires_grad=True)
+        w = tlmem.randn((4, 5), "float64", seed=2, requires_grad=True)
+        b = tlmem.randn(5, "float64", seed=3, requires_grad=True)
+        y = tlmem.linear(x, w, b)
+        assert tape.stats().records == 1
+        y.sum().backward()
+        found = [np.array(each.grad.numpy()) for each in (x, w, b)]  # type: ignore[union-attr]
+        tlmem.clear_grads()
+        z = x @ w + b
+        z.sum().backward()
+
+        assert np.allclose(y.detach().numpy(), z.detach().numpy())
+        for each, gradient in zip((x, w, b), found, strict=True):
+            assert each.grad is not None and np.allclose(each.grad.numpy(), gradient)
+    with pytest.raises(tlmem.WrongShape, match="linear"):
+        tlmem.linear(x.detach(), x.detach())
+
+
+def test_operands_of_two_devices_are_refused_with_a_gradient_too() -> None:
+    a, b = leaf(1, 2), tlmem.zeros(2, "float64", device="sim-metal")
+
+    with pytest.raises(tlmem.WrongDevice, match="different device"):
+        a + b
+    with pytest.raises(tlmem.WrongDevice, match="different device"):
+        tlmem.cross_entropy(tlmem.zeros((2, 3)), tlmem.zeros(2, "int64", device="sim-metal"))
+    moved = a.to("sim-metal")
+    (moved + b).sum().backward()
+    assert a.grad is not None and (a.grad.tolist(), a.grad.device) == ([1, 1], "cpu")
+
+
+def test_nothing_has_steps_of_any_sign() -> None:
+    a = tlmem.zeros((3, 0, 2), requires_grad=True)
+    b = a[::-1, ::-1, ::-1]
+
+    assert b.detach().numpy().shape == (3, 0, 2)
+    b.sum().backward()
+    assert a.grad is not None and a.grad.shape == (3, 0, 2)
+
+
 # ---- lives ----
 
 

@@ -262,6 +262,19 @@ def changed(doing: str, subject: Any) -> errors.InPlaceOnSaved:
     )
 
 
+def different_devices(devices: list[int], tensor: Any) -> errors.WrongDevice:
+    """The error of tensors on two devices; also recorded as misuse."""
+    lib.tlm_misuse_record(lib.TLM_MISUSE_WRONG_DEVICE, tensor.handle, tensor._holder)
+    one, other = (core.device_name(device) for device in devices)
+    return errors.WrongDevice(
+        f"{core.subject_text(tensor)} is used with one of a different device ({one}, {other}); "
+        f"copy one of them: t.to({one!r})",
+        object=tensor.handle,
+        allocated=tensor._allocated_at(),
+        advice=f"copy one of them: t.to({one!r})",
+    )
+
+
 _AS_VERB = {"slice": "index", "cast": "copy", "matmul": "multiply"}
 """What an error calls an op that the program does not know by its name."""
 
@@ -279,6 +292,8 @@ def failed(status: int, what: str, operands: tuple[Any, ...], message: str) -> N
         for each in operands:
             if isinstance(each, core.Operand):
                 each._require(what)  # type: ignore[attr-defined]
+                if each._device != about._device:
+                    raise different_devices([about._device, each._device], each)
         texts = " and ".join(core.subject_text(e) for e in operands if isinstance(e, core.Operand))
         raise errors.NotDifferentiable(
             f"cannot compute {what} of {texts} with a gradient: it needs float32 or float64, one "

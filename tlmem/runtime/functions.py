@@ -1,6 +1,7 @@
 """Functions that learning needs, each one op of the core with a rule of its own.
 
-Covers: ``gelu``, ``layer_norm``, ``cross_entropy``, ``dropout``, ``embedding``, ``scatter_add``.
+Covers: ``linear``, ``gelu``, ``layer_norm``, ``cross_entropy``, ``dropout``, ``embedding``,
+``scatter_add``.
 Does not cover: ``relu``, ``sigmoid``, ``tanh`` (``elementwise``), ``softmax`` (``reductions``).
 
 They take float32 and float64 on at most 8 axes. What each saves for its gradient stands in
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tlmem.runtime import randomness
-from tlmem.runtime.autograd import apply_apart, apply_strictly, recorded, row
+from tlmem.runtime.autograd import apply, apply_apart, apply_strictly, recorded, row
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.shaping import RESHAPE, TRANSPOSE
 from tlmem.runtime.storage import Storage, shape_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 GELU, LAYER_NORM, CROSS_ENTROPY = map(row, ("gelu", "layer_norm", "cross_entropy"))
 DROPOUT, EMBEDDING, SCATTER_ADD = map(row, ("dropout", "embedding", "scatter_add"))
+LINEAR = row("linear")
 APPROXIMATIONS = {"none": 0, "tanh": 1}
 REDUCTIONS = {"mean": 0, "sum": 1, "none": 2}
 
@@ -40,6 +42,25 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     if approximate not in APPROXIMATIONS:
         raise ValueError(f"gelu has no approximation {approximate!r}; use 'none' or 'tanh'")
     return apply_strictly(GELU, 1, x, APPROXIMATIONS[approximate])
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``x @ weight + bias``, as one record.
+
+    Args:
+        x: ``[..., in]``.
+        weight: ``[in, out]``.
+        bias: ``[out]``; left out, 0.
+    Raises:
+        WrongShape: the lengths do not fit.
+        WrongDtype: a tensor is not float32 or float64.
+    """
+    operands = (x, weight) if bias is None else (x, weight, bias)
+    made = apply(LINEAR, len(operands), *operands)
+    if made is not NotImplemented:
+        return made  # type: ignore[no-any-return]
+    require_fractions("linear", *operands)
+    return recorded(LINEAR, "linear", operands)  # type: ignore[no-any-return]
 
 
 def layer_norm(
@@ -88,6 +109,10 @@ def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tenso
     require_fractions("cross_entropy", logits)
     if reduction not in REDUCTIONS:
         raise ValueError(f"cross_entropy has no reduction {reduction!r}; use mean, sum or none")
+    if len(logits.shape) == 2 and isinstance(target, Storage) and target.dtype == "int64":
+        made = apply(CROSS_ENTROPY, 2, logits, target, REDUCTIONS[reduction])
+        if made is not NotImplemented:
+            return made
     places = index_array(target)
     if places.dtype != "int64":
         raise WrongDtype("cross_entropy needs classes as integers")
@@ -103,7 +128,7 @@ def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tenso
         return apply_strictly(CROSS_ENTROPY, 2, logits, classes, wanted)
     rows = _rows_of_classes(logits)
     flat = apply_apart(RESHAPE, 1, classes, 1, rows.shape[0])
-    made: Any = apply_strictly(CROSS_ENTROPY, 2, rows, flat, wanted)
+    made = apply_strictly(CROSS_ENTROPY, 2, rows, flat, wanted)
     return made.reshape(shape) if reduction == "none" else made
 
 

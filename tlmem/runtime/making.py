@@ -13,9 +13,10 @@ import numpy as np
 
 from tlmem.runtime import core, strands
 from tlmem.runtime.autograd import before_writing
+from tlmem.runtime.autograd import different_devices as different_devices
 from tlmem.runtime.core import INNERMOST, NO_SCOPE, lib
 from tlmem.runtime.dtypes import ITEM_BYTES, NUMPY
-from tlmem.runtime.errors import SizeOverflow, WrongDevice, WrongDtype, WrongShape
+from tlmem.runtime.errors import SizeOverflow, WrongDtype, WrongShape
 from tlmem.runtime.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
@@ -195,16 +196,3 @@ def device_of(tensors: list[Any]) -> int:
         if tensor._device != device:
             raise different_devices([device, tensor._device], tensor)
     return device
-
-
-def different_devices(devices: list[int], tensor: Storage) -> WrongDevice:
-    """The error of tensors on two devices; also recorded as misuse."""
-    lib.tlm_misuse_record(lib.TLM_MISUSE_WRONG_DEVICE, tensor.handle, tensor._holder)
-    one, other = (core.device_name(device) for device in devices)
-    return WrongDevice(
-        f"{core.subject_text(tensor)} is used with one of a different device ({one}, {other}); "
-        f"copy one of them: t.to({one!r})",
-        object=tensor.handle,
-        allocated=tensor._allocated_at(),
-        advice=f"copy one of them: t.to({one!r})",
-    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd import row
+from tlmem.runtime.autograd import apply, row
 from tlmem.runtime.computing import broadcast, by_op, compute_apart
 from tlmem.runtime.core import lib
 from tlmem.runtime.dtypes import promoted
@@ -108,6 +108,8 @@ def transpose(tensor: Tensor, *axes: Any) -> Tensor:
     Raises:
         WrongShape: the axes are not those of the tensor, each once.
     """
+    if not axes and (made := apply(TRANSPOSE, 1, tensor, 0)) is not NotImplemented:
+        return made
     if not axes or len(order := lengths(axes)) == len(tensor.shape):
         made = viewed_by_op(TRANSPOSE, "transpose", tensor, order if axes else ())
         if made is not NotImplemented:

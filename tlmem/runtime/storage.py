@@ -190,7 +190,7 @@ class Storage(core.Operand):
         array = self._array
         if array is None:
             memory = self._memory(self._span, self._readonly)
-            laid = self._layout()
+            laid = self._layout() if self.size else ()  # NumPy looks at steps of nothing, too
             array = self._array = np.ndarray(self.shape, NUMPY[self.dtype], memory, *laid)
         return array
 
