@@ -14,6 +14,7 @@ usage: tlmem COMMAND ...
 
   record    run a Python program and record its memory (alias: run)
   report    say what a recording shows: does it leak, where, how fast
+  history   tell the life of one object: who took it, who gave it back
   scenario  list or run small programs whose truth is known
   doctor    what is supported on this machine
 
@@ -92,6 +93,10 @@ def _dispatch(words: list[str]) -> int:
         return _record(rest)
     if command == "report":
         return _report(rest)
+    if command == "history":
+        from tlmem import cli_ledger
+
+        return cli_ledger.history(rest)
     if command == "scenario":
         import tlmem.scenarios
 

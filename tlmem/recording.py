@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tlmem import family, runtime_tables, tables, tape_tables
+from tlmem import family, object_events, runtime_tables, tables, tape_tables
 from tlmem.device_memory import device_memory
 from tlmem.errors import EmptyRecording
 from tlmem.holders import HolderNames
@@ -336,6 +336,24 @@ class Recording:
             self._to_ns,
             objects,
             time_ns,
+        )
+
+    def history(self, object: int) -> pd.DataFrame:
+        """Every event about one object (its number), taking and giving back paired by holder.
+
+        Returns:
+            ``event`` (row of ``events``), ``time_ns``, ``thread``, ``kind``, ``resize``,
+            ``failed``, ``holder`` in words, ``size_bytes``, ``count`` after it, ``site``,
+            ``ended_by``, ``began_at`` (rows of this table, -1: none) and ``unpaired``.
+        """
+        return object_events.history_table(
+            self._snapshot.timeline,
+            self._pairing,
+            self._known,
+            self._ledger,
+            self._holder_names,
+            self._to_ns,
+            object,
         )
 
     def device_memory(self, times_ns: np.ndarray) -> pd.DataFrame:

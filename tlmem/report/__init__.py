@@ -31,6 +31,11 @@ def run(paths: Sequence[str], format: str = "text", out: str | None = None) -> i
         report = FORMATS[format](summarise(paths))
     except TlmemError as error:
         return fail(str(error), error.exit_code)
+    return write(report, out)
+
+
+def write(report: str, out: str | None) -> int:
+    """Writes a text to a file, or to stdout when ``out`` is None, and returns the exit code."""
     if out is None:
         return to_stdout(report)
     try:

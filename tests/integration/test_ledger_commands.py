@@ -1,0 +1,94 @@
+"""``tlmem history``, ``balance`` and ``diff`` on recordings of real programs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.programs import recorded, run
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with recordings of scenarios."""
+    folder = tmp_path_factory.mktemp("ledger")
+    for name in ("over_retain", "over_retain_fixed", "dict_cache"):
+        done = recorded(
+            [str(SCENARIOS / f"{name}.py")], folder, options=("-q", "-o", f"{name}.tlm")
+        )
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def line_of(scenario: str, text: str) -> str:
+    """``name.py:LINE`` of the line of a scenario with this text."""
+    lines = (SCENARIOS / f"{scenario}.py").read_text(encoding="utf-8").splitlines()
+    return f"{scenario}.py:{next(n for n, line in enumerate(lines, 1) if text in line)}"
+
+
+def command(folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    return run([sys.executable, "-m", "tlmem", *words], folder)
+
+
+def told(folder: Path, *words: str) -> str:
+    """What a command says that must not fail."""
+    done = command(folder, *words)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode()
+
+
+def largest(folder: Path, name: str) -> str:
+    """The number of an object that the report shows as an example of what is alive."""
+    report = json.loads(told(folder, "report", f"{name}.tlm", "--format", "json"))
+    found = next(f for f in report["findings"] if f["kind"] == "growing-site")
+    return str(found["object"])
+
+
+def test_history_shows_the_line_that_took_and_never_gave_back(folder: Path) -> None:
+    text = told(folder, "history", "over_retain.tlm", largest(folder, "over_retain"))
+    marked = [line for line in text.splitlines() if line.startswith("!")]
+
+    assert len(marked) == 1
+    assert "acquire" in marked[0] and "reader" in marked[0]
+    assert marked[0].endswith(f"{line_of('over_retain', 'tlmem.acquire(')} read")
+    assert f"made at {line_of('over_retain', 'tlmem.full')} in main" in text
+
+
+def test_history_of_the_program_that_is_put_right_has_a_pair_for_everything(folder: Path) -> None:
+    text = json.loads(told(folder, "history", "over_retain_fixed.tlm", "24", "--format", "json"))
+
+    assert text["unpaired"] == []
+    assert text["died_seconds"] is not None
+
+
+def test_history_of_an_array_that_is_kept_is_its_allocation(folder: Path) -> None:
+    number = largest(folder, "dict_cache")
+    told_of = json.loads(told(folder, "history", "dict_cache.tlm", number, "--format", "json"))
+
+    assert [step["event"] for step in told_of["steps"]] == ["alloc"]
+    made = told_of["made"]
+    assert f"{Path(made['file']).name}:{made['line']}" == line_of("dict_cache", "# leaks here")
+
+
+def test_history_of_an_object_that_is_not_there_is_one_sentence(folder: Path) -> None:
+    done = command(folder, "history", "over_retain.tlm", "123456")
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"tlmem: over_retain.tlm has no object 123456; numbers go from 0")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(("content", "code"), [(None, 2), (b"", 3), (b"no recording\n" * 300, 2)])
+@pytest.mark.parametrize("words", [["history", "x.tlm", "1"]], ids=lambda words: words[0])
+def test_what_is_no_recording_is_refused_as_by_report(
+    words: list[str], content: bytes | None, code: int, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "x.tlm").write_bytes(content)
+    done = command(tmp_path, *words)
+
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (code, b"", 1)
+    assert done.stderr.startswith(b"tlmem: ")

@@ -1,0 +1,38 @@
+"""The words of ``tlmem history``, ``tlmem balance`` and ``tlmem diff``; ``report.ledger`` does it.
+
+Covers: options and help of these commands. Does not cover: other commands (``cli``).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def history(words: list[str]) -> int:
+    """Runs ``tlmem history FILE OBJECT``."""
+    parser = _parser(
+        "history", "Tells the life of one object: every event, who took it, who gave it back."
+    )
+    parser.add_argument("file", metavar="FILE", help="a recording")
+    parser.add_argument(
+        "object",
+        metavar="OBJECT",
+        help="its number, as reports print it, or 0x and its handle or address",
+    )
+    parser.add_argument("--all", action="store_true", help="every step of a long life")
+    given = parser.parse_args(words)
+    from tlmem.report import ledger
+
+    return ledger.run_history(given.file, given.object, given.format, given.output, given.all)
+
+
+def _parser(command: str, description: str) -> argparse.ArgumentParser:
+    """A parser with the options that all of these commands have."""
+    parser = argparse.ArgumentParser(
+        prog=f"tlmem {command}", description=description, allow_abbrev=False
+    )
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="default: %(default)s"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
+    return parser
