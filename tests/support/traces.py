@@ -14,6 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+LEDGER = [
+    *("object", "kind", "holder", "number", "begin_ns", "end_ns", "begin_site", "end_site"),
+    "ended_by",
+]
+PASSES = ["site", "begin_ns", "end_ns", "status"]
+POOLS = ["name", "pool", "hits", "misses", "puts", "drops", "kept_count", "kept_bytes"]
 METRICS = [
     "anon",
     "file",
@@ -54,6 +60,9 @@ class Program:
     imports: set[int] = field(default_factory=set)
     held: list[tuple[int, int, str, int]] = field(default_factory=list)
     misuses: list[tuple[str, int, str, int]] = field(default_factory=list)
+    ledger: list[list[Any]] = field(default_factory=list)
+    passes: list[tuple[int, int, int, int]] = field(default_factory=list)
+    pools: list[tuple[str, int, int, int, int, int, int, int]] = field(default_factory=list)
     pool_bytes: float = 0.0
     driver_keeps: float = 0.0
     device_live: int = 0
@@ -85,6 +94,24 @@ class Program:
         self.died_site[number] = self.site_of(line) if line is not None else self.site[number]
         self.live_bytes -= self.size[number]
         self.device_live -= self.size[number] if self.device[number] >= 16 else 0
+
+    def hold(self, number: int, kind: int, holder: str, line: int, of: int = 0) -> int:
+        """Somebody takes an object at a line; returns the row of the ledger."""
+        self.wait(self.step_ns // 10)
+        self.ledger.append([number, kind, holder, of, self.now_ns, -1, self.site_of(line), 0, 0])
+        return len(self.ledger) - 1
+
+    def let_go(self, row: int, line: int, by: int = 5) -> None:
+        """The holder of a row gives its object up at a line, by an event of a kind."""
+        self.wait(self.step_ns // 10)
+        self.ledger[row][5:] = [self.now_ns, self.ledger[row][6], self.site_of(line), by]
+
+    def passed(self, line: int, status: int = 0) -> None:
+        """A backward pass is run."""
+        self.wait(self.step_ns)
+        begin = self.now_ns
+        self.wait(self.step_ns)
+        self.passes.append((self.site_of(line), begin, self.now_ns, status))
 
     def wait(self, ns: int) -> None:
         """Lets time pass, taking samples on the way."""
@@ -178,7 +205,10 @@ class Program:
             problems=[],
             misuses=pd.DataFrame(
                 self.misuses, columns=["misuse", "object", "holder", "site"]
-            ).assign(thread=1),
+            ).assign(thread=1, time_ns=self.now_ns),
+            holders=pd.DataFrame(self.ledger, columns=LEDGER),
+            passes=pd.DataFrame(self.passes, columns=PASSES),
+            pools=pd.DataFrame(self.pools, columns=POOLS),
             held_at=self.held_at,
             device_memory=self.device_memory,
         )

@@ -12,7 +12,7 @@ from tlmem.report import json_report, text
 from tlmem.report.summary import Process, Summary
 
 CPU = 16
-SCOPE, HANDLE, FIELD = 2, 3, 4
+SCOPE, HANDLE, FIELD, TAPE = 2, 3, 4, 9
 
 
 def leaking(size: int, steps: int = 400) -> Program:
@@ -152,8 +152,50 @@ def test_misuse_is_a_finding_with_its_line_and_its_object() -> None:
     assert found.site is not None and found.site.line == 30
     assert found.evidence == (
         "An object was used after it had been freed: 3 times, at program.py:30; object 0 was made "
-        "at program.py:10."
+        "at program.py:10 and freed at program.py:20."
     )
+    assert [stack[0].line for stack in (found.stack, found.allocated, found.freed)] == [30, 10, 20]
+    assert found.earlier == ()
+
+
+def test_a_free_after_the_misuse_is_not_where_the_object_was_freed_before() -> None:
+    program = Program()
+    number = program.alloc(10, 8_000, CPU)
+    program.misuses = [("double-register", number, "", program.site_of(30))]
+    recording = program.recording()
+    program.free(number, 20)
+    later = program.recording()
+    later.misuses = recording.misuses
+    found = next(f for f in analyse(later).findings if f.kind == "double-register")
+
+    assert found.allocated[0].line == 10 and found.freed == ()
+    assert "freed at" not in found.evidence
+
+
+def test_a_change_of_a_saved_value_names_where_it_was_saved() -> None:
+    program = Program()
+    number = program.alloc(10, 8_000, CPU)
+    program.hold(number, TAPE, "tape 'exp' #7", 40, 19 << 40 | 7)
+    program.hold(number, TAPE, "tape 'exp' #8", 50, 19 << 40 | 8)
+    program.wait(1_000)
+    program.misuses = [("in-place-on-saved", number, "tape 'exp' #7", program.site_of(30))]
+    found = finding(program, "in-place-on-saved")
+
+    assert [frame.line for frame in found.earlier] == [40]
+    assert "it had been saved at program.py:40; by tape 'exp' #7." in found.evidence
+    assert "it had been saved at\n" in report(program)
+
+
+def test_a_second_backward_names_the_last_whole_pass_before_it() -> None:
+    program = Program()
+    number = program.alloc(10, 8_000, CPU)
+    program.passed(40)
+    program.passed(50, status=16)
+    program.misuses = [("second-backward", number, "tape 'mean' #6", program.site_of(30))]
+    found = finding(program, "second-backward")
+
+    assert [frame.line for frame in found.earlier] == [40]
+    assert "the last whole pass before it was at program.py:40" in found.evidence
 
 
 def test_misuse_without_harm_is_a_warning() -> None:
@@ -168,6 +210,8 @@ def test_misuse_is_in_the_text_report_with_its_stack() -> None:
 
     assert "Misuse\n  An object was used after it had been freed: 3 times" in shown
     assert "> /home/user/program.py:30 in work" in shown
+    assert "where it was made\n            /home/user/program.py:10 in work" in shown
+    assert "where it was freed\n            /home/user/program.py:20 in work" in shown
 
 
 def test_every_misuse_has_a_sentence() -> None:

@@ -143,6 +143,9 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "site",
         "holders",
         "stack",
+        "allocated",
+        "freed",
+        "earlier",
         "evidence",
     }
     assert report["findings"][0]["site"] == {

@@ -1,6 +1,8 @@
 """What the program did wrong with objects of the runtime, by the runtime's own account.
 
-Covers: one finding for each kind of misuse and line. Does not cover: leaks; see ``growth``.
+Covers: one finding for each kind of misuse and line, with the stacks of the misuse, of the
+allocation and of the free, or of the place that it collides with.
+Does not cover: leaks; see ``growth``.
 """
 
 from __future__ import annotations
@@ -39,6 +41,12 @@ WHAT = {
     "second-backward": "a backward pass was run a second time",
 }
 
+EARLIER = {
+    "in-place-on-saved": "it had been saved at",
+    "second-backward": "the last whole pass before it was at",
+}
+"""What the other place is, of misuses that are a collision of two."""
+
 
 def misuse_findings(recording: Recording, places: Places) -> list[Finding]:
     """One finding for each kind of misuse at each line, the most frequent first."""
@@ -60,11 +68,11 @@ def finding_of(recording: Recording, places: Places, frame: Frame, rows: pd.Data
     kind = str(first["misuse"])
     times = "once" if len(rows) == 1 else f"{format_count(len(rows))} times"
     number = int(first["object"])
-    made = ""
-    if number in recording.objects.index:
-        site = int(recording.objects["born_site"].loc[number])
-        site = site if site < len(places.group_of_site) else 0
-        made = f"; object {number} was made at {place(places.frames[places.group_of_site[site]])}"
+    made_at, freed_at = life_of(recording, number, int(first["time_ns"]))
+    earlier = earlier_site(recording, first)
+    made = f"; object {number} was made at {place(places.blamed_frame(made_at))}" if made_at else ""
+    freed = f" and freed at {place(places.blamed_frame(freed_at))}" if made and freed_at else ""
+    other = f"; {EARLIER[kind]} {place(places.blamed_frame(earlier))}" if earlier else ""
     holder = f"; by {first['holder']}" if first["holder"] else ""
     said = WHAT.get(kind, kind)
     return Finding(
@@ -72,11 +80,41 @@ def finding_of(recording: Recording, places: Places, frame: Frame, rows: pd.Data
         severity="error" if kind in ERRORS else "warning",
         count=len(rows),
         bytes=0,
-        evidence=f"{said[0].upper()}{said[1:]}: {times}, at {place(frame)}{made}{holder}.",
+        evidence=f"{said[0].upper()}{said[1:]}: {times}, at {place(frame)}{made}{freed}{other}"
+        f"{holder}.",
         object=number if number >= 0 else None,
         site=frame if frame.file else None,
         stack=places.stack(int(first["site"])),
+        allocated=places.stack(made_at) if made_at else (),
+        freed=places.stack(freed_at) if freed_at else (),
+        earlier=places.stack(earlier) if earlier else (),
     )
+
+
+def life_of(recording: Recording, number: int, time_ns: int) -> tuple[int, int]:
+    """Sites where an object was made and, if that was before a time, freed; 0 where not known."""
+    if number not in recording.objects.index:
+        return 0, 0
+    row = recording.objects.index.get_indexer([number])[0]
+    born, died, died_ns = (
+        int(recording.objects[name].iloc[row]) for name in ("born_site", "died_site", "died_ns")
+    )
+    return born, died if 0 <= died_ns <= time_ns else 0
+
+
+def earlier_site(recording: Recording, misuse: pd.Series) -> int:
+    """The site of the other place of two that collide; 0 where it is not known."""
+    if misuse["misuse"] == "in-place-on-saved":
+        table = recording.holders
+        same = (table["object"] == misuse["object"]) & (table["holder"] == misuse["holder"])
+        sites = table.loc[same & (table["begin_ns"] <= misuse["time_ns"]), "begin_site"]
+    elif misuse["misuse"] == "second-backward":
+        table = recording.passes
+        whole = (table["status"] == 0) & (table["end_ns"] <= misuse["time_ns"])
+        sites = table.loc[whole, "site"]
+    else:
+        return 0
+    return int(sites.iloc[-1]) if len(sites) else 0
 
 
 def folded_misuses(recording: Recording, listed: int) -> list[Finding]:

@@ -41,7 +41,9 @@ class Finding:
     """One thing worth telling, with the numbers that show it.
 
     ``count`` objects of together ``bytes``; ``object`` is the number of one of them as an example;
-    ``stack`` is innermost first; ``evidence`` is one sentence.
+    ``stack`` is innermost first; ``evidence`` is one sentence. Of misuse, ``stack`` is where it was
+    committed, ``allocated`` and ``freed`` are where that object was, and ``earlier`` is the other
+    place of two that collide: where a value had been saved, where the pass before began.
     """
 
     kind: str
@@ -54,6 +56,9 @@ class Finding:
     stack: tuple[Frame, ...] = ()
     holders: tuple[Holder, ...] = ()
     slope_bytes_per_s: float | None = None
+    allocated: tuple[Frame, ...] = ()
+    freed: tuple[Frame, ...] = ()
+    earlier: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True)

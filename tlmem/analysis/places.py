@@ -96,6 +96,10 @@ class Places:
             for frame in self.recording.stack(site)
         )
 
+    def blamed_frame(self, site: int) -> Frame:
+        """The blamed line of a site; an unknown one where the recording does not have the site."""
+        return self.frames[self.group_of_site[site if site < len(self.group_of_site) else 0]]
+
     def paths(
         self, sites: NDArray[np.int64], depth: int
     ) -> tuple[NDArray[np.int64], list[tuple[Frame, ...]]]:

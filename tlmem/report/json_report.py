@@ -90,6 +90,9 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "site": frame_dict(finding.site),
         "holders": [holder_dict(holder) for holder in finding.holders],
         "stack": [frame_dict(frame) for frame in finding.stack],
+        "allocated": [frame_dict(frame) for frame in finding.allocated],
+        "freed": [frame_dict(frame) for frame in finding.freed],
+        "earlier": [frame_dict(frame) for frame in finding.earlier],
         "evidence": finding.evidence,
     }
 

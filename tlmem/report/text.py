@@ -10,7 +10,7 @@ import linecache
 import textwrap
 from collections.abc import Iterable
 
-from tlmem.analysis.misuse import WHAT
+from tlmem.analysis.misuse import EARLIER, WHAT
 from tlmem.analysis.model import Attribution, Finding, Frame
 from tlmem.analysis.places import place
 from tlmem.events import FIRST_RUNTIME_DEVICE
@@ -85,6 +85,12 @@ def misuse_block(findings: list[Finding]) -> str:
         rows.append(wrap(finding.evidence, "  "))
         rows.extend(source_line(finding.site))
         rows.extend(callers(finding))
+        for title, stack in (
+            ("where it was made", finding.allocated),
+            ("where it was freed", finding.freed),
+            (EARLIER.get(finding.kind, ""), finding.earlier),
+        ):
+            rows.extend([f"{'':8}{title}", *frames(stack)] if stack else [])
     if len(findings) > MOST_MISUSES:
         rows.append(f"  and {len(findings) - MOST_MISUSES} more")
     return "\n".join(rows)
@@ -197,12 +203,17 @@ def clipped(text: str, width: int) -> str:
 
 def callers(finding: Finding) -> list[str]:
     """The stack around the blamed line, innermost first."""
+    return frames(finding.stack, finding.site)
+
+
+def frames(stack: tuple[Frame, ...], site: Frame | None = None) -> list[str]:
+    """A stack, innermost first, a line each; that of the blamed line is marked."""
     rows = []
-    for frame in finding.stack[:MOST_FRAMES]:
-        mark = ">" if finding.site is not None and frame == finding.site else " "
+    for frame in stack[:MOST_FRAMES]:
+        mark = ">" if site is not None and frame == site else " "
         rows.append(f"{'':10}{mark} {named(frame)}")
-    if len(finding.stack) > MOST_FRAMES:
-        rows.append(f"{'':12}and {len(finding.stack) - MOST_FRAMES} more frames")
+    if len(stack) > MOST_FRAMES:
+        rows.append(f"{'':12}and {len(stack) - MOST_FRAMES} more frames")
     return rows
 
 
