@@ -160,8 +160,12 @@ static bool read_numbers(operands *all, PyObject *const *given, int dtype, uint3
 static bool find_needs(operands *all)
 {
     bool any = false;
-    if (!tlm_grad_mode_current())
+    if (!tlm_grad_mode_current()) {
+        for (uint32_t i = 0; tlmi_unlikely(tlmi_watching) && i < all->count; i++)
+            if (all->references[i] != NULL && (all->references[i]->slot != 0 || all->references[i]->requires_grad))
+                tlmi_watch_need(all->references[i]);
         return false;
+    }
     for (uint32_t i = 0; i < all->count; i++) {
         const tlmi_reference *reference = all->references[i];
         all->needs[i] = reference != NULL && (reference->slot != 0 || reference->requires_grad);

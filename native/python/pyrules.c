@@ -242,6 +242,50 @@ static PyObject *rule_record(PyObject *self, PyObject *const *given, Py_ssize_t 
     return PyErr_Occurred() ? NULL : PyLong_FromLong((long)status);
 }
 
+/* ---- what a function reads that will run again ---- */
+
+__thread int tlmi_watching;
+
+/* A leaf that is read gets its slot now: made in the middle of a pass it would count as that pass's own. Without memory the
+ * record that reads it makes it later. */
+void tlmi_watch_need(tlmi_reference *tensor)
+{
+    tlmi_watching = TLMI_READ_WHAT_NEEDS;
+    const tlm_tensor *described = tlmi_tensor_described(tensor);
+    if (!tensor->requires_grad || tlm_slot_alive(tensor->slot) || described == NULL)
+        return;
+    tlm_slot former = tensor->slot;
+    tlm_tape *tape = tlmi_tape_in_force();
+    if (tape == NULL)
+        PyErr_Clear();
+    else if (tlm_tape_leaf(tape, described, &tensor->slot) == TLM_OK)
+        tlm_slot_release(former);
+    else
+        tensor->slot = former;
+}
+
+/* watch_begin(): what this thread reads is watched; what to give watch_end. */
+static PyObject *watch_begin(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    PyObject *former = PyLong_FromLong(tlmi_watching);
+    if (former != NULL)
+        tlmi_watching = TLMI_WATCHING;
+    return former;
+}
+
+/* watch_end(former): whether something was read since that needs a gradient; whoever watched before learns of it too. */
+static PyObject *watch_end(PyObject *self, PyObject *former)
+{
+    (void)self;
+    bool read = tlmi_watching == TLMI_READ_WHAT_NEEDS;
+    long before = PyLong_AsLong(former);
+    if (before == -1 && PyErr_Occurred())
+        return NULL;
+    tlmi_watching = before != TLMI_NOT_WATCHING && read ? TLMI_READ_WHAT_NEEDS : (int)before;
+    return PyBool_FromLong(read);
+}
+
 /* ---- computing again ---- */
 
 int tlmi_recompute_blocks;
@@ -291,6 +335,8 @@ PyMethodDef tlmi_rules_methods[] = {
     {"define_op", define_op, METH_O, "define_op(name): the number of an op whose calls are Python objects."},
     {"rule_record", FAST(rule_record), METH_FASTCALL,
      "rule_record(op, call, inputs, whats, saved, result): the status of recording a call of the program's op."},
+    {"watch_begin", watch_begin, METH_NOARGS, "watch_begin(): watches what this thread reads; for watch_end."},
+    {"watch_end", watch_end, METH_O, "watch_end(former): whether something was read that needs a gradient."},
     {"recompute_count", FAST(recompute_count), METH_FASTCALL, "recompute_count(variable, change): see recomputing.py."},
     {"rows", list_rows, METH_NOARGS, "(name, whether its output can be computed again) of each op."},
     {NULL, NULL, 0, NULL},

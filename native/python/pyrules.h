@@ -15,6 +15,11 @@ static inline bool tlmi_recompute_wanted(int row)
 {
     return tlmi_unlikely(tlmi_recompute_blocks != 0) && tlmi_recompute_asked(row);
 }
+/* Whether this thread runs a function without recording that will run again with it, and what it has read so far. */
+enum { TLMI_NOT_WATCHING = 0, TLMI_WATCHING = 1, TLMI_READ_WHAT_NEEDS = 2 };
+extern __thread int tlmi_watching;
+/* Such a function reads a tensor that needs a gradient. Needs the GIL. */
+void tlmi_watch_need(tlmi_reference *tensor);
 
 /* ---- pyoptim.c ---- */
 extern PyMethodDef tlmi_optim_methods[];

@@ -239,11 +239,14 @@ static PyObject *needs(PyObject *self, PyObject *const *given, Py_ssize_t count)
     (void)self;
     if (tlmi_ops_settle() < 0)
         return NULL;
-    if (!tlm_grad_mode_current())
-        Py_RETURN_FALSE;
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (tlmi_ops_is_tensor(given[i]) && needs_gradient((tlmi_reference *)given[i]))
+    bool on = tlm_grad_mode_current();
+    for (Py_ssize_t i = 0; (on || tlmi_unlikely(tlmi_watching)) && i < count; i++) {
+        if (!tlmi_ops_is_tensor(given[i]) || !needs_gradient((tlmi_reference *)given[i]))
+            continue;
+        if (on)
             Py_RETURN_TRUE;
+        tlmi_watch_need((tlmi_reference *)given[i]);
+    }
     Py_RETURN_FALSE;
 }
 

@@ -71,7 +71,6 @@ def test_parameters_may_be_read_from_anywhere_and_the_input_may_need_no_gradient
 
 def test_a_failed_pass_leaves_parameters_inside_as_they_were() -> None:
     w, x = leaf(3.0, 1.0), leaf(1.0, 2.0)
-    (w * 1.0).sum()  # it is on the tape already, as after a first step
 
     @tlmem.op(backward=lambda context, grad: 1 / 0)
     def fails(context: Any, x: Any) -> Any:
@@ -85,6 +84,20 @@ def test_a_failed_pass_leaves_parameters_inside_as_they_were() -> None:
     assert (w.grad, x.grad) == (None, None)
     del kept
     assert live_objects() == before
+
+
+def test_a_result_needs_a_gradient_when_something_was_read_that_does() -> None:
+    data, w = tlmem.tensor([0.5, -1.0]), leaf(3.0, 1.0)
+    before = tlmem.tape().stats().recorded
+
+    assert not tlmem.checkpoint(lambda x: tlmem.tanh(x * 2) + w.detach(), data).requires_grad
+    assert not tlmem.checkpoint(lambda x: x * 2, data * 3).requires_grad
+    assert tlmem.tape().stats().recorded == before
+    nested = tlmem.checkpoint(lambda x: tlmem.checkpoint(lambda y: y + w, x) * 2, data)
+    assert nested.requires_grad
+    assert tlmem.checkpoint(lambda x: x.prod() * w.prod(), data).requires_grad
+    nested.sum().backward()
+    assert w.grad.tolist() == [2.0, 2.0]
 
 
 def test_a_computed_tensor_that_is_no_argument_gives_an_error_not_a_wrong_gradient() -> None:

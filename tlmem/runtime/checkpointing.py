@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tlmem.runtime import autograd, core, making, randomness
+from tlmem.runtime.core import engine
 from tlmem.runtime.errors import BackwardRunning
 from tlmem.runtime.grad_mode import enable_grad, is_grad_enabled, no_grad
 from tlmem.runtime.storage import Storage
@@ -26,8 +27,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     the same both times.
 
     Tensors that were computed must come in as arguments. Leaves, such as parameters, may be read
-    from anywhere; so, while gradients are on, the result always counts as needing one. A leaf that
-    no recorded operation has read before gets its gradient even when the pass fails later on.
+    from anywhere. The result needs a gradient when the function read something that does.
 
     Args:
         function: returns one tensor, and the same one for the same arguments.
@@ -45,8 +45,14 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     stream = randomness.new_stream()
     with no_grad(), randomness.in_stream(stream):
-        result = function(*args, **kwargs)
+        outer = engine.watch_begin()
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            read = engine.watch_end(outer)
     _require_tensor(result)
+    if not read and not needs_gradient(result):
+        return result
     if needs_gradient(result) or any(result is each for each in args):
         result = autograd.detached(result)
     again = _Again(function, args, kwargs, stream)
