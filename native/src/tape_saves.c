@@ -145,8 +145,10 @@ static tlm_status look_at(tlm_object object, uint64_t *bytes, uint32_t *version)
 
 static void record_event(tlm_kind kind, const tlm_tensor *tensor, tlm_holder holder)
 {
-    if (tlmi_probe_on())
-        tlmi_event_append((uint8_t)kind, (uint8_t)tensor->device, tensor->object, holder, tlmi_site_here(), 0);
+    if (!tlmi_probe_on())
+        return;
+    tlmi_op_write_names(TLM_TAPE_HOLDER_OP(holder)); /* a recording may begin while things are saved */
+    tlmi_event_append((uint8_t)kind, (uint8_t)tensor->device, tensor->object, holder, tlmi_site_here(), 0);
 }
 
 tlm_status tlmi_save(tlm_tape *tape, const tlm_tensor *tensor, bool owned, tlm_holder holder, tlmi_saved *saved)
