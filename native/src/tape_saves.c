@@ -159,6 +159,7 @@ tlm_status tlmi_save(tlm_tape *tape, const tlm_tensor *tensor, bool owned, tlm_h
     saved->tensor = *tensor;
     if (!tensor->object)
         return TLM_OK;
+    saved->tensor.object = 0; /* until it is held, there is nothing to take back */
     tlm_status status = look_at(tensor->object, &bytes, &saved->version);
     if (status != TLM_OK)
         return status;
@@ -169,7 +170,8 @@ tlm_status tlmi_save(tlm_tape *tape, const tlm_tensor *tensor, bool owned, tlm_h
     if (status != TLM_OK) {
         count_out(tape, tensor->object);
         record_event(TLM_KIND_TAPE_UNSAVE, tensor, holder);
-    }
+    } else
+        saved->tensor.object = tensor->object;
     return status;
 }
 

@@ -218,6 +218,11 @@ def test_numbers_and_arrays_are_operands() -> None:
     assert total.item() == 2 + 4 + 2 - 2 + 2
 
 
+def test_an_index_out_of_range_is_an_error_of_the_index() -> None:
+    with pytest.raises(IndexError, match="out of bounds"):
+        leaf(1, 2)[5]
+
+
 def test_a_mask_chooses_elements_with_a_gradient() -> None:
     a = leaf(1, -2, 3)
     (a[a > 0] * 2.0).sum().backward()
@@ -363,6 +368,16 @@ def test_a_tensor_on_a_tape_can_be_watched_by_a_weak_reference() -> None:
     assert watched() is None
     c.backward()
     assert a.grad is not None and a.grad.tolist() == [2, 2]
+
+
+def test_memory_of_an_arena_is_not_saved_and_nothing_is_left_of_the_try() -> None:
+    with tlmem.Tape("arena") as tape, tlmem.scope("step") as s:
+        a = tlmem.arena_empty((3,)).fill(1.0).requires_grad_()
+        with pytest.raises(tlmem.InArena, match="record multiply of|compute multiply of"):
+            a * a
+        assert (tape.stats().records, tape.stats().saved_objects) == (0, 0)
+        assert (a * 2.0).requires_grad
+        assert s.stats().allocations == 3
 
 
 def test_a_freed_operand_is_named_with_the_function() -> None:

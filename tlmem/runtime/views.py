@@ -59,8 +59,8 @@ def get(tensor: Any, key: Any) -> Tensor:
     data = tensor._data("index")
     if not is_plain(key):
         return chosen(tensor, key)
-    require_no_gradient("index", tensor)
     part = data[key]
+    require_no_gradient("take a part of", tensor)
     if not isinstance(part, np.ndarray):  # one element
         part = data[(*key, ...) if isinstance(key, tuple) else (key, ...)]
     return view(tensor, part)
