@@ -164,7 +164,7 @@ def one_axis(random: Random) -> Trial:
 
 def spread(random: Random) -> Trial:
     """As ``over_axes``, with two elements or more, so that there is a spread."""
-    array = random.apart(tuple(2 + random.below(3) for _ in range(1 + random.below(3))))
+    array = random.apart(tuple(random.lengths(1 + random.below(3), 2)))
     return Trial((array,), (random.axes(array.ndim), random.chance(0.5), random.below(2)))
 
 
@@ -176,7 +176,7 @@ def axes(array: Any, axis: Any) -> tuple[int, ...]:
 
 def classes(random: Random) -> Trial:
     """Logits of some rows, and the right class of each."""
-    rows, count = 1 + random.below(4), 2 + random.below(4)
+    rows, count = random.length(), random.length(2)
     return Trial((random.normal((rows, count)) * 2,), (random.indices(count, (rows,)),))
 
 
@@ -187,7 +187,7 @@ def targets(values: Array) -> tlmem.Tensor:
 
 def normalised(random: Random) -> Trial:
     """An input, weight and bias of its last axes, and how many those are."""
-    shape = tuple(3 + random.below(3) for _ in range(1 + random.below(3)))
+    shape = tuple(random.lengths(1 + random.below(3), 3))
     count = 1 + random.below(len(shape))
     tail = shape[-count:]
     arrays = (random.normal(shape) * 2 + 1, random.normal(tail), random.normal(tail))
@@ -283,7 +283,7 @@ OVER_AXES = [
 
 def factors(random: Random) -> Trial:
     """Matrices or vectors, with axes in front of them that broadcast."""
-    n, k, m = (1 + random.below(4) for _ in range(3))
+    n, k, m = (random.length() for _ in range(3))
     if random.chance(0.1):
         k = 0
     left, right = random.pair(2)
@@ -299,7 +299,7 @@ def factors(random: Random) -> Trial:
 
 def vectors(random: Random) -> Trial:
     """Two of one length."""
-    length = random.below(6)
+    length = random.length() - 1
     return Trial((random.normal((length,)), random.normal((length,))))
 
 
@@ -314,7 +314,7 @@ PRODUCTS = [
 
 def reshaped(random: Random) -> Trial:
     """A shape and another one of as many elements."""
-    lengths = [1 + random.below(3) for _ in range(random.below(5))]
+    lengths = random.lengths(random.below(5))
     there = [int(each) for each in random.numbers.permutation(lengths)]
     if len(there) > 1 and random.chance(0.5):
         there[:2] = [there[0] * there[1]]
@@ -376,7 +376,7 @@ def taken(random: Random) -> Trial:
     array = random.normal(random.shape(1))
     axis = random.below(array.ndim)
     length = array.shape[axis]
-    return Trial((array,), (random.indices(length, (random.below(5) if length else 0,)), axis))
+    return Trial((array,), (random.indices(length, (random.length() - 1 if length else 0,)), axis))
 
 
 def gathered(random: Random) -> Trial:
@@ -384,7 +384,7 @@ def gathered(random: Random) -> Trial:
     array = random.normal(random.shape(1, empty=False))
     axis = random.below(array.ndim)
     shape = list(array.shape)
-    shape[axis] = 1 + random.below(4)
+    shape[axis] = random.length()
     return Trial((array,), (axis, random.indices(array.shape[axis], tuple(shape))))
 
 
@@ -397,8 +397,8 @@ def scattered(random: Random) -> Trial:
 
 def looked_up(random: Random) -> Trial:
     """Rows of a table, by number."""
-    rows = 1 + random.below(5)
-    table = random.normal((rows, 1 + random.below(4)))
+    rows = random.length()
+    table = random.normal((rows, random.length()))
     return Trial((table,), (random.indices(rows, random.shape(0, 2, empty=False)),))
 
 
@@ -408,7 +408,7 @@ def joined(random: Random) -> Trial:
     axis = random.below(len(shape))
     arrays = []
     for _ in range(1 + random.below(4)):
-        shape[axis] = random.below(4)
+        shape[axis] = random.length() - 1
         arrays.append(random.normal(tuple(shape)))
     return Trial(tuple(arrays), (axis - len(shape) * random.below(2),))
 

@@ -22,6 +22,9 @@ APART = 0.05
 """How far values are from each other, and from 0, where an op has a kink: much more than STEP."""
 
 
+MOST_ELEMENTS = 20_000
+
+
 @dataclass(frozen=True)
 class Trial:
     """Inputs of one call: arrays that want a gradient, then whatever else the call takes."""
@@ -50,10 +53,15 @@ class Op:
 
 
 class Random:
-    """Shapes and values; the same for the same seed."""
+    """Shapes and values; the same for the same seed. No axis has more elements than ``longest``."""
 
-    def __init__(self, *seed: int) -> None:
+    def __init__(self, *seed: int, longest: int = 4) -> None:
         self.numbers = np.random.default_rng(seed)
+        self.longest = longest
+
+    def length(self, least: int = 1) -> int:
+        """Of an axis that has elements."""
+        return least + self.below(self.longest)
 
     def below(self, most: int) -> int:
         """From 0 up to but not including ``most``."""
@@ -67,9 +75,16 @@ class Random:
         """One of them."""
         return among[self.below(len(among))]
 
+    def lengths(self, axes: int, least: int = 1) -> list[int]:
+        """Of all axes, with MOST_ELEMENTS or fewer in all."""
+        found = [self.length(least) for _ in range(axes)]
+        while np.prod(found) > MOST_ELEMENTS:
+            found[int(np.argmax(found))] //= 2
+        return found
+
     def shape(self, least: int = 0, most: int = 4, *, empty: bool = True) -> Shape:
-        """Axes of 1 to 4 elements; one time in twelve an axis has none."""
-        lengths = [1 + self.below(4) for _ in range(least + self.below(most - least + 1))]
+        """Axes of some elements each; one time in twelve one has none."""
+        lengths = self.lengths(least + self.below(most - least + 1))
         if empty and lengths and self.chance(1 / 12):
             lengths[self.below(len(lengths))] = 0
         return tuple(lengths)
@@ -181,6 +196,15 @@ def differences(op: Op, trial: Trial, seed: Array) -> list[Array]:
             gradient[place] = (sums[0] - sums[1]) / (2 * STEP)
         found.append(gradient)
     return found
+
+
+def difference_along(op: Op, trial: Trial, seed: Array, ways: Sequence[Array]) -> float:
+    """How fast ``sum(output * seed)`` grows when every array goes its way at once."""
+    sums = []
+    for step in (STEP, -STEP):
+        moved = [array + step * way for array, way in zip(trial.arrays, ways, strict=True)]
+        sums.append(float(np.sum(value(op, trial, moved) * seed)))
+    return (sums[0] - sums[1]) / (2 * STEP)
 
 
 def gradients(

@@ -174,8 +174,8 @@ def where(chosen: Array, left: Node, right: Node) -> Node:
 
 
 def clip(x: Node, low: float, high: float) -> Node:
-    """Between two numbers, which no value equals."""
-    inside = (x.value > low) & (x.value < high)
+    """Between two numbers; what equals one of them counts as inside."""
+    inside = (x.value >= low) & (x.value <= high)
     return make(np.clip(x.value, low, high), x, lambda g: (g * inside,))
 
 

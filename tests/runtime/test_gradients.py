@@ -5,11 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from runtime.gradient_table import OPS
-from runtime.gradients import LAYOUTS, Random, close, differences, gradients, shown, value
+from runtime.gradients import (
+    LAYOUTS,
+    Random,
+    close,
+    difference_along,
+    differences,
+    gradients,
+    shown,
+    value,
+)
 
 import tlmem
 
 TRIALS = 12
+LONGER = 16
+LONG = 45
 ROUNDED = 1e-7
 """In float64: what differences cut off and round, times the second and third derivatives."""
 
@@ -35,6 +46,24 @@ def test_gradient_is_that_of_finite_differences_in_every_layout(name: str) -> No
             for array, actual, wanted in zip(trial.arrays, found, expected, strict=True):
                 place = view(array)[2]
                 assert close(actual, place(wanted), ROUNDED), (number, layout, shown(op, trial))
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_gradient_of_longer_rows_is_that_of_differences_along_a_way(name: str) -> None:
+    op = OPS[name]
+    for number in range(LONGER):
+        random = Random(number, 7, longest=LONG)
+        trial = op.make(random)
+        seed = random.normal(value(op, trial, trial.arrays).shape)
+        ways = [random.normal(array.shape) for array in trial.arrays]
+        expected = difference_along(op, trial, seed, ways)
+        for layout, view in LAYOUTS.items():
+            _, found = gradients(op, trial, seed, view)
+            parts = zip(trial.arrays, found, ways, strict=True)
+            products = [each * view(array)[2](way) for array, each, way in parts]
+            actual = sum(float(each.sum()) for each in products)
+            size = 1 + sum(float(np.abs(each).sum()) for each in products)
+            assert abs(actual - expected) < ROUNDED * size, (number, layout, shown(op, trial))
 
 
 @pytest.mark.parametrize("name", OPS)
