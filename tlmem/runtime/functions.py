@@ -58,9 +58,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     operands = (x, weight) if bias is None else (x, weight, bias)
     made = apply(LINEAR, len(operands), *operands)
     if made is not NotImplemented:
-        return made  # type: ignore[no-any-return]
+        return made
     require_fractions("linear", *operands)
-    return recorded(LINEAR, "linear", operands)  # type: ignore[no-any-return]
+    return recorded(LINEAR, "linear", operands)
 
 
 def layer_norm(
