@@ -15,6 +15,7 @@ usage: tlmem COMMAND ...
   record    run a Python program and record its memory (alias: run)
   report    say what a recording shows: does it leak, where, how fast
   history   tell the life of one object: who took it, who gave it back
+  balance   show the tree of stacks with what was taken, given back and left without a pair
   scenario  list or run small programs whose truth is known
   doctor    what is supported on this machine
 
@@ -93,10 +94,10 @@ def _dispatch(words: list[str]) -> int:
         return _record(rest)
     if command == "report":
         return _report(rest)
-    if command == "history":
+    if command in ("history", "balance"):
         from tlmem import cli_ledger
 
-        return cli_ledger.history(rest)
+        return cli_ledger.COMMANDS[command](rest)
     if command == "scenario":
         import tlmem.scenarios
 

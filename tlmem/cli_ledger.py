@@ -26,6 +26,35 @@ def history(words: list[str]) -> int:
     return ledger.run_history(given.file, given.object, given.format, given.output, given.all)
 
 
+def balance(words: list[str]) -> int:
+    """Runs ``tlmem balance FILE``."""
+    parser = _parser(
+        "balance",
+        "Shows the tree of stacks with how often objects were taken under each frame, given back, "
+        "and how often what was taken there has not been given back.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a recording")
+    parser.add_argument(
+        "--site",
+        metavar="PATTERN",
+        help="only objects made there: FILE:LINE, FILE, FUNCTION, or a pattern with * or ?",
+    )
+    parser.add_argument(
+        "--at-exit",
+        action="store_true",
+        help="count up to the end of the recording, not to the end of the program's own work",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="also branches in which everything has its pair"
+    )
+    given = parser.parse_args(words)
+    from tlmem.report import ledger
+
+    return ledger.run_balance(
+        given.file, given.site, given.format, given.output, given.all, given.at_exit
+    )
+
+
 def _parser(command: str, description: str) -> argparse.ArgumentParser:
     """A parser with the options that all of these commands have."""
     parser = argparse.ArgumentParser(
@@ -36,3 +65,6 @@ def _parser(command: str, description: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
     return parser
+
+
+COMMANDS = {"history": history, "balance": balance}

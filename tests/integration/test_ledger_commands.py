@@ -81,8 +81,47 @@ def test_history_of_an_object_that_is_not_there_is_one_sentence(folder: Path) ->
     assert done.stderr.count(b"\n") == 1
 
 
+def test_balance_shows_the_line_that_took_and_who_holds(folder: Path) -> None:
+    rows = told(folder, "balance", "over_retain.tlm").splitlines()
+    at = next(n for n, row in enumerate(rows) if line_of("over_retain", "tlmem.acquire(") in row)
+
+    nbsp = chr(0xA0)
+    assert rows[at].replace(nbsp, "").split()[:6] == ["2000", "0", "2000", "2000", "16.4", "MB"]
+    assert rows[at + 1].strip() == f"held by reader: 2{nbsp}000"
+    assert not any(line_of("over_retain", "batch.sum") in row for row in rows)
+
+
+def test_balance_of_the_program_that_is_put_right_leaves_at_most_its_last_step(
+    folder: Path,
+) -> None:
+    told_of = json.loads(told(folder, "balance", "over_retain_fixed.tlm", "--format", "json"))
+    at_exit = told(folder, "balance", "over_retain_fixed.tlm", "--at-exit")
+
+    assert told_of["taken"] > 40_000 and told_of["unpaired"] <= 4
+    assert "every taking has its pair" in " ".join(at_exit.split())
+
+
+def test_balance_of_one_line_counts_what_was_made_there(folder: Path) -> None:
+    leaking = line_of("dict_cache", "# leaks here")
+    words = ["balance", "dict_cache.tlm", "--site", leaking, "--format", "json"]
+    told_of = json.loads(told(folder, *words))
+
+    assert (told_of["unpaired"], told_of["objects"]) == (4000, 4000)
+    assert {node["unpaired"] for node in told_of["nodes"]} == {4000}
+
+
+def test_balance_of_a_line_that_made_nothing_is_one_sentence(folder: Path) -> None:
+    done = command(folder, "balance", "over_retain.tlm", "--site", "nowhere.py")
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"tlmem: nothing in over_retain.tlm was made at 'nowhere.py'; ")
+    assert done.stderr.count(b"\n") == 1
+
+
 @pytest.mark.parametrize(("content", "code"), [(None, 2), (b"", 3), (b"no recording\n" * 300, 2)])
-@pytest.mark.parametrize("words", [["history", "x.tlm", "1"]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "words", [["history", "x.tlm", "1"], ["balance", "x.tlm"]], ids=lambda words: words[0]
+)
 def test_what_is_no_recording_is_refused_as_by_report(
     words: list[str], content: bytes | None, code: int, tmp_path: Path
 ) -> None:

@@ -94,7 +94,7 @@ def history(recording: Recording, which: str) -> History:
         NoSuchObject: there is none; the message names the largest that are alive.
     """
     number, others = find_object(recording, which)
-    row = recording.objects.loc[number]
+    row = recording.objects.loc[[number]].to_dict("records")[0]
     places = Places.of(recording)
     steps = _steps(recording, places, number)
     resized_to = recording.objects.index[recording.objects["resized_from"] == number]
