@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from runtime.gradient_table import OPS
@@ -26,9 +29,10 @@ ROUNDED = 1e-7
 
 
 @pytest.fixture(autouse=True)
-def tape_is_empty_again() -> None:
-    """What a test recorded has gone with its tensors."""
+def tape_is_empty_again() -> Iterator[None]:
+    """What a test recorded has gone with its tensors, and with those of a caught error's frames."""
     yield
+    gc.collect()
     found = tlmem.tape().stats()
     assert (found.records, found.leaves, found.grads, found.saved_bytes) == (0, 0, 0, 0)
 
@@ -177,3 +181,16 @@ def test_view_without_elements_can_be_read_whatever_its_steps() -> None:
     y.sum().backward()
 
     assert (y.detach().numpy().shape, x.grad.shape) == ((3, 1, 0, 2), (3, 0, 2))
+
+
+def test_pass_that_needs_what_was_freed_by_hand_names_that() -> None:
+    x = tlmem.ones((2,), requires_grad=True)
+    middle = x * 2.0
+    loss = (middle * middle).sum()
+    freed = middle.handle
+    middle.free()
+
+    with pytest.raises(tlmem.UseAfterFree, match=f"object {freed}, which a rule needs, was freed"):
+        loss.backward()
+
+    assert x.grad is None

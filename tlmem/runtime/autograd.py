@@ -230,6 +230,8 @@ def raise_for(status: int, doing: str, subject: Any = None) -> NoReturn:
         raise_stashed()
     if status == lib.TLM_CHANGED:
         raise changed(doing, subject)
+    if status == lib.TLM_FREED and (freed := freed_saved(doing, subject)) is not None:
+        raise freed
     if status not in _TAPE:
         core.raise_for(status, doing, subject)
     kind, why, advice = _TAPE[status]
@@ -258,6 +260,24 @@ def changed(doing: str, subject: Any) -> errors.InPlaceOnSaved:
         f"{f' at {written_at}' if written_at else ''} since; {advice}",
         object=handle,
         allocated=_allocated(subject),
+        advice=advice,
+    )
+
+
+def freed_saved(doing: str, subject: Any) -> errors.UseAfterFree | None:
+    """The error of a pass that needs memory which was freed by hand; None: it is the subject's."""
+    failure = core.ffi.new("tlm_failure *")
+    lib.tlm_failure_last(failure)
+    if not failure.object or failure.object == getattr(subject, "handle", 0):
+        return None
+    freed = core.freed_by(failure.object) or "by free()"
+    advice = "leave freeing to the tape, or call free() after backward()"
+    return errors.UseAfterFree(
+        f"cannot {doing} {core.subject_text(subject)}: object {failure.object}, which a rule "
+        f"needs, was freed {freed}; {advice}",
+        object=failure.object,
+        allocated=_allocated(subject),
+        freed=freed,
         advice=advice,
     )
 
