@@ -1,7 +1,8 @@
 """The command ``tlmem``: what the words of a command line mean. The work is done elsewhere.
 
-Exit codes: 0 fine; 2 usage, or nothing could be started or read; 3 a recording that is recognised
-but empty or too damaged to use. ``tlmem record`` otherwise exits as the recorded program did.
+Exit codes: 0 fine; 1 a check that was asked for did not pass; 2 usage, or nothing could be started
+or read; 3 a recording that is recognised but empty or too damaged to use. ``tlmem record``
+otherwise exits as the recorded program did.
 """
 
 import sys
@@ -16,6 +17,7 @@ usage: tlmem COMMAND ...
   report    say what a recording shows: does it leak, where, how fast
   history   tell the life of one object: who took it, who gave it back
   balance   show the tree of stacks with what was taken, given back and left without a pair
+  diff      say what differs between two recordings: verdicts, findings, lines
   scenario  list or run small programs whose truth is known
   doctor    what is supported on this machine
 
@@ -94,7 +96,7 @@ def _dispatch(words: list[str]) -> int:
         return _record(rest)
     if command == "report":
         return _report(rest)
-    if command in ("history", "balance"):
+    if command in ("history", "balance", "diff"):
         from tlmem import cli_ledger
 
         return cli_ledger.COMMANDS[command](rest)

@@ -55,6 +55,31 @@ def balance(words: list[str]) -> int:
     )
 
 
+def diff(words: list[str]) -> int:
+    """Runs ``tlmem diff A B``."""
+    parser = _parser(
+        "diff",
+        "Says what differs between two recordings of a program, before and after a change: "
+        "verdicts, findings that came and went, lines that keep or make more. Lines are known by "
+        "file, function and rank, so that code above them may have moved them.",
+    )
+    parser.add_argument("a", metavar="A", help="the recording before")
+    parser.add_argument("b", metavar="B", help="the recording after")
+    parser.add_argument("--all", action="store_true", help="every line that changed")
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        choices=("new-findings", "growth"),
+        default=[],
+        help="exit with 1 when B has warnings or errors that A has not, or when it grows as A does "
+        "not; also when B cannot be judged. May be given twice",
+    )
+    given = parser.parse_args(words)
+    from tlmem.report import ledger
+
+    return ledger.run_diff(given.a, given.b, given.format, given.output, given.all, given.fail_on)
+
+
 def _parser(command: str, description: str) -> argparse.ArgumentParser:
     """A parser with the options that all of these commands have."""
     parser = argparse.ArgumentParser(
@@ -67,4 +92,4 @@ def _parser(command: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-COMMANDS = {"history": history, "balance": balance}
+COMMANDS = {"history": history, "balance": balance, "diff": diff}

@@ -118,6 +118,62 @@ def test_balance_of_a_line_that_made_nothing_is_one_sentence(folder: Path) -> No
     assert done.stderr.count(b"\n") == 1
 
 
+FAIL = ["--fail-on", "new-findings", "--fail-on", "growth"]
+
+
+def test_diff_names_the_leak_that_came_and_fails_on_request(folder: Path) -> None:
+    words = ["diff", "over_retain_fixed.tlm", "over_retain.tlm"]
+    done = command(folder, *words, *FAIL)
+    text, why = done.stdout.decode(), done.stderr.decode()
+    leaking = line_of("over_retain", "tlmem.full(")
+
+    assert done.returncode == 1
+    assert "   Stable: " in text and "   Leak: " in text
+    assert "New in B\n  error, growing-site: " in text
+    before = line_of("over_retain_fixed", "tlmem.full(").partition(":")[2]
+    assert f"{leaking} main (A: line {before})" in text
+    assert f"growing-site at {leaking}" in why and "B grows (leak) and A does not" in why
+    assert all(line.startswith("tlmem: ") for line in why.splitlines())
+    assert told(folder, *words) == text
+
+
+def test_diff_of_a_leak_that_went_passes(folder: Path) -> None:
+    text = told(folder, "diff", "over_retain.tlm", "over_retain_fixed.tlm", *FAIL)
+
+    assert "Gone in B\n  error, growing-site: " in text and "New in B" not in text
+
+
+def test_diff_finds_lines_again_in_a_checkout_elsewhere_where_they_moved(
+    folder: Path, tmp_path: Path
+) -> None:
+    source = (SCENARIOS / "dict_cache.py").read_text(encoding="utf-8")
+    (tmp_path / "moved.py").write_text("# one\n\n# two\n" + source, encoding="utf-8")
+    done = recorded(["moved.py"], tmp_path, options=("-q", "-o", str(folder / "moved.tlm")))
+    assert done.returncode == 0, done.stderr
+    words = ["diff", "dict_cache.tlm", "moved.tlm", *FAIL, "--format", "json"]
+    told_of = json.loads(told(folder, *words))
+    both = [(f["a"]["site"]["line"], f["b"]["site"]["line"]) for f in told_of["findings"]["both"]]
+
+    assert (told_of["findings"]["new"], told_of["findings"]["gone"]) == ([], [])
+    assert both and all(b == a + 3 for a, b in both)
+    assert all(line["site_a"] and line["site_b"] for line in told_of["lines"])
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no recording\n" * 300])
+@pytest.mark.parametrize("broken_first", [True, False])
+def test_diff_refuses_what_report_refuses(
+    folder: Path, tmp_path: Path, content: bytes | None, broken_first: bool
+) -> None:
+    broken, good = tmp_path / "x.tlm", folder / "dict_cache.tlm"
+    if content is not None:
+        broken.write_bytes(content)
+    pair = [str(broken), str(good)] if broken_first else [str(good), str(broken)]
+    done, report = command(tmp_path, "diff", *pair, *FAIL), command(tmp_path, "report", str(broken))
+
+    assert (done.returncode, done.stdout, done.stderr) == (report.returncode, b"", report.stderr)
+    assert done.returncode in (2, 3)
+
+
 @pytest.mark.parametrize(("content", "code"), [(None, 2), (b"", 3), (b"no recording\n" * 300, 2)])
 @pytest.mark.parametrize(
     "words", [["history", "x.tlm", "1"], ["balance", "x.tlm"]], ids=lambda words: words[0]

@@ -20,14 +20,11 @@ MOST_LINES = 20
 def live_at_end(lives: Lifetimes, places: Places) -> list[Finding]:
     """The lines that hold most bytes at the end, most bytes first, at most ``MOST_LINES``."""
     alive = np.flatnonzero((lives.born <= lives.judged_ns) & (lives.died > lives.judged_ns))
-    group, weight = lives.group[alive], lives.weight[alive]
-    counts = np.bincount(group, weights=weight, minlength=places.count)
-    held = np.bincount(group, weights=lives.size[alive] * weight, minlength=places.count)
+    group = lives.group[alive]
+    counts, held = alive_by_line(lives, places)
     made = np.bincount(lives.group, minlength=places.count)
     if lives.sums is not None:
         made = lives.sums.made
-        if lives.judged_ns >= lives.cut_ns:
-            counts, held = lives.sums.live_count, lives.sums.live_bytes
     order = np.lexsort((-counts, -held))
     return [
         line_finding(
@@ -41,6 +38,17 @@ def live_at_end(lives: Lifetimes, places: Places) -> list[Finding]:
         )
         for number in order[counts[order] > 0][:MOST_LINES].tolist()
     ]
+
+
+def alive_by_line(lives: Lifetimes, places: Places) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Objects of each line that were alive when the program was judged, and their bytes."""
+    if lives.sums is not None and lives.judged_ns >= lives.cut_ns:
+        return lives.sums.live_count, lives.sums.live_bytes
+    alive = np.flatnonzero((lives.born <= lives.judged_ns) & (lives.died > lives.judged_ns))
+    group, weight = lives.group[alive], lives.weight[alive]
+    counts = np.bincount(group, weights=weight, minlength=places.count)
+    held = np.bincount(group, weights=lives.size[alive] * weight, minlength=places.count)
+    return counts.astype(np.int64), held.astype(np.int64)
 
 
 def line_finding(

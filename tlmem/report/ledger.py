@@ -5,12 +5,16 @@ Covers: reading, choosing a format, writing. Does not cover: words of commands (
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+
 from tlmem.analysis.balance import balance
+from tlmem.analysis.diff import Side, compare, failures
 from tlmem.analysis.history import history
 from tlmem.errors import TlmemError
 from tlmem.recording import read
-from tlmem.report import balance_report, fail, history_report, write
-from tlmem.report.summary import DETAIL_EVENTS
+from tlmem.report import balance_report, diff_report, fail, history_report, write
+from tlmem.report.summary import DETAIL_EVENTS, summarise
 
 
 def run_history(
@@ -50,3 +54,41 @@ def run_balance(
         return fail(str(error), error.exit_code)
     render = balance_report.render_json if format == "json" else balance_report.render_text
     return write(render(found, every), out)
+
+
+def run_diff(
+    before: str,
+    after: str,
+    format: str = "text",
+    out: str | None = None,
+    every: bool = False,
+    fail_on: Sequence[str] = (),
+) -> int:
+    """Writes what differs between two recordings and returns the exit code.
+
+    Returns:
+        0; 1 when ``fail_on`` asks to refuse the second one, with a sentence for each reason on
+        stderr; 2 when a file is missing or no recording, or the output cannot be written; 3 when a
+        recording is empty or damaged beyond use.
+    """
+    try:
+        found = compare(_side(before), _side(after))
+    except TlmemError as error:
+        return fail(str(error), error.exit_code)
+    render = diff_report.render_json if format == "json" else diff_report.render_text
+    code = write(render(found, every), out)
+    why = failures(found, fail_on)
+    for sentence in why:
+        sys.stderr.write(f"tlmem: {sentence}\n")
+    return code or bool(why)
+
+
+def _side(path: str) -> Side:
+    """One recording, with those of the processes that it started."""
+    summary = summarise([path])
+    return Side(
+        recordings=[process.recording for process in summary.processes],
+        verdict=summary.verdict,
+        findings=summary.findings,
+        totals=summary.totals if summary.is_family else summary.processes[0].totals,
+    )
