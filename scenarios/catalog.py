@@ -2,8 +2,9 @@
 
 Covers: listing, running and checking. A scenario is a module of this package with ``OUTCOME``, the
 verdict that is right for it. A line that ends in ``# leaks here`` is the one to be blamed, and
-``HELD_BY`` names who holds most of what it made; a line that ends in ``# double-free here``, or in
-another misuse of a runtime's object, is where that misuse must be found, and no other may be.
+``HELD_BY`` names who holds most of what it made, and ``CLASS`` the kind of leak; a line that ends
+in ``# double-free here``, or in another misuse of a runtime's object, is where that misuse must be
+found, and no other may be.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlmem.analysis import Analysis, Finding, analyse
+from tlmem.analysis.leak_classes import FIXES
 from tlmem.analysis.misuse import WHAT
 from tlmem.recording import read
 
@@ -38,7 +40,8 @@ class Scenario:
     """A small program with a known truth.
 
     ``line`` is 0 when no line is to be blamed; ``held_by`` is empty when it does not matter;
-    ``misuse`` is a kind of finding and its line, None when the program does nothing wrong.
+    ``misuse`` is a kind of finding and its line, None when the program does nothing wrong;
+    ``leak_class`` is the kind of finding that says why ``line`` leaks, empty when there is none.
     """
 
     name: str
@@ -48,14 +51,16 @@ class Scenario:
     line: int
     held_by: str = ""
     misuse: tuple[str, int] | None = None
+    leak_class: str = ""
 
     @property
     def truth(self) -> str:
-        """The truth in words, such as ``leak at cache.py:12, held by cache``."""
+        """The truth in words, such as ``leak at cache.py:12, held by cache, over-retained``."""
         at = f" at {self.path.name}:{self.line}" if self.line else ""
         held = f", held by {self.held_by}" if self.held_by else ""
         wrong = f", {self.misuse[0]} at {self.path.name}:{self.misuse[1]}" if self.misuse else ""
-        return self.outcome + at + held + wrong
+        kind = f", {self.leak_class}" if self.leak_class else ""
+        return self.outcome + at + held + kind + wrong
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,14 @@ class Result:
         return holders[0].name if holders else ""
 
     @property
+    def leak_class(self) -> str:
+        """The class of the leak at the worst line; empty when it has none."""
+        classes = [found for found in self.analysis.findings if found.kind in FIXES]
+        if not self.growing:
+            return ", ".join(found.kind for found in classes)
+        return next((found.kind for found in classes if found.site == self.growing[0].site), "")
+
+    @property
     def misuses(self) -> list[tuple[str, Place]]:
         """Every misuse that was found, and where."""
         return [
@@ -96,12 +109,13 @@ class Result:
             + (f" at {', '.join(map(place_text, self.blamed))}" if self.blamed else "")
         ]
         parts += [f"held by {self.held_by}"] if self.held_by else []
+        parts += [self.leak_class] if self.leak_class else []
         parts += [f"{kind} at {place_text(place)}" for kind, place in self.misuses]
         return ", ".join(parts)
 
     @property
     def right(self) -> bool:
-        """Whether verdict, line, holder and misuse are the true ones, as far as there are any."""
+        """Whether verdict, line, holder, class and misuse are the true ones."""
         truth, name = self.scenario, self.scenario.path.name
         expected = [(name, truth.line)] if truth.line else []
         return (
@@ -109,6 +123,7 @@ class Result:
             and self.blamed[: len(expected)] == expected
             and (bool(expected) or not self.blamed)
             and truth.held_by in ("", self.held_by)
+            and truth.leak_class == self.leak_class
             and self.misuses
             == ([(truth.misuse[0], (name, truth.misuse[1]))] if truth.misuse else [])
         )
@@ -156,6 +171,7 @@ def read_scenario(path: Path) -> Scenario | None:
         outcome=said["OUTCOME"],
         line=lines[0] if lines else 0,
         held_by=said.get("HELD_BY", ""),
+        leak_class=said.get("CLASS", ""),
         misuse=(marked[1], 1 + text.count("\n", 0, marked.start())) if marked else None,
     )
 

@@ -4,6 +4,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "kv cache"
+CLASS = "over-retained"
 
 
 class KeyValueCache:

@@ -5,6 +5,7 @@ import gc
 import numpy as np
 
 OUTCOME = "leak"
+CLASS = "cache-only-grows"
 
 
 class Node:

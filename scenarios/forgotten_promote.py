@@ -7,6 +7,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "nobody"
+CLASS = "floating"
 
 
 def gradient(step: int) -> tlmem.Tensor:

@@ -4,6 +4,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "tape 'multiply'"
+CLASS = "grads-outlive-step"
 STEPS = 2000
 
 

@@ -9,6 +9,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "struct Tensor"
+CLASS = "over-retained"
 EPOCHS = 800
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 OUTCOME = "leak"
+CLASS = "cache-only-grows"
 
 
 class Model:

@@ -6,6 +6,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "swish"
+CLASS = "over-retained"
 
 
 def backward(context: Any, grad: tlmem.Tensor) -> tlmem.Tensor:

@@ -4,6 +4,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "reader"
+CLASS = "over-retained"
 
 
 def read(batch: tlmem.Tensor) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 OUTCOME = "leak"
+CLASS = "cache-only-grows"
 
 
 def main() -> None:

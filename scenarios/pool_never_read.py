@@ -4,6 +4,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "pool 'buffers'"
+CLASS = "pool-never-hits"
 
 buffers = tlmem.TensorPool(max_per_key=1_000_000, name="buffers")
 

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 
 OUTCOME = "leak"
+CLASS = "cache-only-grows"
 
 
 def produce(results: "queue.Queue[np.ndarray]", seed: int) -> None:

@@ -4,6 +4,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "field weight of Layer"
+CLASS = "field-forgotten"
 
 
 def step(layer: tlmem.Struct) -> tlmem.Struct:

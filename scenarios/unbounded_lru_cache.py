@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 OUTCOME = "leak"
+CLASS = "cache-only-grows"
 
 
 @cache

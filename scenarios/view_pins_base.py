@@ -3,6 +3,7 @@
 import numpy as np
 
 OUTCOME = "leak"
+CLASS = "cache-only-grows"
 
 
 class Camera:

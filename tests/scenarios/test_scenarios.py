@@ -7,6 +7,7 @@ import pytest
 from tlmem.scenarios import catalog
 
 from tlmem import scenarios
+from tlmem.analysis.leak_classes import FIXES
 
 ALL = catalog.scenarios()
 LEAKS = {name for name, scenario in ALL.items() if scenario.outcome == "leak"}
@@ -44,6 +45,10 @@ def test_the_kinds_of_misuse_that_programs_commit_are_all_there() -> None:
         *("use-after-free", "double-free", "over-release", "wrong-device"),
         *("double-pool", "double-register", "in-place-on-saved", "second-backward"),
     }
+
+
+def test_every_class_of_leaks_has_a_program() -> None:
+    assert {scenario.leak_class for scenario in ALL.values()} - {""} == set(FIXES)
 
 
 @pytest.mark.parametrize("name", sorted(name for name in ALL if name.endswith("-fixed")))
@@ -102,6 +107,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "{holder}"
+CLASS = "{kind}"
 for _ in range(2000):
     tlmem.acquire(tlmem.ones(1000), "list")  # leaks here
 """
@@ -125,10 +131,20 @@ def test_a_misuse_that_is_marked_must_be_found(tmp_path) -> None:
 
 @pytest.mark.parametrize("holder, right", [("list", True), ("cache", False)])
 def test_the_holder_must_be_the_one_that_is_named(tmp_path, holder: str, right: bool) -> None:
-    result = catalog.run(written(tmp_path, TENSORS_KEPT.format(holder=holder)))
+    result = catalog.run(
+        written(tmp_path, TENSORS_KEPT.format(holder=holder, kind="over-retained"))
+    )
 
-    assert result.found == "leak at written.py:7, held by list"
+    assert result.found == "leak at written.py:8, held by list, over-retained"
     assert result.right is right
+
+
+@pytest.mark.parametrize("kind", ["floating", ""])
+def test_a_class_that_is_not_the_true_one_is_not_a_success(tmp_path, kind: str) -> None:
+    result = catalog.run(written(tmp_path, TENSORS_KEPT.format(holder="list", kind=kind)))
+
+    assert result.leak_class == "over-retained"
+    assert not result.right
 
 
 def written(folder, text: str) -> catalog.Scenario:

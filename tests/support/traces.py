@@ -221,7 +221,9 @@ class Program:
 
     def held_at(self, objects: np.ndarray, time_ns: int) -> pd.DataFrame:
         """What the ledger of a recording would say."""
-        held = [row for row in self.held if row[0] in set(objects.tolist())]
+        rows = [row for row in self.ledger if row[4] <= time_ns and not 0 <= row[5] <= time_ns]
+        held = [*self.held, *((row[0], row[1], row[2].partition(" #")[0], row[6]) for row in rows)]
+        held = [row for row in held if row[0] in set(objects.tolist())]
         return pd.DataFrame(held, columns=["object", "kind", "holder", "site"])
 
 

@@ -4,7 +4,8 @@ is.
 Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (when a
 line grows), ``lines`` (which lines and call paths do), ``enlarging`` (arrays that grow),
 ``devices`` and ``resident`` (growth outside arrays), ``leaks``, ``keepers`` (who holds what),
-``misuse``, ``attribution``, ``verdict``.
+``misuse``, ``attribution``, ``verdict``; then why a line grows: ``kept``, ``ownership_leaks``,
+``tape_leaks``, ``pool_leaks``, ``leak_classes``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tlmem.analysis.attribution import attribute
 from tlmem.analysis.devices import with_devices
 from tlmem.analysis.enlarging import enlarging_lines
 from tlmem.analysis.keepers import with_holders
+from tlmem.analysis.leak_classes import class_findings
 from tlmem.analysis.leaks import live_at_end
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.lines import growing_lines
@@ -51,6 +53,7 @@ def analyse(recording: Recording) -> Analysis:
     )
     found = [
         *growth_findings(evidence),
+        *class_findings(evidence),
         *enlargement_findings(evidence),
         *resident_findings(evidence),
         *misuse_findings(recording, places),

@@ -95,7 +95,7 @@ def life_of(recording: Recording, number: int, time_ns: int) -> tuple[int, int]:
     """Sites where an object was made and, if that was before a time, freed; 0 where not known."""
     if number not in recording.objects.index:
         return 0, 0
-    row = recording.objects.index.get_indexer([number])[0]
+    row = recording.objects.index.get_indexer(pd.Index([number]))[0]
     born, died, died_ns = (
         int(recording.objects[name].iloc[row]) for name in ("born_site", "died_site", "died_ns")
     )

@@ -10,6 +10,7 @@ import linecache
 import textwrap
 from collections.abc import Iterable
 
+from tlmem.analysis.leak_classes import FIXES
 from tlmem.analysis.misuse import EARLIER, WHAT
 from tlmem.analysis.model import Attribution, Finding, Frame
 from tlmem.analysis.places import place
@@ -46,10 +47,14 @@ def process_blocks(process: Process) -> Iterable[str]:
     alive = [f for f in findings if f.kind == "live-at-end"]
     if growing:
         yield growing_block(growing)
+    classes = [f for f in findings if f.kind in FIXES]
+    if classes:
+        yield classes_block(classes)
     misused = [f for f in findings if f.kind in MISUSES]
     if misused:
         yield misuse_block(misused)
-    others = [f for f in findings if f not in growing and f not in alive and f not in misused]
+    told = [*growing, *classes, *alive, *misused]
+    others = [f for f in findings if f not in told]
     if others:
         yield "Also\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
     if alive:
@@ -75,6 +80,17 @@ def growing_block(findings: list[Finding]) -> str:
         rows.extend(callers(finding))
     if len(findings) > MOST_GROWING:
         rows.append(f"  and {len(findings) - MOST_GROWING} more lines")
+    return "\n".join(rows)
+
+
+def classes_block(findings: list[Finding]) -> str:
+    """Why lines grow, and what to do about each."""
+    rows = ["Why they grow"]
+    for finding in findings[:MOST_GROWING]:
+        rows.append(wrap(f"{finding.kind}: {finding.evidence}", "  "))
+        rows.append(wrap(f"To mend it, {FIXES[finding.kind]}.", " " * 12))
+    if len(findings) > MOST_GROWING:
+        rows.append(f"  and {len(findings) - MOST_GROWING} more")
     return "\n".join(rows)
 
 
