@@ -218,6 +218,24 @@ def test_numbers_and_arrays_are_operands() -> None:
     assert total.item() == 2 + 4 + 2 - 2 + 2
 
 
+def test_an_array_is_a_factor_on_either_side() -> None:
+    a = tlmem.tensor([1.0, 2.0], requires_grad=True)
+    ahead = np.array([[1, 2], [3, 4]], "float32") @ a
+    behind = a @ np.array([5.0, 6.0])
+
+    assert (type(ahead), ahead.dtype, ahead.tolist()) == (tlmem.Tensor, "float32", [5, 11])
+    assert (type(behind), behind.dtype, behind.item()) == (tlmem.Tensor, "float64", 17)
+    (ahead.sum() + behind).backward()
+    assert a.grad is not None and a.grad.tolist() == [4 + 5, 6 + 6]
+
+
+def test_arrays_alone_are_no_product_of_tensors() -> None:
+    with pytest.raises(TypeError, match="not ndarray and ndarray"):
+        tlmem.matmul(np.ones((2, 2)), np.ones((2, 2)))
+    with pytest.raises(TypeError, match="not Tensor and list"):
+        tlmem.matmul(leaf(1, 2), [1, 2])  # type: ignore[arg-type]
+
+
 def test_an_index_out_of_range_is_an_error_of_the_index() -> None:
     with pytest.raises(IndexError, match="out of bounds"):
         leaf(1, 2)[5]

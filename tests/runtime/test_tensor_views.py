@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tlmem.runtime import factories, interop, shaping, views
+from tlmem.runtime import factories, functions, interop, shaping, views
 from tlmem.runtime.errors import UseAfterFree, WrongDevice, WrongDtype, WrongShape
 from tlmem.runtime.scope import scope
 
@@ -222,6 +222,13 @@ def test_take_and_gather_refuse_what_does_not_fit() -> None:
         a.gather(0, [0])
     with pytest.raises(WrongShape, match="longer than"):
         a.gather(0, np.zeros((1, 5), np.int64))
+
+
+def test_a_tensor_of_fractions_as_an_index_is_told_how_to_be_integers() -> None:
+    x = factories.ones((3, 2))
+    for use in (lambda i: x[i], lambda i: functions.embedding(x, i)):
+        with pytest.raises(TypeError, match=r"not float32; tensor\(data, 'int64'\) makes integers"):
+            use(factories.ones((2,)))
 
 
 def test_writing_a_part_broadcasts_converts_and_checks() -> None:

@@ -10,41 +10,45 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime.autograd import row
-from tlmem.runtime.computing import broadcast, by_op, compute
-from tlmem.runtime.dtypes import promoted
+from tlmem.runtime.computing import broadcast, by_op, common_device, compute, operand
+from tlmem.runtime.dtypes import NUMPY, dtype_name, promoted
 from tlmem.runtime.errors import WrongShape
-from tlmem.runtime.making import destination, device_of, temporary
+from tlmem.runtime.making import destination, temporary
 from tlmem.runtime.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
 MATMUL = row("matmul")
+FACTORS = (Storage, np.ndarray)
 
 
 def matmul(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left @ right``: the product over the last axis of one and the last but one of the other.
 
     A vector is a row on the left and a column on the right; that axis is not in the result. Further
-    axes are broadcast. Floating dtypes go to BLAS; the result has the higher dtype of both.
+    axes are broadcast. Floating dtypes go to BLAS; the result has the higher dtype of both. One of
+    the two may be a NumPy array.
 
     Raises:
         WrongShape: the lengths do not fit, or an operand is a single number.
         WrongDevice: the operands, or ``out``, are on different devices.
     """
     operands: tuple[Any, Any] = (left, right)
-    for each in operands:
-        if not isinstance(each, Storage):
-            raise TypeError(f"matmul needs two tlmem.Tensors, not {type(each).__name__}")
+    if not any(isinstance(each, Storage) for each in operands) or not all(
+        isinstance(each, FACTORS) for each in operands
+    ):
+        kinds = " and ".join(type(each).__name__ for each in operands)
+        raise TypeError(f"matmul needs a tlmem.Tensor or two, and else an array, not {kinds}")
     made = by_op(MATMUL, "matmul", out, operands)
     if made is not NotImplemented:
         return made
     shape = shape_of_product(left.shape, right.shape)
-    device = device_of(list(operands))
-    dtype = promoted(left.dtype, right.dtype)
+    device = common_device(left, right)
+    dtype = promoted(dtype_name(left.dtype), dtype_name(right.dtype))
     one, other = converted(left, dtype), converted(right, dtype)
-    result = destination(out, shape, dtype, device)
-    return compute(np.matmul, result, out, one._data("multiply"), other._data("multiply"))
+    factors = [operand(each, "multiply")[0] for each in (one, other)]
+    return compute(np.matmul, destination(out, shape, dtype, device), out, *factors)
 
 
 def shape_of_product(left: Shape, right: Shape) -> Shape:
@@ -64,7 +68,9 @@ def shape_of_product(left: Shape, right: Shape) -> Shape:
 
 
 def converted(value: Any, dtype: str) -> Any:
-    """The tensor itself, or a temporary of another dtype."""
+    """The tensor or array itself, or a temporary of another dtype."""
+    if isinstance(value, np.ndarray):
+        return value.astype(NUMPY[dtype], copy=False)
     if value.dtype == dtype:
         return value
     copy = temporary(value.shape, dtype, value._device)
@@ -88,7 +94,7 @@ def dot(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
 
 def matmul_operator(left: Any, right: Any) -> Any:
     """``left @ right`` of what is not for the op of the core."""
-    if isinstance(left, Storage) and isinstance(right, Storage):
+    if isinstance(left, FACTORS) and isinstance(right, FACTORS):
         return matmul(left, right)
     return NotImplemented
 

@@ -91,7 +91,10 @@ def index_array(key: Any) -> Any:
     if np.issubdtype(array.dtype, np.integer) or array.size == 0:
         return array.astype(np.int64)
     shown = type(key).__name__ if array.dtype == np.object_ else array.dtype.name
-    raise TypeError(f"an index is an integer, a slice, or a list of integers or bools, not {shown}")
+    means = "; tensor(data, 'int64') makes integers" if isinstance(key, Storage) else ""
+    raise TypeError(
+        f"an index is an integer, a slice, or a list of integers or bools, not {shown}{means}"
+    )
 
 
 def compress(tensor: Any, mask: Any) -> Tensor:
