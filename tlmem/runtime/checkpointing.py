@@ -15,7 +15,7 @@ from tlmem.runtime.core import engine
 from tlmem.runtime.errors import BackwardRunning
 from tlmem.runtime.grad_mode import enable_grad, is_grad_enabled, no_grad
 from tlmem.runtime.storage import Storage
-from tlmem.runtime.user_ops import Call, Context, define, needs_gradient, record
+from tlmem.runtime.user_ops import Call, Context, define, is_among, needs_gradient, record
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +53,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     _require_tensor(result)
     if not read and not needs_gradient(result):
         return result
-    if needs_gradient(result) or any(result is each for each in args):
+    if needs_gradient(result) or is_among(result, args):
         result = autograd.detached(result)
     again = _Again(function, args, kwargs, stream)
     inputs = args if again.wanted else (*args, _anchor())

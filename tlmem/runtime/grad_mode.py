@@ -47,8 +47,15 @@ class GradMode:
 
     def __enter__(self) -> Self:
         strands.settle()
-        self._outer.append((lib.tlm_grad_mode_current(), strands.in_force(), get_ident()))
-        lib.tlm_grad_mode(self._on)
+        outer = lib.tlm_grad_mode_current()
+        entered = len(self._outer)
+        try:
+            lib.tlm_grad_mode(self._on)
+            self._outer.append((outer, strands.in_force(), get_ident()))
+        except BaseException:  # Ctrl-C: there will be no __exit__
+            lib.tlm_grad_mode(outer)
+            del self._outer[entered:]
+            raise
         return self
 
     def __exit__(
@@ -57,7 +64,15 @@ class GradMode:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        mode, strand, thread = self._outer.pop()
+        entered = self._outer[-1]
+        del self._outer[-1]
+        try:
+            self._leave(*entered)
+        except BaseException:  # Ctrl-C
+            self._leave(*entered)
+            raise
+
+    def _leave(self, mode: int, strand: strands.Strand | None, thread: int) -> None:
         strands.settle()
         if strand is strands.in_force() and (strand is not None or thread == get_ident()):
             lib.tlm_grad_mode(mode)
@@ -93,7 +108,8 @@ class GradMode:
 
             def made(*args: Any, **kwargs: Any) -> Any:
                 with GradMode(on):
-                    return plain(*args, **kwargs)
+                    result = plain(*args, **kwargs)
+                return result
 
         return wraps(plain)(made)
 

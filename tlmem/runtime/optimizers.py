@@ -230,8 +230,11 @@ def _kept_like(parameter: Any) -> Any:
     made = making.make(parameter.shape, parameter.dtype, parameter._device, NO_SCOPE)
     made._data().fill(0)
     handle, holder = made._holder, named("optimizer")
-    check(lib.tlm_move(made.handle, handle, holder), "keep", made)
-    made._holder = holder
+    made._holder = holder  # before it is: Ctrl-C comes only after the call
+    status = lib.tlm_move(made.handle, handle, holder)
+    if status:
+        made._holder = handle
+        check(status, "keep", made)
     return made
 
 

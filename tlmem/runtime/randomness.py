@@ -35,7 +35,7 @@ class _Here(threading.local):
     stream: _Stream | None = None
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # may be entered again, by garbage collection
 _process = _Stream(int.from_bytes(os.urandom(8), "little") & _MOST)
 _here = _Here()
 
@@ -49,7 +49,8 @@ def draw(count: int = 1) -> tuple[int, int]:
     if stream is not None:
         return _take(stream, count)
     with _lock:
-        return _take(_process, count)
+        drawn = _take(_process, count)
+    return drawn
 
 
 def new_stream() -> int:

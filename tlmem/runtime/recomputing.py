@@ -31,9 +31,16 @@ class Recompute:
 
     def __enter__(self) -> Self:
         outer = _rows.get().ljust(len(self._chosen), b"\0")
-        core.engine.recompute_count(_rows, 1)
-        self._outer.append(outer)
-        _rows.set(bytes(a | b for a, b in zip(outer, self._chosen, strict=True)))
+        chosen = bytes(a | b for a, b in zip(outer, self._chosen, strict=True))
+        entered = len(self._outer)
+        try:
+            core.engine.recompute_count(_rows, 1)
+            self._outer.append(outer)
+            _rows.set(chosen)
+        except BaseException:  # Ctrl-C: there will be no __exit__
+            _rows.set(outer)
+            del self._outer[entered:]
+            raise
         return self
 
     def __exit__(
@@ -42,8 +49,12 @@ class Recompute:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _rows.set(self._outer.pop())
-        core.engine.recompute_count(_rows, -1)
+        outer = self._outer[-1]
+        del self._outer[-1]
+        try:
+            _rows.set(outer)
+        finally:  # after Ctrl-C too
+            core.engine.recompute_count(_rows, -1)
 
     def __repr__(self) -> str:
         return f"recompute({', '.join(map(repr, self.names))})"

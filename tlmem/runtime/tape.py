@@ -11,6 +11,7 @@ See also: docs/reference/tape.md.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -109,7 +110,13 @@ class Tape:
     def __enter__(self) -> Self:
         self._require("enter")
         self._chosen[1] = self
-        self._outer.append(autograd.put_in_force(self))
+        before, entered = core.engine.chosen_tape(), len(self._outer)
+        try:
+            self._outer.append(autograd.put_in_force(self))
+        except BaseException:  # Ctrl-C: there will be no __exit__
+            core.engine.choose_tape(before)
+            del self._outer[entered:]
+            raise
         return self
 
     def __exit__(
@@ -124,7 +131,14 @@ class Tape:
             BackwardRunning: a pass is under way on it; it stays as it is, and ends with its last
                 name.
         """
-        autograd.put_back(self._outer.pop())
+        token = self._outer[-1]
+        del self._outer[-1]
+        try:
+            autograd.put_back(token)
+        except BaseException:  # Ctrl-C
+            with suppress(RuntimeError):  # it was done
+                autograd.put_back(token)
+            raise
         if not self._outer and not self._is_the_process:
             self.close()
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-from tlmem.runtime import autograd, core
+from tlmem.runtime import autograd, core, strands
+from tlmem.runtime.core import lib
 from tlmem.runtime.errors import WrongDtype, WrongShape
-from tlmem.runtime.grad_mode import is_grad_enabled, no_grad
 from tlmem.runtime.storage import Storage, shape_text
 
 OUTPUT, EXTRA = -1, -2
@@ -76,9 +76,9 @@ class Call:
         self.name = name
         self.rule = rule
         self.context = context
-        self.shapes = tuple(
+        self.shapes = [
             (each.shape, each.dtype) if isinstance(each, Storage) else None for each in args
-        )
+        ]
 
     def __call__(self, grad: Any, saved: tuple[Any, ...]) -> list[Any]:
         """The gradients of the tensors among the arguments, in their order."""
@@ -151,14 +151,16 @@ class UserOp:
                     f"op {self.name!r} takes tensors by position, not as {key}=: its rule gives "
                     "gradients by position"
                 )
-        records = is_grad_enabled()
-        wants = tuple(records and needs_gradient(each) for each in args)
-        context = Context(self.name, wants)
-        with no_grad():
+        strands.settle()
+        records = lib.tlm_grad_mode_current()
+        try:
+            lib.tlm_grad_mode(0)
+            wants = tuple([records == 1 and needs_gradient(each) for each in args])
+            context = Context(self.name, wants)
             result = self._forward(context, *args, **kwargs)
-        if any(wants):
-            result = self._recorded(context, args, result)
-        return result
+        finally:
+            lib.tlm_grad_mode(records)
+        return self._recorded(context, args, result) if True in wants else result
 
     def _recorded(self, context: Context, args: tuple[Any, ...], result: Any) -> Any:
         if not isinstance(result, Storage):
@@ -166,14 +168,14 @@ class UserOp:
                 f"op {self.name!r} returned {type(result).__name__}; with gradients it has one "
                 "tensor as its result"
             )
-        if needs_gradient(result) or any(result is each for each in args):
+        if needs_gradient(result) or is_among(result, args):
             result = autograd.detached(result)
-        keeps = [key for key, value in vars(context).items() if value is result]
-        if keeps:
-            raise ValueError(
-                f"op {self.name!r} keeps its own result as context.{keeps[0]}, which would hold it "
-                "for ever; use context.save(result), and context.saved in the rule"
-            )
+        for key, value in vars(context).items():
+            if value is result:
+                raise ValueError(
+                    f"op {self.name!r} keeps its own result as context.{key}, which would hold it "
+                    "for ever; use context.save(result), and context.saved in the rule"
+                )
         return record(self._number, Call(self.name, self._rule, context, args), args, result)
 
     def __repr__(self) -> str:
@@ -226,15 +228,23 @@ def needs_gradient(thing: Any) -> bool:
     return isinstance(thing, Storage) and bool(thing._slot or thing._requires_grad)
 
 
+def is_among(result: Any, args: tuple[Any, ...]) -> bool:
+    """Whether it is one of these very things."""
+    return any([result is each for each in args])  # noqa: C419 (short, and quicker so)
+
+
 def record(number: int, call: Call, args: tuple[Any, ...], result: Any) -> Any:
     """Puts a call on the tape in force; returns its result, which needs a gradient from now on."""
     context = call.context
     saved, context._saved = context._saved, ()
-    inputs = tuple(each for each in args if isinstance(each, Storage))
+    inputs = tuple([each for each in args if isinstance(each, Storage)])
     places = []
     for tensor in saved:
-        place = next((i for i, each in enumerate(inputs) if each is tensor), EXTRA)
-        places.append(OUTPUT if tensor is result else place)
+        place = OUTPUT if tensor is result else EXTRA
+        for number_of_input, each in enumerate(inputs):
+            if each is tensor:
+                place = number_of_input
+        places.append(place)
     status = core.engine.rule_record(number, call, inputs, tuple(places), saved, result)
     autograd.check(status, f"record op {call.name!r} on", result)
     return result
