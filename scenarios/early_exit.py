@@ -7,6 +7,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "scope 'answers'"
+CLASS = "scope-not-left"
 
 
 def main() -> None:

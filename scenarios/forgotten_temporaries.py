@@ -4,6 +4,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "scope 'training'"
+CLASS = "scope-not-left"
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "frame 'scaled_sum'"
+CLASS = "scope-not-left"
 
 
 def scaled_sum(values: list[float]) -> float:

@@ -6,6 +6,7 @@ import tlmem
 
 OUTCOME = "leak"
 HELD_BY = "scope 'rows'"
+CLASS = "scope-not-left"
 
 
 def rows(step: int) -> Generator[tlmem.Tensor, None, None]:

@@ -61,6 +61,7 @@ class Program:
     held: list[tuple[int, int, str, int]] = field(default_factory=list)
     misuses: list[tuple[str, int, str, int]] = field(default_factory=list)
     ledger: list[list[Any]] = field(default_factory=list)
+    scopes: dict[int, int] = field(default_factory=dict)
     passes: list[tuple[int, int, int, int]] = field(default_factory=list)
     pools: list[tuple[str, int, int, int, int, int, int, int]] = field(default_factory=list)
     pool_bytes: float = 0.0
@@ -207,6 +208,10 @@ class Program:
                 self.misuses, columns=["misuse", "object", "holder", "site"]
             ).assign(thread=1, time_ns=self.now_ns),
             holders=pd.DataFrame(self.ledger, columns=LEDGER),
+            scopes=pd.DataFrame(
+                {"enter_site": list(self.scopes.values())},
+                index=pd.Index(self.scopes.keys(), name="scope", dtype=np.int64),
+            ),
             passes=pd.DataFrame(self.passes, columns=PASSES),
             pools=pd.DataFrame(self.pools, columns=POOLS),
             held_at=self.held_at,

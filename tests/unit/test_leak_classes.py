@@ -81,6 +81,19 @@ def under_a_view(program: Program, number: int) -> None:
     program.hold(number, VIEW, "view", 50, number)
 
 
+def in_one_scope(program: Program, number: int) -> None:
+    program.scopes[1] = program.site_of(5)
+    program.hold(number, SCOPE, "scope 'all' #1", 10, 1)
+
+
+def in_a_scope_each(program: Program, number: int) -> None:
+    """Half of the objects are also looked into by views of the same scopes."""
+    program.scopes[number] = program.site_of(9)
+    program.hold(number, SCOPE, f"scope 'step' #{number}", 10, number)
+    if number % 4:
+        program.hold(number, VIEW, "view", 50, number)
+
+
 def in_a_list(program: Program, number: int) -> None:
     program.hold(number, HANDLE, "handle", 10, number)
 
@@ -151,6 +164,8 @@ def test_what_nobody_holds_floats(step: Step, told: str) -> None:
     [
         (in_a_field, "field-forgotten", "field weight of Layer alone, set at program.py:40"),
         (under_a_view, "view-pins-base", f"views alone, {STEPS} of them, made at program.py:50"),
+        (in_one_scope, "scope-not-left", "scope 'all', entered at program.py:5 and not left"),
+        (in_a_scope_each, "scope-not-left", f"'step', of which {STEPS} were entered, most at"),
         (in_a_list, "cache-only-grows", "are kept by handle, taken at program.py:10"),
     ],
 )
@@ -166,7 +181,7 @@ def test_a_second_holder_takes_the_class_away(step: Step) -> None:
     def both(program: Program, number: int) -> None:
         step(program, number)
         if program.died[number] < 0:
-            program.hold(number, SCOPE, "scope 'all'", 5)
+            program.hold(number, POOL, "pool 'all'", 5)
 
     assert classes(program_of(both)) == []
 
@@ -280,7 +295,7 @@ def healthy() -> Iterator[tuple[str, Program]]:
     """Programs in which each kind of holder keeps something, a bounded number of objects."""
     steps = [
         *(promoted, never_taken, in_a_field, under_a_view, in_a_list, saved, saved_and_retained),
-        *(gradient_with_history, gradient_of_new_leaf),
+        *(in_one_scope, in_a_scope_each, gradient_with_history, gradient_of_new_leaf),
     ]
     for step in steps:
         alive: list[int] = []

@@ -1,5 +1,5 @@
 """Leaks by who owns what: ``over-retained``, ``floating``, ``field-forgotten``,
-``view-pins-base``, ``cache-only-grows``.
+``view-pins-base``, ``scope-not-left``, ``cache-only-grows``.
 
 Covers: growing lines whose survivors have one kind of holder. Does not cover: tapes
 (``tape_leaks``), pools (``pool_leaks``). See also: docs/findings/, a page for each class.
@@ -13,6 +13,7 @@ import pandas as pd
 from tlmem.analysis.kept import Kept
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import place
 from tlmem.events import HolderKind, Kind
 from tlmem.units import format_count
 
@@ -79,6 +80,33 @@ def field_forgotten(kept: Kept) -> Finding | None:
     )
 
 
+def scope_not_left(kept: Kept) -> Finding | None:
+    """Objects of scopes, or frames of functions, that are still entered."""
+    scopes = (HolderKind.SCOPE, HolderKind.FRAME)
+    if not kept.held_only_by(*scopes, HolderKind.VIEW):
+        return None
+    held = kept.now[kept.now["kind"].isin([int(kind) for kind in scopes])]
+    if not kept.nearly_all(held):
+        return None
+    table = kept.recording.scopes
+    table = table[table.index.isin(held["number"])]
+    if not len(table):
+        return None
+    sites, counts = np.unique(table["enter_site"].to_numpy(np.int64), return_counts=True)
+    entered = place(kept.places.blamed_frame(int(sites[np.argmax(counts)])))
+    name = kept.holder_names.partition(" and ")[0]
+    return kept.finding(
+        "scope-not-left",
+        f"{kept.noun} are held by {name}, "
+        + (
+            f"entered at {entered} and not left since: what is registered in it stays until then."
+            if len(table) == 1
+            else f"of which {format_count(len(table))} were entered, most at {entered}, and never "
+            "left."
+        ),
+    )
+
+
 def view_pins_base(kept: Kept) -> Finding | None:
     """Objects that nobody holds but views into them."""
     if not kept.held_only_by(HolderKind.VIEW):
@@ -117,4 +145,11 @@ def lets_go(kept: Kept) -> bool:
     return bool(old > FEW_LET_GO * len(kept.rows))
 
 
-OWNERSHIP = (over_retained, floating, field_forgotten, view_pins_base, cache_only_grows)
+OWNERSHIP = (
+    over_retained,
+    floating,
+    field_forgotten,
+    view_pins_base,
+    scope_not_left,
+    cache_only_grows,
+)
