@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from tlmem.runtime import computing, elementwise, factories, interop, linalg, reductions, shaping
 from tlmem.runtime.dtypes import NAMES, NUMPY, dtype_name
-from tlmem.runtime.errors import WrongDtype, WrongShape
+from tlmem.runtime.errors import UseAfterFree, WrongDtype, WrongShape
 from tlmem.runtime.tensor import Tensor
 
 BINARY = {
@@ -433,3 +433,15 @@ def test_rules_of_dtypes_cover_every_function() -> None:
     assert (two**2).tolist() == [1, 0]
     assert (two + two).tolist() == [True, False]
     assert (two // two[:1]).dtype == "int64"
+
+
+def test_a_format_is_that_of_the_one_value() -> None:
+    one = factories.tensor([[2.5]])
+    assert (f"{one:.3f}", f"{one:>6}", f"{one}") == ("2.500", "   2.5", repr(one))
+    assert f"{factories.tensor(7, 'int64'):03d}" == "007"
+    with pytest.raises(ValueError, match="has 2 elements, not one"):
+        f"{factories.zeros(2):.3f}"
+    one.free()
+    assert f"{one}" == repr(one)
+    with pytest.raises(UseAfterFree):
+        f"{one:.3f}"

@@ -120,6 +120,14 @@ class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Different
         values = np.array2string(self._data(), threshold=6, edgeitems=2, separator=", ")
         return f"<Tensor {about} {' '.join(values.split())}>"
 
+    def __format__(self, form: str) -> str:
+        """The text; with a format, the value of a tensor of one element: ``f"{loss:.3f}"``.
+
+        Raises:
+            ValueError: there is a format and not one element. UseAfterFree: it was freed.
+        """
+        return format(self.item(), form) if form else str(self)
+
     def _end_text(self) -> str:
         freed = self._freed_by()
         return freed if self._moved else f"freed {freed}".rstrip()
