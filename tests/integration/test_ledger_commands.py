@@ -6,9 +6,23 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.programs import recorded, run
+
+import tlmem
+from tests.support import programs
+from tests.support.foreign import Run, line_with
+from tlmem.analysis.balance import balance
+from tlmem.analysis.history import NoSuchObject, history
+from tlmem.report import balance_report, history_report
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
+KEPT = """
+import tlmem
+for step in range(20_000):
+    with tlmem.scope("step"):
+        one = tlmem.empty(8)
+        if step % 100 == 0:
+            tlmem.acquire(one, "keeper")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with recordings of scenarios."""
     folder = tmp_path_factory.mktemp("ledger")
     for name in ("over_retain", "over_retain_fixed", "dict_cache"):
-        done = recorded(
+        done = programs.recorded(
             [str(SCENARIOS / f"{name}.py")], folder, options=("-q", "-o", f"{name}.tlm")
         )
         assert done.returncode == 0, done.stderr
@@ -30,7 +44,7 @@ def line_of(scenario: str, text: str) -> str:
 
 
 def command(folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
-    return run([sys.executable, "-m", "tlmem", *words], folder)
+    return programs.run([sys.executable, "-m", "tlmem", *words], folder)
 
 
 def told(folder: Path, *words: str) -> str:
@@ -118,6 +132,38 @@ def test_balance_of_a_line_that_made_nothing_is_one_sentence(folder: Path) -> No
     assert done.stderr.count(b"\n") == 1
 
 
+def test_a_runtime_in_c_has_a_history_and_a_balance_too(
+    steps: Path, recorded: Run, tmp_path: Path
+) -> None:
+    assert recorded(steps, "leak", 50).returncode == 0
+    tree = json.loads(told(tmp_path, "balance", "run.tlm", "--format", "json"))
+    forgets = [node for node in tree["nodes"] if node["holders"]]
+    number = str(tlmem.read(tmp_path / "run.tlm").objects.query("died_ns < 0").index[0])
+    life = json.loads(told(tmp_path, "history", "run.tlm", number, "--format", "json"))
+    (unpaired,) = life["unpaired"]
+
+    assert forgets[0]["holders"][0] == {"name": "look", "count": forgets[0]["unpaired"]}
+    assert (forgets[0]["unpaired"], forgets[0]["taken"]) == (50, 50)
+    assert forgets[0]["site"]["line"] == line_with("retained here")
+    assert life["steps"][unpaired - 1]["holder"] == "look"
+
+
+def test_of_events_that_were_folded_only_what_is_alive_is_told(tmp_path: Path) -> None:
+    (tmp_path / "kept.py").write_text(KEPT, encoding="utf-8")
+    assert programs.recorded(["kept.py"], tmp_path, options=("-q", "-o", "k.tlm")).returncode == 0
+    recording = tlmem.read(tmp_path / "k.tlm", detail_events=40_000)
+    found = balance(recording)
+    text = " ".join(balance_report.render_text(found).split())
+    life = history(recording, str(recording.objects.index[0]))
+
+    assert found.folded_events > 40_000 and "The oldest " in text
+    assert found.objects >= 200
+    assert "held by a holder that is not in the recording: " in text and "held by keeper: " in text
+    assert life.folded and "first events are folded" in history_report.render_text(life)
+    with pytest.raises(NoSuchObject, match="freed before events were folded"):
+        history(recording, "1")
+
+
 FAIL = ["--fail-on", "new-findings", "--fail-on", "growth"]
 
 
@@ -148,7 +194,9 @@ def test_diff_finds_lines_again_in_a_checkout_elsewhere_where_they_moved(
 ) -> None:
     source = (SCENARIOS / "dict_cache.py").read_text(encoding="utf-8")
     (tmp_path / "moved.py").write_text("# one\n\n# two\n" + source, encoding="utf-8")
-    done = recorded(["moved.py"], tmp_path, options=("-q", "-o", str(folder / "moved.tlm")))
+    done = programs.recorded(
+        ["moved.py"], tmp_path, options=("-q", "-o", str(folder / "moved.tlm"))
+    )
     assert done.returncode == 0, done.stderr
     words = ["diff", "dict_cache.tlm", "moved.tlm", *FAIL, "--format", "json"]
     told_of = json.loads(told(folder, *words))

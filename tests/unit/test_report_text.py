@@ -52,6 +52,13 @@ def test_there_is_no_colour_and_one_line_feed_at_the_end(report: str) -> None:
     assert report.endswith("\n") and not report.endswith("\n\n")
 
 
+def test_a_leak_leads_to_the_commands_that_tell_more(report: str) -> None:
+    finding = next(f for f in analyse(leaking().recording()).findings if f.kind == "growing-site")
+
+    assert f"  tlmem history /home/user/tlmem-program.7.tlm {finding.object}\n" in report
+    assert "  tlmem balance /home/user/tlmem-program.7.tlm\n" in report
+
+
 def test_problems_are_told() -> None:
     recording = leaking().recording()
     recording.complete, recording.problems = False, ["one block does not decode; it was left out"]
@@ -77,6 +84,7 @@ def test_a_quiet_program_has_no_table_of_growing_lines() -> None:
 
     assert report.startswith("Stable: ")
     assert "keep ever more" not in report
+    assert "To see more" not in report
 
 
 def family() -> Summary:

@@ -30,8 +30,8 @@ def render_text(found: Balance, every: bool = False) -> str:
     if found.folded_events:
         blocks.append(
             wrap(
-                f"Of {format_count(found.folded_events)} events that a size limit folded, nothing "
-                "is counted here."
+                f"The oldest {format_count(found.folded_events)} events are folded: of their "
+                "objects only those that are still alive are counted, each as taken once."
             )
         )
     roots = [node for node in found.roots if every or node.unpaired]

@@ -88,7 +88,7 @@ def _head(life: History) -> list[str]:
         wrap(_end(life)),
     ]
     if life.folded:
-        lines.append("Its first events were folded by the size limit: who took it then is unknown.")
+        lines.append("Its first events are folded: who took it then is not known.")
     if life.resized_from >= 0:
         lines.append(f"It came from object {life.resized_from} by a resize.")
     if life.resized_to >= 0:

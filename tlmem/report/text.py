@@ -7,6 +7,7 @@ Does not cover: how numbers are found; see ``tlmem.analysis``.
 from __future__ import annotations
 
 import linecache
+import shlex
 import textwrap
 from collections.abc import Iterable
 
@@ -57,6 +58,8 @@ def process_blocks(process: Process) -> Iterable[str]:
     others = [f for f in findings if f not in told]
     if others:
         yield "Also\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
+    if growing or classes:
+        yield next_block(process, [*growing, *classes])
     if alive:
         yield alive_block(alive)
     if process.analysis.attribution.known:
@@ -135,6 +138,17 @@ def alive_block(findings: list[Finding]) -> str:
         rows.extend(held_by(finding))
     if len(findings) > MOST_ALIVE:
         rows.append(f"  and {len(findings) - MOST_ALIVE} more lines with fewer bytes")
+    return "\n".join(rows)
+
+
+def next_block(process: Process, findings: list[Finding]) -> str:
+    """The commands that tell more: about one of the objects, and who never gave back."""
+    path = shlex.quote(str(process.recording.path))
+    rows = ["To see more"]
+    example = next((f.object for f in findings if f.object is not None), None)
+    if example is not None:
+        rows.append(f"  tlmem history {path} {example}\n      the life of one of these objects")
+    rows.append(f"  tlmem balance {path}\n      where objects are taken and never given back")
     return "\n".join(rows)
 
 
