@@ -166,7 +166,7 @@ def test_what_nobody_holds_floats(step: Step, told: str) -> None:
         (under_a_view, "view-pins-base", f"views alone, {STEPS} of them, made at program.py:50"),
         (in_one_scope, "scope-not-left", "scope 'all', entered at program.py:5 and not left"),
         (in_a_scope_each, "scope-not-left", f"'step', of which {STEPS} were entered, most at"),
-        (in_a_list, "cache-only-grows", "are kept by handle, taken at program.py:10"),
+        (in_a_list, "cache-only-grows", "kept by their Python handles, taken at program.py:10"),
     ],
 )
 def test_the_only_kind_of_holder_tells_the_class(step: Step, kind: str, told: str) -> None:
@@ -335,6 +335,23 @@ def test_objects_whose_holders_were_folded_have_no_class() -> None:
 
     assert analyse(program.recording()).verdict.outcome == "leak"
     assert classes(program) == []
+
+
+def test_the_latest_speak_for_those_whose_holders_were_folded_and_the_sentence_says_so() -> None:
+    program = program_of(in_a_field)
+    del program.ledger[: len(program.ledger) // 2]
+
+    assert (
+        "made at program.py:10, judged by the 200 whose holders are" in only_class(program).evidence
+    )
+
+
+@pytest.mark.parametrize("known, kinds", [(9, []), (12, ["field-forgotten"])])
+def test_a_few_do_not_speak_for_the_others(known: int, kinds: list[str]) -> None:
+    program = program_of(in_a_field)
+    del program.ledger[: -3 * known]
+
+    assert [found.kind for found in classes(program)] == kinds
 
 
 def test_reports_tell_the_class_and_what_to_do() -> None:

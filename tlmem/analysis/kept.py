@@ -28,6 +28,8 @@ MOST_LINES = 20
 """Growing lines that are looked at, worst first."""
 NEARLY_ALL = 0.8
 """Share of the survivors of a line that must be of one kind to say that the line is."""
+FEWEST_KNOWN = 10
+"""Survivors whose holders must be known to speak for the others of their line."""
 FEW = 0.1
 """A holder of fewer of the survivors than this share is not named in a sentence."""
 MOST_NAMES = 3
@@ -65,11 +67,16 @@ class Kept:
     def noun(self) -> str:
         """The survivors in words, such as ``1 500 objects made at model.py:10``."""
         what = self.lives.noun(self.growth.group)
-        return f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
+        told = f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
+        if 0 < self.known < NEARLY_ALL * len(self.rows):
+            told += (
+                f", judged by the {format_count(self.known)} whose holders are in the recording,"
+            )
+        return told
 
     def held_only_by(self, *kinds: HolderKind) -> bool:
         """Whether nearly all of the survivors are held by holders of these kinds and no others."""
-        if not self.known:
+        if self.known < FEWEST_KNOWN:
             return False
         fits = self.now["kind"].isin([int(kind) for kind in kinds])
         others = self.now.loc[~fits, "object"].nunique()
@@ -77,7 +84,7 @@ class Kept:
 
     def nearly_all(self, rows: pd.DataFrame) -> bool:
         """Whether nearly all of the survivors are among these rows of the ledger."""
-        return self.known > 0 and rows["object"].nunique() >= NEARLY_ALL * self.known
+        return self.known >= FEWEST_KNOWN and rows["object"].nunique() >= NEARLY_ALL * self.known
 
     @property
     def holder_names(self) -> str:

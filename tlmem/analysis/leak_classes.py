@@ -22,7 +22,7 @@ FIXES = {
     "field-forgotten": "let go of the struct: release it, or register it in a scope that ends",
     "view-pins-base": "keep a copy of the part that is needed, not a view",
     "scope-not-left": "enter a scope for each step, in a with statement that every path leaves",
-    "cache-only-grows": "bound it, or remove entries when they are no longer needed",
+    "cache-only-grows": "bound what keeps them, or take entries out when they are no longer needed",
     "tape-not-released": "keep loss.item() or loss.detach() instead of loss",
     "saved-outlives-backward": "leave retain_graph off, or drop the loss after its last pass",
     "grads-outlive-step": "clear gradients in each step; keep numbers, not tensors made of them",

@@ -125,7 +125,8 @@ def cache_only_grows(kept: Kept) -> Finding | None:
     python = (HolderKind.HANDLE, HolderKind.EXPORT, HolderKind.REGISTRY)
     if not (arrays or kept.held_only_by(*python)) or lets_go(kept):
         return None
-    who = "Python objects" if arrays else f"{kept.holder_names}, taken at {kept.taken_at}"
+    names = kept.holder_names.replace("handle", "their Python handles")
+    who = "Python objects" if arrays else f"{names}, taken at {kept.taken_at}"
     return kept.finding(
         "cache-only-grows",
         f"{kept.noun} are kept by {who}, and none of what was kept for some time was ever let "
