@@ -20,6 +20,7 @@
 
 const ops_row_call ops_element_rows[OPS_ELEMENT_ROWS][2] = {
     [OPS_SQRT_RULE] = BOTH(sqrt_rule),
+    [OPS_DEVIATION_RULE] = BOTH(deviation_rule),
     [OPS_ABSOLUTE_RULE] = BOTH(absolute_rule),
     [OPS_SQUARE_RULE] = BOTH(square_rule),
     [OPS_SIN_RULE] = BOTH(sin_rule),

@@ -42,6 +42,7 @@
 
 /* g: the gradient of the output; a: the output, or where it says so the input. */
 ROW(sqrt_rule, 2, g / (2 * a))
+ROW(deviation_rule, 2, a == 0 ? 0 : g / (2 * a))  /* of equal values there is none, and no slope */
 ROW(absolute_rule, 2, a > 0 ? g : a < 0 ? -g : 0) /* of the input */
 ROW(square_rule, 2, 2 * a * g)                    /* of the input */
 ROW(tanh_rule, 2, g * (1 - a * a))

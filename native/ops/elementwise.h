@@ -13,6 +13,7 @@
 /* Rows of our own beside NumPy's loops (element_rows.h); those of two parameters get them as two doubles. */
 typedef enum {
     OPS_SQRT_RULE,
+    OPS_DEVIATION_RULE,
     OPS_ABSOLUTE_RULE,
     OPS_SQUARE_RULE,
     OPS_SIN_RULE,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * functions.c: exp, log, sqrt, sin, cos, absolute.
  *
- * One input, no params. exp and sqrt save their output, the others their input.
+ * One input. Params of sqrt: x[0]: 1 when it makes a deviation of a variance, which has no slope where it is 0. exp and sqrt
+ * save their output, the others their input.
  */
 #include "elementwise.h"
 
@@ -51,7 +52,8 @@ static tlm_status forward_sqrt(ops_call *call)
 
 static tlm_status rule_sqrt(tlm_pass *pass)
 {
-    return ops_rule_of_one(pass, OPS_SQRT_RULE);
+    const ops_params *params = tlm_pass_params(pass);
+    return ops_rule_of_one(pass, params->x[0] != 0 ? OPS_DEVIATION_RULE : OPS_SQRT_RULE);
 }
 
 static tlm_status forward_sin(ops_call *call)

@@ -135,6 +135,7 @@ EDGES: dict[str, tuple[Call, Call, list[list[float]]]] = {
         lambda a: a.var(correction=0),
         [[3.0, 3.0, 3.0]],
     ),
+    "deviation of equals": (tlmem.std, lambda a: a.std(), [[3.0, 3.0, 3.0]]),
     "layer_norm of equals": (
         lambda a: tlmem.layer_norm(a),
         lambda a: torch.nn.functional.layer_norm(a, a.shape),

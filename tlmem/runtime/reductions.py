@@ -197,7 +197,8 @@ def std(
     """The standard deviation, the root of ``var``."""
     if out is None and needs(value):
         mask = sum_of_bits(axes_of(value, axis))
-        return apply_strictly(SQRT, 1, apply_apart(VAR, 1, value, mask, keepdims, correction))
+        spread = apply_apart(VAR, 1, value, mask, keepdims, correction)
+        return apply_strictly(SQRT, 1, spread, 1.0)
     result = var(value, axis, keepdims, correction, out)
     np.sqrt(result._data(), out=result._data())
     return result
