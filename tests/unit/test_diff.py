@@ -188,6 +188,26 @@ def test_processes_of_one_side_count_together(tmp_path: Path) -> None:
     assert compare(one, two).lines[0].sums_after == Sums(1000, 500_000, 1000, 500_000)
 
 
+def test_one_more_process_with_the_same_finding_is_no_new_one(tmp_path: Path) -> None:
+    one = side_of(tmp_path / "a", [(10, 5000, True)])
+    two = Side([*one.recordings] * 2, one.verdict, [*one.findings] * 2, one.totals)
+    more, fewer = compare(one, two), compare(two, one)
+
+    assert (more.new, more.gone, fewer.new, fewer.gone) == ((), (), (), ())
+    assert len(more.kept) == len(fewer.kept) > 0
+
+
+def test_findings_without_a_line_are_known_by_their_kind(tmp_path: Path) -> None:
+    side = side_of(tmp_path / "a", [(10, 5000, False)])
+    finding = Finding("native-growth", "warning", 0, 5_000_000, "Native memory grows.")
+    other = Finding("python-growth", "warning", 0, 5_000_000, "Python's heap grows.")
+    first = Side(side.recordings, side.verdict, [finding], side.totals)
+    second = Side(side.recordings, side.verdict, [finding, other], side.totals)
+
+    assert compare(first, second).new == compare(second, first).gone == (other,)
+    assert compare(first, second).kept == ((finding, finding),)
+
+
 # ---- whether it is worse ----
 
 

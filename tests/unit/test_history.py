@@ -1,9 +1,12 @@
 """The life of one object: its steps, their pairs, what has no pair, and how it is asked for."""
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support import writer
 from support.owners import (
     ACQUIRE,
@@ -15,6 +18,7 @@ from support.owners import (
     REGISTER,
     RELEASE,
     SCOPE_ENTER,
+    Runtime,
     holder,
 )
 
@@ -218,3 +222,36 @@ def test_json_has_every_step_with_its_pair(kept) -> None:
     assert (told["schema"], told["object"], told["unpaired"]) == (1, 0, [5])
     assert [step["ended_by"] for step in told["steps"]] == [None, 6, 4, None, None, None]
     assert told["steps"][4]["site"] == {"file": "/home/user/a.py", "line": 7, "function": "work"}
+
+
+operations = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(0, 17), st.integers(0, 1000)), min_size=1, max_size=80
+)
+
+
+@given(operations)
+@settings(max_examples=60, deadline=None)
+def test_the_pairs_of_every_life_are_the_rows_of_the_ledger(ops: list) -> None:
+    runtime = Runtime().run(ops)
+    if not runtime.made:
+        return
+    file = writer.RecordingWriter(form="sealed", meta=META, threads=runtime.events())
+    with tempfile.TemporaryDirectory() as folder:
+        recording = read(file.write(Path(folder) / "x.tlm"))
+        lives = [history(recording, str(number)) for number in recording.objects.index]
+        ledger = recording.holders
+    for life in lives:
+        time = {step.number: step.time_ns for step in life.steps}
+        found = [
+            (step.time_ns, time.get(step.ended_by, -1))
+            for step in life.steps
+            if step.ended_by or step.unpaired
+        ]
+        # Who only floated for a while was nobody's.
+        mine = ledger[(ledger["object"] == life.object)]
+        mine = mine[(mine["kind"] != 1) | (mine["end_ns"] < 0)]
+        assert sorted(found) == sorted(zip(mine["begin_ns"], mine["end_ns"], strict=True))
+        assert [step.number for step in life.steps] == list(range(1, len(life.steps) + 1))
+        for step in life.steps:
+            if step.began_at:
+                assert life.steps[step.began_at - 1].ended_by == step.number

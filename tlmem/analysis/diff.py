@@ -164,8 +164,8 @@ def _lines_of(side: Side) -> dict[Key, _Found]:
     for recording in side.recordings:
         for frame, line, sums in _lines_in(recording):
             add(frame, line, sums)
-    for finding in side.findings:
-        if finding.site and finding.severity != "info":
+    for finding in _serious(side):
+        if finding.site:
             add(finding.site, Line(finding.site.line, 0, None, frozenset()), Sums())
     return found
 
@@ -221,20 +221,26 @@ def _inside(
 def _findings(
     before: Side, after: Side, same: Mapping[Frame, Frame]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[tuple[Finding, Finding], ...]]:
-    """Findings on the second side only, on the first only, on both."""
-    waiting: dict[tuple[str, Frame | None], list[Finding]] = {}
-    for finding in before.findings:
-        if finding.severity != "info":
-            waiting.setdefault((finding.kind, finding.site), []).append(finding)
-    new, kept = [], []
-    for finding in after.findings:
-        if finding.severity == "info":
-            continue
-        site = same.get(finding.site) if finding.site else None
-        there = [] if finding.site and site is None else waiting.get((finding.kind, site), [])
-        if there:
-            kept.append((there.pop(0), finding))
-        else:
+    """Findings on the second side only, on the first only, on both.
+
+    One of a kind at a line stands for all of them there: processes of a pool find the same.
+    """
+    there: dict[tuple[str, Frame | None], Finding] = {}
+    for finding in _serious(before):
+        there.setdefault((finding.kind, finding.site), finding)
+    new: list[Finding] = []
+    kept: dict[tuple[str, Frame | None], tuple[Finding, Finding]] = {}
+    for finding in _serious(after):
+        site = finding.site and same.get(finding.site)
+        known = None if finding.site and not site else there.get((finding.kind, site))
+        if known is None:
             new.append(finding)
-    gone = [finding for those in waiting.values() for finding in those]
-    return tuple(new), tuple(gone), tuple(kept)
+        else:
+            kept.setdefault((finding.kind, site), (known, finding))
+    gone = [found for found in _serious(before) if (found.kind, found.site) not in kept]
+    return tuple(new), tuple(gone), tuple(kept.values())
+
+
+def _serious(side: Side) -> list[Finding]:
+    """Warnings and errors."""
+    return [finding for finding in side.findings if finding.severity != "info"]
