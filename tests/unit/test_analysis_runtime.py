@@ -68,6 +68,21 @@ def test_a_leak_of_views_shows_a_count(also_arrays: bool) -> None:
     assert "no bytes of their own" in found.evidence
 
 
+def test_the_bytes_of_a_passing_object_do_not_make_a_leak_of_a_few_views() -> None:
+    program = Program()
+    for step in range(1600):
+        buffer = program.alloc(10, 4_096, CPU)
+        view = program.alloc(10, 0, CPU)
+        if step % 50:
+            program.free(view)
+        program.free(buffer)
+        program.wait(1_000_000)
+    views = [number for number, died in enumerate(program.died) if died < 0]
+
+    assert len(views) == 32
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
 def test_views_that_come_and_go_disturb_nothing() -> None:
     program = Program()
     model = [program.alloc(5, 8_000, CPU) for _ in range(50)]

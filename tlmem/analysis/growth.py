@@ -89,9 +89,7 @@ def judge_line(
     weight = lives.weight[rows]
     survivors = int(weight[alive].sum())
     held = int((lives.size[rows] * weight)[alive].sum())
-    if survivors < FEWEST_SURVIVORS or held < LEAST_BYTES and survivors < MANY_SURVIVORS:
-        return None
-    if survivors < FEW_SURVIVORS and held < LEAST_BYTES_OF_FEW:
+    if not are_enough(survivors, held):
         return None
     if lives.run_seconds < SHORTEST_GROWTH_S and survivors < MANY_SURVIVORS:
         return None
@@ -103,6 +101,8 @@ def judge_line(
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
     made, survivors = len(line), int(lives.weight[alive_rows].sum())
     held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
+    if not are_enough(survivors, held):
+        return None
     if lives.sums is not None:
         made = int(lives.sums.made[group])
         if lives.sums.live_count[group] >= 0.9 * survivors:
@@ -119,6 +119,13 @@ def judge_line(
         example=int(lives.ordinal[alive_rows[0]]),
         slope_bytes_per_s=held / seconds,
     )
+
+
+def are_enough(survivors: int, held: int) -> bool:
+    """Whether so many survivors, of so many bytes, are a habit and not a buffer or a model."""
+    if survivors < FEWEST_SURVIVORS or held < LEAST_BYTES and survivors < MANY_SURVIVORS:
+        return False
+    return survivors >= FEW_SURVIVORS or held >= LEAST_BYTES_OF_FEW
 
 
 def without_passing(
