@@ -1,0 +1,28 @@
+"""A function asks for a buffer of its frame, and is also called where no frame is entered."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def doubled(step: int) -> float:
+    buffer = tlmem.get_buffer(0, 4096).tensor((16, 64))  # no-frame here
+    tlmem.multiply(tlmem.full((16, 64), step), 2.0, out=buffer)
+    return float(buffer.sum().item())
+
+
+def main() -> None:
+    total, refused = 0.0, 0
+    for step in range(16_000):
+        with tlmem.scope("step"), tlmem.frame(1, "doubled"):
+            total += doubled(step)
+        if step % 500 == 0:
+            try:
+                total += doubled(step)
+            except tlmem.NoFrame:
+                refused += 1
+    print(f"{total:.3e}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""A function lets its result escape its scope, and some callers have none entered."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def norm(step: int) -> tlmem.Tensor:
+    return tlmem.escape(tlmem.full((16, 64), step) * 2.0)  # not-in-scope here
+
+
+def main() -> None:
+    total, refused = 0.0, 0
+    for step in range(16_000):
+        with tlmem.scope("step"):
+            result = norm(step)
+        total += float(result.sum().item())
+        if step % 500 == 0:
+            try:
+                norm(step)
+            except tlmem.NotInScope:
+                refused += 1
+    print(f"{total:.3e}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()

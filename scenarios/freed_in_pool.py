@@ -1,0 +1,30 @@
+"""A buffer is freed by hand while its pool keeps it; the pool finds that when it is next asked."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+buffers = tlmem.TensorPool(name="buffers")
+
+
+def take() -> tlmem.Tensor:
+    pooled = buffers.acquire((16, 64))  # stale-record here
+    return tlmem.empty((16, 64)) if pooled is None else pooled
+
+
+def main() -> None:
+    total = 0.0
+    weight = tlmem.ones((16, 64))
+    for step in range(16_000):
+        with tlmem.scope("step"):
+            buffer = take()
+            tlmem.multiply(weight, step, out=buffer)
+            total += float(buffer.sum().item())
+            buffers.release(buffer)
+        if step % 500 == 0:
+            buffer.free()
+    print(f"{total:.3e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""A buffer is put into its pool while a reader still holds it, who would see it change."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+buffers = tlmem.TensorPool(name="buffers")
+
+
+def main() -> None:
+    weight = tlmem.ones((16, 64))
+    total, refused = 0.0, 0
+    for step in range(16_000):
+        with tlmem.scope("step"):
+            pooled = buffers.acquire((16, 64))
+            buffer = tlmem.empty((16, 64)) if pooled is None else pooled
+            tlmem.multiply(weight, step, out=buffer)
+            if step % 500 == 0:
+                tlmem.acquire(buffer, "reader")
+            total += float(buffer.sum().item())
+            try:
+                buffers.release(buffer)  # pooled-while-held here
+            except tlmem.StillHeld:
+                refused += 1
+                tlmem.release(buffer, "reader")
+                buffers.release(buffer)
+    print(f"{total:.3e}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""A batch is taken out of its scope to be handed on, and once more by who receives it."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def hand_on(batch: tlmem.Tensor) -> tlmem.Tensor:
+    tlmem.unregister(batch)
+    return batch
+
+
+def main() -> None:
+    total, refused = 0.0, 0
+    for step in range(16_000):
+        with tlmem.scope("outer") as outer:
+            with tlmem.scope("step"):
+                batch = hand_on(tlmem.full((16, 64), step))
+            if step % 500 == 0:
+                try:
+                    tlmem.unregister(batch)  # unpaired-register here
+                except tlmem.NotRegistered:
+                    refused += 1
+            outer.register(batch)
+            total += float(batch.sum().item())
+    print(f"{total:.3e}, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()
