@@ -102,12 +102,18 @@ def _texts(
 ) -> np.ndarray:
     """Holders in words; views with the number of the view, which is an object too."""
     texts = names.texts(holders)
-    for i in np.flatnonzero(holders >> _BITS == HolderKind.VIEW).tolist():
-        of_view = timeline.object[pairing.begins] == holders[i] & NUMBER_MASK
-        rows = np.flatnonzero(of_view & (timeline.device[pairing.begins] >= FIRST_RUNTIME_DEVICE))
-        if len(rows):
-            first = len(pairing.number) - len(pairing.begins)
-            texts[i] = f"view, object {int(pairing.number[first + rows[0]])}"
+    views = np.flatnonzero(holders >> _BITS == HolderKind.VIEW)
+    ours = np.flatnonzero(timeline.device[pairing.begins] >= FIRST_RUNTIME_DEVICE)
+    if not len(views) or not len(ours):
+        return texts
+    handles = timeline.object[pairing.begins[ours]]
+    order = np.argsort(handles, kind="stable")
+    wanted = holders[views] & NUMBER_MASK
+    at = order[np.searchsorted(handles, wanted, sorter=order).clip(max=len(order) - 1)]
+    known = handles[at] == wanted
+    first = len(pairing.number) - len(pairing.begins)
+    numbers = pairing.number[first + ours[at[known]]]
+    texts[views[known]] = [f"view, object {number}" for number in numbers.tolist()]
     return texts
 
 

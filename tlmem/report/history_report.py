@@ -20,6 +20,8 @@ MOST_STEPS = 60
 """Steps shown at first and at last of a longer life; those without a pair are always shown."""
 MOST_STACKS = 5
 HOLDER_WIDTH = 27
+HEAD = ("", "step", "seconds", "event", "count", "holder", "pair", "place")
+NUMBERS = ("step", "seconds", "count")
 
 
 def render_text(life: History, every: bool = False) -> str:
@@ -127,35 +129,46 @@ def _taker(step: Step) -> str:
 
 
 def _rows(life: History, every: bool) -> list[str]:
-    rows = [f"{'step':>6}  {'seconds':>10}  {'event':10} {'count':>5}  {'holder':27} pair  place"]
-    steps = life.steps
-    skipped = 0
-    for step in steps:
-        edge = step.number <= MOST_STEPS or step.number > len(steps) - MOST_STEPS
-        if not (every or edge or step.unpaired):
-            skipped += 1
-            continue
-        if skipped:
-            rows.append(f"{'':8}... {format_count(skipped)} steps more (--all shows them)")
-            skipped = 0
-        rows.append(_row(step))
+    shown: list[Step | int] = []
+    for step in life.steps:
+        edge = step.number <= MOST_STEPS or step.number > len(life.steps) - MOST_STEPS
+        if every or edge or step.unpaired:
+            shown.append(step)
+        elif shown and isinstance(shown[-1], int):
+            shown[-1] += 1
+        else:
+            shown.append(1)
+    cells = [HEAD, *(_cells(step) for step in shown if isinstance(step, Step))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = [_row(HEAD, widths)]
+    for row in shown:
+        if isinstance(row, int):
+            rows.append(f"{'':8}... {format_count(row)} steps more (--all shows them)")
+        else:
+            rows.append(_row(_cells(row), widths))
     return rows
 
 
-def _row(step: Step) -> str:
-    pair = ""
-    if step.unpaired:
-        pair = "none"
-    elif step.ended_by:
-        pair = f">{step.ended_by}"
-    if step.began_at:
-        pair = f"<{step.began_at}"
-    count = "" if step.count is None else str(step.count)
-    return (
-        f"{'!' if step.unpaired else ' '}{step.number:>5}  {_seconds(step.time_ns):>10}  "
-        f"{step.event:10} {count:>5}  {clipped(step.holder, HOLDER_WIDTH):{HOLDER_WIDTH}} "
-        f"{pair:5} {_where(step.site)}"
+def _row(cells: tuple[str, ...], widths: list[int]) -> str:
+    """Cells under each other; numbers to the right."""
+    return "  ".join(
+        cell.rjust(width) if head in NUMBERS else cell.ljust(width)
+        for cell, width, head in zip(cells, widths, HEAD, strict=True)
     ).rstrip()
+
+
+def _cells(step: Step) -> tuple[str, ...]:
+    pair = f"<{step.began_at}" if step.began_at else f">{step.ended_by}" if step.ended_by else ""
+    return (
+        "!" if step.unpaired else "",
+        str(step.number),
+        _seconds(step.time_ns),
+        step.event,
+        "" if step.count is None else str(step.count),
+        clipped(step.holder, HOLDER_WIDTH),
+        "none" if step.unpaired else pair,
+        _where(step.site),
+    )
 
 
 def _seconds(time_ns: int) -> str:
