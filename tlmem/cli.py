@@ -40,6 +40,9 @@ belongs to the program. The exit code is the program's.
   --ring SIZE          the same under the name that flight recorders use
   --rss-interval MS    time between samples of resident memory (default: 10; 0: start and end only)
   --smaps              sample proportional and private memory and page faults too
+  --zombie[=SIZE]      keep up to SIZE (default: 256MB) of freed memory unreadable, so that a use
+                       after free is caught, with the places of allocation, free and use
+  --zombie=sample      the same, and for one in 32 of the objects below 4096 bytes too
 """
 
 _RECORD_VALUES = {
@@ -124,7 +127,7 @@ def _record(words: list[str]) -> int:
     # Under `python -m tlmem` the first entry is the current directory, and a module there may have
     # the name of one that the recorder uses.
     sys.path = path_of_program[0 if sys.flags.safe_path else 1 :]
-    from tlmem.recorder.options import Options, parse_sources
+    from tlmem.recorder.options import Options, parse_sources, parse_zombie
     from tlmem.recorder.run import record
 
     sys.path = path_of_program
@@ -141,6 +144,8 @@ def _record(words: list[str]) -> int:
                 values[name] = _count(values[name], option)
         if "source" in values:
             values["sources"] = parse_sources(values.pop("source"))
+        if "zombie" in values:
+            values.update(parse_zombie(values.pop("zombie")))
     except ValueError as error:
         raise UsageError(f"{error}.") from None
     options = Options(**values)
@@ -174,7 +179,9 @@ def split_record(words: list[str]) -> tuple[dict[str, Any], str, str | None, lis
                 rest.insert(0, f"-{value}")
             else:
                 has_value = "="
-        if name in _RECORD_FLAGS and (not has_value):
+        if name == "--zombie":
+            values["zombie"] = value
+        elif name in _RECORD_FLAGS and (not has_value):
             values[_RECORD_FLAGS[name]] = True
         elif name in _RECORD_VALUES or name in _TARGETS:
             if not has_value:

@@ -116,6 +116,8 @@ class Misuse(IntEnum):
     NOT_IN_SCOPE = 14
     IN_PLACE_ON_SAVED = 15
     SECOND_BACKWARD = 16
+    PAST_THE_END = 17
+    WRITTEN_AFTER_FREE = 18
 
 
 class Metric(IntEnum):

@@ -90,6 +90,8 @@ typedef enum {
     TLM_MISUSE_NOT_IN_SCOPE = 14,
     TLM_MISUSE_IN_PLACE_ON_SAVED = 15,
     TLM_MISUSE_SECOND_BACKWARD = 16,
+    TLM_MISUSE_PAST_THE_END = 17,       /* memory behind an object was touched; seen in quarantine only */
+    TLM_MISUSE_WRITTEN_AFTER_FREE = 18, /* found when the memory left quarantine; the site is that of the free */
 } tlm_misuse;
 
 /* About the last call of this thread that did not return TLM_OK. */
@@ -335,6 +337,25 @@ void tlm_device_stats(uint32_t device, tlm_device_statistics *out);
 void tlm_buffers_stats(uint32_t device, tlm_buffers_statistics *out);
 /* Writes what the buffers' statistics say to a text of at most `room` bytes; returns the length that it needs. */
 uint64_t tlm_buffers_dump(uint32_t device, char *out, uint64_t room);
+
+/* ---- quarantine (quarantine.c, trap.c): freed memory of the device `cpu` and of NumPy stays unreadable for a while ---- */
+typedef struct {
+    uint64_t count, bytes;           /* freed into quarantine so far */
+    uint64_t held_count, held_bytes; /* in it now, or when it was stopped */
+    uint64_t left_count;             /* oldest ones that made room */
+    uint64_t unguarded_count; /* of those that should have had pages of their own: had none, for want of mappings */
+    uint64_t touches;         /* reads and writes that were caught in the act */
+    uint64_t written;         /* small ones found written after they had been freed */
+} tlm_quarantine_statistics;
+/* Freed memory is held, up to `bytes`, oldest first out. Payloads of 4096 bytes and more, and every `sample_nth` smaller one
+ * (0: none), have pages of their own and before a page that nobody may touch: a touch once they are freed, or of that page, is
+ * recorded as misuse, told on stderr with where the memory was made, freed and used, and then ends the program as it would
+ * have without us, by SIGSEGV or SIGBUS or in its own handler. Smaller ones are filled, and looked at when they leave.
+ * Meanwhile the device `cpu` reuses nothing. Called again, it changes the numbers. TLM_BAD_ARGUMENT: no bytes. TLM_NO_MEMORY. */
+tlm_status tlm_quarantine_start(uint64_t bytes, uint32_t sample_nth);
+/* Holds no more; looks at the small ones. What has pages of its own stays unreadable to the end. Cannot fail. */
+void tlm_quarantine_stop(void);
+void tlm_quarantine_stats(tlm_quarantine_statistics *out);
 
 /* ---- measuring (bench_runtime.c) ---- */
 /* Nanoseconds for `count` rounds of: 0 scope enter+exit, 1 scope with 100 registered objects (per object), 2 acquire+release,

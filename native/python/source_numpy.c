@@ -15,6 +15,7 @@
 
 #include "address_map.h"
 #include "python.h"
+#include "quarantine.h"
 
 /* NumPy's PyDataMem_Handler as of its C interface version 1 (NEP 49). */
 typedef struct {
@@ -39,78 +40,168 @@ typedef struct {
 
 static numpy_handler *_Atomic patched; /* NULL: not installed; changes under the GIL, read without it */
 static numpy_handler original;
-static tlmi_map large_blocks = TLMI_MAP_EMPTY; /* address -> bytes */
+static tlmi_map large_blocks = TLMI_MAP_EMPTY;   /* address -> bytes */
+static tlmi_map watched_blocks = TLMI_MAP_EMPTY; /* address -> bytes + 1 of those that go into quarantine filled */
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
 
-static void note_taken(void *block, uint64_t bytes)
+static uint32_t site_if_recorded(void)
 {
-    tlmi_event_append(TLM_KIND_ALLOC, TLM_DEVICE_NUMPY, (uintptr_t)block, bytes, tlmi_pystack_site(), 1);
+    return tlmi_probe_on() ? tlmi_pystack_site() : 0;
+}
+
+static void note_taken(void *block, uint64_t bytes, uint32_t site)
+{
+    tlmi_event_append(TLM_KIND_ALLOC, TLM_DEVICE_NUMPY, (uintptr_t)block, bytes, site, 1);
     if (bytes >= LARGE_BYTES)
         tlmi_map_put(&large_blocks, (uintptr_t)block, bytes);
 }
 
-static void note_given_back(void *block, uint64_t argument)
+static void note_given_back(void *block, uint64_t argument, uint32_t site)
 {
     tlmi_map_take(&large_blocks, (uintptr_t)block);
-    tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_NUMPY, (uintptr_t)block, argument, tlmi_pystack_site(), 0);
+    tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_NUMPY, (uintptr_t)block, argument, site, 0);
 }
 
-static void *resize_block(void *context, void *block, size_t bytes)
+/* ---- from and to NumPy, or the quarantine ---- */
+
+enum { ALIGNMENT = 16 }; /* what malloc promises */
+
+static void give_to_numpy(void *block, uint64_t bytes)
 {
     tlmi_pyheap_is_array = true;
-    void *moved = original.allocator.resize(context, block, bytes);
+    original.allocator.give_back(original.allocator.context, block, bytes);
     tlmi_pyheap_is_array = false;
+}
+
+static void *take_guarded(size_t bytes, uint32_t site)
+{
+    return tlmi_quarantine_take(bytes, 0, ALIGNMENT, TLM_DEVICE_NUMPY, site);
+}
+
+static void *take_block(void *context, size_t bytes, uint32_t site)
+{
+    bool is_watched = tlmi_quarantine_active();
+    void *block = is_watched ? take_guarded(bytes, site) : NULL;
+    if (block != NULL)
+        return block;
+    tlmi_pyheap_is_array = true;
+    block = original.allocator.take(context, bytes);
+    tlmi_pyheap_is_array = false;
+    if (is_watched && block != NULL)
+        tlmi_map_put(&watched_blocks, (uintptr_t)block, (uint64_t)bytes + 1);
+    return block;
+}
+
+static void *take_zeroed_block(void *context, size_t count, size_t bytes, uint32_t site)
+{
+    uint64_t all = 0;
+    bool is_watched = tlmi_quarantine_active() && !__builtin_mul_overflow((uint64_t)count, (uint64_t)bytes, &all);
+    void *block = is_watched ? take_guarded(all, site) : NULL; /* fresh pages are zeros */
+    if (block != NULL)
+        return block;
+    tlmi_pyheap_is_array = true;
+    block = original.allocator.take_zeroed(context, count, bytes);
+    tlmi_pyheap_is_array = false;
+    if (is_watched && block != NULL)
+        tlmi_map_put(&watched_blocks, (uintptr_t)block, all + 1);
+    return block;
+}
+
+static void give_block(void *context, void *block, size_t bytes, uint32_t site)
+{
+    if (tlmi_quarantine_was_active() && block != NULL) {
+        tlmi_freed freed = {.memory = block,
+                            .object = (uintptr_t)block,
+                            .give = give_to_numpy,
+                            .free_site = site,
+                            .device = TLM_DEVICE_NUMPY,
+                            .is_bound = true};
+        /* What NumPy says of the bytes need not be what it asked for. */
+        uint64_t watched = tlmi_map_take(&watched_blocks, (uintptr_t)block);
+        freed.bytes = watched ? watched - 1 : 0;
+        if (tlmi_quarantine_put(&freed))
+            return;
+    }
+    tlmi_pyheap_is_array = true;
+    original.allocator.give_back(context, block, bytes);
+    tlmi_pyheap_is_array = false;
+}
+
+/* Another block with the contents; NULL: no memory, and the block stays. */
+static void *move_block(void *context, void *block, uint64_t former_bytes, size_t bytes, uint32_t site)
+{
+    void *moved = take_block(context, bytes, site);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, block, former_bytes < bytes ? former_bytes : bytes);
+    give_block(context, block, former_bytes, site);
     return moved;
 }
 
+static void *resize_block(void *context, void *block, size_t bytes, uint32_t site)
+{
+    if (tlmi_quarantine_was_active() && block != NULL) {
+        uint64_t former_bytes = tlmi_quarantine_bytes(block);
+        if (former_bytes != 0)
+            return move_block(context, block, former_bytes, bytes, site);
+        tlmi_map_take(&watched_blocks, (uintptr_t)block); /* it may move */
+    }
+    tlmi_pyheap_is_array = true;
+    void *moved = original.allocator.resize(context, block, bytes);
+    tlmi_pyheap_is_array = false;
+    if (tlmi_quarantine_active() && moved != NULL)
+        tlmi_map_put(&watched_blocks, (uintptr_t)moved, (uint64_t)bytes + 1);
+    return moved;
+}
+
+/* ---- what NumPy calls ---- */
+
 static void *traced_take(void *context, size_t bytes)
 {
-    tlmi_pyheap_is_array = true;
-    void *block = original.allocator.take(context, bytes);
-    tlmi_pyheap_is_array = false;
+    uint32_t site = site_if_recorded();
+    void *block = take_block(context, bytes, site);
     if (tlmi_probe_on() && block != NULL)
-        note_taken(block, bytes);
+        note_taken(block, bytes, site);
     return block;
 }
 
 static void *traced_take_zeroed(void *context, size_t count, size_t bytes)
 {
-    tlmi_pyheap_is_array = true;
-    void *block = original.allocator.take_zeroed(context, count, bytes);
-    tlmi_pyheap_is_array = false;
+    uint32_t site = site_if_recorded();
+    void *block = take_zeroed_block(context, count, bytes, site);
     if (tlmi_probe_on() && block != NULL)
-        note_taken(block, (uint64_t)count * bytes);
+        note_taken(block, (uint64_t)count * bytes, site);
     return block;
 }
 
 static void traced_give_back(void *context, void *block, size_t bytes)
 {
+    uint32_t site = site_if_recorded();
     if (tlmi_probe_on() && block != NULL)
-        note_given_back(block, 0);
-    tlmi_pyheap_is_array = true;
-    original.allocator.give_back(context, block, bytes);
-    tlmi_pyheap_is_array = false;
+        note_given_back(block, 0, site);
+    give_block(context, block, bytes, site);
 }
 
 static void *traced_resize(void *context, void *block, size_t bytes)
 {
     /* Whether it is recorded is decided once, so that the two events always come together. */
     if (!tlmi_probe_on())
-        return resize_block(context, block, bytes);
+        return resize_block(context, block, bytes, 0);
+    uint32_t site = tlmi_pystack_site();
     if (block == NULL || bytes == 0) {
         if (block != NULL)
-            note_given_back(block, 0);
-        void *other = resize_block(context, block, bytes);
+            note_given_back(block, 0, site);
+        void *other = resize_block(context, block, bytes, site);
         if (other != NULL)
-            note_taken(other, bytes);
+            note_taken(other, bytes, site);
         return other;
     }
     uint64_t former_bytes = tlmi_map_find(&large_blocks, (uintptr_t)block);
-    note_given_back(block, RESIZE_ANNOUNCED);
-    void *moved = resize_block(context, block, bytes);
+    note_given_back(block, RESIZE_ANNOUNCED, site);
+    void *moved = resize_block(context, block, bytes, site);
     bool failed = moved == NULL;
     tlmi_event_append(TLM_KIND_REALLOC, TLM_DEVICE_NUMPY, (uintptr_t)(failed ? block : moved),
-                      failed ? RESIZE_FAILED : bytes, tlmi_pystack_site(), 1);
+                      failed ? RESIZE_FAILED : bytes, site, 1);
     uint64_t now_bytes = failed ? former_bytes : bytes;
     if (now_bytes >= LARGE_BYTES)
         tlmi_map_put(&large_blocks, (uintptr_t)(failed ? block : moved), now_bytes);
@@ -164,6 +255,7 @@ static void write_notes(void)
 static void mend_after_fork(void)
 {
     tlmi_map_after_fork(&large_blocks);
+    tlmi_map_after_fork(&watched_blocks);
 }
 
 static void install_fork_handler(void)
@@ -220,8 +312,9 @@ tlm_status tlm_numpy_uninstall(void)
     tlm_status status = TLM_NOT_RUNNING;
     /* Where somebody wrapped our functions in turn they stay, and pass everything on to the original. */
     if (patched != NULL) {
+        /* So it is while memory in use may be the quarantine's, which NumPy's own functions cannot take back. */
         status = is_ours(patched) ? TLM_OK : TLM_UNSUPPORTED;
-        if (status == TLM_OK) {
+        if (status == TLM_OK && !tlmi_quarantine_was_active()) {
             store_functions(patched, &original);
             patched = NULL;
             tlmi_map_clear(&large_blocks);

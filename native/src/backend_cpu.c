@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backend.h"
-#include "runtime.h"
+#include "device.h"
+#include "quarantine.h"
 
 static _Atomic uint64_t held_bytes;
 
@@ -21,16 +21,34 @@ static const char *missing(void)
 static bool take(uint64_t bytes, void **memory, void **token)
 {
     *token = NULL;
-    if (posix_memalign(memory, 64, bytes) != 0)
+    *memory = NULL;
+    if (tlmi_quarantine_active())
+        *memory = tlmi_quarantine_take(bytes, TLMI_BLOCK_BYTES, 64, TLM_DEVICE_CPU, tlmi_site_for_events());
+    if (*memory == NULL && posix_memalign(memory, 64, bytes) != 0)
         return false;
     atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
     return true;
+}
+
+static void give_to_allocator(void *memory, uint64_t bytes)
+{
+    (void)bytes;
+    free(memory);
 }
 
 static void give(void *memory, void *token, uint64_t bytes)
 {
     (void)token;
     atomic_fetch_sub_explicit(&held_bytes, bytes, memory_order_relaxed);
+    if (tlmi_quarantine_was_active()) {
+        tlmi_freed freed = {.memory = memory,
+                            .bytes = bytes,
+                            .header = TLMI_BLOCK_BYTES,
+                            .device = TLM_DEVICE_CPU,
+                            .give = give_to_allocator};
+        if (tlmi_quarantine_put(&freed))
+            return;
+    }
     free(memory);
 }
 

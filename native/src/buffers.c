@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "quarantine.h"
 
 static bool reuses(int policy)
 {
@@ -17,6 +18,14 @@ static bool reuses(int policy)
 static bool is_persistent(int policy)
 {
     return policy == TLM_BUFFERS_PERSISTENT || policy == TLM_BUFFERS_PERSISTENT_REUSING;
+}
+
+/* What goes into quarantine must not be handed out again by the lists. */
+static int policy_in_force(const tlmi_device *device)
+{
+    if (tlmi_quarantine_active() && device->backend == &tlmi_backend_cpu)
+        return TLM_BUFFERS_DIRECT;
+    return atomic_load_explicit(&device->policy, memory_order_relaxed);
 }
 
 /* ---- taking ---- */
@@ -82,7 +91,7 @@ tlm_status tlmi_buffers_take(uint32_t number, uint64_t bytes, void **payload)
         return TLM_NO_DEVICE;
     if (tlmi_unlikely(bytes - 1 >= TLMI_MOST_BYTES))
         return bytes ? TLM_OVERFLOW : TLM_OK;
-    int policy = atomic_load_explicit(&device->policy, memory_order_relaxed);
+    int policy = policy_in_force(device);
     uint32_t class = tlmi_class_of(bytes);
     tlmi_block *block = reuses(policy) ? take_kept(device, class) : NULL;
     if (tlmi_likely(block != NULL)) {
@@ -195,7 +204,7 @@ void tlmi_buffers_give(uint32_t number, void *payload, uint64_t bytes)
     if (owner != number || asked != bytes) /* it goes back where it came from all the same */
         tell_misuse(TLM_MISUSE_WRONG_DEVICE, number, payload);
     tlmi_device *device = tlmi_device_of(block->device);
-    int policy = atomic_load_explicit(&device->policy, memory_order_relaxed);
+    int policy = policy_in_force(device);
     bool is_kept = is_to_be_kept(device, block, policy);
     if (!retire_block(device, block, is_kept)) { /* two threads gave it at the same moment */
         if (is_kept)

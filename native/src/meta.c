@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "quarantine.h"
 
 enum { RECORD_HEADER = 16, TEXT_LIMIT = 65536 };
 enum { CODE = 1, SITE = 2, THREAD = 3, NOTE = 4, LABEL = 5 };
@@ -148,6 +149,17 @@ bool tlmi_meta_each(bool (*visit)(void *context, const uint8_t *records, uint32_
             return false;
     }
     return true;
+}
+
+bool tlmi_meta_peek(bool (*visit)(void *context, const uint8_t *records, uint32_t bytes), void *context)
+{
+    for (uint32_t i = 0; meta.open && i < meta.slots_count; i++) {
+        const uint8_t *map = tlmi_file.slots[meta.slots[i]].map;
+        uint32_t used = atomic_load(&((const tlmi_slot_header *)map)->used_bytes);
+        if (visit(context, map + TLMI_SLOT_HEADER_BYTES, used))
+            return true;
+    }
+    return false;
 }
 
 void tlmi_meta_release(void)

@@ -8,6 +8,7 @@
  * freed has no handle any more, and remembers in which other object the walk goes on. Memory that somebody has pinned is
  * given back by whoever unpins it last.
  */
+#include "quarantine.h"
 #include "runtime.h"
 
 enum {
@@ -262,12 +263,15 @@ static void give_back(tlmi_slot_of_object *slot)
     slot->more = NULL;
     if (type == TLM_OBJECT_FOREIGN && as.foreign.address)
         tlmi_foreign_forget(as.foreign.address, tlmi_object_handle(slot));
+    bool is_ours = (type == TLM_OBJECT_TENSOR || type == TLM_OBJECT_BUFFER) && !from_arena;
+    if (is_ours && tlmi_quarantine_active())
+        tlmi_quarantine_name(tlmi_object_handle(slot), bytes, slot->free_site);
     put_back(slot);
     if (type == TLM_OBJECT_FOREIGN && as.foreign.drop)
         as.foreign.drop(as.foreign.context);
     else if (type == TLM_OBJECT_STRUCT)
         tlmi_slab_free(as.record.values, as.record.fields * sizeof *as.record.values);
-    else if ((type == TLM_OBJECT_TENSOR || type == TLM_OBJECT_BUFFER) && !from_arena)
+    else if (is_ours)
         tlmi_buffers_give(device, payload, bytes);
 }
 

@@ -20,6 +20,7 @@
 #include <malloc/malloc.h>
 #endif
 
+#include "quarantine.h"
 #include "runtime.h"
 
 #define NANOSECONDS 1000000000u
@@ -293,7 +294,7 @@ static void add_resident(sample *taken)
     resident_known = read_resident(&last_resident);
     if (resident_known)
         add_metric(taken, TLM_METRIC_ANON, last_resident.anon_bytes);
-    uint64_t recorder = tlmi_own_current_bytes();
+    uint64_t recorder = tlmi_own_current_bytes() + tlmi_quarantine_resident_bytes();
     if (recorder != last_recorder_bytes)
         add_metric(taken, TLM_METRIC_RECORDER, recorder);
     last_recorder_bytes = recorder;

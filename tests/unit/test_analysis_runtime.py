@@ -231,7 +231,14 @@ def test_misuse_is_in_the_text_report_with_its_stack() -> None:
 
 def test_every_misuse_has_a_sentence() -> None:
     assert set(WHAT) == set(MISUSE_NAMES.values())
-    assert set(ERRORS) == {"use-after-free", "double-free", "over-release", "wrong-device"}
+    assert set(ERRORS) == {
+        "use-after-free",
+        "double-free",
+        "over-release",
+        "wrong-device",
+        "past-the-end",
+        "written-after-free",
+    }
 
 
 def test_misuses_that_a_size_limit_folded_are_counted() -> None:

@@ -19,7 +19,14 @@ from tlmem.units import format_count
 if TYPE_CHECKING:
     from tlmem.recording import Recording
 
-ERRORS = ("use-after-free", "double-free", "over-release", "wrong-device")
+ERRORS = (
+    "use-after-free",
+    "double-free",
+    "over-release",
+    "wrong-device",
+    "past-the-end",
+    "written-after-free",
+)
 """Misuses that mean a bug in who owns what; the others lose or delay memory at most."""
 
 WHAT = {
@@ -39,6 +46,8 @@ WHAT = {
     "not-in-scope": "an object was to escape where no scope is entered",
     "in-place-on-saved": "an object was changed in place that a backward pass needs",
     "second-backward": "a backward pass was run a second time",
+    "past-the-end": "memory behind an object was read or written",
+    "written-after-free": "an object was written after it had been freed (at the line of the free)",
 }
 
 EARLIER = {

@@ -4,12 +4,32 @@ Does not cover: the command line that these come from (``tlmem.cli``).
 """
 
 from tlmem.recorder.failure import CannotRecord
+from tlmem.units import parse_bytes
 
 SOURCES = ("runtime", "numpy")
 """What tlmem's own runtime does is recorded in any case; NumPy's arrays only when named."""
 STACK_DEPTH = 64
 RSS_INTERVAL_MS = 10
 SMALLEST_LIMIT_BYTES = 8 << 20
+QUARANTINE_BYTES = 256_000_000
+"""Freed memory that zombie mode holds unless another size is given."""
+SAMPLED_NTH = 32
+"""``--zombie=sample``: one of so many small payloads has pages of its own."""
+
+
+def parse_zombie(text: str) -> dict[str, int]:
+    """The options that a ``--zombie`` value names: a size, ``sample``, or nothing.
+
+    Raises:
+        ValueError: the text is none of these.
+    """
+    if text in ("", "sample"):
+        nth = SAMPLED_NTH if text else 0
+        return {"quarantine_bytes": QUARANTINE_BYTES, "quarantine_nth": nth}
+    size = parse_bytes(text)
+    if size == 0:
+        raise ValueError(f"{text!r} leaves no room for freed memory; leave --zombie out instead")
+    return {"quarantine_bytes": size, "quarantine_nth": 0}
 
 
 def parse_sources(text: str) -> tuple[str, ...]:
@@ -39,6 +59,9 @@ class Options:
         smaps: take the dearer samples too (proportional and private memory, page faults).
         sources: names from ``SOURCES``.
         quiet: nothing is written to stderr.
+        quarantine_bytes: freed memory that is kept unreadable at most; 0 means none.
+        quarantine_nth: of the payloads too small for pages of their own one in so many has them
+            all the same; 0 means none.
 
     Raises:
         CannotRecord: a value out of its range.
@@ -47,6 +70,8 @@ class Options:
     __slots__ = (
         "limit_bytes",
         "overwrite",
+        "quarantine_bytes",
+        "quarantine_nth",
         "quiet",
         "rss_interval_ms",
         "smaps",
@@ -63,6 +88,8 @@ class Options:
         smaps: bool = False,
         sources: tuple[str, ...] = SOURCES,
         quiet: bool = False,
+        quarantine_bytes: int = 0,
+        quarantine_nth: int = 0,
     ) -> None:
         if not 0 <= stack_depth <= 1024:
             raise CannotRecord(f"a stack depth of {stack_depth} is not between 0 and 1024.")
@@ -81,6 +108,8 @@ class Options:
         self.smaps = smaps
         self.sources = tuple(sources)
         self.quiet = quiet
+        self.quarantine_bytes = quarantine_bytes
+        self.quarantine_nth = quarantine_nth
 
     def as_dict(self) -> dict[str, object]:
         """The values by name; ``Options(**options.as_dict())`` is an equal object."""

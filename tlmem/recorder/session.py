@@ -26,14 +26,49 @@ class Statistics:
         stopped: it ended before the program did, because the disk was full or failed.
         errno: of the operating system, when it did.
         sealed: the file was compacted and closed.
+        quarantined: what zombie mode did; None without it.
     """
 
-    def __init__(self, events: int, lost: int, stopped: bool, errno: int, sealed: bool) -> None:
+    def __init__(
+        self,
+        events: int,
+        lost: int,
+        stopped: bool,
+        errno: int,
+        sealed: bool,
+        quarantined: "Quarantined | None" = None,
+    ) -> None:
         self.events = events
         self.lost_events = lost
         self.stopped = stopped
         self.errno = errno
         self.sealed = sealed
+        self.quarantined = quarantined
+
+
+class Quarantined:
+    """What became of freed memory under zombie mode.
+
+    Attributes:
+        count, bytes: freed into quarantine.
+        left_count: of these, oldest ones that made room before the end.
+        unguarded_count: could not have pages of their own, for want of mappings.
+        touches: reads and writes caught in the act, and survived.
+        written: small ones that had been written after they had been freed.
+    """
+
+    def __init__(self) -> None:
+        from tlmem._native import ffi, lib
+
+        lib.tlm_quarantine_stop()
+        counters = ffi.new("tlm_quarantine_statistics *")
+        lib.tlm_quarantine_stats(counters)
+        self.count = int(counters.count)
+        self.bytes = int(counters.bytes)
+        self.left_count = int(counters.left_count)
+        self.unguarded_count = int(counters.unguarded_count)
+        self.touches = int(counters.touches)
+        self.written = int(counters.written)
 
 
 class Session:
@@ -91,6 +126,8 @@ class Session:
                 lib.tlm_numpy_install()
             for name in NUMPY_MODULES:
                 imports.when_loaded(name, _install_numpy)
+        if self.options.quarantine_bytes:
+            lib.tlm_quarantine_start(self.options.quarantine_bytes, self.options.quarantine_nth)
 
     def note(self, key: str, value: str) -> None:
         """Adds a text to the file; a note that finds no room is left out, the program goes on."""
@@ -119,6 +156,7 @@ class Session:
         imports.forget_all()
         lib.tlm_fork_settle()
         lib.tlm_sample_now()  # while the sources can still be asked
+        quarantined = Quarantined() if self.options.quarantine_bytes else None
         lib.tlm_numpy_uninstall()
         lib.tlm_pyheap_uninstall()
         status = lib.tlm_recording_stop(1)
@@ -130,6 +168,7 @@ class Session:
             stopped=bool(counters.stopped),
             errno=lib.tlm_recording_errno(),
             sealed=status == lib.TLM_OK,
+            quarantined=quarantined,
         )
 
 
@@ -160,6 +199,7 @@ def environment_notes(options: Options) -> dict[str, str]:
         "tlmem": tlmem.__version__,
         "stack_depth": str(options.stack_depth),
         "rss_interval_ms": str(options.rss_interval_ms),
+        "quarantine_bytes": str(options.quarantine_bytes),
         "python.stdlib": os.pathsep.join(dict.fromkeys([library, platform_library])),
         "python.sites": os.pathsep.join(dict.fromkeys(sites)),
         "tlmem.path": os.path.dirname(os.path.abspath(tlmem.__file__)),

@@ -10,7 +10,8 @@ import shlex
 import signal
 import sys
 
-from tlmem.recorder.session import Session, Statistics
+from tlmem.recorder.session import Quarantined, Session, Statistics
+from tlmem.units import format_bytes, format_count
 
 # One verdict costs about 0.6 s to load the reading side and 1.5 us an event.
 JUDGED_EVENTS = 2_000_000
@@ -62,6 +63,8 @@ def tell(recording: Session, result: Statistics, seconds: float) -> None:
         seconds: how long the program ran.
     """
     say(_verdict(recording.path, result.events, seconds), False)
+    if result.quarantined is not None:
+        say(_zombies(result.quarantined), False)
     if result.stopped or result.lost_events:
         reason = f" ({os.strerror(result.errno)})" if result.errno else ""
         early = " and the recording stopped before the program ended" if result.stopped else ""
@@ -74,6 +77,26 @@ def tell(recording: Session, result: Statistics, seconds: float) -> None:
         reason = f" ({os.strerror(result.errno)})" if result.errno else ""
         say(f"every event is in the file, but it could not be sealed{reason}.", False)
     say(f"next: tlmem report {shlex.quote(recording.shown_path)}", False)
+
+
+def _zombies(quarantined: Quarantined) -> str:
+    """What zombie mode did and found."""
+    found = quarantined.touches + quarantined.written
+    left = quarantined.left_count
+    sentence = (
+        f"zombie: {format_count(quarantined.count)} freed objects of "
+        f"{format_bytes(quarantined.bytes)} went into quarantine"
+    )
+    if left:
+        sentence += f", {format_count(left)} of them left it early to make room"
+    if quarantined.unguarded_count:
+        sentence += (
+            f", {format_count(quarantined.unguarded_count)} had no pages of their own, as "
+            "16 384 others had them"
+        )
+    if not found:
+        return f"{sentence}; none was touched."
+    return f"{sentence}; {format_count(found)} uses after a free were found, see the report."
 
 
 def _verdict(path: str, events: int, seconds: float) -> str:
