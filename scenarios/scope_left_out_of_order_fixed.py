@@ -1,0 +1,23 @@
+"""Scopes are left by with statements, the inner one first."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def begin() -> float:
+    with tlmem.scope("inner"):
+        return float(tlmem.full((16, 64), 1.0).sum().item())
+
+
+def main() -> None:
+    total = 0.0
+    for step in range(16_000):
+        with tlmem.scope("outer"):
+            total += float(tlmem.full((16, 64), step).sum().item())
+            total += begin()
+    print(f"{total:.3e}")
+
+
+if __name__ == "__main__":
+    main()
