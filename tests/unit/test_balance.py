@@ -252,3 +252,11 @@ def test_every_sum_is_the_one_found_by_walking_every_stack(ops: list, seed: int)
 
     assert told == expected
     assert found.taken == sum(root.taken for root in found.roots)
+
+
+def test_what_was_lost_is_told_since_a_pair_may_be_among_it(kept, monkeypatch) -> None:
+    monkeypatch.setattr(Recording, "problems", ["one block was dropped"])
+    found = balance(kept, at_exit=True)
+
+    assert "\n\nproblem: one block was dropped\n" in balance_report.render_text(found)
+    assert len(json.loads(balance_report.render_json(found))["problems"]) == 1

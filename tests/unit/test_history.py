@@ -256,3 +256,11 @@ def test_the_pairs_of_every_life_are_the_rows_of_the_ledger(ops: list) -> None:
         for step in life.steps:
             if step.began_at:
                 assert life.steps[step.began_at - 1].ended_by == step.number
+
+
+def test_what_was_lost_is_told_since_a_pair_may_be_among_it(kept, monkeypatch) -> None:
+    monkeypatch.setattr(Recording, "problems", ["one block was dropped"])
+    life = history(kept, "0")
+
+    assert "\n\nproblem: one block was dropped\n" in history_report.render_text(life)
+    assert len(json.loads(history_report.render_json(life))["problems"]) == 1

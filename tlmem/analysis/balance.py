@@ -69,13 +69,16 @@ class Balance:
     """The trees of a recording, most unpaired first.
 
     ``time_ns`` is the moment up to which was counted; ``at_exit`` says that it is the end of the
-    recording. ``site`` is what was asked for, None for everything. ``folded_events`` are missing.
+    recording. ``site`` is what was asked for, None for everything. Of ``folded_events`` only
+    objects that are alive are counted. With ``problems`` (a sentence each) what has no pair may
+    only have lost it: the event that gave it back is not in the recording.
     """
 
     time_ns: int
     at_exit: bool
     site: str | None
     folded_events: int
+    problems: tuple[str, ...]
     taken: int
     given_back: int
     unpaired: int
@@ -126,6 +129,7 @@ def balance(recording: Recording, site: str | None = None, at_exit: bool = False
         at_exit=at_exit,
         site=site,
         folded_events=recording.folded_events,
+        problems=tuple(recording.problems),
         taken=len(takings.object),
         given_back=int((~open_rows).sum()),
         unpaired=int(open_rows.sum()),

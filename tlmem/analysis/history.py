@@ -60,7 +60,8 @@ class History:
 
     ``owned`` says that its holders were recorded; ``folded`` that its first events were folded, so
     that only its birth is known of them. ``resized_from`` and ``resized_to`` are numbers of other
-    objects, -1 for none. ``others`` lay at the same address.
+    objects, -1 for none. ``others`` lay at the same address. With ``problems`` (a sentence each)
+    steps may be missing.
     """
 
     object: int
@@ -76,6 +77,7 @@ class History:
     resized_from: int
     resized_to: int
     others: tuple[int, ...]
+    problems: tuple[str, ...]
     steps: tuple[Step, ...]
 
     @property
@@ -112,6 +114,7 @@ def history(recording: Recording, which: str) -> History:
         resized_from=int(row["resized_from"]),
         resized_to=int(resized_to[0]) if len(resized_to) else -1,
         others=others,
+        problems=tuple(recording.problems),
         steps=steps,
     )
 

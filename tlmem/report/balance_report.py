@@ -42,6 +42,8 @@ def render_text(found: Balance, every: bool = False) -> str:
         if hidden:
             rows.append(f"{format_count(hidden)} frames with less unpaired more (--all shows them)")
         blocks.append("\n".join(rows))
+    if found.problems:
+        blocks.append("\n".join(wrap(f"problem: {problem}") for problem in found.problems))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -58,6 +60,7 @@ def to_dict(found: Balance, every: bool = False) -> dict[str, Any]:
         "at_exit": found.at_exit,
         "site": found.site,
         "folded_events": found.folded_events,
+        "problems": list(found.problems),
         "taken": found.taken,
         "given_back": found.given_back,
         "unpaired": found.unpaired,

@@ -34,6 +34,8 @@ def render_text(life: History, every: bool = False) -> str:
     if life.steps:
         blocks.append("\n".join(_rows(life, every)))
     blocks.extend(_stack_of(step) for step in life.held[:MOST_STACKS])
+    if life.problems:
+        blocks.append("\n".join(wrap(f"problem: {problem}") for problem in life.problems))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -57,6 +59,7 @@ def to_dict(life: History) -> dict[str, Any]:
         "resized_from": None if life.resized_from < 0 else life.resized_from,
         "resized_to": None if life.resized_to < 0 else life.resized_to,
         "others_at_address": list(life.others),
+        "problems": list(life.problems),
         "unpaired": [step.number for step in life.held],
         "steps": [_step_dict(step) for step in life.steps],
     }
