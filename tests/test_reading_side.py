@@ -58,6 +58,22 @@ def test_a_report_is_written_without_the_recording_side(recording: Path, form: s
         assert "leak.py:4" in report
 
 
+def test_ledger_commands_work_without_the_recording_side(recording: Path) -> None:
+    code = WITHOUT + "from tlmem.cli import main\nsys.exit(main())\n"
+
+    def told(*words: str) -> str:
+        return python("-c", code, *words, cwd=recording.parent)
+
+    # The program's own frame has unwound at its exit; before that all of its arrays are alive.
+    balance = json.loads(told("balance", "leak.tlm", "--site", "leak.py:4", "--format", "json"))
+    assert (balance["unpaired"], balance["bytes"]) == (2000, 2000 * 1600)
+    number = str(
+        json.loads(told("report", "leak.tlm", "--format", "json"))["findings"][0]["object"]
+    )
+    assert "made at leak.py:4 in <module>" in told("history", "leak.tlm", number)
+    assert "No line made more or less" in told("diff", "leak.tlm", "leak.tlm")
+
+
 def test_recording_without_the_extension_says_what_to_do(tmp_path: Path) -> None:
     code = WITHOUT + "from tlmem.cli import main\nsys.exit(main())\n"
     command = [sys.executable, "-c", code, "record", "-c", "print('ran')"]
