@@ -100,6 +100,15 @@ def test_what_is_unpaired_says_who_took_it(kept: Recording) -> None:
     assert root.children[0].holders == (("reader", 1),)
 
 
+def test_scopes_of_one_label_are_one_holder_and_pools_are_not(tmp_path: Path) -> None:
+    rows = [(SCOPE_ENTER, scope, 1, scope, 0, 2) for scope in (1, 2)]
+    for number, who in enumerate([holder(2, 1), holder(2, 2), holder(7, 1), holder(7, 2)]):
+        rows += [(ALLOC, A + number, 8, 1, CPU, 3), (REGISTER, A + number, who, 1, CPU, 3)]
+    (line,) = balance(recorded(tmp_path, *rows), at_exit=True).roots[0].children
+
+    assert set(line.holders) == {("scope 'step'", 2), ("pool #1", 1), ("pool #2", 1)}
+
+
 def test_an_array_is_taken_by_its_allocation_and_given_back_by_its_free(tmp_path: Path) -> None:
     recording = recorded(
         tmp_path,

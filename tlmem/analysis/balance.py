@@ -36,6 +36,9 @@ PYTHON, PROGRAM = "Python", "the program"
 """Who holds what is in no ledger: arrays, whose holders are Python's own; memory of other runtimes
 that name no holders."""
 
+_NUMBERED = (HolderKind.SCOPE, HolderKind.FRAME, HolderKind.TAPE)
+"""Each of these is a new holder every time; what they have in common is their label or op."""
+
 Ints = NDArray[np.int64]
 
 
@@ -148,7 +151,9 @@ def takings_until(recording: Recording, moment: int) -> Takings:
     arrays = objects[~objects.index.isin(held["object"]) & (objects["born_ns"] <= moment)]
     freed = (arrays["died_ns"] >= 0) & (arrays["died_ns"] <= moment)
     held, ended = held[taken], ended[taken]
-    name = held["holder"].astype(str).str.replace(r" #\d+$", "", regex=True)
+    name = held["holder"].astype(str)
+    numbered = held["kind"].isin(_NUMBERED)
+    name[numbered] = name[numbered].str.replace(r" #\d+$", "", regex=True)
     return Takings(
         object=np.concatenate([held["object"], arrays.index]).astype(np.int64),
         site=np.concatenate([held["begin_site"], arrays["born_site"]]).astype(np.int64),
