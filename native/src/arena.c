@@ -6,9 +6,11 @@
  *
  * What a scope takes from below ends when the scope does, what a frame's slots take from above when the frame does: their
  * ends put the marks back to where they were. Nothing in between is ever given back, and nothing here to a device. The block
- * is taken at first need. Only the thread that a strand is in force in touches its arena.
+ * is taken at first need. Only the thread that a strand is in force in touches its arena. In a build with AddressSanitizer
+ * what is nobody's is poisoned.
  */
 #include "runtime.h"
+#include "tlmem_poison.h"
 
 enum { ALIGNMENT = 64, LEAST_CAPACITY = 4096 };
 
@@ -24,6 +26,7 @@ static bool has_block(tlmi_arena *arena)
         return false;
     arena->block = block;
     arena->capacity = capacity;
+    TLM_POISON(block, capacity);
     return true;
 }
 
@@ -54,6 +57,7 @@ void *tlmi_arena_low(tlmi_arena *arena, uint64_t bytes)
     void *start = arena->block + arena->low;
     arena->low += whole;
     raise_peak(arena);
+    TLM_UNPOISON(start, bytes);
     return start;
 }
 
@@ -64,13 +68,31 @@ void *tlmi_arena_high(tlmi_arena *arena, uint64_t bytes)
         return NULL;
     arena->high += whole;
     raise_peak(arena);
-    return arena->block + arena->capacity - arena->high;
+    void *start = arena->block + arena->capacity - arena->high;
+    TLM_UNPOISON(start, bytes);
+    return start;
+}
+
+void tlmi_arena_end_low(tlmi_arena *arena, uint64_t low)
+{
+    if (low < arena->low)
+        TLM_POISON(arena->block + low, arena->low - low);
+    arena->low = low;
+}
+
+void tlmi_arena_end_high(tlmi_arena *arena, uint64_t high)
+{
+    if (high < arena->high)
+        TLM_POISON(arena->block + arena->capacity - arena->high, arena->high - high);
+    arena->high = high;
 }
 
 void tlmi_arena_close(tlmi_arena *arena)
 {
-    if (arena->block)
+    if (arena->block) {
+        TLM_UNPOISON(arena->block, arena->capacity);
         tlmi_buffers_give(TLM_DEVICE_CPU, arena->block, arena->capacity);
+    }
     *arena = (tlmi_arena){0};
 }
 
@@ -109,7 +131,7 @@ tlm_status tlm_arena_object(uint64_t bytes, tlm_object *out)
     status = tlm_register(object);
     if (status != TLM_OK) {
         tlm_free(object);
-        strand->arena.low = low;
+        tlmi_arena_end_low(&strand->arena, low);
         return tlmi_fail(status, 0, 0, bytes, 0);
     }
     *out = object;

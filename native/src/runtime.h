@@ -200,7 +200,10 @@ typedef struct {
 } tlmi_arena;
 void *tlmi_arena_low(tlmi_arena *arena, uint64_t bytes);  /* NULL: full, counted as overflow */
 void *tlmi_arena_high(tlmi_arena *arena, uint64_t bytes); /* likewise */
-void tlmi_arena_close(tlmi_arena *arena);                 /* gives the block back */
+/* What was taken beyond this mark is nobody's any more. */
+void tlmi_arena_end_low(tlmi_arena *arena, uint64_t low);
+void tlmi_arena_end_high(tlmi_arena *arena, uint64_t high);
+void tlmi_arena_close(tlmi_arena *arena); /* gives the block back */
 /* Gives an object that is being made its payload: of the arena, else of the device cpu. On failure it has none. */
 tlm_status tlmi_arena_payload(tlmi_arena *arena, bool from_above, tlmi_slot_of_object *slot, uint64_t bytes);
 

@@ -277,9 +277,9 @@ void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t si
     if (scope->is_frame)
         strand->frame = scope->outer_frame;
     if (strand->arena.low == low) /* else the scope around it has got objects above */
-        strand->arena.low = scope->arena_low;
+        tlmi_arena_end_low(&strand->arena, scope->arena_low);
     if (scope->is_frame)
-        strand->arena.high = scope->arena_high;
+        tlmi_arena_end_high(&strand->arena, scope->arena_high);
     retire_scope(strand, scope);
 }
 

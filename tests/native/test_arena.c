@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "starve.h"
+#include "tlmem_poison.h"
 #include "trace.h"
 
 STAND_IN_FOR_SAMPLER
@@ -54,6 +55,32 @@ static void check_nothing_is_left(void)
     CHECK(out.total_count - out.freed_count == 0 && out.total_bytes - out.freed_bytes == 0);
     CHECK(out.current_count == 0 && out.current_bytes == 0 && out.floating == 0 && tlm_scope_depth() == 0);
     CHECK(stats().scope_bytes == 0 && stats().slot_bytes == 0);
+}
+
+/* Only AddressSanitizer knows; without it there is nothing to check. */
+static bool is_poisoned(const void *at, bool otherwise)
+{
+#ifdef TLM_POISON_IS_ON
+    (void)otherwise;
+    return __asan_address_is_poisoned(at);
+#else
+    (void)at;
+    return otherwise;
+#endif
+}
+
+static void check_a_sanitizer_knows_whose_memory_it_is(void)
+{
+    uint64_t id = enter();
+    tlm_object object = take(100);
+    const uint8_t *payload = about(object).payload;
+    CHECK(!is_poisoned(payload, false) && !is_poisoned(payload + 99, false));
+    CHECK(is_poisoned(payload + 104, true)); /* up to the next object */
+    leave(id);
+    CHECK(is_poisoned(payload, true) && is_poisoned(payload + 99, true));
+    id = enter();
+    CHECK(about(take(100)).payload == payload && !is_poisoned(payload, false));
+    leave(id);
 }
 
 static void check_outside_a_scope_there_is_none(void)
@@ -342,6 +369,7 @@ static void *check_all(void *unused)
     check_outside_a_scope_there_is_none();
     check_capacity();
     check_payloads_are_apart();
+    check_a_sanitizer_knows_whose_memory_it_is();
     check_exit_resets_the_mark();
     check_the_trace_has_no_device_in_it();
     check_overflow_goes_to_the_heap();
