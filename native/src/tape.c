@@ -93,6 +93,8 @@ static void give_back(tlm_tape *tape)
             tape->first_generation = slot->generation + 1;
         if (slot->block)
             tlmi_slab_free(slot->block, slot->block_bytes);
+        if (slot->stored)
+            tlmi_slab_free(slot->stored, sizeof *slot->stored);
     }
     for (int chunk = 0; chunk < TLMI_TAPE_CHUNKS && tape->chunks[chunk]; chunk++) {
         tlmi_own_free(tape->chunks[chunk], ((size_t)TLMI_TAPE_FIRST << chunk) * sizeof(tlmi_tape_slot));

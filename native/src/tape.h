@@ -36,8 +36,9 @@ typedef struct {
     bool is_leaf, is_spent, keeps_grad, recomputes, has_incoming, has_stored;
     uint64_t sequence;
     tlm_place place;
-    tlm_tensor value;            /* what it is the value of; its object is not held */
-    tlm_tensor incoming, stored; /* gradients: of the pass under way; of a leaf, or kept */
+    tlm_tensor value;    /* what it is the value of; its object is not held */
+    tlm_tensor incoming; /* the gradient, in the pass under way */
+    tlm_tensor *stored;  /* that of a leaf, or a kept one; the room for it stays with the slot */
     /* of a record, in `block`: saves, sources (of `recomputes`: inputs, and behind them the output), inputs, params */
     uint8_t *block;
     uint32_t block_bytes; /* capacity; stays when the record goes */

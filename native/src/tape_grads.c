@@ -147,19 +147,34 @@ void tlmi_grad_drop_stored(tlm_tape *tape, tlmi_tape_slot *slot)
         return;
     slot->has_stored = false;
     count_stored(tape, slot, false);
-    tlmi_let_go(slot->stored.object, stored_holder(slot));
+    tlmi_let_go(slot->stored->object, stored_holder(slot));
+}
+
+static tlm_status reserve_stored(tlm_tape *tape, tlmi_tape_slot *slot)
+{
+    if (slot->stored)
+        return TLM_OK;
+    slot->stored = tlmi_slab_alloc(sizeof *slot->stored);
+    if (!slot->stored)
+        return tlmi_fail(TLM_NO_MEMORY, slot->value.object, stored_holder(slot), sizeof *slot->stored, 0);
+    tlmi_spin_lock(&tape->lock);
+    tape->own_bytes += sizeof *slot->stored;
+    tlmi_spin_unlock(&tape->lock);
+    return TLM_OK;
 }
 
 tlm_status tlmi_grad_prepare(tlm_tape *tape, tlmi_tape_slot *slot)
 {
     tlm_tensor whole;
-    tlm_status status = TLM_OK;
     if (!slot->has_incoming)
         return TLM_OK;
+    tlm_status status = reserve_stored(tape, slot);
+    if (status != TLM_OK)
+        return status;
     if (slot->has_stored) {
-        if (tlmi_is_sole(slot->stored.object))
+        if (tlmi_is_sole(slot->stored->object))
             return TLM_OK; /* committing adds in place */
-        status = add_beside(tape, &slot->stored, &slot->incoming, &whole);
+        status = add_beside(tape, slot->stored, &slot->incoming, &whole);
     } else {
         if (is_own(&slot->incoming))
             return TLM_OK;
@@ -178,8 +193,8 @@ tlm_status tlmi_grad_commit(tlm_tape *tape, tlmi_tape_slot *slot)
     tlm_status status = TLM_OK;
     if (!slot->has_incoming)
         return TLM_OK;
-    if (slot->has_stored && tlmi_is_sole(slot->stored.object)) {
-        status = tape->arithmetic.add(&slot->stored, &slot->incoming);
+    if (slot->has_stored && tlmi_is_sole(slot->stored->object)) {
+        status = tape->arithmetic.add(slot->stored, &slot->incoming);
         tlmi_grad_drop_incoming(slot);
         return status;
     }
@@ -188,7 +203,7 @@ tlm_status tlmi_grad_commit(tlm_tape *tape, tlmi_tape_slot *slot)
     status = tlm_move(slot->incoming.object, incoming_holder(slot), stored_holder(slot));
     if (status != TLM_OK)
         return status;
-    slot->stored = slot->incoming;
+    *slot->stored = slot->incoming;
     slot->has_stored = true;
     count_stored(tape, slot, true);
     return TLM_OK;
@@ -209,7 +224,7 @@ tlm_status tlm_slot_grad(tlm_slot number, tlm_tensor *out)
     if (!slot)
         return stale(number);
     if (slot->has_stored)
-        *out = slot->stored;
+        *out = *slot->stored;
     tlmi_spin_unlock(&tape->lock);
     return TLM_OK;
 }
@@ -251,10 +266,12 @@ tlm_status tlm_slot_set_grad(tlm_slot number, const tlm_tensor *gradient)
     tlmi_tape_slot *slot = refer(number, &tape);
     if (!slot)
         return stale(number);
-    tlm_status status = tlm_acquire(gradient->object, stored_holder(slot));
+    tlm_status status = reserve_stored(tape, slot);
+    if (status == TLM_OK)
+        status = tlm_acquire(gradient->object, stored_holder(slot));
     if (status == TLM_OK) {
         tlmi_grad_drop_stored(tape, slot);
-        slot->stored = *gradient;
+        *slot->stored = *gradient;
         slot->has_stored = gradient->object != 0;
         if (slot->has_stored)
             count_stored(tape, slot, true);
@@ -309,7 +326,7 @@ typedef struct {
 static void zero_stored(tlm_tape *tape, tlmi_tape_slot *slot, void *argument)
 {
     const zeroing *how = argument;
-    if (!tlmi_is_sole(slot->stored.object) || how->zero(&slot->stored) != TLM_OK)
+    if (!tlmi_is_sole(slot->stored->object) || how->zero(slot->stored) != TLM_OK)
         tlmi_grad_drop_stored(tape, slot);
 }
 

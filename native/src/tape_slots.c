@@ -66,7 +66,7 @@ static bool reserve_block(tlm_tape *tape, tlmi_tape_slot *slot, uint32_t bytes)
 {
     if (tlmi_likely(bytes <= slot->block_bytes))
         return true;
-    uint32_t room = 256;
+    uint32_t room = 64;
     while (room < bytes)
         room *= 2;
     uint8_t *block = tlmi_slab_alloc(room);
