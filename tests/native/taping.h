@@ -78,7 +78,8 @@ static inline tlm_status add_rule(tlm_pass *pass)
 }
 
 /* input: gradient * factor, into fresh memory. */
-static inline tlm_status give_product(tlm_pass *pass, uint32_t input, const tlm_tensor *factor, double (*function)(double))
+static inline tlm_status give_product(tlm_pass *pass, uint32_t input, const tlm_tensor *factor,
+                                      double (*function)(double))
 {
     tlm_tensor made;
     const tlm_tensor *gradient = tlm_pass_grad(pass);
@@ -127,7 +128,7 @@ static inline tlm_status compute(uint32_t op, const tlm_tensor *x, const tlm_ten
 }
 
 static inline tlm_status replay_op(void *context, const void *params, const tlm_tensor *inputs, uint32_t count,
-                            tlm_tensor *out)
+                                   tlm_tensor *out)
 {
     (void)params;
     return compute(*(uint32_t *)context, &inputs[0], count > 1 ? &inputs[1] : NULL, out);
