@@ -67,6 +67,46 @@ if __import__("sys").argv[1] == "write":
 print(sum(ctypes.c_double.from_address(a).value == 1.0 for a in addresses))
 """
 
+WITHOUT_GIL = """
+import ctypes
+import threading
+import numpy as np
+
+def work():
+    return np.ones(100000).ctypes.data
+
+view = np.ctypeslib.as_array((ctypes.c_double * 100000).from_address(work()))
+
+def use():
+    np.add(view, 1.0)
+
+thread = threading.Thread(target=use)
+thread.start()
+thread.join()
+"""
+
+CHILDREN = """
+import ctypes
+import multiprocessing
+import sys
+import numpy as np
+
+def child(uses):
+    a = np.ones(5000)
+    address = a.ctypes.data
+    del a
+    if uses:
+        ctypes.c_double.from_address(address).value
+
+if __name__ == "__main__":
+    kind = multiprocessing.get_context(sys.argv[1])
+    for uses in (False, True):
+        process = kind.Process(target=child, args=(uses,))
+        process.start()
+        process.join()
+        print(process.exitcode, flush=True)
+"""
+
 HEALTHY = """
 import os
 import sys
@@ -163,6 +203,25 @@ def test_a_view_of_a_freed_tensor_traps(tmp_path: Path) -> None:
     assert lines_after(said, "freed at") == [6, 9]
     assert lines_after(said, "allocated at") == [7, 9]
     assert row["misuse"] == "use-after-free" and row["object"] >= 0
+
+
+def test_a_loop_of_numpy_in_a_thread_without_the_gil_is_named(tmp_path: Path) -> None:
+    _, said = record(WITHOUT_GIL, tmp_path, code=-signal.SIGSEGV)
+
+    assert re.search(r" has (read|used) byte 0 of a NumPy array of 800000 bytes ", said)
+    assert lines_after(said, "used at") == [12]
+    assert lines_after(said, "freed at") == [7, 9]
+    assert lines_after(said, "allocated at") == [7, 9]
+
+
+@pytest.mark.parametrize("kind", ["fork", "spawn"])
+def test_children_have_zombies_of_their_own(tmp_path: Path, kind: str) -> None:
+    out, said = record(CHILDREN, tmp_path, kind, options=("-q", "--zombie"), code=0)
+
+    assert out == f"0\n{-signal.SIGSEGV}\n"
+    assert said.count("tlmem: use after free") == 1
+    assert lines_after(said, "freed at")[0] == 10
+    assert lines_after(said, "used at")[0] == 12
 
 
 def test_the_byte_behind_an_array_traps(tmp_path: Path) -> None:
