@@ -11,7 +11,7 @@ export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-native bench lint format clean
+.PHONY: help setup demo test test-python test-native bench detection lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ test-native: setup ## the C tests under AddressSanitizer, UBSan, ThreadSanitizer
 bench: setup ## measure: ns per event, whole programs beside others, bytes per event, reading
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m benchmarks
+
+detection: setup ## record every scenario and write what is found into docs/detection.md
+	$(BIN)/python -m tlmem.scenarios.table > $(VENV)/detection.md
+	mv $(VENV)/detection.md docs/detection.md
 
 lint: setup ## ruff, mypy and clang-format, changing nothing
 	$(BIN)/ruff check .

@@ -1,7 +1,8 @@
 """Small programs with a known truth; installed as ``tlmem.scenarios``.
 
-``main`` is the command ``tlmem scenario``. Every other module but ``catalog`` is a scenario: an
-ordinary program, with arrays of NumPy or tensors of tlmem, and can be recorded as it is.
+``main`` is the command ``tlmem scenario``. Every other module but ``catalog`` and ``table`` is a
+scenario: an ordinary program, with arrays of NumPy or tensors of tlmem, that can be recorded as it
+is.
 """
 
 from __future__ import annotations

@@ -1,0 +1,71 @@
+"""The page of what is found: its rows, its sums, and that a wolf is seen."""
+
+from pathlib import Path
+
+import pytest
+from tlmem.scenarios import table
+from tlmem.scenarios.catalog import Result, Scenario, scenarios
+
+from tlmem.analysis.model import Analysis, Attribution, Finding, Frame, Verdict
+
+PATH = Path("/home/user/program.py")
+LINE = Frame(str(PATH), 7, "main")
+LEAK = Finding("growing-site", "error", 20, 2_000, "It grows.", site=LINE)
+WARNING = Finding("growing-array", "warning", 1, 5, "It is replaced.", site=LINE)
+
+
+def result(name: str, outcome: str, line: int, *findings: Finding) -> Result:
+    said = findings[0].kind == "growing-site" if findings else False
+    verdict = Verdict("leak" if said else "stable", "So it is.")
+    scenario = Scenario(name, PATH, "It runs.", outcome, line)
+    return Result(scenario, Analysis(verdict, Attribution(), findings))
+
+
+def page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *results: Result
+) -> tuple[int, str]:
+    of = {entry.scenario.name: entry for entry in results}
+    monkeypatch.setattr(
+        table, "scenarios", lambda: {name: entry.scenario for name, entry in of.items()}
+    )
+    monkeypatch.setattr(table, "run", lambda scenario: of[scenario.name])
+    return table.main(), capsys.readouterr().out
+
+
+def test_what_was_found_and_what_was_not_said_is_counted(monkeypatch, capsys) -> None:
+    leak, healthy = result("leaks", "leak", 7, LEAK), result("healthy", "stable", 0)
+    code, text = page(monkeypatch, capsys, leak, healthy)
+
+    assert code == 0
+    assert "## Programs with a fault: 1 of 1 found" in text
+    assert (
+        "| `leaks` | leak at program.py:7 | leak at program.py:7 | 20 | 2.00 kB | right |" in text
+    )
+    assert "## Healthy programs: nothing said of 1 of 1" in text
+    assert "| `healthy` | It runs. | stable | none |" in text
+
+
+def test_a_leak_that_was_not_found_is_wrong(monkeypatch, capsys) -> None:
+    code, text = page(monkeypatch, capsys, result("leaks", "leak", 7))
+
+    assert code == 1
+    assert "## Programs with a fault: 0 of 1 found" in text
+    assert "| stable | 0 | 0 B | **wrong** |" in text
+
+
+def test_a_warning_on_a_healthy_program_is_wrong_though_the_verdict_is_right(
+    monkeypatch, capsys
+) -> None:
+    healthy = result("healthy", "stable", 0, WARNING)
+    code, text = page(monkeypatch, capsys, healthy)
+
+    assert healthy.right
+    assert code == 1
+    assert "nothing said of 0 of 1" in text and "| stable | growing-array |" in text
+
+
+def test_the_page_in_the_documentation_has_every_program_and_nothing_wrong() -> None:
+    written = (Path(__file__).resolve().parents[2] / "docs" / "detection.md").read_text("utf-8")
+
+    assert [name for name in scenarios() if f"| `{name}` |" not in written] == []
+    assert "**wrong**" not in written
