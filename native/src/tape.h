@@ -34,6 +34,8 @@ typedef struct {
     uint32_t next;              /* in the list of free or of dying slots */
     uint32_t op;
     bool is_leaf, is_spent, keeps_grad, recomputes, has_incoming, has_stored;
+    bool
+        adds_in_place; /* of the pass that hands over: what arrived is added to what is stored, and not instead of it */
     uint64_t sequence;
     tlm_place place;
     tlm_tensor value;    /* what it is the value of; its object is not held */
@@ -112,6 +114,8 @@ static inline tlm_slot tlmi_slot_number(const tlm_tape *tape, const tlmi_tape_sl
     return (uint64_t)tape->number << 56 | (uint64_t)slot->generation << 28 | slot->index;
 }
 tlmi_tape_slot *tlmi_tape_at(const tlm_tape *tape, uint32_t index); /* 1 <= index <= slots */
+/* The slot when it is on this tape, which is locked; NULL: stale. */
+tlmi_tape_slot *tlmi_slot_find(const tlm_tape *tape, tlm_slot slot);
 /* The slot and its tape, locked; NULL: stale. */
 tlmi_tape_slot *tlmi_slot_lock(tlm_slot slot, tlm_tape **tape);
 /* A slot with one reference and room for a record; locked. NULL: no memory. */

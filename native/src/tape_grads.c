@@ -42,14 +42,20 @@ bool tlmi_tensor_is_dense(const tlm_tensor *tensor)
     return true;
 }
 
+/* Nobody else's, and each element in a place of its own: what is added to it in place changes nothing else. */
+static bool may_add_to(const tlm_tensor *tensor)
+{
+    for (int axis = 0; axis < tensor->axes; axis++)
+        if (tensor->shape[axis] > 1 && tensor->steps[axis] == 0)
+            return false;
+    return tlmi_is_sole(tensor->object);
+}
+
 /* Memory of its own, nobody else's, no larger than it needs; in whatever order its elements lie. */
 static bool is_own(const tlm_tensor *tensor)
 {
     tlm_object_info info;
-    for (int axis = 0; axis < tensor->axes; axis++)
-        if (tensor->shape[axis] > 1 && tensor->steps[axis] == 0)
-            return false;
-    return tlmi_is_sole(tensor->object) && tlm_object_describe(tensor->object, &info) == TLM_OK &&
+    return may_add_to(tensor) && tlm_object_describe(tensor->object, &info) == TLM_OK &&
            info.bytes == (uint64_t)(tlmi_tensor_elements(tensor) * item_bytes(tensor));
 }
 
@@ -132,55 +138,105 @@ void tlmi_grad_drop_incoming(tlmi_tape_slot *slot)
     tlmi_let_go(slot->incoming.object, incoming_holder(slot));
 }
 
-static void count_stored(tlm_tape *tape, const tlmi_tape_slot *slot, bool more)
+/* Room for what is stored, which stays with the slot; locked. false: no memory. */
+static bool reserve_stored(tlm_tape *tape, tlmi_tape_slot *slot)
+{
+    if (slot->stored)
+        return true;
+    slot->stored = tlmi_slab_alloc(sizeof *slot->stored);
+    tape->own_bytes += slot->stored ? sizeof *slot->stored : 0;
+    return slot->stored != NULL;
+}
+
+static tlm_status no_room(const tlmi_tape_slot *slot)
+{
+    return tlmi_fail(TLM_NO_MEMORY, slot->value.object, stored_holder(slot), sizeof *slot->stored, 0);
+}
+
+/* What is stored becomes `by`, whose count is the slot's already, or nothing (NULL). Returns the object that was stored, whose
+ * count is the caller's now; other threads may clear and set gradients at the same time, and one of them gets it. Locked. */
+static tlm_object exchange_stored(tlm_tape *tape, tlmi_tape_slot *slot, const tlm_tensor *by)
 {
     uint64_t bytes = (uint64_t)(tlmi_tensor_elements(&slot->value) * item_bytes(&slot->value));
+    tlm_object former = slot->has_stored ? slot->stored->object : 0;
+    if (slot->has_stored != (by != NULL)) {
+        tape->sums.grads += by ? 1 : UINT64_MAX;
+        tape->sums.grad_bytes += by ? bytes : -bytes;
+    }
+    slot->has_stored = by != NULL;
+    if (by)
+        *slot->stored = *by;
+    return former;
+}
+
+static void store(tlm_tape *tape, tlmi_tape_slot *slot, const tlm_tensor *gradient)
+{
     tlmi_spin_lock(&tape->lock);
-    tape->sums.grads += more ? 1 : UINT64_MAX;
-    tape->sums.grad_bytes += more ? bytes : -bytes;
+    tlm_object former = exchange_stored(tape, slot, gradient);
     tlmi_spin_unlock(&tape->lock);
+    tlmi_let_go(former, stored_holder(slot));
 }
 
 void tlmi_grad_drop_stored(tlm_tape *tape, tlmi_tape_slot *slot)
 {
-    if (!slot->has_stored)
-        return;
-    slot->has_stored = false;
-    count_stored(tape, slot, false);
-    tlmi_let_go(slot->stored->object, stored_holder(slot));
+    store(tape, slot, NULL);
 }
 
-static tlm_status reserve_stored(tlm_tape *tape, tlmi_tape_slot *slot)
+/* What is stored, in memory that stays until tlm_unpin, whoever clears gradients meanwhile; false: nothing is. Locked. */
+static bool pin_stored(const tlmi_tape_slot *slot, tlm_tensor *stored, tlm_object *pinned)
 {
-    if (slot->stored)
-        return TLM_OK;
-    slot->stored = tlmi_slab_alloc(sizeof *slot->stored);
-    if (!slot->stored)
-        return tlmi_fail(TLM_NO_MEMORY, slot->value.object, stored_holder(slot), sizeof *slot->stored, 0);
+    *pinned = 0;
+    if (!slot->has_stored)
+        return false;
+    *stored = *slot->stored;
+    if (stored->object)
+        (void)tlm_pin(stored->object, pinned);
+    return true;
+}
+
+static bool find_stored(tlm_tape *tape, const tlmi_tape_slot *slot, tlm_tensor *stored, tlm_object *pinned)
+{
     tlmi_spin_lock(&tape->lock);
-    tape->own_bytes += sizeof *slot->stored;
+    bool is_there = pin_stored(slot, stored, pinned);
     tlmi_spin_unlock(&tape->lock);
-    return TLM_OK;
+    return is_there;
+}
+
+/* What has arrived gets memory of its own. */
+static tlm_status make_own(tlm_tape *tape, tlmi_tape_slot *slot)
+{
+    tlm_tensor whole;
+    if (is_own(&slot->incoming))
+        return TLM_OK;
+    tlm_status status = tape->arithmetic.copy(&slot->incoming, &whole);
+    if (status != TLM_OK)
+        return status;
+    status = replace(slot, &whole);
+    if (status != TLM_OK)
+        free_floating(&whole);
+    return status;
 }
 
 tlm_status tlmi_grad_prepare(tlm_tape *tape, tlmi_tape_slot *slot)
 {
-    tlm_tensor whole;
+    tlm_object pinned;
+    tlm_tensor whole, stored;
+    tlm_status status = TLM_OK;
+    slot->adds_in_place = false;
     if (!slot->has_incoming)
         return TLM_OK;
-    tlm_status status = reserve_stored(tape, slot);
-    if (status != TLM_OK)
-        return status;
-    if (slot->has_stored) {
-        if (tlmi_is_sole(slot->stored->object))
-            return TLM_OK; /* committing adds in place */
-        status = add_beside(tape, slot->stored, &slot->incoming, &whole);
-    } else {
-        if (is_own(&slot->incoming))
-            return TLM_OK;
-        status = tape->arithmetic.copy(&slot->incoming, &whole);
-    }
-    if (status != TLM_OK)
+    tlmi_spin_lock(&tape->lock);
+    bool has_room = reserve_stored(tape, slot);
+    tlmi_spin_unlock(&tape->lock);
+    if (!has_room)
+        return no_room(slot);
+    if (!find_stored(tape, slot, &stored, &pinned))
+        return make_own(tape, slot);
+    slot->adds_in_place = may_add_to(&stored); /* when committing */
+    if (!slot->adds_in_place)
+        status = add_beside(tape, &stored, &slot->incoming, &whole);
+    tlm_unpin(pinned);
+    if (slot->adds_in_place || status != TLM_OK)
         return status;
     status = replace(slot, &whole);
     if (status != TLM_OK)
@@ -190,23 +246,25 @@ tlm_status tlmi_grad_prepare(tlm_tape *tape, tlmi_tape_slot *slot)
 
 tlm_status tlmi_grad_commit(tlm_tape *tape, tlmi_tape_slot *slot)
 {
-    tlm_status status = TLM_OK;
+    tlm_object pinned;
+    tlm_tensor stored;
     if (!slot->has_incoming)
         return TLM_OK;
-    if (slot->has_stored && tlmi_is_sole(slot->stored->object)) {
-        status = tape->arithmetic.add(slot->stored, &slot->incoming);
+    /* As prepared, whoever holds it by now: what arrived may or may not contain what was there. */
+    if (slot->adds_in_place && find_stored(tape, slot, &stored, &pinned)) {
+        tlm_status status = tape->arithmetic.add(&stored, &slot->incoming);
+        tlm_unpin(pinned);
         tlmi_grad_drop_incoming(slot);
         return status;
     }
-    tlmi_grad_drop_stored(tape, slot);
-    slot->has_incoming = false;
-    status = tlm_move(slot->incoming.object, incoming_holder(slot), stored_holder(slot));
+    tlm_status status = make_own(tape, slot); /* it is, unless somebody cleared the gradient since */
     if (status != TLM_OK)
         return status;
-    *slot->stored = slot->incoming;
-    slot->has_stored = true;
-    count_stored(tape, slot, true);
-    return TLM_OK;
+    slot->has_incoming = false;
+    status = tlm_move(slot->incoming.object, incoming_holder(slot), stored_holder(slot));
+    if (status == TLM_OK)
+        store(tape, slot, &slot->incoming);
+    return status;
 }
 
 /* ---- what the program asks ---- */
@@ -240,70 +298,66 @@ tlm_status tlm_slot_retain_grad(tlm_slot number)
     return TLM_OK;
 }
 
-/* The slot with one more reference, so that it stays while the lock is not held. */
-static tlmi_tape_slot *refer(tlm_slot number, tlm_tape **tape)
-{
-    tlmi_tape_slot *slot = tlmi_slot_lock(number, tape);
-    if (!slot)
-        return NULL;
-    slot->references++;
-    tlmi_spin_unlock(&(*tape)->lock);
-    return slot;
-}
-
-static void unrefer(tlm_tape *tape, tlmi_tape_slot *slot)
-{
-    uint32_t dying = 0;
-    tlmi_spin_lock(&tape->lock);
-    tlmi_slot_drop(tape, slot, &dying);
-    tlmi_spin_unlock(&tape->lock);
-    tlmi_slot_bury(tape, dying);
-}
-
 tlm_status tlm_slot_set_grad(tlm_slot number, const tlm_tensor *gradient)
 {
+    tlm_slot_info info;
     tlm_tape *tape;
-    tlmi_tape_slot *slot = refer(number, &tape);
-    if (!slot)
+    tlm_status status = tlm_slot_describe(number, &info);
+    if (status != TLM_OK)
+        return status;
+    tlm_holder holder = tlmi_tape_holder(TLMI_OP_STORED, info.sequence);
+    status = tlm_acquire(gradient->object, holder);
+    if (status != TLM_OK)
+        return status;
+    tlmi_tape_slot *slot = tlmi_slot_lock(number, &tape);
+    if (!slot) { /* its tape was reset meanwhile */
+        tlmi_let_go(gradient->object, holder);
         return stale(number);
-    tlm_status status = reserve_stored(tape, slot);
-    if (status == TLM_OK)
-        status = tlm_acquire(gradient->object, stored_holder(slot));
-    if (status == TLM_OK) {
-        tlmi_grad_drop_stored(tape, slot);
-        *slot->stored = *gradient;
-        slot->has_stored = gradient->object != 0;
-        if (slot->has_stored)
-            count_stored(tape, slot, true);
     }
-    unrefer(tape, slot);
+    bool has_room = !gradient->object || reserve_stored(tape, slot);
+    tlm_object former = gradient->object;
+    if (has_room)
+        former = exchange_stored(tape, slot, gradient->object ? gradient : NULL);
+    status = has_room ? TLM_OK : no_room(slot);
+    tlmi_spin_unlock(&tape->lock);
+    tlmi_let_go(former, holder);
     return status;
 }
 
-/* Calls `each` for every slot with a stored gradient; returns how many there were. */
-static uint64_t visit_stored(tlm_tape *tape, void (*each)(tlm_tape *, tlmi_tape_slot *, void *), void *argument)
+/* Lets go of every stored gradient of which `goes` says so, while its memory is pinned. Returns how many were stored. */
+static uint64_t visit_stored(tlm_tape *tape, bool (*goes)(const tlm_tensor *, void *), void *argument)
 {
     uint64_t count = 0;
     tlmi_spin_lock(&tape->lock);
     for (uint32_t index = 1; index <= tape->slots && tape->sums.grads > 0; index++) {
         tlmi_tape_slot *slot = tlmi_tape_at(tape, index);
-        if (slot->references == 0 || !slot->has_stored)
+        tlm_tensor stored;
+        tlm_object pinned, former = 0;
+        if (slot->references == 0 || !pin_stored(slot, &stored, &pinned))
             continue;
-        slot->references++;
+        tlm_slot number = tlmi_slot_number(tape, slot);
+        tlm_holder holder = stored_holder(slot);
         tlmi_spin_unlock(&tape->lock);
         count++;
-        each(tape, slot, argument);
-        unrefer(tape, slot);
+        bool is_to_go = goes(&stored, argument);
+        tlm_unpin(pinned);
+        tlmi_spin_lock(&tape->lock);
+        /* The tape may have been reset meanwhile, or another thread may have set another gradient. */
+        slot = is_to_go ? tlmi_slot_find(tape, number) : NULL;
+        if (slot && slot->has_stored && slot->stored->object == stored.object)
+            former = exchange_stored(tape, slot, NULL);
+        tlmi_spin_unlock(&tape->lock);
+        tlmi_let_go(former, holder);
         tlmi_spin_lock(&tape->lock);
     }
     tlmi_spin_unlock(&tape->lock);
     return count;
 }
 
-static void drop_stored(tlm_tape *tape, tlmi_tape_slot *slot, void *unused)
+static bool always_goes(const tlm_tensor *stored, void *unused)
 {
-    (void)unused;
-    tlmi_grad_drop_stored(tape, slot);
+    (void)stored, (void)unused;
+    return true;
 }
 
 static void record_cleared(const tlm_tape *tape, uint64_t count)
@@ -314,7 +368,7 @@ static void record_cleared(const tlm_tape *tape, uint64_t count)
 
 uint64_t tlm_tape_clear_grads(tlm_tape *tape)
 {
-    uint64_t count = visit_stored(tape, drop_stored, NULL);
+    uint64_t count = visit_stored(tape, always_goes, NULL);
     record_cleared(tape, count);
     return count;
 }
@@ -323,17 +377,16 @@ typedef struct {
     tlm_status (*zero)(const tlm_tensor *gradient);
 } zeroing;
 
-static void zero_stored(tlm_tape *tape, tlmi_tape_slot *slot, void *argument)
+static bool goes_unless_zeroed(const tlm_tensor *stored, void *argument)
 {
     const zeroing *how = argument;
-    if (!tlmi_is_sole(slot->stored->object) || how->zero(slot->stored) != TLM_OK)
-        tlmi_grad_drop_stored(tape, slot);
+    return !tlmi_is_sole(stored->object) || how->zero(stored) != TLM_OK;
 }
 
 uint64_t tlm_tape_zero_grads(tlm_tape *tape, tlm_status (*zero)(const tlm_tensor *gradient))
 {
     zeroing how = {zero};
-    uint64_t count = visit_stored(tape, zero_stored, &how);
+    uint64_t count = visit_stored(tape, goes_unless_zeroed, &how);
     record_cleared(tape, count);
     return count;
 }

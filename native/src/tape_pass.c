@@ -311,12 +311,17 @@ static void record_event(tlm_kind kind, tlm_slot root, uint64_t arg, tlm_status 
         tlmi_event_append((uint8_t)kind, TLM_DEVICE_NONE, root, arg, tlmi_site_here(), (uint16_t)status);
 }
 
-/* Enters a pass that has found its records; locked before, not after. */
-static tlm_status begin(tlm_pass *pass, tlmi_tape_slot *root)
+/* Enters a pass and finds its records; locked before, not after. TLM_STALE_SLOT: the tape was reset while we waited for the
+ * pass of another thread; nothing was entered then. */
+static tlm_status begin(tlm_pass *pass, tlmi_tape_slot *root, tlm_slot number)
 {
     tlm_tape *tape = pass->tape;
-    root->references++; /* it stays while we wait */
+    root->references++; /* it stays while we wait, but for a reset */
     wait_for_turn(tape);
+    if (tlmi_unlikely(!tlmi_slot_find(tape, number))) {
+        tlmi_spin_unlock(&tape->lock);
+        return TLM_STALE_SLOT;
+    }
     root->references--;
     pass->outer = tape->running;
     pass->number = ++tape->last_pass ? tape->last_pass : ++tape->last_pass;
@@ -360,7 +365,9 @@ tlm_status tlm_backward(tlm_slot number, const tlm_tensor *seed, int retain_grap
     tlmi_tape_slot *root = tlmi_slot_lock(number, &pass.tape);
     if (!root)
         return tlmi_fail(TLM_STALE_SLOT, 0, 0, 0, number);
-    tlm_status status = begin(&pass, root);
+    tlm_status status = begin(&pass, root, number);
+    if (status == TLM_STALE_SLOT)
+        return tlmi_fail(TLM_STALE_SLOT, 0, 0, 0, number);
     if (status == TLM_OK) {
         record_event(TLM_KIND_BACKWARD_BEGIN, number, root->sequence, TLM_OK);
         status = seed_root(&pass, root, seed);

@@ -30,20 +30,25 @@ tlmi_tape_slot *tlmi_tape_at(const tlm_tape *tape, uint32_t index)
     return &tape->chunks[chunk][within];
 }
 
-tlmi_tape_slot *tlmi_slot_lock(tlm_slot number, tlm_tape **out)
+tlmi_tape_slot *tlmi_slot_find(const tlm_tape *tape, tlm_slot number)
 {
     uint32_t index = (uint32_t)number & INDEX_MASK, generation = (uint32_t)(number >> INDEX_BITS) & MOST_GENERATION;
+    if (tlmi_unlikely(!tape->exists || index == 0 || index > tape->slots))
+        return NULL;
+    tlmi_tape_slot *slot = tlmi_tape_at(tape, index);
+    return tlmi_likely(slot->generation == generation && slot->references > 0) ? slot : NULL;
+}
+
+tlmi_tape_slot *tlmi_slot_lock(tlm_slot number, tlm_tape **out)
+{
     tlm_tape *tape = &tapes[number >> 56];
     tlmi_spin_lock(&tape->lock);
-    if (tlmi_likely(tape->exists && index != 0 && index <= tape->slots)) {
-        tlmi_tape_slot *slot = tlmi_tape_at(tape, index);
-        if (tlmi_likely(slot->generation == generation && slot->references > 0)) {
-            *out = tape;
-            return slot;
-        }
-    }
-    tlmi_spin_unlock(&tape->lock);
-    return NULL;
+    tlmi_tape_slot *slot = tlmi_slot_find(tape, number);
+    if (tlmi_likely(slot != NULL))
+        *out = tape;
+    else
+        tlmi_spin_unlock(&tape->lock);
+    return slot;
 }
 
 /* Room for one more slot; locked. */
