@@ -30,7 +30,10 @@ NOT_COPIED = (
     ".*_cache",
 )
 LIBRARY = "tlmem/lib/libtlmem." + ("dylib" if sys.platform == "darwin" else "so")
-HEADERS = {f"tlmem/include/{name}.h" for name in ("tlmem", "tlmem_log", "tlmem_probe", "tlmem_tape")}
+HEADERS = {
+    f"tlmem/include/{name}.h"
+    for name in ("tlmem", "tlmem_log", "tlmem_poison", "tlmem_probe", "tlmem_tape")
+}
 OF_C = (".so", ".dylib", ".h")
 EXAMPLE = ROOT / "native" / "examples" / "runtime" / "train.c"
 LEAK = "import numpy\nkept = []\nfor i in range(2000):\n    kept.append(numpy.ones(200))\n"
