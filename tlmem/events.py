@@ -141,6 +141,7 @@ class Metric(IntEnum):
     SWAP = 16
     MODULES = 17
     DRIVER = 18
+    TAPES = 19
 
 
 KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}

@@ -57,6 +57,7 @@ _METRIC_MEANING = {
     "swap": "swapped out",
     "modules": "modules that Python had imported, when that had changed",
     "driver": "held by the drivers of devices, handed out or not, when that had changed",
+    "tapes": "of the recorder's: what the records on tapes take, when that had changed",
 }
 
 SCHEMA: dict[str, Table] = {

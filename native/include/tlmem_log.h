@@ -128,6 +128,7 @@ typedef enum {
     TLM_METRIC_SWAP = 16,    /* swapped out */
     TLM_METRIC_MODULES = 17, /* modules that Python has imported, a count; when it changed */
     TLM_METRIC_DRIVER = 18,  /* held by the drivers of devices, whether handed out or not; when it changed */
+    TLM_METRIC_TAPES = 19,   /* of tlmem itself: what the records on tapes take; when it changed */
 } tlm_metric;
 
 /* A label: a name as a number, valid as long as the process lives; 0 is none. */

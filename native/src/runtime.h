@@ -45,6 +45,9 @@ void tlmi_buffers_give(uint32_t device, void *payload, uint64_t bytes); /* the s
 /* ---- device.c ---- */
 uint64_t tlmi_devices_driver_bytes(void); /* of the drivers of all devices that were used; for the sampler */
 
+/* ---- tape.c ---- */
+uint64_t tlmi_tapes_record_bytes(void); /* of the records on all tapes, without a lock; for the sampler */
+
 /* ---- failure.c ---- */
 /* Keeps what tlm_failure_last tells; returns the status. */
 tlm_status tlmi_fail(tlm_status status, tlm_object object, tlm_holder holder, uint64_t bytes, uint64_t detail);

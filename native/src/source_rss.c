@@ -53,6 +53,7 @@ static uint64_t next_dear_ns[DEAR_PARTS];
 static uint64_t last_recorder_bytes;
 static uint64_t last_module_count;
 static uint64_t last_driver_bytes;
+static uint64_t last_tapes_bytes;
 static resident last_resident; /* of the last fast sample, which each slow one follows */
 static bool resident_known;
 
@@ -302,6 +303,10 @@ static void add_resident(sample *taken)
     if (driver != last_driver_bytes)
         add_metric(taken, TLM_METRIC_DRIVER, driver);
     last_driver_bytes = driver;
+    uint64_t tapes = tlmi_tapes_record_bytes();
+    if (tapes != last_tapes_bytes)
+        add_metric(taken, TLM_METRIC_TAPES, tapes);
+    last_tapes_bytes = tapes;
     bool known;
     uint64_t module_count = tlmi_interpreter_now()->module_count(&known);
     if (known && module_count != last_module_count)
@@ -329,7 +334,7 @@ void tlmi_rss_open(bool smaps)
     opened_ns = tlmi_clock_ns();
     next_slow_ns = 0;
     memset(next_dear_ns, 0, sizeof next_dear_ns);
-    last_recorder_bytes = last_module_count = last_driver_bytes = 0;
+    last_recorder_bytes = last_module_count = last_driver_bytes = last_tapes_bytes = 0;
     resident_known = false;
     pthread_mutex_unlock(&sampler_lock);
 }

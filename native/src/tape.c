@@ -6,6 +6,7 @@
 enum { MOST_TAPES = 255 };
 
 static tlmi_spin making;
+static _Atomic uint32_t highest; /* number that a tape ever had */
 
 /* Takes a number that no tape has; 0: there is none. Under the lock. */
 static uint32_t free_number(void)
@@ -30,6 +31,8 @@ tlm_status tlm_tape_create(tlm_label label, const tlm_arithmetic *arithmetic, tl
         tape->label = label;
         tape->arithmetic = *arithmetic;
         tape->exists = true;
+        if (number > atomic_load_explicit(&highest, memory_order_relaxed))
+            atomic_store_explicit(&highest, number, memory_order_relaxed);
         tlmi_spin_unlock(&tape->lock);
         *out = tape;
     }
@@ -113,6 +116,7 @@ static void give_back(tlm_tape *tape)
     tape->slots = tape->free = 0;
     tape->capacity = tape->own_bytes = 0;
     tape->sums = (tlm_tape_statistics){0};
+    tlmi_tape_show_bytes(tape);
 }
 
 tlm_status tlm_tape_destroy(tlm_tape *tape)
@@ -136,6 +140,15 @@ void tlm_detach_record(tlm_object object, tlm_slot slot)
 }
 
 /* ---- looking ---- */
+
+uint64_t tlmi_tapes_record_bytes(void)
+{
+    uint64_t bytes = 0;
+    uint32_t last = atomic_load_explicit(&highest, memory_order_relaxed);
+    for (uint32_t number = 1; number <= last; number++)
+        bytes += atomic_load_explicit(&tlmi_tape_numbered(number)->shown_bytes, memory_order_relaxed);
+    return bytes;
+}
 
 void tlm_tape_stats(tlm_tape *tape, tlm_tape_statistics *out)
 {

@@ -83,6 +83,7 @@ struct tlm_tape {
     tlmi_saved_object *saved; /* open addressing, by object: how many records of this tape hold it */
     uint32_t saved_room, saved_used;
     uint64_t own_bytes;
+    _Atomic uint64_t shown_bytes; /* what the records take, for who has no lock */
 };
 
 struct tlm_pass {
@@ -105,6 +106,16 @@ void tlmi_op_write_names(uint32_t number); /* into the recording, once; not unde
 static inline tlm_holder tlmi_tape_holder(uint32_t op, uint64_t sequence)
 {
     return TLM_TAPE_HOLDER(op, sequence);
+}
+
+/* ---- tape.c ---- */
+/* Shows the sampler what the records take: their slots, and the blocks of all slots; locked. */
+static inline void tlmi_tape_show_bytes(tlm_tape *tape)
+{
+    uint64_t free_slots = tape->capacity > tape->sums.records ? tape->capacity - tape->sums.records : 0;
+    uint64_t unused = free_slots * sizeof(tlmi_tape_slot);
+    uint64_t bytes = tape->own_bytes > unused ? tape->own_bytes - unused : 0;
+    atomic_store_explicit(&tape->shown_bytes, bytes, memory_order_relaxed);
 }
 
 /* ---- tape_slots.c ---- */

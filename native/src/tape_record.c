@@ -164,6 +164,7 @@ static bool count_op(tlm_tape *tape, uint32_t op)
     tape->by_op[op].records++;
     tape->by_op[op].recorded++;
     tape->sums.records++;
+    tlmi_tape_show_bytes(tape);
     tape->sums.recorded++;
     if (tape->sums.records > tape->sums.peak_records)
         tape->sums.peak_records = tape->sums.records;

@@ -160,6 +160,7 @@ void tlmi_record_release(tlm_tape *tape, tlmi_tape_slot *slot, bool forgets, uin
         if (inputs[i])
             tlmi_slot_drop(tape, tlmi_tape_at(tape, inputs[i]), dying);
     tape->sums.records--;
+    tlmi_tape_show_bytes(tape);
     tape->by_op[slot->op].records--;
     tape->by_op[slot->op].saved_bytes -= slot->saved_bytes;
     slot->input_count = slot->save_count = slot->params_bytes = 0;

@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = 19 };
+enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = 20 };
 #define MILLISECOND 1000000u
 
 static tlmi_event events[EVENTS];
@@ -54,11 +54,16 @@ static uint64_t unknown_bytes(bool *known)
     return 0;
 }
 
-static uint64_t driver_bytes;
+static uint64_t driver_bytes, tape_bytes;
 
 uint64_t tlmi_devices_driver_bytes(void)
 {
     return driver_bytes;
+}
+
+uint64_t tlmi_tapes_record_bytes(void)
+{
+    return tape_bytes;
 }
 
 static uint32_t no_site(void)
@@ -135,6 +140,11 @@ static void check_metrics(void)
     driver_bytes = 0;
     taken freed = take(1, 0, false);
     CHECK(freed.count[TLM_METRIC_DRIVER] == 1 && freed.last[TLM_METRIC_DRIVER] == 0); /* and it can fall */
+    CHECK(freed.count[TLM_METRIC_TAPES] == 0);                                        /* nor a tape */
+    tape_bytes = 8192;
+    taken taped = take(1, 0, false);
+    CHECK(taped.count[TLM_METRIC_TAPES] == 1 && taped.last[TLM_METRIC_TAPES] == 8192);
+    tape_bytes = 0;
     tlmi_rss_close();
     CHECK(take(1, 0, false).count[TLM_METRIC_ANON] == 0);
 }

@@ -65,6 +65,7 @@ class Program:
     passes: list[tuple[int, int, int, int]] = field(default_factory=list)
     pools: list[tuple[str, int, int, int, int, int, int, int]] = field(default_factory=list)
     pool_bytes: float = 0.0
+    tapes: float = 0.0
     driver_keeps: float = 0.0
     device_live: int = 0
 
@@ -128,14 +129,15 @@ class Program:
             "time_ns": self.now_ns,
             "tracked": self.live_bytes,
             "python_arena": self.python,
-            "recorder": 1e6,
+            "recorder": 1e6 + self.tapes,
+            "tapes": self.tapes,
             "malloc_used": self.live_bytes + self.native + self.pool_bytes,
             "malloc_free": self.kept,
             "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + 1e6,
             "file": 30e6,
             "driver": self.device_live + self.pool_bytes + self.driver_keeps,
         }
-        row["anon"] += self.pool_bytes + self.driver_keeps
+        row["anon"] += self.pool_bytes + self.driver_keeps + self.tapes
         handed_out = self.device_live + self.pool_bytes
         row["of_devices"] = (float(self.device_live), handed_out, handed_out)
         self.samples.append(row)

@@ -30,6 +30,7 @@ from tlmem.analysis.verdict import (
     growth_findings,
     judge,
     resident_findings,
+    without_one_long_graph,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def analyse(recording: Recording) -> Analysis:
         lives=lives,
         growths=growing_lines(lives, places),
         enlargements=enlarging_lines(lives, places.count),
-        resident=judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress),
+        resident=without_one_long_graph(
+            judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress), recording
+        ),
     )
     found = [
         *growth_findings(evidence),

@@ -37,6 +37,7 @@ def attribute(samples: pd.DataFrame, judged_ns: int) -> Attribution:
 
     anonymous, file = value("anon"), value("file")
     tracked, recorder = value("tracked"), value("recorder")
+    tapes = min(value("tapes"), recorder)
     untouched = min(value("untouched"), tracked)
     python = value("python_arena") + value("python_large")
     unexplained = anonymous - (tracked - untouched) - python - recorder
@@ -53,7 +54,8 @@ def attribute(samples: pd.DataFrame, judged_ns: int) -> Attribution:
         pool_bytes=pool,
         python_bytes=python,
         allocator_free_bytes=allocator_free,
-        recorder_bytes=recorder,
+        tape_bytes=tapes,
+        recorder_bytes=recorder - tapes,
         other_bytes=file + native,
         residual_bytes=unexplained - native,
         known=True,

@@ -85,6 +85,7 @@ class Attribution:
     pool_bytes: int = 0
     python_bytes: int = 0
     allocator_free_bytes: int = 0
+    tape_bytes: int = 0
     recorder_bytes: int = 0
     other_bytes: int = 0
     residual_bytes: int = 0

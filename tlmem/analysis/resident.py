@@ -43,6 +43,7 @@ NATIVE_FLOOR_BYTES = 150_000
 RESIDENT_FLOOR_BYTES = 4_000_000
 PYTHON_FLOOR_BYTES = 1_000_000
 DRIVER_FLOOR_BYTES = 1_000_000
+TAPE_FLOOR_BYTES = 1_000_000
 RELATIVE_FLOOR = 0.01
 ALLOCATOR_BYTES = 16
 """What the C allocator adds to each block for itself, on average."""
@@ -128,6 +129,7 @@ def judge_samples(
     judged = False
     native = native_bytes(window)
     for kind, rows, values, floor in (
+        ("tape", window.taken("tapes"), window.bytes("tapes"), TAPE_FLOOR_BYTES),
         ("native", window.taken("malloc_used"), native, NATIVE_FLOOR_BYTES),
         ("python", window.taken("python_arena"), python_bytes(window), PYTHON_FLOOR_BYTES),
         ("python", window.taken("python_arena"), small_objects(window), PYTHON_FLOOR_BYTES),

@@ -74,6 +74,7 @@ def attribution_dict(parts: Attribution) -> dict[str, int]:
         "pool_bytes": parts.pool_bytes,
         "python_bytes": parts.python_bytes,
         "allocator_free_bytes": parts.allocator_free_bytes,
+        "tape_bytes": parts.tape_bytes,
         "recorder_bytes": parts.recorder_bytes,
         "other_bytes": parts.other_bytes,
         "residual_bytes": parts.residual_bytes,

@@ -160,6 +160,7 @@ def attribution_block(parts: Attribution) -> str:
         ("+", "kept by devices, pools and arenas", parts.pool_bytes),
         ("+", "Python's own heap", parts.python_bytes),
         ("+", "freed, kept by the C allocator", parts.allocator_free_bytes),
+        ("+", "records on tapes", parts.tape_bytes),
         ("+", "the recorder", parts.recorder_bytes),
         ("+", "files mapped, native code's allocations", parts.other_bytes),
         ("+", "not explained", parts.residual_bytes),
