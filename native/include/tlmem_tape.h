@@ -174,7 +174,8 @@ tlm_status tlm_pass_share(tlm_pass *pass, uint32_t input, const tlm_tensor *grad
 /* ---- gradients ---- */
 /* The gradient; out->object = 0 when there is none. Borrowed from the tape: acquire it to keep it. */
 tlm_status tlm_slot_grad(tlm_slot slot, tlm_tensor *out);
-/* Puts a gradient there, or takes it away (object 0). The object is acquired. Same shape and dtype, checked by the caller. */
+/* Puts a gradient there, or takes it away (object 0). The object is acquired. Same shape and dtype, checked by the caller.
+ * TLM_STALE_SLOT, TLM_FREED, TLM_IN_ARENA (its memory may end before). */
 tlm_status tlm_slot_set_grad(tlm_slot slot, const tlm_tensor *gradient);
 /* Keeps the gradient of a slot that is no leaf after the pass. */
 tlm_status tlm_slot_retain_grad(tlm_slot slot);

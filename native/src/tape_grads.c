@@ -306,6 +306,9 @@ tlm_status tlm_slot_set_grad(tlm_slot number, const tlm_tensor *gradient)
     if (status != TLM_OK)
         return status;
     tlm_holder holder = tlmi_tape_holder(TLMI_OP_STORED, info.sequence);
+    tlm_object_info object;
+    if (gradient->object && tlm_object_describe(gradient->object, &object) == TLM_OK && object.flags & TLM_FLAG_ARENA)
+        return tlmi_fail(TLM_IN_ARENA, gradient->object, holder, object.bytes, 0);
     status = tlm_acquire(gradient->object, holder);
     if (status != TLM_OK)
         return status;

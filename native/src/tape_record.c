@@ -73,7 +73,8 @@ static tlm_status refer_to_inputs(tlm_tape *tape, const tlm_record *record, uint
             while (i-- > 0)
                 if (inputs[i])
                     tlmi_slot_drop(tape, tlmi_tape_at(tape, inputs[i]), &none); /* the caller has one of each */
-            return number >> 56 == tape->number ? TLM_STALE_SLOT : TLM_WRONG_TAPE;
+            bool is_of_another = number >> 56 != tape->number && tlmi_tape_numbered((uint32_t)(number >> 56))->exists;
+            return is_of_another ? TLM_WRONG_TAPE : TLM_STALE_SLOT;
         }
     }
     return TLM_OK;

@@ -6,6 +6,7 @@ runs out (``test_tape_failures``), Ctrl-C (``test_tape_interrupts``).
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import threading
 import traceback
@@ -59,6 +60,95 @@ def test_a_leaf_as_its_own_gradient_keeps_its_value() -> None:
     assert leaf.tolist() == [1.0] * 3
     assert leaf.grad.tolist() == [3.0] * 3
     leaf.grad = None
+
+
+def test_a_gradient_in_an_arena_is_refused_and_the_old_one_stays() -> None:
+    leaf = tlmem.ones(3, requires_grad=True)
+    leaf.grad = tlmem.ones(3)
+    with tlmem.scope("s"):
+        with pytest.raises(tlmem.InArena, match=r"gradient of.*copy"):
+            leaf.grad = tlmem.arena_empty(3)
+    assert leaf.grad.tolist() == [1.0] * 3
+
+
+# ---- more axes than a tape knows ----
+
+NINE = (1,) * 8 + (2,)
+NINE_AXES: dict[str, Callable[[Any], Any]] = {
+    "reshape": lambda leaf: leaf.reshape(NINE),
+    "broadcast_to": lambda leaf: tlmem.broadcast_to(leaf, NINE),
+    "unsqueeze": lambda leaf: tlmem.unsqueeze(leaf.reshape(NINE[1:]), 0),
+    "an op of the program": lambda leaf: nine_axes(leaf),
+    "what it saves": lambda leaf: saves_nine_axes(leaf),
+}
+
+
+@tlmem.op(backward=lambda context, grad: grad.reshape(2))
+def nine_axes(context: Any, x: Any) -> Any:
+    return x.reshape(NINE)
+
+
+@tlmem.op(backward=lambda context, grad: grad)
+def saves_nine_axes(context: Any, x: Any) -> Any:
+    context.save(x.reshape(NINE))
+    return x * 1.0
+
+
+@pytest.mark.parametrize("name", NINE_AXES)
+def test_nine_axes_lose_no_gradient_silently(name: str) -> None:
+    leaf = tlmem.ones(2, requires_grad=True)
+    with pytest.raises(tlmem.NotDifferentiable, match="tensor float32"):
+        NINE_AXES[name](leaf)
+    assert tlmem.reshape(leaf.detach(), NINE).shape == NINE
+
+
+def test_a_tensor_of_nine_axes_is_no_leaf() -> None:
+    tensor = tlmem.ones(NINE)
+    with pytest.raises(tlmem.WrongShape, match="9 axes, and a tape knows 8"):
+        tensor.requires_grad_()
+    assert not tensor.requires_grad
+
+
+# ---- tapes that end ----
+
+
+def test_what_was_computed_on_a_tape_that_has_ended_is_stale() -> None:
+    with tlmem.Tape("gone"):
+        leaf = tlmem.ones(3, requires_grad=True)
+        result = leaf * 2.0
+    with pytest.raises(tlmem.StaleSlot, match="reset or has ended"):
+        result * 2.0
+
+
+def test_a_tape_of_a_generator_that_is_closed_in_another_context_ends() -> None:
+    def values() -> Iterator[int]:
+        with tlmem.Tape("of a generator"):
+            yield 1
+
+    generator = values()
+    contextvars.Context().run(next, generator)
+    generator.close()
+    assert tlmem.tape().name == ""
+
+
+def test_more_tapes_than_there_can_be_is_said() -> None:
+    made: list[Any] = []
+    with pytest.raises(tlmem.SizeOverflow, match="255 already"):
+        while True:
+            made.append(tlmem.Tape())
+    for each in made:
+        each.close()
+    tlmem.Tape().close()
+
+
+def test_an_op_of_the_program_that_returns_whole_numbers_has_no_gradient() -> None:
+    @tlmem.op(backward=lambda context, grad: None)
+    def rounded(context: Any, x: Any) -> Any:
+        return x.astype("int64")
+
+    result = rounded(tlmem.ones(2, requires_grad=True))
+    assert result.tolist() == [1, 1]
+    assert not result.requires_grad
 
 
 # ---- threads ----

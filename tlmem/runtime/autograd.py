@@ -15,6 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -172,8 +173,10 @@ def put_in_force(tape: Any) -> Any:
 
 
 def put_back(token: Any) -> None:
-    """The tape before is in force again."""
-    engine.leave_tape(token)
+    """The tape before is in force again; nothing changes here when the block was begun in another
+    context, as a generator's may be."""
+    with suppress(ValueError):
+        engine.leave_tape(token)
 
 
 def detached(tensor: Any) -> Any:
@@ -295,6 +298,7 @@ def different_devices(devices: list[int], tensor: Any) -> errors.WrongDevice:
     )
 
 
+MAKE_A_TAPE = "make a tape"
 _AS_VERB = {"slice": "index", "cast": "copy", "matmul": "multiply"}
 """What an error calls an op that the program does not know by its name."""
 
@@ -304,6 +308,11 @@ def failed(status: int, what: str, operands: tuple[Any, ...], message: str) -> N
     about: Any = next((each for each in operands if isinstance(each, core.Operand)), None)
     if status == lib.TLM_FREED and about is not None:
         about._refuse(status, _AS_VERB.get(what, what))
+    if what == MAKE_A_TAPE and status == lib.TLM_OVERFLOW:
+        raise errors.SizeOverflow(
+            "cannot make a tape: there are 255 already, the one of the process among them; close "
+            "one, or reset() it and use it again"
+        )
     if status == WRONG_SHAPE:
         raise errors.WrongShape(f"{what}: {message}")
     if status == WRONG_VALUE:

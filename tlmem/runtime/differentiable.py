@@ -17,6 +17,7 @@ from tlmem.runtime.storage import Storage, shape_text
 if TYPE_CHECKING:
     from tlmem.runtime.tensor import Tensor
 
+MOST_OP_AXES = 8
 FLOATING = ("float32", "float64")
 
 
@@ -48,6 +49,11 @@ class Differentiable:
             raise WrongDtype(
                 f"{core.subject_text(self)} cannot have a gradient; only float32 and float64 can: "
                 "use .astype('float32')"
+            )
+        if on and self.ndim > MOST_OP_AXES:
+            raise WrongShape(
+                f"{core.subject_text(self)} cannot have a gradient: it has {self.ndim} axes, and a "
+                f"tape knows {MOST_OP_AXES} at most; reshape it"
             )
         if self._slot and not self._requires_grad:
             if not on:

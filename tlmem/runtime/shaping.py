@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd import apply, row
+from tlmem.runtime.autograd import apply, require_no_gradient, row
 from tlmem.runtime.computing import broadcast, by_op, compute_apart
 from tlmem.runtime.core import lib
 from tlmem.runtime.dtypes import promoted
@@ -84,6 +84,7 @@ def reshape(tensor: Tensor, *shape: Any) -> Tensor:
 def viewed_by_op(number: int, name: str, tensor: Any, numbers: Shape) -> Any:
     """By an op that is given a count and so many numbers; NotImplemented where NumPy finds it."""
     if len(numbers) > MOST_OP_AXES:
+        require_no_gradient(f"give {len(numbers)} axes to", tensor)
         return NotImplemented
     return by_op(number, name, None, (tensor,), len(numbers), numbers)
 

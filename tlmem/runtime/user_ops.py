@@ -17,9 +17,10 @@ from typing import Any
 
 from tlmem.runtime import autograd, core, strands
 from tlmem.runtime.core import lib
-from tlmem.runtime.errors import WrongDtype, WrongShape
+from tlmem.runtime.errors import NotDifferentiable, WrongDtype, WrongShape
 from tlmem.runtime.storage import Storage, shape_text
 
+MOST_OP_AXES = 8
 OUTPUT, EXTRA = -1, -2
 """What is saved when it is no argument: the result, or another tensor."""
 
@@ -168,6 +169,8 @@ class UserOp:
                 f"op {self.name!r} returned {type(result).__name__}; with gradients it has one "
                 "tensor as its result"
             )
+        if result.dtype not in ("float32", "float64"):  # as argmax: a result that has no gradient
+            return result
         if needs_gradient(result) or is_among(result, args):
             result = autograd.detached(result)
         for key, value in vars(context).items():
@@ -245,6 +248,14 @@ def record(number: int, call: Call, args: tuple[Any, ...], result: Any) -> Any:
             if each is tensor:
                 place = number_of_input
         places.append(place)
+    for each in (result, *saved, *inputs):
+        if each.ndim > MOST_OP_AXES:
+            raise NotDifferentiable(
+                f"cannot record op {call.name!r} on {core.subject_text(each)}: it has {each.ndim} "
+                f"axes, and a tape knows {MOST_OP_AXES} at most; reshape it inside the op",
+                object=each.handle,
+                advice="reshape it inside the op",
+            )
     status = core.engine.rule_record(number, call, inputs, tuple(places), saved, result)
     autograd.check(status, f"record op {call.name!r} on", result)
     return result
