@@ -61,6 +61,11 @@ uint64_t tlmi_devices_driver_bytes(void)
     return driver_bytes;
 }
 
+uint64_t tlmi_quarantine_resident_bytes(void)
+{
+    return 0;
+}
+
 uint64_t tlmi_tapes_record_bytes(void)
 {
     return tape_bytes;
