@@ -333,19 +333,23 @@ static PyObject *backward(PyObject *self, PyObject *const *given, Py_ssize_t cou
 /* ---- gradients ---- */
 
 /* Whether another slot, too, has this object as its gradient, or as one on its way. */
-static bool is_shared(tlm_object object)
+static bool is_shared(tlm_object object, tlm_slot slot)
 {
+    const uint64_t sequence_bits = UINT64_C(0xFFFFFFFFFF);
+    tlm_slot_info info;
     tlm_holder holders[16];
-    uint32_t count = tlm_object_holders(object, holders, 16), tapes = 0;
-    for (uint32_t i = 0; i < count && i < 16; i++)
-        tapes += holders[i] >> 56 == TLM_HOLDER_TAPE;
-    return tapes > 1 || count > 16;
+    uint32_t count = tlm_object_holders(object, holders, 16), others = count > 16;
+    if (tlm_slot_describe(slot, &info) != TLM_OK)
+        return true;
+    for (uint32_t i = 0; i < count && i < 16; i++) /* a pass may hold the slot's own for a moment */
+        others += holders[i] >> 56 == TLM_HOLDER_TAPE && ((holders[i] ^ info.sequence) & sequence_bits) != 0;
+    return others > 0;
 }
 
 /* A gradient that a program gets may be written to: its elements are its own, each in a place of its own. */
 static tlm_status make_own(tlm_slot slot, tlm_tensor *gradient)
 {
-    if (gradient->object != 0 && ops_is_dense(gradient) && !is_shared(gradient->object))
+    if (gradient->object != 0 && ops_is_dense(gradient) && !is_shared(gradient->object, slot))
         return TLM_OK;
     tlm_tensor copy;
     tlm_status status = ops_tape_arithmetic.copy(gradient, &copy);
@@ -378,10 +382,17 @@ static PyObject *gradient(PyObject *self, PyObject *given)
     tlm_status status = slot != 0 ? tlm_slot_grad(slot, &found) : TLM_STALE_SLOT;
     if (status != TLM_OK || found.object == 0)
         Py_RETURN_NONE; /* a slot that is on no tape any more has no gradient */
-    status = make_own(slot, &found);
-    if (status != TLM_OK)
-        return tlmi_ops_raise((int)status, "copy a gradient", 0, NULL, "");
-    return tlmi_tape_named(&found);
+    tlm_tensor again = found;
+    PyObject *named;
+    do { /* until no pass of another thread puts another one there between looking and holding it */
+        PyErr_Clear();
+        found = again;
+        status = make_own(slot, &found);
+        named =
+            status == TLM_OK ? tlmi_tape_named(&found) : tlmi_ops_raise((int)status, "copy a gradient", 0, NULL, "");
+    } while (named == NULL && tlm_slot_grad(slot, &again) == TLM_OK && again.object != 0 &&
+             again.object != found.object);
+    return named;
 }
 
 static PyObject *set_gradient(PyObject *self, PyObject *const *given, Py_ssize_t count)

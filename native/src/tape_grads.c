@@ -194,10 +194,17 @@ static bool pin_stored(const tlmi_tape_slot *slot, tlm_tensor *stored, tlm_objec
     return true;
 }
 
-static bool find_stored(tlm_tape *tape, const tlmi_tape_slot *slot, tlm_tensor *stored, tlm_object *pinned)
+/* What is stored, held for a moment, whoever clears gradients meanwhile; false: nothing is. *may_add: nobody else held it. */
+static bool hold_stored(tlm_tape *tape, const tlmi_tape_slot *slot, tlm_tensor *stored, bool *may_add)
 {
     tlmi_spin_lock(&tape->lock);
-    bool is_there = pin_stored(slot, stored, pinned);
+    bool is_there = slot->has_stored;
+    if (is_there) {
+        *stored = *slot->stored;
+        *may_add = may_add_to(stored);
+        if (stored->object)
+            (void)tlm_acquire(stored->object, incoming_holder(slot));
+    }
     tlmi_spin_unlock(&tape->lock);
     return is_there;
 }
@@ -219,7 +226,7 @@ static tlm_status make_own(tlm_tape *tape, tlmi_tape_slot *slot)
 
 tlm_status tlmi_grad_prepare(tlm_tape *tape, tlmi_tape_slot *slot)
 {
-    tlm_object pinned;
+    bool may_add;
     tlm_tensor whole, stored;
     tlm_status status = TLM_OK;
     slot->adds_in_place = false;
@@ -230,12 +237,12 @@ tlm_status tlmi_grad_prepare(tlm_tape *tape, tlmi_tape_slot *slot)
     tlmi_spin_unlock(&tape->lock);
     if (!has_room)
         return no_room(slot);
-    if (!find_stored(tape, slot, &stored, &pinned))
+    if (!hold_stored(tape, slot, &stored, &may_add))
         return make_own(tape, slot);
-    slot->adds_in_place = may_add_to(&stored); /* when committing */
+    slot->adds_in_place = may_add; /* when committing */
     if (!slot->adds_in_place)
         status = add_beside(tape, &stored, &slot->incoming, &whole);
-    tlm_unpin(pinned);
+    tlmi_let_go(stored.object, incoming_holder(slot));
     if (slot->adds_in_place || status != TLM_OK)
         return status;
     status = replace(slot, &whole);
@@ -246,14 +253,14 @@ tlm_status tlmi_grad_prepare(tlm_tape *tape, tlmi_tape_slot *slot)
 
 tlm_status tlmi_grad_commit(tlm_tape *tape, tlmi_tape_slot *slot)
 {
-    tlm_object pinned;
+    bool may_add;
     tlm_tensor stored;
     if (!slot->has_incoming)
         return TLM_OK;
     /* As prepared, whoever holds it by now: what arrived may or may not contain what was there. */
-    if (slot->adds_in_place && find_stored(tape, slot, &stored, &pinned)) {
+    if (slot->adds_in_place && hold_stored(tape, slot, &stored, &may_add)) {
         tlm_status status = tape->arithmetic.add(&stored, &slot->incoming);
-        tlm_unpin(pinned);
+        tlmi_let_go(stored.object, incoming_holder(slot));
         tlmi_grad_drop_incoming(slot);
         return status;
     }

@@ -71,6 +71,18 @@ def test_a_gradient_in_an_arena_is_refused_and_the_old_one_stays() -> None:
     assert leaf.grad.tolist() == [1.0] * 3
 
 
+def test_a_gradient_that_was_freed_by_hand_is_named_and_can_be_cleared() -> None:
+    leaf = tlmem.ones(3, requires_grad=True)
+    (leaf * leaf).sum().backward()
+    handle = leaf.grad.handle
+    leaf.grad.free()
+    with pytest.raises(tlmem.UseAfterFree, match=f"object {handle} was freed"):
+        _ = leaf.grad
+    leaf.zero_grad()
+    (leaf * leaf).sum().backward()
+    assert leaf.grad.tolist() == [2.0] * 3
+
+
 # ---- more axes than a tape knows ----
 
 NINE = (1,) * 8 + (2,)

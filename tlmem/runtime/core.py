@@ -360,7 +360,8 @@ def raise_for(status: int, doing: str, subject: object = None) -> NoReturn:
         if freed and not freed.startswith("at the exit of"):
             advice = "use it before it is freed, or keep a copy: t.copy()"
         used = place_text(here())
-        why = f"it was freed {freed}" if freed else "it was freed"
+        it = "it" if about or not failure.object else f"object {failure.object}"
+        why = f"{it} was freed {freed}" if freed else f"{it} was freed"
         why += f", and is used at {used}" if used else ""
     elif status == lib.TLM_NOT_A_HOLDER and failure.holder:
         why = f"{holder_text(failure.holder)} is not one of its holders"
