@@ -18,6 +18,7 @@ HEADERS = (
     "include/tlmem_log.h",
     "include/tlmem.h",
     "include/tlmem_tape.h",
+    "include/tlmem_plan.h",
     "python/tlmem_python.h",
 )
 IS_MACOS = sys.platform == "darwin"
@@ -37,14 +38,14 @@ def interface() -> str:
 def library_sources() -> list[str]:
     """The C files of the library: one backend for Metal, where there is one."""
     other = "native/src/backend_absent.c" if IS_MACOS else "native/src/backend_metal.m"
-    return [name for name in files("src/*.[cm]") if name != other]
+    return [*files("plan/*.c"), *(name for name in files("src/*.[cm]") if name != other)]
 
 
 COMPILE = ["-O2", "-fvisibility=hidden", "-pthread", "-Wall"]
 # Loops over elements are written for the compiler to vectorise.
 OPS_COMPILE = ["-O3", "-fno-math-errno"]
 STANDARD = ["-std=gnu11"]
-INCLUDE = ["native/include", "native/src", "native/ops", "native/python"]
+INCLUDE = ["native/include", "native/src", "native/plan", "native/ops", "native/python"]
 LIBRARY = "libtlmem.dylib" if IS_MACOS else "libtlmem.so"
 LIBRARY_LINK = ["-pthread"]
 LIBRARY_NEEDS: list[str] = []

@@ -129,6 +129,16 @@ typedef enum {
     TLM_METRIC_MODULES = 17, /* modules that Python has imported, a count; when it changed */
     TLM_METRIC_DRIVER = 18,  /* held by the drivers of devices, whether handed out or not; when it changed */
     TLM_METRIC_TAPES = 19,   /* of tlmem itself: what the records on tapes take; when it changed */
+    /* From here on resident memory by mappings, Linux only; the first four are parts of ANON, the last three of FILE. */
+    TLM_METRIC_LIBRARY_DATA = 20,       /* written and zeroed data of programs and libraries */
+    TLM_METRIC_STACKS = 21,             /* of threads */
+    TLM_METRIC_ALLOCATOR_RESIDENT = 22, /* the C allocator's heap and arenas, without blocks that it mapped singly */
+    TLM_METRIC_MAPPED = 23,             /* all other anonymous mappings, whoever made them */
+    TLM_METRIC_LOG_FILE = 24,           /* the recording file */
+    TLM_METRIC_SHARED = 25,             /* shared memory without a file */
+    TLM_METRIC_DATA_FILES = 26,         /* files without code */
+    TLM_METRIC_MALLOC_MAPPED = 27,      /* of MALLOC_USED: blocks that the C allocator mapped singly */
+    TLM_METRIC_RECORDER_RESIDENT = 28,  /* of RECORDER: what is resident */
 } tlm_metric;
 
 /* A label: a name as a number, valid as long as the process lives; 0 is none. */

@@ -41,14 +41,14 @@ static tlm_status forward_relu(ops_call *call)
     const tlm_tensor *in = &call->in[0];
     if (!ops_common_dtype(call))
         return (tlm_status)OPS_NOT_HERE;
-    tlm_status status = ops_new(ops_common_device(call), in->dtype, in->axes, in->shape, &call->out);
+    tlm_status status = ops_new_out(call, ops_common_device(call), in->dtype, in->axes, in->shape);
     if (status != TLM_OK)
         return status;
     tlm_tensor zero;
     ops_constant(0, in->dtype, in->axes, in->shape, &zero);
     status = ops_binary(OPS_MAXIMUM, in, &zero, &call->out);
     if (status != TLM_OK)
-        ops_drop(&call->out);
+        ops_drop_out(call);
     return saving_output(call, status);
 }
 

@@ -49,6 +49,17 @@ tlm_status ops_new_reduced(const tlm_tensor *tensor, uint32_t mask, bool keepdim
     return status;
 }
 
+tlm_status ops_new_reduced_out(ops_call *call, uint32_t mask, bool keepdims, tlm_tensor *seen)
+{
+    const tlm_tensor *tensor = &call->in[0];
+    int64_t shape[8];
+    int axes = ops_reduced_shape(tensor, mask, keepdims, shape);
+    tlm_status status = ops_new_out(call, tensor->device, tensor->dtype, axes, shape);
+    if (status == TLM_OK)
+        ops_seen_along(&call->out, mask, keepdims, tensor->axes, tensor->shape, seen);
+    return status;
+}
+
 ops_lanes ops_lanes_of(const tlm_tensor *tensor, int axis)
 {
     ops_lanes lanes = {1, tensor->shape[axis], 1};

@@ -18,6 +18,8 @@ void ops_seen_along(const tlm_tensor *small, uint32_t mask, bool keepdims, int a
                     tlm_tensor *out);
 /* A fresh tensor that `tensor` is reduced into, and how it is seen along the axes. */
 tlm_status ops_new_reduced(const tlm_tensor *tensor, uint32_t mask, bool keepdims, tlm_tensor *out, tlm_tensor *seen);
+/* Likewise the result of a call that reduces its first input; ops_new_out. */
+tlm_status ops_new_reduced_out(ops_call *call, uint32_t mask, bool keepdims, tlm_tensor *seen);
 
 typedef struct {
     int64_t outer, length, inner;

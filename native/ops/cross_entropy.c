@@ -74,11 +74,11 @@ tlm_status ops_cross_entropy_forward(ops_call *call)
         status = ops_made_dense(logits, &dense, &made);
     if (status != TLM_OK)
         return status;
-    status = ops_new(logits->device, logits->dtype, reduction == EACH, logits->shape, &call->out);
+    status = ops_new_out(call, logits->device, logits->dtype, reduction == EACH, logits->shape);
     if (status == TLM_OK) {
         status = losses(&dense, target, reduction, &call->out);
         if (status != TLM_OK)
-            ops_drop(&call->out);
+            ops_drop_out(call);
     }
     if (made.object)
         ops_drop(&made);

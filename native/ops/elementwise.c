@@ -55,14 +55,14 @@ tlm_status ops_elementwise(ops_call *call, ops_loop loop)
     tlm_status status = see_together(call, room, tensors);
     if (status != TLM_OK)
         return status;
-    status = ops_new(ops_common_device(call), call->in[call->inputs - 1].dtype, tensors[0]->axes, tensors[0]->shape,
-                     &call->out);
+    status = ops_new_out(call, ops_common_device(call), call->in[call->inputs - 1].dtype, tensors[0]->axes,
+                         tensors[0]->shape);
     if (status != TLM_OK)
         return status;
     tensors[call->inputs] = &call->out;
     status = ops_each_row(tensors, (int)call->inputs + 1, loop.call, loop.data);
     if (status != TLM_OK)
-        ops_drop(&call->out);
+        ops_drop_out(call);
     return status;
 }
 

@@ -76,14 +76,14 @@ static tlm_status forward(ops_call *call, ops_loop_name loop, double start)
     if (!ops_common_dtype(call) || ops_reduced_count(x->axes, x->shape, mask) == 0)
         return (tlm_status)OPS_NOT_HERE;
     tlm_tensor seen;
-    tlm_status status = ops_new_reduced(x, mask, call->params.n[KEEP], &call->out, &seen);
+    tlm_status status = ops_new_reduced_out(call, mask, call->params.n[KEEP], &seen);
     if (status != TLM_OK)
         return status;
     status = ops_reduce(loop, x, mask, start, &seen);
     if (status == TLM_OK && call->records)
         status = save(call, mask);
     if (status != TLM_OK)
-        ops_drop(&call->out);
+        ops_drop_out(call);
     return status;
 }
 

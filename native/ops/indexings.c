@@ -49,6 +49,19 @@ static chooser choose_along(const tlm_tensor *tensor, const tlm_tensor *index, i
     return chooser;
 }
 
+/* Along an axis without places every index is wrong, and there is no memory to walk. */
+static bool has_no_places(chooser *chooser, const tlm_tensor *index)
+{
+    int64_t first;
+    if (chooser->length > 0 || ops_elements(index) == 0)
+        return false;
+    const void *data = ops_data(index);
+    if (data == NULL)
+        return false; /* freed meanwhile: walking it says so */
+    memcpy(&first, data, sizeof first);
+    return place_of(first, 0, &chooser->bad) < 0;
+}
+
 static inline void copy_item(char *to, const char *from, int64_t item)
 {
     if (item == 4)
@@ -102,7 +115,8 @@ static tlm_status gather_into(const tlm_tensor *tensor, const tlm_tensor *index,
     if (status)
         return status;
     const tlm_tensor *const tensors[] = {index, &seen, &made};
-    status = ops_each_row(tensors, 3, gather_row, &chooser);
+    if (!has_no_places(&chooser, index))
+        status = ops_each_row(tensors, 3, gather_row, &chooser);
     *bad = chooser.bad;
     if (status || bad->is_wrong) {
         ops_drop(&made);
@@ -119,7 +133,7 @@ static tlm_status scatter_into(const tlm_tensor *tensor, const tlm_tensor *index
     tlm_tensor seen;
     chooser chooser = choose_along(tensor, index, axis, &seen);
     const tlm_tensor *const tensors[] = {index, added, &seen};
-    tlm_status status = ops_each_row(tensors, 3, scatter_row, &chooser);
+    tlm_status status = has_no_places(&chooser, index) ? TLM_OK : ops_each_row(tensors, 3, scatter_row, &chooser);
     *bad = chooser.bad;
     return status ? status : bad->is_wrong ? TLM_BAD_ARGUMENT : TLM_OK;
 }

@@ -24,13 +24,12 @@ static bool are_alike(const ops_call *call)
 /* Makes the output and copies the inputs, one after the other along the axis. `is_new`: they have not got it. */
 static tlm_status join(ops_call *call, int axis, const int64_t *shape, int axes, bool is_new)
 {
-    tlm_tensor made;
-    tlm_status status = ops_new(call->in[0].device, call->in[0].dtype, axes, shape, &made);
+    tlm_status status = ops_new_out(call, call->in[0].device, call->in[0].dtype, axes, shape);
     int64_t begin = 0;
     if (status)
         return status;
     for (uint32_t i = 0; i < call->inputs && !status; i++) {
-        tlm_tensor part = made;
+        tlm_tensor part = call->out;
         int64_t length = is_new ? 1 : call->in[i].shape[axis];
         ops_narrow(&part, axis, begin, length);
         if (is_new)
@@ -38,13 +37,9 @@ static tlm_status join(ops_call *call, int axis, const int64_t *shape, int axes,
         begin += length;
         status = ops_copy(&call->in[i], &part);
     }
-    if (status) {
-        ops_drop(&made);
-        return status;
-    }
-    call->out = made;
-    call->out_is_view = false;
-    return TLM_OK;
+    if (status)
+        ops_drop_out(call);
+    return status;
 }
 
 /* ---- concat ---- */
@@ -114,7 +109,7 @@ static tlm_status concat(ops_call *call)
     call->params.n[0] = axis;
     call->params.count = 1;
     if (call->records && (status = keep_lengths(call, axis)))
-        ops_drop(&call->out);
+        ops_drop_out(call);
     return status;
 }
 

@@ -26,6 +26,7 @@ enum {
         1000,        /* these dtypes or axes are not for the ops: the caller computes with NumPy, without a gradient */
     OPS_WRONG_SHAPE, /* call->message says what is wrong with what */
     OPS_WRONG_VALUE, /* likewise, of a parameter or an index */
+    OPS_WRONG_OUT,   /* the result has another shape, dtype or device than the destination; nothing was written */
 };
 
 enum { OPS_MOST_NUMBERS = 36, OPS_MOST_FRACTIONS = 4, OPS_MOST_SAVES = 6 };
@@ -47,10 +48,11 @@ static inline uint32_t ops_params_bytes(const ops_params *params)
 typedef struct {
     uint32_t inputs;
     const tlm_tensor *in;
-    const uint8_t *needs; /* of each input: 1 when its gradient will be wanted; NULL: none is */
-    ops_params params;    /* forward may complete them for its rule */
-    bool records;         /* any of `needs` */
-    tlm_tensor out;       /* the result: fresh, or (out_is_view) in the memory of an input */
+    const uint8_t *needs;   /* of each input: 1 when its gradient will be wanted; NULL: none is */
+    ops_params params;      /* forward may complete them for its rule */
+    bool records;           /* any of `needs` */
+    const tlm_tensor *into; /* where ops_new_out puts the result; NULL: into fresh memory */
+    tlm_tensor out;         /* the result: fresh, or (out_is_view) in the memory of an input */
     bool out_is_view;
     tlm_save saves[OPS_MOST_SAVES]; /* left empty unless `records` */
     uint32_t save_count;
@@ -83,8 +85,27 @@ tlm_status ops_define(void);
 uint32_t ops_number(int row);
 /* Runs a forward. Statuses of tlm_status and of above. Nothing is left behind on failure. */
 tlm_status ops_forward(int row, ops_call *call);
+/* Likewise, without a record, but the result is written to `into`: the same bits as in fresh memory, also where `into` is an
+ * input or shares memory with one (it is computed beside it then, unless each element is read before it is written), or does
+ * not lie row by row. call->out is `into` then. OPS_WRONG_OUT; after that and any other failure `into` is unchanged. */
+tlm_status ops_forward_into(int row, ops_call *call, const tlm_tensor *into);
+/* What may be said of where the forward of a row writes; for destinations.c. */
+typedef enum {
+    OPS_WRITES_FRESH, /* only memory of its own: it may fail half-way, or says what it copies */
+    OPS_WRITES_APART, /* any memory that shares nothing with an input */
+    OPS_WRITES_OVER,  /* that, and over an input, element by element */
+} ops_writing;
+ops_writing ops_row_writing(int row);
+tlm_status ops_run(const ops_row *row, ops_call *call);
+/* Copies a fresh result to `into`, which call->out is then, and drops it. OPS_WRONG_OUT. */
+tlm_status ops_move_out(ops_call *call, const tlm_tensor *into);
 /* What a tape computes with. */
 extern const tlm_arithmetic ops_tape_arithmetic;
+
+/* ---- destinations.c: for forwards ---- */
+/* call->out, dense, contents undefined: fresh as by ops_new, or the destination. OPS_WRONG_OUT. Once for each call. */
+tlm_status ops_new_out(ops_call *call, uint32_t device, uint8_t dtype, int axes, const int64_t *shape);
+void ops_drop_out(const ops_call *call); /* after a failure: frees what ops_new_out made */
 
 /* ---- calls.c: for forwards ---- */
 tlm_status ops_fail(ops_call *call, tlm_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -23,7 +23,7 @@ static ops_loop_name loop_for(double exponent)
 static tlm_status forward_simple(ops_call *call, double exponent)
 {
     const tlm_tensor *base = &call->in[0], *out = &call->out;
-    tlm_status status = ops_new(ops_common_device(call), base->dtype, base->axes, base->shape, &call->out);
+    tlm_status status = ops_new_out(call, ops_common_device(call), base->dtype, base->axes, base->shape);
     if (status != TLM_OK)
         return status;
     if (exponent == 0)
@@ -31,7 +31,7 @@ static tlm_status forward_simple(ops_call *call, double exponent)
     else
         status = exponent == 1 ? ops_copy(base, out) : ops_unary(loop_for(exponent), base, out);
     if (status != TLM_OK)
-        ops_drop(out);
+        ops_drop_out(call);
     return status;
 }
 

@@ -75,22 +75,30 @@ static tlm_status fail_shapes(ops_call *call, const char *why)
 
 static tlm_status product(ops_call *call)
 {
-    tlm_tensor a = call->in[LEFT], b = call->in[RIGHT], made;
+    tlm_tensor a = call->in[LEFT], b = call->in[RIGHT];
     if (!a.axes || !b.axes || a.shape[a.axes - 1] != b.shape[b.axes > 1 ? b.axes - 2 : 0])
         return fail_shapes(call, "the last length of the first must be the last but one of the second");
     as_matrix(&a, LEFT);
     as_matrix(&b, RIGHT);
     if (!broadcast_stacks(&a, &b))
         return fail_shapes(call, "each pair of lengths before the last two must be equal or 1");
-    tlm_status status = new_multiplied(&a, &b, &made);
+    tlm_tensor shape = a; /* of the result, as a stack of matrices and without the axes that vectors were given */
+    shape.shape[a.axes - 1] = b.shape[b.axes - 1];
+    if (call->in[RIGHT].axes == 1)
+        ops_drop_axis(&shape, shape.axes - 1);
+    if (call->in[LEFT].axes == 1)
+        ops_drop_axis(&shape, shape.axes - (call->in[RIGHT].axes == 1 ? 1 : 2));
+    tlm_status status = ops_new_out(call, a.object ? a.device : b.device, a.dtype, shape.axes, shape.shape);
     if (status)
         return status;
-    if (call->in[RIGHT].axes == 1)
-        ops_drop_axis(&made, made.axes - 1);
+    tlm_tensor matrices = call->out;
     if (call->in[LEFT].axes == 1)
-        ops_drop_axis(&made, made.axes - (call->in[RIGHT].axes == 1 ? 1 : 2));
-    call->out = made;
-    return TLM_OK;
+        ops_insert_axis(&matrices, matrices.axes - (call->in[RIGHT].axes == 1 ? 0 : 1));
+    if (call->in[RIGHT].axes == 1)
+        ops_insert_axis(&matrices, matrices.axes);
+    if ((status = ops_multiply(&a, &b, &matrices)))
+        ops_drop_out(call);
+    return status;
 }
 
 static void save_operands(ops_call *call)
@@ -134,7 +142,7 @@ static tlm_status linear(ops_call *call)
         tlm_tensor wide;
         ops_expand(bias, call->out.axes, call->out.shape, &wide);
         if ((status = ops_binary(OPS_ADD, &call->out, &wide, &call->out)))
-            ops_drop(&call->out);
+            ops_drop_out(call);
     }
     if (!status)
         save_operands(call);

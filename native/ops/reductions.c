@@ -53,22 +53,30 @@ static tlm_status reduce_rows(const tlm_tensor *x, uint32_t mask, double divisor
     return TLM_OK;
 }
 
-/* Sums into a fresh tensor, and divides by `divisor` unless that is 1. */
-static tlm_status total(const tlm_tensor *x, uint32_t mask, bool keepdims, double divisor, tlm_tensor *out,
-                        tlm_tensor *seen)
+/* Sums into `out`, which is `seen` along the axes, and divides by `divisor` unless that is 1. */
+static tlm_status total(const tlm_tensor *x, uint32_t mask, double divisor, const tlm_tensor *out,
+                        const tlm_tensor *seen)
 {
-    tlm_status status = ops_new_reduced(x, mask, keepdims, out, seen);
-    if (status != TLM_OK)
-        return status;
     bool by_rows = is_by_rows(x, mask);
-    status = by_rows ? reduce_rows(x, mask, divisor, false, out) : ops_reduce(OPS_ADD, x, mask, 0, seen);
+    tlm_status status = by_rows ? reduce_rows(x, mask, divisor, false, out) : ops_reduce(OPS_ADD, x, mask, 0, seen);
     if (status == TLM_OK && divisor != 1 && !by_rows) {
         tlm_tensor number;
         ops_constant(divisor, x->dtype, out->axes, out->shape, &number);
         status = ops_binary(OPS_DIVIDE, out, &number, out);
     }
+    return status;
+}
+
+/* Likewise into the result of the call. */
+static tlm_status total_out(ops_call *call, const tlm_tensor *x, uint32_t mask, double divisor)
+{
+    tlm_tensor seen;
+    tlm_status status = ops_new_reduced_out(call, mask, call->params.n[KEEP], &seen);
     if (status != TLM_OK)
-        ops_drop(out);
+        return status;
+    status = total(x, mask, divisor, &call->out, &seen);
+    if (status != TLM_OK)
+        ops_drop_out(call);
     return status;
 }
 
@@ -83,9 +91,8 @@ static tlm_status forward_total(ops_call *call, bool mean)
     if (!ops_common_dtype(call))
         return (tlm_status)OPS_NOT_HERE;
     uint32_t mask = (uint32_t)call->params.n[MASK];
-    tlm_tensor seen;
     keep_shape(call);
-    return total(x, mask, call->params.n[KEEP], mean ? reduced_count(x, mask) : 1, &call->out, &seen);
+    return total_out(call, x, mask, mean ? reduced_count(x, mask) : 1);
 }
 
 static tlm_status sum_forward(ops_call *call)
@@ -154,10 +161,12 @@ static double var_divisor(double count, int64_t correction)
 static tlm_status distances(const tlm_tensor *x, uint32_t mask, const tlm_tensor *distance)
 {
     tlm_tensor middle, seen;
-    tlm_status status = total(x, mask, true, reduced_count(x, mask), &middle, &seen);
+    tlm_status status = ops_new_reduced(x, mask, true, &middle, &seen);
     if (status != TLM_OK)
         return status;
-    status = ops_binary(OPS_SUBTRACT, x, &seen, distance);
+    status = total(x, mask, reduced_count(x, mask), &middle, &seen);
+    if (status == TLM_OK)
+        status = ops_binary(OPS_SUBTRACT, x, &seen, distance);
     ops_drop(&middle);
     return status;
 }
@@ -166,7 +175,7 @@ static tlm_status distances(const tlm_tensor *x, uint32_t mask, const tlm_tensor
 static tlm_status var_by_distances(ops_call *call, uint32_t mask, double divisor)
 {
     const tlm_tensor *x = &call->in[0];
-    tlm_tensor distance, seen;
+    tlm_tensor distance;
     tlm_status status = ops_new_like(x, &distance);
     if (status != TLM_OK)
         return status;
@@ -174,7 +183,7 @@ static tlm_status var_by_distances(ops_call *call, uint32_t mask, double divisor
     if (status == TLM_OK)
         status = ops_unary(OPS_SQUARE, &distance, &distance);
     if (status == TLM_OK)
-        status = total(&distance, mask, call->params.n[KEEP], divisor, &call->out, &seen);
+        status = total_out(call, &distance, mask, divisor);
     ops_drop(&distance);
     return status;
 }
@@ -182,12 +191,12 @@ static tlm_status var_by_distances(ops_call *call, uint32_t mask, double divisor
 static tlm_status var_by_rows(ops_call *call, uint32_t mask, double divisor)
 {
     tlm_tensor seen;
-    tlm_status status = ops_new_reduced(&call->in[0], mask, call->params.n[KEEP], &call->out, &seen);
+    tlm_status status = ops_new_reduced_out(call, mask, call->params.n[KEEP], &seen);
     if (status != TLM_OK)
         return status;
     status = reduce_rows(&call->in[0], mask, divisor, true, &call->out);
     if (status != TLM_OK)
-        ops_drop(&call->out);
+        ops_drop_out(call);
     return status;
 }
 

@@ -10,24 +10,41 @@
 enum { MOST_ROWS = 128 };
 
 static const ops_row *rows[MOST_ROWS];
+static ops_writing writings[MOST_ROWS];
 static uint32_t numbers[MOST_ROWS];
 static int row_count;
 
-static void add_family(const ops_family *family)
+static void add_family(const ops_family *family, ops_writing writing)
 {
-    for (int i = 0; i < family->count && row_count < MOST_ROWS; i++)
+    for (int i = 0; i < family->count && row_count < MOST_ROWS; i++) {
+        writings[row_count] = writing;
         rows[row_count++] = &family->rows[i];
+    }
 }
 
 __attribute__((constructor)) static void collect(void)
 {
-    static const ops_family *const families[] = {
-        &ops_arithmetic, &ops_powers,    &ops_functions,      &ops_activations, &ops_selections, &ops_reductions,
-        &ops_extremes,   &ops_softmaxes, &ops_normalisations, &ops_products,    &ops_shapes,     &ops_slices,
-        &ops_indexings,  &ops_takes,     &ops_joins,          &ops_dropouts,    &ops_casts,
+    static const struct {
+        const ops_family *family;
+        ops_writing writing;
+    } families[] = {
+        {&ops_arithmetic, OPS_WRITES_OVER},      {&ops_powers, OPS_WRITES_OVER},
+        {&ops_functions, OPS_WRITES_OVER},       {&ops_activations, OPS_WRITES_OVER},
+        {&ops_selections, OPS_WRITES_OVER},      {&ops_reductions, OPS_WRITES_APART},
+        {&ops_extremes, OPS_WRITES_APART},       {&ops_softmaxes, OPS_WRITES_APART},
+        {&ops_normalisations, OPS_WRITES_FRESH}, {&ops_products, OPS_WRITES_APART},
+        {&ops_shapes, OPS_WRITES_FRESH},         {&ops_slices, OPS_WRITES_FRESH},
+        {&ops_indexings, OPS_WRITES_FRESH},      {&ops_takes, OPS_WRITES_FRESH},
+        {&ops_joins, OPS_WRITES_APART},          {&ops_dropouts, OPS_WRITES_FRESH},
+        {&ops_casts, OPS_WRITES_FRESH},
     };
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        add_family(families[i]);
+        add_family(families[i].family, families[i].writing);
+}
+
+ops_writing ops_row_writing(int row)
+{
+    return writings[row];
 }
 
 const ops_row *ops_row_at(int number)
@@ -50,7 +67,7 @@ uint32_t ops_number(int row)
 
 /* ---- running ---- */
 
-static tlm_status run(const ops_row *row, ops_call *call)
+tlm_status ops_run(const ops_row *row, ops_call *call)
 {
     call->records = false;
     for (uint32_t i = 0; call->needs && i < call->inputs; i++)
@@ -63,7 +80,8 @@ static tlm_status run(const ops_row *row, ops_call *call)
 
 tlm_status ops_forward(int row, ops_call *call)
 {
-    return run(rows[row], call);
+    call->into = NULL;
+    return ops_run(rows[row], call);
 }
 
 /* What the tape calls to have an output again. The record keeps ops_params_bytes of the params and no more. */
@@ -74,8 +92,9 @@ static tlm_status replay_row(void *context, const void *params, const tlm_tensor
     call.inputs = count;
     call.in = inputs;
     call.needs = NULL;
+    call.into = NULL;
     memcpy(&call.params, params, ops_params_bytes(params));
-    tlm_status status = run(context, &call);
+    tlm_status status = ops_run(context, &call);
     if (status == TLM_OK)
         *out = call.out;
     return status;

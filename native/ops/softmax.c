@@ -63,7 +63,7 @@ static tlm_status forward(ops_call *call, const lane_work *work)
     int64_t axis = call->params.n[0];
     if (!ops_common_dtype(call) || axis < 0 || axis >= x->axes)
         return (tlm_status)OPS_NOT_HERE;
-    tlm_status status = ops_new_like(x, &call->out);
+    tlm_status status = ops_new_out(call, x->device, x->dtype, x->axes, x->shape);
     if (status != TLM_OK)
         return status;
     bool dense = ops_is_dense(x);
@@ -72,7 +72,7 @@ static tlm_status forward(ops_call *call, const lane_work *work)
     if (status == TLM_OK)
         status = work_on_lanes(work, dense ? x : &call->out, &call->out, (int)axis);
     if (status != TLM_OK)
-        ops_drop(&call->out);
+        ops_drop_out(call);
     else if (call->records)
         ops_save_output(call);
     return status;

@@ -137,7 +137,7 @@ static tlm_status take_dense(ops_call *call, const tlm_tensor *in, const tlm_ten
         return status;
     char *source = NULL, *to = NULL;
     const int64_t *places = count ? ops_data(index) : NULL;
-    bool is_empty = ops_elements(&made) == 0, is_right = true;
+    bool is_empty = ops_elements(&made) == 0 || rows.length == 0, is_right = true;
     if ((count && !places) || (!is_empty && (!(source = ops_data(in)) || !(to = ops_data(&made)))))
         status = TLM_FREED;
     else if (is_empty)

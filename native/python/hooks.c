@@ -12,6 +12,7 @@ static const tlmi_interpreter_hooks cpython = {
     .arena_bytes = tlmi_pyheap_arena_bytes,
     .large_bytes = tlmi_pyheap_large_bytes,
     .module_count = tlmi_pyheap_module_count,
+    .tick = tlmi_holders_tick,
 };
 
 __attribute__((constructor)) static void offer_hooks(void)

@@ -3,39 +3,22 @@
  *
  * An operand is a tensor or a number; numbers become tensors without memory, of the dtype that the tensors have. The result
  * is a tensor of Python in the scope in force, and a record on the tape when an operand needs a gradient. What is not for
- * the ops gives NotImplemented, and Python computes it with NumPy. All under the GIL, which is let go of around the
- * arithmetic when other threads exist and the work is long; the operands are pinned then.
+ * the ops gives NotImplemented, and Python computes it with NumPy. A result can also go into a tensor that there is.
+ * All under the GIL, which is let go of around the arithmetic when other threads exist and the work is long; the operands are
+ * pinned then.
  */
-#include "pyops.h"
+#include "pyoperands.h"
 
 #include "pyrules.h"
 
 #include <fenv.h>
-#include <float.h>
-#include <math.h>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
 
 tlmi_python_side tlmi_side;
 
-enum { FEW_INPUTS = 6 };
 enum { LONG_WORK_BYTES = 64 << 10 }; /* from here on the GIL is worth letting go of */
-
-/* The operands of one call. */
-typedef struct {
-    uint32_t count;
-    bool other_threads;
-    tlmi_reference **references; /* NULL: a number */
-    tlm_tensor *tensors;
-    uint8_t *needs;
-    tlm_object *pins;
-    tlmi_reference *few_references[FEW_INPUTS];
-    tlm_tensor few_tensors[FEW_INPUTS];
-    uint8_t few_needs[FEW_INPUTS];
-    tlm_object few_pins[FEW_INPUTS];
-    void *block; /* of all four when there are many */
-} operands;
 
 bool tlmi_ops_is_tensor(PyObject *object)
 {
@@ -58,120 +41,6 @@ PyObject *tlmi_ops_raise(int status, const char *what, uint32_t count, PyObject 
         PyErr_Format(PyExc_RuntimeError, "cannot compute %s: status %d", what, status);
     }
     return NULL;
-}
-
-/* ---- operands ---- */
-
-static bool make_room(operands *all, uint32_t count)
-{
-    all->count = count;
-    all->block = NULL;
-    all->references = all->few_references;
-    all->tensors = all->few_tensors;
-    all->needs = all->few_needs;
-    all->pins = all->few_pins;
-    if (tlmi_likely(count <= FEW_INPUTS))
-        return true;
-    size_t each = sizeof(tlm_tensor) + sizeof(tlmi_reference *) + sizeof(tlm_object) + 1;
-    char *block = all->block = PyMem_Malloc(count * each);
-    if (block == NULL) {
-        PyErr_NoMemory();
-        return false;
-    }
-    all->tensors = (tlm_tensor *)block;
-    all->references = (tlmi_reference **)(all->tensors + count);
-    all->pins = (tlm_object *)(all->references + count);
-    all->needs = (uint8_t *)(all->pins + count);
-    return true;
-}
-
-/* A number as Python's arithmetic means it; false: none that a dtype with fractions has. */
-static bool number_of(PyObject *object, uint8_t dtype, double *out)
-{
-    if (PyFloat_CheckExact(object))
-        *out = PyFloat_AS_DOUBLE(object);
-    else if (PyLong_Check(object) || PyFloat_Check(object))
-        *out = PyFloat_AsDouble(object);
-    else if (tlmi_side.number_class != NULL && PyObject_TypeCheck(object, tlmi_side.number_class)) {
-        PyObject *plain = PyObject_CallMethod(object, "item", NULL);
-        bool is_number = plain != NULL && (PyLong_Check(plain) || PyFloat_Check(plain));
-        *out = is_number ? PyFloat_AsDouble(plain) : 0;
-        Py_XDECREF(plain);
-        if (!is_number) {
-            PyErr_Clear();
-            return false;
-        }
-    } else
-        return false;
-    if (*out == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return false;
-    }
-    return dtype == TLM_FLOAT64 || !isfinite(*out) || fabs(*out) <= FLT_MAX;
-}
-
-enum { NOT_FOR_OPS = -1, RAISED = -2 };
-
-/* The operands that are tensors: alive, on one device. The dtype of the first with fractions, 0: none; or one of above. */
-static int read_tensors(operands *all, int row, PyObject *const *given, uint32_t *device)
-{
-    int dtype = 0;
-    const tlm_tensor *first = NULL;
-    for (uint32_t i = 0; i < all->count; i++) {
-        all->references[i] = NULL;
-        if (!tlmi_ops_is_tensor(given[i]))
-            continue;
-        tlmi_reference *reference = all->references[i] = (tlmi_reference *)given[i];
-        tlm_status status = tlmi_reference_check(reference);
-        if (tlmi_unlikely(status != TLM_OK)) {
-            tlmi_ops_raise((int)status, ops_row_at(row)->name, 1, given + i, "");
-            return RAISED;
-        }
-        const tlm_tensor *tensor = tlmi_tensor_described(reference);
-        if (tensor == NULL)
-            return NOT_FOR_OPS;
-        if (first == NULL) {
-            first = tensor;
-            *device = tensor->device;
-        } else if (first->device != tensor->device)
-            return NOT_FOR_OPS;
-        if (dtype == 0 && (tensor->dtype == TLM_FLOAT32 || tensor->dtype == TLM_FLOAT64))
-            dtype = tensor->dtype;
-        all->tensors[i] = *tensor;
-    }
-    return first != NULL ? dtype : NOT_FOR_OPS;
-}
-
-static bool read_numbers(operands *all, PyObject *const *given, int dtype, uint32_t device)
-{
-    for (uint32_t i = 0; i < all->count; i++) {
-        double value;
-        if (all->references[i] != NULL)
-            continue;
-        if (dtype == 0 || !number_of(given[i], (uint8_t)dtype, &value))
-            return false;
-        ops_constant(value, (uint8_t)dtype, 0, NULL, &all->tensors[i]);
-        all->tensors[i].device = device;
-    }
-    return true;
-}
-
-/* Which want a gradient; whether any does. */
-static bool find_needs(operands *all)
-{
-    bool any = false;
-    if (!tlm_grad_mode_current()) {
-        for (uint32_t i = 0; tlmi_unlikely(tlmi_watching) && i < all->count; i++)
-            if (all->references[i] != NULL && (all->references[i]->slot != 0 || all->references[i]->requires_grad))
-                tlmi_watch_need(all->references[i]);
-        return false;
-    }
-    for (uint32_t i = 0; i < all->count; i++) {
-        const tlmi_reference *reference = all->references[i];
-        all->needs[i] = reference != NULL && (reference->slot != 0 || reference->requires_grad);
-        any |= all->needs[i];
-    }
-    return any;
 }
 
 /* ---- the arithmetic ---- */
@@ -199,7 +68,7 @@ static inline unsigned raised_flags(void)
 #endif
 }
 
-static bool is_long_work(const operands *all)
+static bool is_long_work(const tlmi_operands *all)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < all->count; i++)
@@ -208,38 +77,50 @@ static bool is_long_work(const operands *all)
     return bytes >= LONG_WORK_BYTES;
 }
 
-static tlm_status forward_beside_threads(int row, ops_call *call, operands *all, unsigned *flags)
+static inline tlm_status run(int row, ops_call *call, const tlm_tensor *into, unsigned *flags)
 {
+    clear_flags();
+    tlm_status status = into == NULL ? ops_forward(row, call) : ops_forward_into(row, call, into);
+    *flags = raised_flags();
+    return status;
+}
+
+static tlm_status forward_beside_threads(int row, ops_call *call, tlmi_operands *all, const tlm_tensor *into,
+                                         unsigned *flags)
+{
+    tlm_object pinned = 0;
+    if (into != NULL)
+        (void)tlm_pin(into->object, &pinned);
     for (uint32_t i = 0; i < all->count; i++) {
         all->pins[i] = 0;
         if (all->references[i] != NULL)
             (void)tlm_pin(all->tensors[i].object, &all->pins[i]);
     }
     PyThreadState *state = is_long_work(all) ? PyEval_SaveThread() : NULL;
-    clear_flags();
-    tlm_status status = ops_forward(row, call);
-    *flags = raised_flags();
+    tlm_status status = run(row, call, into, flags);
     if (state != NULL)
         PyEval_RestoreThread(state);
     for (uint32_t i = 0; i < all->count; i++)
         tlm_unpin(all->pins[i]);
+    tlm_unpin(pinned);
     return status;
 }
 
-static tlm_status forward(int row, ops_call *call, operands *all, unsigned *flags)
+/* `into`: where the result is to be; NULL: in memory of its own. */
+static tlm_status forward(int row, ops_call *call, tlmi_operands *all, const tlm_tensor *into, unsigned *flags)
 {
-    if (tlmi_unlikely(tlmi_other_threads()))
-        return forward_beside_threads(row, call, all, flags);
-    clear_flags();
-    tlm_status status = ops_forward(row, call);
-    *flags = raised_flags();
-    return status;
+    call->inputs = all->count;
+    call->in = all->tensors;
+    call->needs = call->records ? all->needs : NULL;
+    call->out.object = 0;
+    return tlmi_unlikely(tlmi_other_threads()) ? forward_beside_threads(row, call, all, into, flags)
+                                               : run(row, call, into, flags);
 }
 
 /* ---- the result ---- */
 
 /* The input whose memory a view shows. */
-static tlmi_reference *base_of(const ops_call *call, const operands *all)
+static tlmi_reference *base_of(const ops_call *call, const tlmi_operands *all)
 {
     for (uint32_t i = 0; i < all->count; i++)
         if (all->references[i] != NULL && all->tensors[i].object == call->out.object)
@@ -281,7 +162,7 @@ static void forget_graph(tlmi_reference *made)
         Py_CLEAR(made->owner);
 }
 
-static PyObject *finish(int row, ops_call *call, const operands *all, PyObject *const *given, uint64_t scope)
+static PyObject *finish(int row, ops_call *call, const tlmi_operands *all, PyObject *const *given, uint64_t scope)
 {
     tlmi_reference *made = tlmi_ops_tensor(&call->out, call->out_is_view ? base_of(call, all) : NULL, scope);
     if (made == NULL) {
@@ -310,52 +191,134 @@ static PyObject *not_here(unsigned how, int status, int row, uint32_t count, PyO
     return tlmi_ops_raise(status, row < 0 ? "this" : ops_row_at(row)->name, count, given, message);
 }
 
-static PyObject *compute(int row, operands *all, PyObject *const *given, ops_call *call, unsigned how)
+/* Reads the operands, and finds whether the result is to be recorded. Py_None: it may be computed; else what is to be
+ * returned. */
+static PyObject *begin(int row, tlmi_operands *all, PyObject *const *given, ops_call *call, unsigned how)
 {
-    unsigned flags = 0;
-    uint32_t device = 0;
-    int dtype = read_tensors(all, row, given, &device);
-    if (dtype == RAISED)
+    int found = tlmi_operands_read(all, row, given);
+    if (found == TLMI_RAISED)
         return NULL;
-    if (dtype < 0 || !read_numbers(all, given, dtype, device))
+    if (found == TLMI_NOT_FOR_OPS)
         return not_here(how, OPS_NOT_HERE, row, all->count, given, "");
     if (tlmi_ops_settle() < 0)
         return NULL;
-    call->inputs = all->count;
-    call->in = all->tensors;
-    call->records = find_needs(all);
-    call->needs = call->records ? all->needs : NULL;
-    call->out.object = 0;
-    call->out_is_view = false;
-    call->save_count = 0;
-    call->message[0] = 0;
-    tlm_status status = forward(row, call, all, &flags);
-    if (tlmi_unlikely(status != TLM_OK)) {
-        if ((int)status >= OPS_NOT_HERE)
-            return not_here(how, (int)status, row, all->count, given, call->message);
-        return tlmi_ops_raise((int)status, ops_row_at(row)->name, all->count, given, call->message);
+    int mode = how & TLMI_UNRECORDED ? tlm_grad_mode(0) : 0;
+    call->records = tlmi_operands_need(all);
+    if (how & TLMI_UNRECORDED)
+        tlm_grad_mode(mode);
+    return Py_None;
+}
+
+static PyObject *refuse(int row, int status, const tlmi_operands *all, PyObject *const *given, const ops_call *call,
+                        unsigned how)
+{
+    if (status >= OPS_NOT_HERE)
+        return not_here(how, status, row, all->count, given, call->message);
+    return tlmi_ops_raise(status, ops_row_at(row)->name, all->count, given, call->message);
+}
+
+/* Warns of what was divided by zero and the like; false: an exception, since numpy.errstate asks for it. */
+static inline bool allows(int row, unsigned flags)
+{
+    if (tlmi_likely(flags == 0))
+        return true;
+    PyObject *said = PyObject_CallFunction(tlmi_side.float_error, "sI", ops_row_at(row)->name, flags);
+    Py_XDECREF(said);
+    return said != NULL;
+}
+
+static PyObject *compute(int row, tlmi_operands *all, PyObject *const *given, ops_call *call, unsigned how)
+{
+    unsigned flags = 0;
+    PyObject *other = begin(row, all, given, call, how);
+    if (tlmi_unlikely(other != Py_None))
+        return other;
+    tlm_status status = forward(row, call, all, NULL, &flags);
+    if (tlmi_unlikely(status != TLM_OK))
+        return refuse(row, (int)status, all, given, call, how);
+    if (!allows(row, flags)) {
+        drop_result(call);
+        return NULL;
     }
-    if (tlmi_unlikely(flags != 0)) {
-        PyObject *said = PyObject_CallFunction(tlmi_side.float_error, "sI", ops_row_at(row)->name, flags);
-        Py_XDECREF(said);
-        if (said == NULL) {
-            drop_result(call);
-            return NULL;
-        }
-    }
+    if (how & TLMI_SEEN && call->out_is_view)
+        return (PyObject *)tlmi_ops_name_seen(&call->out, base_of(call, all));
     return finish(row, call, all, given, how & TLMI_IN_NO_SCOPE ? TLMI_NO_SCOPE : TLMI_INNERMOST_SCOPE);
 }
 
 PyObject *tlmi_ops_apply(int row, uint32_t count, PyObject *const *given, ops_call *call, unsigned how)
 {
-    operands all;
+    tlmi_operands all;
     if (row < 0)
         return not_here(how, OPS_NOT_HERE, row, count, given, "");
-    if (!make_room(&all, count))
+    if (!tlmi_operands_begin(&all, count))
         return NULL;
     PyObject *result = compute(row, &all, given, call, how);
-    if (all.block != NULL)
-        PyMem_Free(all.block);
+    tlmi_operands_end(&all);
+    return result;
+}
+
+/* ---- into a destination ---- */
+
+/* Where a result may be written; NULL: not there. With an exception: it is freed. */
+static const tlm_tensor *destination(PyObject *out)
+{
+    tlmi_reference *tensor = (tlmi_reference *)out;
+    if (!tlmi_ops_is_tensor(out) || tensor->readonly)
+        return NULL;
+    tlm_status status = tlmi_reference_check(tensor);
+    if (tlmi_likely(status == TLM_OK))
+        return tlmi_tensor_described(tensor);
+    tlmi_ops_raise((int)status, "write to", 1, &out, "");
+    return NULL;
+}
+
+/* What a tape saved hears of the write only when it happens: the result is computed beside it first. */
+static tlm_status forward_with_care(int row, ops_call *call, tlmi_operands *all, const tlmi_reference *out,
+                                    const tlm_tensor *into, unsigned *flags)
+{
+    tlm_holder holder;
+    tlm_status status = forward(row, call, all, NULL, flags);
+    if (status != TLM_OK)
+        return status;
+    bool fits = ops_same_shape(&call->out, into) && call->out.dtype == into->dtype && call->out.device == into->device;
+    if (fits && tlmi_tape_about_to_write(out, &holder) == TLMI_WRITABLE)
+        return ops_move_out(call, into);
+    drop_result(call);
+    return (tlm_status)OPS_WRONG_OUT;
+}
+
+static PyObject *compute_into(int row, tlmi_operands *all, PyObject *const *given, ops_call *call, unsigned how,
+                              tlmi_reference *out)
+{
+    unsigned flags = 0;
+    PyObject *other = begin(row, all, given, call, how);
+    if (tlmi_unlikely(other != Py_None))
+        return other;
+    const tlm_tensor *into = call->records ? NULL : destination((PyObject *)out);
+    tlm_holder holder;
+    tlm_status status = (tlm_status)OPS_WRONG_OUT;
+    if (into == NULL && PyErr_Occurred())
+        return NULL;
+    call->message[0] = 0;
+    if (into != NULL && tlmi_unlikely(tlm_object_saved(into->object, &holder)))
+        status = forward_with_care(row, call, all, out, into, &flags);
+    else if (into != NULL && tlmi_tape_about_to_write(out, &holder) == TLMI_WRITABLE)
+        status = forward(row, call, all, into, &flags);
+    if (tlmi_unlikely(status != TLM_OK))
+        return refuse(row, (int)status, all, given, call, how);
+    return allows(row, flags) ? Py_NewRef(out) : NULL;
+}
+
+PyObject *tlmi_ops_apply_into(int row, uint32_t count, PyObject *const *given, ops_call *call, unsigned how,
+                              PyObject *out)
+{
+    tlmi_operands all;
+    if (row < 0)
+        return not_here(how, OPS_NOT_HERE, row, count, given, "");
+    if (!tlmi_operands_begin(&all, count))
+        return NULL;
+    PyObject *result = compute_into(row, &all, given, call, how, (tlmi_reference *)out);
+    tlmi_operands_end(&all);
     return result;
 }
 
@@ -383,20 +346,54 @@ static bool add_param(ops_params *params, uint32_t *fractions, PyObject *given)
     return false;
 }
 
+/* The row, the count of operands, the operands behind `first` other arguments, and parameters. False: an exception. */
+static bool read_call(PyObject *const *given, Py_ssize_t count, Py_ssize_t first, long *row, long *inputs,
+                      ops_params *params)
+{
+    uint32_t fractions = 0;
+    *row = count >= 2 ? PyLong_AsLong(given[0]) : -1;
+    *inputs = count >= 2 ? PyLong_AsLong(given[1]) : -1;
+    if (*inputs < 1 || *inputs > count - first) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "expected a row, a count and that many operands");
+        return false;
+    }
+    params->count = 0;
+    memset(params->x, 0, sizeof params->x);
+    for (Py_ssize_t i = first + *inputs; i < count; i++)
+        if (!add_param(params, &fractions, given[i]))
+            return false;
+    return true;
+}
+
 static PyObject *apply(PyObject *const *given, Py_ssize_t count, unsigned how)
 {
     ops_call call;
-    uint32_t fractions = 0;
-    long row = count >= 2 ? PyLong_AsLong(given[0]) : -1, inputs = count >= 2 ? PyLong_AsLong(given[1]) : -1;
-    if (inputs < 1 || inputs > count - 2)
-        return PyErr_Occurred() ? NULL
-                                : PyErr_Format(PyExc_TypeError, "expected a row, a count and that many operands");
-    call.params.count = 0;
-    memset(call.params.x, 0, sizeof call.params.x);
-    for (Py_ssize_t i = inputs + 2; i < count; i++)
-        if (!add_param(&call.params, &fractions, given[i]))
-            return NULL;
+    long row, inputs;
+    if (!read_call(given, count, 2, &row, &inputs, &call.params))
+        return NULL;
     return tlmi_ops_apply((int)row, (uint32_t)inputs, given + 2, &call, how);
+}
+
+static PyObject *into(PyObject *const *given, Py_ssize_t count, unsigned how)
+{
+    ops_call call;
+    long row, inputs;
+    if (!read_call(given, count, 3, &row, &inputs, &call.params))
+        return NULL;
+    return tlmi_ops_apply_into((int)row, (uint32_t)inputs, given + 3, &call, how, given[2]);
+}
+
+static PyObject *apply_into(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    return into(given, count, 0);
+}
+
+static PyObject *apply_into_strictly(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    return into(given, count, TLMI_STRICTLY);
 }
 
 static PyObject *apply_if_here(PyObject *self, PyObject *const *given, Py_ssize_t count)
@@ -415,6 +412,18 @@ static PyObject *apply_apart(PyObject *self, PyObject *const *given, Py_ssize_t 
 {
     (void)self;
     return apply(given, count, TLMI_STRICTLY | TLMI_IN_NO_SCOPE);
+}
+
+static PyObject *apply_unrecorded(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    return apply(given, count, TLMI_STRICTLY | TLMI_UNRECORDED);
+}
+
+static PyObject *apply_seen(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    return apply(given, count, TLMI_STRICTLY | TLMI_UNRECORDED | TLMI_SEEN);
 }
 
 static PyObject *row_named(PyObject *self, PyObject *name)
@@ -443,6 +452,23 @@ static PyMethodDef methods[] = {
     {"apply_strictly", FAST(apply_strictly), METH_FASTCALL, "Likewise; raises what is wrong instead."},
     {"apply_apart", FAST(apply_apart), METH_FASTCALL,
      "Likewise; the result belongs to its handle, for the inside of a function."},
+    {"apply_unrecorded", FAST(apply_unrecorded), METH_FASTCALL,
+     "As apply_strictly, while gradients are not recorded: the operands may need one."},
+    {"apply_seen", FAST(apply_seen), METH_FASTCALL,
+     "As apply_unrecorded; a view is only a name of memory, without an object: for what ends within a function."},
+    {"seen_part", FAST(tlmi_slices_seen), METH_FASTCALL,
+     "seen_part(tensor, index): as part, and likewise only a name."},
+    {"apply_into", FAST(apply_into), METH_FASTCALL,
+     "apply_into(row, n, out, *operands, *params): out, with the result; NotImplemented: not for the ops, or not into "
+     "it."},
+    {"apply_into_strictly", FAST(apply_into_strictly), METH_FASTCALL, "Likewise; raises what is wrong instead."},
+    {"reduce", FAST(tlmi_axes_reduce), METH_FASTCALL,
+     "reduce(row, tensor, axes, keepdims[, number]): the result of an op over axes; NotImplemented: not for the ops."},
+    {"along", FAST(tlmi_axes_along), METH_FASTCALL, "along(row, tensor, axis): likewise over one axis that stays."},
+    {"kind", FAST(tlmi_fits_kind), METH_FASTCALL,
+     "kind(tensor, gradient, in_rows): shape, dtype, device as bytes, and what to ask beside them; None: not for the "
+     "ops."},
+    {"fits", FAST(tlmi_fits), METH_FASTCALL, "fits(kinds, *values): whether each value is a tensor of its kind."},
     {"part", FAST(tlmi_slices_part), METH_FASTCALL,
      "part(tensor, index): the view that an index gives; NotImplemented: not for the ops."},
     {"row", row_named, METH_O, "row(name): number of an op; -1: none."},

@@ -344,6 +344,13 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+static PyTypeObject *made_type; /* borrowed: the runtime's modules keep it */
+
+PyTypeObject *tlmi_reference_type(void)
+{
+    return made_type;
+}
+
 tlm_status tlm_python_types(uint64_t folder, uint64_t list)
 {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -353,6 +360,7 @@ tlm_status tlm_python_types(uint64_t folder, uint64_t list)
     PyObject *made[] = {reference, reference ? tlmi_lent_type(reference) : NULL,
                         reference ? tlmi_operand_type(reference) : NULL, tlmi_ops_module()};
     bool fine = true;
+    made_type = (PyTypeObject *)reference;
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         fine = fine && made[i] != NULL && PyList_Append(found, made[i]) == 0;
         Py_XDECREF(made[i]);

@@ -40,6 +40,7 @@ void tlmi_place_init(PyObject *folder);
 PyCodeObject *tlmi_place_here(int *instruction);
 
 /* ---- pyreference.c ---- */
+PyTypeObject *tlmi_reference_type(void); /* borrowed; NULL: the runtime was never imported */
 /* Gives its count back if it has one and the object is alive. Keeps the exception that is set. Needs the GIL. */
 void tlmi_reference_let_go(tlmi_reference *self);
 enum { TLMI_INNERMOST_SCOPE = 0 };

@@ -96,6 +96,20 @@ PyObject *tlmi_ops_name_held(const tlm_tensor *tensor)
     return (PyObject *)made;
 }
 
+tlmi_reference *tlmi_ops_name_seen(const tlm_tensor *tensor, tlmi_reference *other)
+{
+    tlmi_reference *made = new_tensor(tensor);
+    if (made == NULL)
+        return NULL;
+    made->object = other->object;
+    made->base = other->base;
+    made->span = other->span;
+    made->readonly = other->readonly || shows_one_often(tensor);
+    made->owner = Py_NewRef(other);
+    made->described = 1;
+    return made;
+}
+
 tlmi_reference *tlmi_ops_tensor(const tlm_tensor *out, tlmi_reference *view_of, uint64_t scope)
 {
     tlm_object object = view_of == NULL ? out->object : 0;

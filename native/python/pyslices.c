@@ -93,15 +93,18 @@ static bool add_key(brackets *self, PyObject *const *keys, Py_ssize_t count, Py_
     return is_integer(key) && add_integer(self, key);
 }
 
-PyObject *tlmi_slices_part(PyObject *self, PyObject *const *given, Py_ssize_t count)
+static PyObject *part(PyObject *const *given, Py_ssize_t count, unsigned how)
 {
-    (void)self;
     if (count != 2 || !tlmi_ops_is_tensor(given[0]))
         return PyErr_Format(PyExc_TypeError, "expected a tensor and an index");
     static int row = -1;
-    const tlm_tensor *tensor = tlmi_tensor_described((tlmi_reference *)given[0]);
-    if (tensor == NULL || (row < 0 && (row = ops_row_named("slice")) < 0))
+    if (row < 0 && (row = ops_row_named("slice")) < 0)
         Py_RETURN_NOTIMPLEMENTED;
+    const tlm_tensor *tensor = tlmi_tensor_described((tlmi_reference *)given[0]);
+    if (tensor == NULL) { /* it is freed, or not for the ops: what an op says of such an operand */
+        ops_call none = {.params.count = 0};
+        return tlmi_ops_apply(row, 1, given, &none, how);
+    }
     bool many = PyTuple_Check(given[1]);
     Py_ssize_t keys = many ? PyTuple_GET_SIZE(given[1]) : 1;
     PyObject *const *key = many ? ((PyTupleObject *)given[1])->ob_item : given + 1;
@@ -113,5 +116,17 @@ PyObject *tlmi_slices_part(PyObject *self, PyObject *const *given, Py_ssize_t co
             Py_RETURN_NOTIMPLEMENTED;
     call.params.n[0] = all.indexed;
     call.params.count = NUMBERS_BEFORE + NUMBERS_OF_AXIS * (uint32_t)all.indexed;
-    return tlmi_ops_apply(row, 1, given, &call, 0);
+    return tlmi_ops_apply(row, 1, given, &call, how);
+}
+
+PyObject *tlmi_slices_part(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    return part(given, count, 0);
+}
+
+PyObject *tlmi_slices_seen(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    return part(given, count, TLMI_STRICTLY | TLMI_UNRECORDED | TLMI_SEEN);
 }

@@ -250,32 +250,36 @@ static PyObject *needs(PyObject *self, PyObject *const *given, Py_ssize_t count)
     Py_RETURN_FALSE;
 }
 
-enum { WRITABLE, DIFFERENTIABLE, SAVED };
+int tlmi_tape_about_to_write(const tlmi_reference *tensor, tlm_holder *holder)
+{
+    tlm_object object = tensor->base != 0 ? tensor->base : tensor->object;
+    bool recording = tlm_grad_mode_current();
+    *holder = 0;
+    if (recording && needs_gradient(tensor))
+        return TLMI_DIFFERENTIABLE;
+    if (!tlm_object_saved(object, holder))
+        return TLMI_WRITABLE;
+    if (recording)
+        return TLMI_SAVED;
+    int kept = 0;
+    tlm_place place = place_now();
+    tlm_object_written(object, place, &kept);
+    if (!kept)
+        drop_place(place);
+    return TLMI_WRITABLE;
+}
 
-/* Before a tensor is written in place: whether that may be, and if so the tape hears of it. */
 static PyObject *about_to_write(PyObject *self, PyObject *given)
 {
     (void)self;
-    tlm_holder holder = 0;
-    int kept = 0;
+    tlm_holder holder;
     tlmi_reference *tensor = tensor_of(given);
     if (tensor == NULL || tlmi_ops_settle() < 0)
         return NULL;
-    tlm_object object = tensor->base != 0 ? tensor->base : tensor->object;
-    if (tlm_grad_mode_current()) {
-        if (needs_gradient(tensor))
-            return Py_BuildValue("(iK)", DIFFERENTIABLE, 0ULL);
-        if (tlm_object_saved(object, &holder))
-            return Py_BuildValue("(iK)", SAVED, (unsigned long long)holder);
+    int found = tlmi_tape_about_to_write(tensor, &holder);
+    if (found == TLMI_WRITABLE)
         Py_RETURN_NONE;
-    }
-    if (tlm_object_saved(object, &holder)) {
-        tlm_place place = place_now();
-        tlm_object_written(object, place, &kept);
-        if (!kept)
-            drop_place(place);
-    }
-    Py_RETURN_NONE;
+    return Py_BuildValue("(iK)", found, (unsigned long long)holder);
 }
 
 static PyObject *require(PyObject *self, PyObject *const *given, Py_ssize_t count)

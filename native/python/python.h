@@ -16,9 +16,13 @@ void tlmi_pystack_reset(void);
 
 /* ---- source_numpy.c, source_pyheap.c ---- */
 uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known);
+int64_t tlmi_numpy_live_bytes(void); /* allocated less freed since the source was installed, to about 16 kB a thread */
 uint64_t tlmi_pyheap_arena_bytes(bool *known);
 uint64_t tlmi_pyheap_large_bytes(bool *known);
 uint64_t tlmi_pyheap_module_count(bool *known);
+
+/* ---- holders_when.c ---- */
+void tlmi_holders_tick(void); /* by the service thread: asks for a snapshot of holders when one is due */
 
 /* ---- numpy_loops.c ---- */
 /* Puts NumPy's inner loops where the ops find them (ops.h), and imports NumPy for that. 0, or -1 with an exception. Needs the

@@ -44,6 +44,25 @@ static tlmi_map large_blocks = TLMI_MAP_EMPTY;   /* address -> bytes */
 static tlmi_map watched_blocks = TLMI_MAP_EMPTY; /* address -> bytes + 1 of those that go into quarantine filled */
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
 
+/* A tally for deciding when to look again, not for a report. Each thread adds its own up first, so that they seldom meet. */
+enum { TALLY_STEP = 16 * 1024 };
+static _Atomic int64_t live_bytes;
+static __thread int64_t own_live_bytes;
+
+static void tally(int64_t bytes)
+{
+    own_live_bytes += bytes;
+    if (tlmi_unlikely(own_live_bytes > TALLY_STEP || own_live_bytes < -TALLY_STEP)) {
+        atomic_fetch_add_explicit(&live_bytes, own_live_bytes, memory_order_relaxed);
+        own_live_bytes = 0;
+    }
+}
+
+int64_t tlmi_numpy_live_bytes(void)
+{
+    return atomic_load_explicit(&live_bytes, memory_order_relaxed);
+}
+
 static uint32_t site_if_recorded(void)
 {
     return tlmi_probe_on() ? tlmi_pystack_site() : 0;
@@ -52,6 +71,7 @@ static uint32_t site_if_recorded(void)
 static void note_taken(void *block, uint64_t bytes, uint32_t site)
 {
     tlmi_event_append(TLM_KIND_ALLOC, TLM_DEVICE_NUMPY, (uintptr_t)block, bytes, site, 1);
+    tally((int64_t)bytes);
     if (bytes >= LARGE_BYTES)
         tlmi_map_put(&large_blocks, (uintptr_t)block, bytes);
 }
@@ -177,8 +197,10 @@ static void *traced_take_zeroed(void *context, size_t count, size_t bytes)
 static void traced_give_back(void *context, void *block, size_t bytes)
 {
     uint32_t site = site_if_recorded();
-    if (tlmi_probe_on() && block != NULL)
+    if (tlmi_probe_on() && block != NULL) {
         note_given_back(block, 0, site);
+        tally(-(int64_t)bytes);
+    }
     give_block(context, block, bytes, site);
 }
 
@@ -295,6 +317,7 @@ tlm_status tlm_numpy_install(void)
     } else {
         pthread_once(&fork_handler_once, install_fork_handler);
         tlmi_map_clear(&large_blocks);
+        atomic_store(&live_bytes, 0);
         original = *handler;
         patched = handler;
         store_functions(handler, &traced);

@@ -6,6 +6,7 @@
 #ifndef TLMEM_PYTHON_H
 #define TLMEM_PYTHON_H
 
+#include "tlmem_plan.h"
 #include "tlmem_tape.h"
 
 /* cffi: begin */
@@ -21,6 +22,29 @@ tlm_status tlm_pyheap_uninstall(void);
 /* ---- sites (site.c, pystack.c) ---- */
 /* "3.11 private frames", "public API": how stacks are walked in this build; static storage. */
 const char *tlm_site_method(void);
+
+/* ---- who holds arrays (holders_when.c) ---- */
+typedef struct {
+    uint64_t snapshots;
+    uint64_t total_ns;     /* that they took */
+    uint64_t unasked_ns;   /* of these, at marks, because memory had doubled or time had passed */
+    uint64_t last_ns;      /* the last one */
+    uint64_t last_objects; /* that it met */
+    uint64_t bytes;        /* in the file */
+} tlm_holders_statistics;
+/* From now on, as long as this recording runs, snapshots of who holds arrays are taken on their own. elsewhere: beginnings of
+ * paths, with newlines between, of modules that are not the program's. limit_bytes: of the file, 0: none. TLM_UNSUPPORTED:
+ * this interpreter's objects are not known. */
+tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes);
+/* No more of them. Cannot fail. */
+void tlm_holders_stop(void);
+/* Takes one now, with the GIL. at_end: 1 for the last one. error: id() of an exception that is on its way, 0 for none; the
+ * caller keeps it. TLM_NOT_RUNNING: nothing was started; TLM_NO_SPACE: snapshots have their share of the file. */
+tlm_status tlm_holders_now(int at_end, uint64_t error);
+/* Takes one if that may be afforded; TLM_NOT_RUNNING when not. */
+tlm_status tlm_holders_offer(void);
+/* Since the start. Cannot fail. */
+void tlm_holders_stats(tlm_holders_statistics *out);
 
 /* ---- running a program (outermost.c) ---- */
 /* Calls Python code with no frame below it, in the calling thread; takes the GIL itself. callable: id() of a code object,

@@ -11,6 +11,7 @@
 
 bool tlmi_clock_is_counter;
 static uint32_t shift_bits;
+static uint64_t rough_ticks = TLMI_ROUGH_NS; /* in that time; of CLOCK_MONOTONIC a tick is a nanosecond */
 
 uint64_t tlmi_clock_ns(void)
 {
@@ -38,15 +39,15 @@ static bool counter_is_constant(void)
 #endif
 }
 
-/* Counter ticks in 50 microseconds; good to a few percent, which is all that choosing a unit needs. */
+/* Good to a few percent: enough to choose a unit, and for the times of a program that is killed in its first milliseconds. */
 static uint64_t measure_ticks(void)
 {
     uint64_t start_ns = tlmi_clock_ns();
     uint64_t start = tlmi_clock_ticks();
-    while (tlmi_clock_ns() - start_ns < 50000)
+    while (tlmi_clock_ns() - start_ns < TLMI_ROUGH_NS)
         ;
     uint64_t ticks = tlmi_clock_ticks() - start;
-    return ticks * 50000 / (tlmi_clock_ns() - start_ns);
+    return ticks * TLMI_ROUGH_NS / (tlmi_clock_ns() - start_ns);
 }
 
 void tlmi_clock_init(void)
@@ -58,11 +59,16 @@ void tlmi_clock_init(void)
     /* The unit on disk is the largest power of two of ticks within 4 ns: finer bits are noise that costs file size,
      * coarser ones could swap a free in one thread with the reuse of its address in another. */
     if (tlmi_clock_is_counter) {
-        uint64_t ticks = measure_ticks();
-        while ((UINT64_C(2) << shift_bits) * 50000 <= ticks * 4 && shift_bits < 8)
+        rough_ticks = measure_ticks();
+        while ((UINT64_C(2) << shift_bits) * TLMI_ROUGH_NS <= rough_ticks * 4 && shift_bits < 8)
             shift_bits++;
     }
     done = true;
+}
+
+uint64_t tlmi_clock_rough_ticks(void)
+{
+    return rough_ticks;
 }
 
 uint32_t tlmi_clock_shift(void)

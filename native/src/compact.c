@@ -69,11 +69,11 @@ static bool write_block(const tlmi_slot_header *segment)
     return tlmi_block_append(&tlmi_recording.blocks, buffer) != 0;
 }
 
-static bool compact_pending(uint32_t slot)
+/* `segment` is what is mapped of the slot; the table of slots may grow, and move, while no lock is held. */
+static bool compact_pending(uint32_t slot, const tlmi_slot_header *segment)
 {
     tlmi_recording_state *r = &tlmi_recording;
     uint64_t start = tlmi_clock_thread_ns();
-    const tlmi_slot_header *segment = (const tlmi_slot_header *)tlmi_file.slots[slot].map;
     bool done = write_block(segment) || (tlmi_fold_run() && write_block(segment));
     pthread_mutex_lock(&r->lock);
     if (done) {
@@ -93,7 +93,10 @@ static bool compact_pending(uint32_t slot)
 static void note_full_disk(void)
 {
     static uint64_t noted_for;
-    if (!tlmi_file.disk_full || noted_for == tlmi_file.header->created_unix_ns)
+    pthread_mutex_lock(&tlmi_recording.lock);
+    bool full = tlmi_file.disk_full;
+    pthread_mutex_unlock(&tlmi_recording.lock);
+    if (!full || noted_for == tlmi_file.header->created_unix_ns)
         return;
     noted_for = tlmi_file.header->created_unix_ns;
     tlmi_meta_note("disk_full", "the disk had no more room: the oldest events are folded into sums");
@@ -102,7 +105,8 @@ static void note_full_disk(void)
 bool tlmi_compact_step(void)
 {
     tlmi_recording_state *r = &tlmi_recording;
-    int64_t slot = -1;
+    uint32_t slot = 0;
+    const tlmi_slot_header *segment = NULL;
     pthread_mutex_lock(&r->work);
     pthread_mutex_lock(&r->lock);
     if (!r->pending) { /* the recording is over: a thread came to help too late */
@@ -115,13 +119,12 @@ bool tlmi_compact_step(void)
         slot = r->pending[r->pending_head];
         r->pending_head = (r->pending_head + 1) % r->pending_room;
         r->pending_count--;
-        if (!tlmi_file_map((uint32_t)slot))
-            slot = -1; /* stays closed until the file is sealed */
+        segment = (const tlmi_slot_header *)tlmi_file_map(slot); /* NULL: it stays closed until the file is sealed */
     }
     pthread_mutex_unlock(&r->lock);
     bool done = fold && tlmi_fold_run();
-    if (slot >= 0)
-        done = compact_pending((uint32_t)slot) || done;
+    if (segment)
+        done = compact_pending(slot, segment) || done;
     note_full_disk();
     pthread_mutex_unlock(&r->work);
     return done;
@@ -137,7 +140,7 @@ bool tlmi_compact_all(void)
             continue;
         const tlmi_slot_header *header = (const tlmi_slot_header *)tlmi_file.slots[slot].map;
         if (header->type == TLMI_SLOT_EVENTS && header->closed)
-            all = compact_pending(slot) && all;
+            all = compact_pending(slot, header) && all;
     }
     return all;
 }

@@ -108,12 +108,13 @@ static bool grow(void)
     return false;
 }
 
+/* The program may be killed at any moment: who finds the magic number finds all the rest too, and times that are about right. */
 static void fill_header(const tlm_recording_options *options)
 {
+    static const char magic[8] = "TLMEM\r\n\x1a";
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     tlmi_file_header *header = tlmi_file.header;
-    memcpy(header->magic, "TLMEM\r\n\x1a", 8);
     header->version = 1;
     header->header_bytes = TLMI_HEADER_BYTES;
     header->slot_bytes = TLMI_SLOT_BYTES;
@@ -124,11 +125,19 @@ static void fill_header(const tlm_recording_options *options)
     header->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
     header->clock = tlmi_clock_is_counter ? 1 : 2;
     header->time_shift = tlmi_clock_shift();
-    header->static_crc = tlmi_checksum(header, offsetof(tlmi_file_header, static_crc));
-    header->first_ns = header->last_ns = tlmi_clock_ns();
-    header->first_ticks = header->last_ticks = tlmi_clock_ticks();
+    uint8_t whole[offsetof(tlmi_file_header, static_crc)];
+    memcpy(whole, header, sizeof whole);
+    memcpy(whole, magic, sizeof magic);
+    header->static_crc = tlmi_checksum(whole, sizeof whole);
+    header->first_ns = tlmi_clock_ns();
+    header->first_ticks = tlmi_clock_ticks();
+    header->last_ns = header->first_ns + TLMI_ROUGH_NS; /* until the first sample */
+    header->last_ticks = header->first_ticks + tlmi_clock_rough_ticks();
     header->limit_bytes = options->limit_bytes;
     header->state = TLMI_STATE_OPEN;
+    uint64_t word;
+    memcpy(&word, magic, sizeof word);
+    atomic_store_explicit((_Atomic uint64_t *)(void *)header->magic, word, memory_order_release);
 }
 
 void tlmi_file_remove(void)

@@ -30,6 +30,7 @@ static struct {
     tlmi_fold_state state;
     piece *pieces;
     uint32_t pieces_room, pieces_count;
+    uint32_t slots; /* of the file, when the pieces were gathered */
     uint64_t horizon;
 } fold;
 
@@ -115,7 +116,8 @@ static bool gather_pieces(void)
     bool good = true;
     fold.pieces_count = 0;
     pthread_mutex_lock(&tlmi_recording.lock);
-    for (uint32_t slot = 0; slot < tlmi_file.slot_count && good; slot++) {
+    fold.slots = tlmi_file.slot_count;
+    for (uint32_t slot = 0; slot < fold.slots && good; slot++) {
         if (tlmi_file.slots[slot].type == TLMI_SLOT_BLOCKS && !tlmi_checkpoint_owns(slot))
             good = add_blocks_of(slot);
         else if (tlmi_file.slots[slot].type == TLMI_SLOT_EVENTS)
@@ -162,7 +164,7 @@ static bool in_thread_order(const piece *a, const piece *b)
 /* The time up to which to fold: so that a quarter of the room in use becomes free. */
 static bool choose_horizon(void)
 {
-    uint64_t wanted = (uint64_t)tlmi_file.slot_count * TLMI_SLOT_BYTES / 4, gained = 0;
+    uint64_t wanted = (uint64_t)fold.slots * TLMI_SLOT_BYTES / 4, gained = 0;
     sort_pieces(ends_before);
     fold.horizon = 0;
     for (uint32_t i = 0; i < fold.pieces_count && gained < wanted; i++) {
@@ -324,9 +326,18 @@ static uint32_t free_folded_slots(void)
     return freed;
 }
 
+static bool limited(void)
+{
+    tlmi_recording_state *r = &tlmi_recording;
+    pthread_mutex_lock(&r->lock);
+    bool known = tlmi_file_room() != UINT32_MAX;
+    pthread_mutex_unlock(&r->lock);
+    return known;
+}
+
 bool tlmi_fold_run(void)
 {
-    if (tlmi_file_room() == UINT32_MAX) /* without a limit there is nothing to make room for */
+    if (!limited()) /* there is nothing to make room for */
         return false;
     if (!fold.open && !(fold.open = tlmi_fold_state_open(&fold.state)))
         return false;

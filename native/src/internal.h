@@ -53,7 +53,9 @@ extern bool tlmi_clock_is_counter;   /* the CPU counter is constant and may be u
 uint64_t tlmi_clock_ns(void);        /* CLOCK_MONOTONIC */
 uint64_t tlmi_clock_thread_ns(void); /* CPU time of the calling thread */
 void tlmi_clock_init(void);
-uint32_t tlmi_clock_shift(void); /* lowest bits of ticks that are dropped on disk */
+#define TLMI_ROUGH_NS UINT64_C(50000)
+uint64_t tlmi_clock_rough_ticks(void); /* about so many pass in that time */
+uint32_t tlmi_clock_shift(void);       /* lowest bits of ticks that are dropped on disk */
 static inline uint64_t tlmi_clock_ticks(void)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -67,6 +69,7 @@ static inline uint64_t tlmi_clock_ticks(void)
 void *tlmi_own_alloc(size_t bytes);            /* NULL on failure; page aligned, rounded up to pages */
 void tlmi_own_free(void *start, size_t bytes); /* the same size as asked for; NULL is fine */
 uint64_t tlmi_own_current_bytes(void);
+uint64_t tlmi_own_resident_bytes(void); /* of these, what was ever touched; asks the kernel about every page */
 /* A file of ours that is kept open. Its number is a high one, so that the program's files have the numbers they would have
  * without us; and since programs close numbers that they did not open, it is looked at before each use. */
 typedef struct {
@@ -126,6 +129,7 @@ bool tlmi_meta_site(uint32_t site, uint32_t parent, uint32_t code, uint32_t line
 bool tlmi_meta_thread(uint32_t thread, uint32_t flags, uint64_t os_id, uint64_t ticks, const char *name);
 bool tlmi_meta_note(const char *key, const char *text);
 bool tlmi_meta_label(uint32_t label, const char *text);
+bool tlmi_meta_holding(const void *payload, uint32_t bytes); /* who holds arrays; the source lays it out */
 
 /* ---- label.c: names as numbers, see tlmem.h ---- */
 tlm_label tlmi_label_write(tlm_label label); /* makes sure that the recording knows it; 0: none, or no room */
@@ -152,6 +156,7 @@ typedef struct {
     uint64_t (*arena_bytes)(bool *known);
     uint64_t (*large_bytes)(bool *known);
     uint64_t (*module_count)(bool *known);
+    void (*tick)(void); /* by the service thread, with each sample; never waits for the GIL */
 } tlmi_interpreter_hooks;
 extern const tlmi_interpreter_hooks *_Atomic tlmi_interpreter;
 static inline const tlmi_interpreter_hooks *tlmi_interpreter_now(void)
@@ -159,12 +164,16 @@ static inline const tlmi_interpreter_hooks *tlmi_interpreter_now(void)
     return atomic_load_explicit(&tlmi_interpreter, memory_order_relaxed);
 }
 
+/* ---- tally.c ---- */
+int64_t tlmi_tally_current_bytes(void); /* of live objects of the runtime, on all devices */
+
 /* ---- location.c: sites in native code ---- */
 uint32_t tlmi_location_site(tlm_location *location, uint32_t parent); /* parent when there is no room */
 uint32_t tlmi_site_here(void); /* Python's stack and the location in force. Never under a lock of ours */
 
 /* ---- source_rss.c: the sampler. Called by the service thread, without the GIL; never allocates with malloc ---- */
-void tlmi_rss_open(bool smaps); /* opens what is read again and again */
+/* Opens what is read again and again; the log may be NULL. */
+void tlmi_rss_open(bool smaps, const tlmi_own_file *log);
 void tlmi_rss_close(void);
 void tlmi_rss_fast(void); /* anonymous and recorder bytes, as sample events of the calling thread */
 void tlmi_rss_slow(

@@ -41,6 +41,7 @@ static const tlmi_interpreter_hooks none = {
     .arena_bytes = unknown_bytes,
     .large_bytes = unknown_bytes,
     .module_count = unknown_bytes,
+    .tick = do_nothing,
 };
 
 const tlmi_interpreter_hooks *_Atomic tlmi_interpreter = &none;

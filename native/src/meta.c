@@ -10,7 +10,7 @@
 #include "quarantine.h"
 
 enum { RECORD_HEADER = 16, TEXT_LIMIT = 65536 };
-enum { CODE = 1, SITE = 2, THREAD = 3, NOTE = 4, LABEL = 5 };
+enum { CODE = 1, SITE = 2, THREAD = 3, NOTE = 4, LABEL = 5, HOLDING = 6 };
 
 typedef struct {
     const void *start;
@@ -138,6 +138,11 @@ bool tlmi_meta_label(uint32_t label, const char *text)
 {
     uint32_t head[2] = {label, bounded(strlen(text))};
     return append_locked(LABEL, (part[]){{head, sizeof head}, {text, head[1]}}, 2);
+}
+
+bool tlmi_meta_holding(const void *payload, uint32_t bytes)
+{
+    return append_locked(HOLDING, (part[]){{payload, bytes}}, 1);
 }
 
 bool tlmi_meta_each(bool (*visit)(void *context, const uint8_t *records, uint32_t bytes), void *context)

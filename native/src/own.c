@@ -15,6 +15,14 @@
 static _Atomic uint64_t current_bytes;
 static _Atomic uint64_t fail_countdown;
 
+/* Where our memory lies, to ask how much of it is resident. What finds no place counts as resident. */
+enum { PLACES = 1024 };
+static struct {
+    _Atomic uintptr_t start; /* 0: empty */
+    _Atomic size_t bytes;
+} places[PLACES];
+static _Atomic uint64_t placeless_bytes;
+
 static size_t round_to_pages(size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -31,6 +39,31 @@ static bool fails_on_demand(void)
     return false;
 }
 
+static void remember(uintptr_t start, size_t bytes)
+{
+    for (size_t i = 0; i < PLACES; i++) {
+        uintptr_t empty = 0;
+        if (atomic_load_explicit(&places[i].start, memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(&places[i].start, &empty, start)) {
+            atomic_store(&places[i].bytes, bytes);
+            return;
+        }
+    }
+    atomic_fetch_add(&placeless_bytes, bytes);
+}
+
+static void forget(uintptr_t start, size_t bytes)
+{
+    for (size_t i = 0; i < PLACES; i++) {
+        if (atomic_load_explicit(&places[i].start, memory_order_relaxed) == start) {
+            atomic_store(&places[i].bytes, 0);
+            atomic_store(&places[i].start, 0);
+            return;
+        }
+    }
+    atomic_fetch_sub(&placeless_bytes, bytes);
+}
+
 void *tlmi_own_alloc(size_t bytes)
 {
     if (bytes == 0 || fails_on_demand())
@@ -40,6 +73,7 @@ void *tlmi_own_alloc(size_t bytes)
     if (start == MAP_FAILED)
         return NULL;
     atomic_fetch_add_explicit(&current_bytes, whole, memory_order_relaxed);
+    remember((uintptr_t)start, whole);
     return start;
 }
 
@@ -48,6 +82,7 @@ void tlmi_own_free(void *start, size_t bytes)
     if (!start)
         return;
     size_t whole = round_to_pages(bytes);
+    forget((uintptr_t)start, whole); /* first: the address may be another's at once */
     munmap(start, whole);
     atomic_fetch_sub_explicit(&current_bytes, whole, memory_order_relaxed);
 }
@@ -55,6 +90,40 @@ void tlmi_own_free(void *start, size_t bytes)
 uint64_t tlmi_own_current_bytes(void)
 {
     return atomic_load_explicit(&current_bytes, memory_order_relaxed);
+}
+
+/* Pages that are not resident, in bytes; 0 for memory that was just given back. */
+static uint64_t absent_bytes(uintptr_t start, size_t bytes)
+{
+#ifdef __APPLE__
+    typedef char residency;
+#else
+    typedef unsigned char residency;
+#endif
+    residency pages[1024];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t absent = 0;
+    for (uintptr_t end = start + bytes, at = start; at < end;) {
+        size_t count = (end - at) / page < sizeof pages ? (end - at) / page : sizeof pages;
+        if (mincore((void *)at, count * page, pages) != 0)
+            return 0;
+        for (size_t i = 0; i < count; i++)
+            absent += (pages[i] & 1) == 0;
+        at += count * page;
+    }
+    return absent * page;
+}
+
+uint64_t tlmi_own_resident_bytes(void)
+{
+    uint64_t resident = atomic_load(&placeless_bytes);
+    for (size_t i = 0; i < PLACES; i++) {
+        uintptr_t start = atomic_load(&places[i].start);
+        size_t bytes = atomic_load(&places[i].bytes);
+        if (start != 0 && bytes != 0)
+            resident += bytes - absent_bytes(start, bytes);
+    }
+    return resident;
 }
 
 void tlm_own_fail_after(uint64_t n)

@@ -70,7 +70,7 @@ static tlm_status open_parts(const tlm_recording_options *options)
         !tlmi_site_init(options->stack_depth))
         return TLM_NO_MEMORY;
     tlmi_interpreter_now()->stacks_open(options->stack_depth);
-    tlmi_rss_open(options->sample_smaps != 0);
+    tlmi_rss_open(options->sample_smaps != 0, &tlmi_file.file);
     return TLM_OK;
 }
 

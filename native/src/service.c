@@ -38,6 +38,7 @@ static void sample(void)
     tlmi_rss_fast();
     tlmi_rss_slow(false);
     tlmi_file_calibrate();
+    tlmi_interpreter_now()->tick();
 }
 
 static void *serve(void *unused)

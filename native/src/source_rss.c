@@ -3,9 +3,12 @@
  *
  * A fast sample costs one read of a file that is kept open. A slow sample asks everybody; early in a run it is taken often,
  * later each hundredth of the run's length, at most once a second, and each of its dear parts (the C allocator walks its
- * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed.
- * Runs in the service thread and in whoever calls tlm_sample_now(); a lock keeps them apart. It is let go of before the
- * events are appended, since that may need the recording's own locks. Never calls malloc.
+ * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, or
+ * all of them together a percent while resident memory grows by an eighth and more.
+ * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and told before the next one is begun:
+ * a number that was read before another one must not come after it in the recording, least of all at its end. That is one
+ * lock, and nobody who has a lock of the recording takes it. The other one is about what is kept from sample to sample; it is
+ * let go of before the events are appended, since that may need the recording's own locks. Never calls malloc.
  * On other systems than Linux and macOS nothing is sampled here; the recorder asks psutil.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
@@ -20,15 +23,19 @@
 #include <malloc/malloc.h>
 #endif
 
+#include "mappings.h"
 #include "quarantine.h"
 #include "runtime.h"
 
 #define NANOSECONDS 1000000000u
 #define FIRST_SLOW_NS 10000000u /* slow samples are at least so far apart in the first second */
 #define DEAR_SHARE 300          /* a dear part rests for 300 times what it took */
+#define GROWN_SHARE 100         /* a picture for 100 times, if much has come since */
+#define FORCED_SHARE 10         /* a picture that is asked for */
+#define LEAST_GROWN_BYTES (4u << 20)
 #define UNTOUCHED_BUDGET_NS 20000000u
 
-enum dear_part { DEAR_ALLOCATOR, DEAR_UNTOUCHED, DEAR_SMAPS, DEAR_PARTS };
+enum dear_part { DEAR_ALLOCATOR, DEAR_UNTOUCHED, DEAR_MAPPINGS, DEAR_SMAPS, DEAR_PARTS };
 
 typedef struct {
     uint64_t anon_bytes;
@@ -41,12 +48,14 @@ typedef struct {
     struct {
         tlm_metric metric;
         uint64_t value;
-    } found[24];
+    } found[32];
 } sample;
 
+static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before the other one */
 static pthread_mutex_t sampler_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
 static bool with_smaps;
+static uint64_t log_inode;
 static uint64_t opened_ns;
 static uint64_t next_slow_ns;
 static uint64_t next_dear_ns[DEAR_PARTS];
@@ -54,7 +63,9 @@ static uint64_t last_recorder_bytes;
 static uint64_t last_module_count;
 static uint64_t last_driver_bytes;
 static uint64_t last_tapes_bytes;
-static resident last_resident; /* of the last fast sample, which each slow one follows */
+static uint64_t next_grown_ns, next_forced_ns;
+static uint64_t pictured_bytes; /* resident at the last picture */
+static resident last_resident;  /* of the last fast sample, which each slow one follows */
 static bool resident_known;
 
 static void add_metric(sample *taken, tlm_metric metric, uint64_t value)
@@ -77,8 +88,8 @@ typedef struct {
 } allocator_statistics;
 
 static const char statm_path[] = "/proc/self/statm", status_path[] = "/proc/self/status",
-                  smaps_path[] = "/proc/self/smaps_rollup";
-static tlmi_own_file statm = {.fd = -1}, status = {.fd = -1}, smaps = {.fd = -1};
+                  smaps_path[] = "/proc/self/smaps_rollup", mappings_path[] = "/proc/self/smaps";
+static tlmi_own_file statm = {.fd = -1}, status = {.fd = -1}, smaps = {.fd = -1}, mappings = {.fd = -1};
 static allocator_statistics (*ask_allocator)(void);
 static uint64_t page_bytes;
 
@@ -113,6 +124,7 @@ static void open_platform(void)
     reopen_file(&statm, statm_path);
     reopen_file(&status, status_path);
     reopen_file(&smaps, with_smaps ? smaps_path : NULL);
+    reopen_file(&mappings, mappings_path);
     ask_allocator = (allocator_statistics (*)(void))dlsym(RTLD_DEFAULT, "mallinfo2");
 }
 
@@ -121,6 +133,7 @@ static void close_platform(void)
     reopen_file(&statm, NULL);
     reopen_file(&status, NULL);
     reopen_file(&smaps, NULL);
+    reopen_file(&mappings, NULL);
 }
 
 static bool read_resident(resident *out)
@@ -156,6 +169,7 @@ static void add_allocator(sample *taken)
     allocator_statistics now = ask_allocator();
     add_metric(taken, TLM_METRIC_MALLOC_USED, now.uordblks + now.hblkhd);
     add_metric(taken, TLM_METRIC_MALLOC_FREE, now.fordblks);
+    add_metric(taken, TLM_METRIC_MALLOC_MAPPED, now.hblkhd);
 }
 
 static void add_smaps(sample *taken)
@@ -168,6 +182,34 @@ static void add_smaps(sample *taken)
         add_metric(taken, TLM_METRIC_PSS, bytes);
     if (find_bytes(text, "\nPrivate_Clean:", &bytes) && find_bytes(text, "\nPrivate_Dirty:", &dirty))
         add_metric(taken, TLM_METRIC_PRIVATE, bytes + dirty);
+}
+
+static bool read_mappings(tlmi_mappings_reader *reader)
+{
+    char text[8192];
+    off_t at = 0;
+    if (mappings.fd >= 0 && !tlmi_own_file_is_ours(&mappings))
+        reopen_file(&mappings, mappings_path);
+    tlmi_mappings_begin(reader, log_inode, tlmi_quarantine_was_active());
+    for (ssize_t got; mappings.fd >= 0 && (got = pread(mappings.fd, text, sizeof text, at)) > 0; at += got)
+        tlmi_mappings_feed(reader, text, (size_t)got);
+    return at > 0;
+}
+
+static void add_mappings(sample *taken)
+{
+    tlmi_mappings_reader reader;
+    if (!read_mappings(&reader))
+        return;
+    const tlmi_mappings *now = tlmi_mappings_end(&reader);
+    add_metric(taken, TLM_METRIC_LIBRARY_DATA, now->library_data);
+    add_metric(taken, TLM_METRIC_STACKS, now->stacks);
+    add_metric(taken, TLM_METRIC_ALLOCATOR_RESIDENT, now->allocator);
+    add_metric(taken, TLM_METRIC_MAPPED, now->mapped);
+    add_metric(taken, TLM_METRIC_LOG_FILE, now->log);
+    add_metric(taken, TLM_METRIC_SHARED, now->shared);
+    add_metric(taken, TLM_METRIC_DATA_FILES, now->data_files);
+    add_metric(taken, TLM_METRIC_RECORDER_RESIDENT, tlmi_own_resident_bytes() + tlmi_quarantine_resident_bytes());
 }
 
 #elif defined(__APPLE__)
@@ -218,6 +260,11 @@ static void add_smaps(sample *taken)
     (void)taken;
 }
 
+static void add_mappings(sample *taken)
+{
+    (void)taken;
+}
+
 #else
 
 static void open_platform(void)
@@ -245,6 +292,11 @@ static void add_allocator(sample *taken)
 }
 
 static void add_smaps(sample *taken)
+{
+    (void)taken;
+}
+
+static void add_mappings(sample *taken)
 {
     (void)taken;
 }
@@ -290,6 +342,39 @@ static void add_dear(sample *taken, enum dear_part part, void (*add)(sample *), 
     next_dear_ns[part] = tlmi_clock_ns() + (tlmi_clock_thread_ns() - begin) * DEAR_SHARE;
 }
 
+static bool are_all_due(uint64_t now)
+{
+    return now >= next_dear_ns[DEAR_ALLOCATOR] && now >= next_dear_ns[DEAR_UNTOUCHED] &&
+           now >= next_dear_ns[DEAR_MAPPINGS];
+}
+
+static bool has_grown(void)
+{
+    uint64_t least = pictured_bytes / 8 < LEAST_GROWN_BYTES ? LEAST_GROWN_BYTES : pictured_bytes / 8;
+    return resident_known && last_resident.anon_bytes > pictured_bytes + least;
+}
+
+/* Parts that belong together: only when taken at one moment can they add up. A picture is taken when each of them is due, or
+ * earlier when much has come since the last one. */
+static void add_picture(sample *taken, bool force)
+{
+    uint64_t now = tlmi_clock_ns();
+    bool whole = (force && now >= next_forced_ns) || are_all_due(now) || (now >= next_grown_ns && has_grown());
+    uint64_t begin = tlmi_clock_thread_ns();
+    if (whole)
+        add_dear(taken, DEAR_MAPPINGS, add_mappings, true);
+    add_dear(taken, DEAR_UNTOUCHED, add_untouched, force || whole);
+    /* What takes least time comes last: it is of the same moment as the events that tell it. */
+    add_dear(taken, DEAR_ALLOCATOR, add_allocator, force || whole);
+    add_python_heap(taken);
+    if (!whole)
+        return;
+    uint64_t cost = tlmi_clock_thread_ns() - begin;
+    next_grown_ns = tlmi_clock_ns() + cost * GROWN_SHARE;
+    next_forced_ns = tlmi_clock_ns() + cost * FORCED_SHARE;
+    pictured_bytes = last_resident.anon_bytes;
+}
+
 static void add_resident(sample *taken)
 {
     resident_known = read_resident(&last_resident);
@@ -314,25 +399,27 @@ static void add_resident(sample *taken)
     last_module_count = module_count;
 }
 
-/* In a forked child the lock may belong to a thread that is not here. */
-static void free_lock_after_fork(void)
+/* In a forked child the locks may belong to a thread that is not here. */
+static void free_locks_after_fork(void)
 {
+    pthread_mutex_init(&order_lock, NULL);
     pthread_mutex_init(&sampler_lock, NULL);
 }
 
 static void install_fork_handler(void)
 {
-    pthread_atfork(NULL, NULL, free_lock_after_fork);
+    pthread_atfork(NULL, NULL, free_locks_after_fork);
 }
 
-void tlmi_rss_open(bool smaps)
+void tlmi_rss_open(bool smaps, const tlmi_own_file *log)
 {
     pthread_once(&fork_handler_once, install_fork_handler);
     pthread_mutex_lock(&sampler_lock);
     with_smaps = smaps;
+    log_inode = log != NULL && log->fd >= 0 ? log->inode : 0;
     open_platform(); /* anew, also when open: after a fork the open files are the parent's */
     opened_ns = tlmi_clock_ns();
-    next_slow_ns = 0;
+    next_slow_ns = next_grown_ns = next_forced_ns = pictured_bytes = 0;
     memset(next_dear_ns, 0, sizeof next_dear_ns);
     last_recorder_bytes = last_module_count = last_driver_bytes = last_tapes_bytes = 0;
     resident_known = false;
@@ -349,15 +436,18 @@ void tlmi_rss_close(void)
 void tlmi_rss_fast(void)
 {
     sample taken = {0};
+    pthread_mutex_lock(&order_lock);
     pthread_mutex_lock(&sampler_lock);
     add_resident(&taken);
     pthread_mutex_unlock(&sampler_lock);
     append_sample(&taken);
+    pthread_mutex_unlock(&order_lock);
 }
 
 void tlmi_rss_slow(bool force)
 {
     sample taken = {0};
+    pthread_mutex_lock(&order_lock);
     pthread_mutex_lock(&sampler_lock);
     uint64_t now = tlmi_clock_ns();
     if (force || now >= next_slow_ns) {
@@ -367,9 +457,7 @@ void tlmi_rss_slow(bool force)
         if (resident_known)
             add_metric(&taken, TLM_METRIC_FILE, last_resident.file_bytes);
         add_limits(&taken);
-        add_python_heap(&taken);
-        add_dear(&taken, DEAR_ALLOCATOR, add_allocator, force);
-        add_dear(&taken, DEAR_UNTOUCHED, add_untouched, force);
+        add_picture(&taken, force);
         if (with_smaps) {
             add_faults(&taken);
             add_dear(&taken, DEAR_SMAPS, add_smaps, force);
@@ -377,4 +465,5 @@ void tlmi_rss_slow(bool force)
     }
     pthread_mutex_unlock(&sampler_lock);
     append_sample(&taken);
+    pthread_mutex_unlock(&order_lock);
 }

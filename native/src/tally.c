@@ -168,6 +168,12 @@ void tlmi_tally_first_counts(int acquires, int releases, int floating)
         tlmi_spin_unlock(&lock);
 }
 
+int64_t tlmi_tally_current_bytes(void)
+{
+    uint32_t shown = atomic_load(&several) ? 0 : atomic_load(&first_device);
+    return atomic_load_explicit(&current[shown].bytes, memory_order_relaxed);
+}
+
 void tlm_runtime_stats(uint32_t device, tlm_runtime_statistics *out)
 {
     static shard sum; /* 8 kB: not on the stack of a thread that may be small; under the lock */

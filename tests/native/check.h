@@ -37,9 +37,10 @@ static inline const char *temporary_path(char *path, size_t room, const char *na
 
 /* The sampler has tests of its own. */
 #define STAND_IN_FOR_SAMPLER                                                                                           \
-    void tlmi_rss_open(bool smaps)                                                                                     \
+    void tlmi_rss_open(bool smaps, const tlmi_own_file *log)                                                           \
     {                                                                                                                  \
         (void)smaps;                                                                                                   \
+        (void)log;                                                                                                     \
     }                                                                                                                  \
     void tlmi_rss_close(void)                                                                                          \
     {                                                                                                                  \

@@ -5,11 +5,11 @@ Near its top it says what it needs::
 
     /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
 
-``sources`` are files of ``native/src``, ``native/ops``, ``native/python`` or this directory;
-``core`` stands for the library without its source of memory samples, ``ops`` for every file of
-``native/ops``, ``all`` for every C file of the first three, and a name with a minus in front is
-taken out again. ``python=yes`` links the interpreter. A source in
-Objective-C (``.m``) is built against GNUstep and the stand-in for Metal in ``metal``. Each part may
+``sources`` are files of ``native/src``, ``plan``, ``ops``, ``python`` or this directory;
+``core`` stands for the library without its source of memory samples, ``plan`` and ``ops`` for every
+file of those folders, ``all`` for every C file, and a name with a minus in front is taken out
+again. ``python=yes`` links the interpreter. A source in Objective-C (``.m``) is built against
+GNUstep and the stand-in for Metal in ``metal``. Each part may
 be left out; the values above, with ``sources=core``, are then meant. Objects are kept in
 ``build/native-tests`` by the hash of what they were made from, so that a second run compiles only
 what changed.
@@ -33,11 +33,12 @@ import numpy
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "native" / "src"
 OPS_SOURCES = ROOT / "native" / "ops"
+PLAN_SOURCES = ROOT / "native" / "plan"
 PYTHON_SOURCES = ROOT / "native" / "python"
 TESTS = ROOT / "tests" / "native"
 CACHE = ROOT / "build" / "native-tests"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-SECONDS_PER_TEST = 300
+SECONDS_PER_TEST = 3600
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,12 @@ def core() -> list[str]:
 
 def path_of(name: str) -> Path:
     """The source file of this name, of the library, the extension module or the tests."""
-    places = (OPS_SOURCES / name, PYTHON_SOURCES / name, TESTS / name)
+    places = (
+        OPS_SOURCES / name,
+        PLAN_SOURCES / name,
+        PYTHON_SOURCES / name,
+        TESTS / name,
+    )
     return next((path for path in places if path.exists()), SOURCES / name)
 
 
@@ -120,10 +126,12 @@ def needs(test: Path) -> Needs:
     for name in filter(None, said.pop("sources", "core").split(",")):
         if name == "core":
             sources += core()
+        elif name == "plan":
+            sources += sorted(path.name for path in PLAN_SOURCES.glob("*.c"))
         elif name == "ops":
             sources += sorted(path.name for path in OPS_SOURCES.glob("*.c"))
         elif name == "all":
-            for folder in (SOURCES, OPS_SOURCES, PYTHON_SOURCES):
+            for folder in (SOURCES, PLAN_SOURCES, OPS_SOURCES, PYTHON_SOURCES):
                 sources += sorted(path.name for path in folder.glob("*.c"))
         elif name.startswith("-"):
             sources.remove(name[1:])
@@ -252,7 +260,14 @@ def make(command: list[str], inputs: list[Path], suffix: str) -> Path:
 def build(test: Path, mode: Mode, wanted: Needs) -> Path:
     """The program of a test, built for a mode."""
     base = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
-    folders = (ROOT / "native" / "include", SOURCES, OPS_SOURCES, PYTHON_SOURCES, TESTS)
+    folders = (
+        ROOT / "native" / "include",
+        SOURCES,
+        PLAN_SOURCES,
+        OPS_SOURCES,
+        PYTHON_SOURCES,
+        TESTS,
+    )
     base += [f"-I{folder}" for folder in folders]
     link: list[str] = ["-lm"]
     if wanted.python:

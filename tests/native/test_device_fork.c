@@ -53,7 +53,7 @@ static void check_children_of_busy_parents_go_on(void)
     for (int i = 0; i < FORKS; i++) {
         pid_t child = fork();
         if (child == 0) {
-            alarm(60); /* a lock that nobody will give back must not hang the tests */
+            alarm(300); /* a lock that nobody will give back must not hang the tests */
             for (int j = 0; j < WORKERS; j++)
                 use_in_child(devices[j]);
             CHECK(tlm_device_policy(TLM_DEVICE_SIM_METAL, TLM_BUFFERS_DIRECT, 0) == TLM_OK); /* all lists are emptied */

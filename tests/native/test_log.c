@@ -279,8 +279,26 @@ static void check_refusals(void)
         CHECK(strcmp(tlm_status_text((tlm_status)status), "unknown status") != 0);
 }
 
+/* A program may be killed before the first sample; its times are about right even so. */
+static void check_new_file(void)
+{
+    char path[256];
+    tlm_recording_options options = {.path = temporary_path(path, sizeof path, "new")};
+    tlmi_clock_init();
+    tlmi_checksum_init();
+    CHECK(tlmi_file_create(&options) == TLM_OK);
+    const tlmi_file_header *header = tlmi_file.header;
+    CHECK(memcmp(header->magic, "TLMEM\r\n\x1a", 8) == 0);
+    CHECK(header->static_crc == tlmi_checksum(header, offsetof(tlmi_file_header, static_crc)));
+    CHECK(header->last_ns - header->first_ns == TLMI_ROUGH_NS);
+    CHECK(header->last_ticks - header->first_ticks == tlmi_clock_rough_ticks() && tlmi_clock_rough_ticks() > 0);
+    tlmi_file_close();
+    CHECK(remove(path) == 0);
+}
+
 int main(void)
 {
+    check_new_file();
     check_refusals();
     check_no_memory();
     check_threads(0);

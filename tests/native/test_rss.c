@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * test_rss.c: what a sample says about memory that was just taken, and that dear parts are asked seldom. Own clock.
+ * test_rss.c: what a sample says about memory that was just taken, in which order samples are told, and that dear parts are
+ * asked seldom. Own clock.
  *
- * tlm-test: sources=own.c,interpreter.c,source_rss.c */
+ * tlm-test: sources=own.c,interpreter.c,mappings.c,source_rss.c */
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "check.h"
 
-enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = 20 };
+enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = 29 };
 #define MILLISECOND 1000000u
 
 static tlmi_event events[EVENTS];
@@ -29,8 +31,13 @@ uint64_t tlmi_clock_thread_ns(void)
     return now_ns;
 }
 
+static void (*_Atomic while_telling)(void); /* once, when an event finds its segment full */
+
 bool tlmi_segment_rotate(void)
 {
+    void (*now)(void) = atomic_exchange(&while_telling, NULL);
+    if (now != NULL)
+        now();
     return false;
 }
 
@@ -56,10 +63,15 @@ static uint64_t unknown_bytes(bool *known)
 
 static uint64_t driver_bytes, tape_bytes;
 
+static _Atomic uint32_t readings;
+
 uint64_t tlmi_devices_driver_bytes(void)
 {
+    readings++;
     return driver_bytes;
 }
+
+_Atomic bool tlmi_quarantine_used;
 
 uint64_t tlmi_quarantine_resident_bytes(void)
 {
@@ -114,8 +126,8 @@ static taken take(int samples, uint64_t apart_ns, bool force)
 
 static void check_metrics(void)
 {
-    tlmi_rss_open(true);
-    taken before = take(1, 0, true);
+    tlmi_rss_open(true, NULL);
+    taken before = take(1, MILLISECOND, true);
     CHECK(before.count[TLM_METRIC_ANON] == 1 && before.last[TLM_METRIC_ANON] > 0);
     CHECK(before.last[TLM_METRIC_UNTOUCHED] == 4096 && before.last[TLM_METRIC_PYTHON_ARENA] == 1 << 20);
     CHECK(before.count[TLM_METRIC_PYTHON_LARGE] == 0); /* not known: not said */
@@ -131,13 +143,20 @@ static void check_metrics(void)
     CHECK(after.count[TLM_METRIC_RECORDER] == 0); /* as before: not said again */
     if (before.count[TLM_METRIC_PSS])
         CHECK(after.last[TLM_METRIC_PRIVATE] > before.last[TLM_METRIC_PRIVATE] + BLOCK_BYTES / 4 * 3);
+    if (before.count[TLM_METRIC_MAPPED]) {
+        CHECK(after.last[TLM_METRIC_MAPPED] > before.last[TLM_METRIC_MAPPED] + BLOCK_BYTES / 4 * 3);
+        CHECK(after.last[TLM_METRIC_LIBRARY_DATA] < before.last[TLM_METRIC_LIBRARY_DATA] + BLOCK_BYTES / 4);
+    }
     munmap(block, BLOCK_BYTES);
 
     void *own = tlmi_own_alloc(BLOCK_BYTES);
     taken grown = take(1, 0, false);
     CHECK(grown.last[TLM_METRIC_RECORDER] >= BLOCK_BYTES);
     CHECK(grown.last[TLM_METRIC_ANON] < after.last[TLM_METRIC_ANON] - BLOCK_BYTES / 4 * 3);
+    memset(own, 1, BLOCK_BYTES / 2);
+    CHECK(tlmi_own_resident_bytes() >= BLOCK_BYTES / 2 && tlmi_own_resident_bytes() < BLOCK_BYTES / 4 * 3);
     tlmi_own_free(own, BLOCK_BYTES);
+    CHECK(tlmi_own_resident_bytes() < BLOCK_BYTES / 4);
 
     CHECK(grown.count[TLM_METRIC_DRIVER] == 0); /* no device was used: nothing to say */
     driver_bytes = 4096;
@@ -157,9 +176,10 @@ static void check_metrics(void)
 static void check_how_often(void)
 {
     /* Early in a run every sample is a slow one, if it is cheap. */
-    tlmi_rss_open(false);
+    tlmi_rss_open(false, NULL);
     untouched_cost_ns = 1000;
     taken early = take(50, 10 * MILLISECOND, false);
+    CHECK(early.count[TLM_METRIC_MAPPED] == early.count[TLM_METRIC_UNTOUCHED] || early.count[TLM_METRIC_MAPPED] == 0);
     CHECK(early.count[TLM_METRIC_ANON] == 50 && early.count[TLM_METRIC_UNTOUCHED] == 50);
     CHECK(early.count[TLM_METRIC_PSS] == 0 && early.count[TLM_METRIC_MINOR_FAULTS] == 0);
 
@@ -170,6 +190,18 @@ static void check_how_often(void)
     CHECK(dear.count[TLM_METRIC_UNTOUCHED] >= 2 && dear.count[TLM_METRIC_UNTOUCHED] <= 3);
     CHECK(take(3, 0, true).count[TLM_METRIC_UNTOUCHED] == 3); /* unless it is asked for */
 
+    /* While one part rests the others do not make a picture, unless much has come since the last. */
+    now_ns += (uint64_t)400 * MILLISECOND;
+    uint64_t pictures = take(3, 10 * MILLISECOND, false).count[TLM_METRIC_MAPPED];
+    CHECK(pictures <= 1);
+    now_ns += (uint64_t)150 * MILLISECOND;
+    CHECK(take(3, 10 * MILLISECOND, false).count[TLM_METRIC_MAPPED] == 0);
+    char *much = mmap(NULL, 4 * BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(much != MAP_FAILED);
+    memset(much, 1, 4 * BLOCK_BYTES);
+    CHECK(take(3, 10 * MILLISECOND, false).count[TLM_METRIC_MAPPED] == pictures);
+    munmap(much, 4 * BLOCK_BYTES);
+
     /* Ten minutes later slow samples are a second apart. */
     untouched_cost_ns = 1000;
     now_ns += (uint64_t)600000 * MILLISECOND;
@@ -179,10 +211,43 @@ static void check_how_often(void)
     tlmi_rss_close();
 }
 
+static pthread_t other;
+
+static void *sample_beside(void *unused)
+{
+    (void)unused;
+    tlmi_rss_fast();
+    return NULL;
+}
+
+/* A second thread samples while the first has read its numbers and not told them yet. */
+static void let_other_sample(void)
+{
+    uint32_t before = readings;
+    CHECK(pthread_create(&other, NULL, sample_beside, NULL) == 0);
+    for (int ms = 0; ms < 100 && readings == before; ms++)
+        usleep(1000);
+    CHECK(readings == before);
+}
+
+/* Else what was read first could be told last, and a test's last sample would be older than what it made. */
+static void check_order(void)
+{
+    tlmi_rss_open(false, NULL);
+    tlmi_self.cursor = tlmi_self.end = events;
+    while_telling = let_other_sample;
+    tlmi_rss_fast();
+    CHECK(while_telling == NULL);
+    pthread_join(other, NULL);
+    CHECK(readings >= 2);
+    tlmi_rss_close();
+}
+
 int main(void)
 {
     atomic_store(&tlmi_interpreter, &stand_in);
     check_metrics();
     check_how_often();
+    check_order();
     return 0;
 }
