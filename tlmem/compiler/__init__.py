@@ -1,0 +1,1 @@
+"""Functions whose memory is decided before they run: ``@tlmem.compile``."""
