@@ -1,0 +1,122 @@
+"""Every budget there is: its name, the amounts it takes, what it means.
+
+Covers: the one name that a budget has on the command line, in TOML files and in outputs.
+Does not cover: how it is measured (``measure``) or judged (``judge``).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from tlmem.analysis.leak_classes import FIXES
+from tlmem.analysis.misuse import WHAT
+from tlmem.analysis.model import OUTCOMES
+from tlmem.gate.amounts import BYTES, OBJECTS, PERCENT, TIMES
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of budget.
+
+    ``kinds`` of amounts are allowed, ``rates`` says whether also per second and per mark;
+    ``at_least`` budgets are floors, all others are ceilings. ``increase`` says that there is a
+    budget ``NAME-increase`` for what may come on top of a baseline.
+    """
+
+    name: str
+    meaning: str
+    kinds: tuple[str, ...] = (BYTES,)
+    rates: bool = False
+    at_least: bool = False
+    increase: bool = False
+
+
+_GROWTH = "of {what} after warm-up: in all, per second (/s), or per mark (per LABEL)"
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("verdict", "outcomes that are fine, with commas between: stable,retained", ()),
+        Kind("resident-growth", "growth " + _GROWTH.format(what="resident memory"), rates=True),
+        Kind(
+            "tracked-growth",
+            "growth " + _GROWTH.format(what="live arrays and tensors"),
+            (BYTES, OBJECTS),
+            rates=True,
+        ),
+        Kind("native-growth", "growth " + _GROWTH.format(what="native memory"), rates=True),
+        Kind("python-growth", "growth " + _GROWTH.format(what="Python's own heap"), rates=True),
+        Kind(
+            "device-growth",
+            "growth " + _GROWTH.format(what="what devices hold beyond live objects"),
+            rates=True,
+        ),
+        Kind(
+            "recorder-growth",
+            "growth " + _GROWTH.format(what="the recorder's own memory"),
+            rates=True,
+        ),
+        Kind("peak", "most arrays and tensors alive at once", (BYTES, OBJECTS), increase=True),
+        Kind("resident-peak", "highest resident memory", increase=True),
+        Kind(
+            "live-at-end",
+            "arrays and tensors alive when the program's work ends",
+            (BYTES, OBJECTS),
+            increase=True,
+        ),
+        Kind(
+            "live-at-exit",
+            "arrays and tensors alive when the recording ends",
+            (BYTES, OBJECTS),
+            increase=True,
+        ),
+        Kind("allocated", "arrays and tensors made in all", (BYTES, OBJECTS), increase=True),
+        Kind("leaks", "what growing lines keep", (BYTES, OBJECTS), increase=True),
+        Kind("misuse", "misuses of objects, 0 unless said", (TIMES,), increase=True),
+        Kind("pool-hit-rate", "requests served by pools, at least", (PERCENT,), at_least=True),
+        Kind("new-findings", "warnings and errors that the baseline has not", (TIMES,)),
+    )
+}
+"""Budgets by name. ``leaks-CLASS``, ``leaks@PATTERN``, ``misuse-KIND`` and ``NAME-increase`` are
+made from these."""
+PASSING = tuple(outcome for outcome in OUTCOMES if outcome in ("stable", "retained"))
+"""Outcomes that pass when there is no budget."""
+LEAK_CLASSES = ("growing-site", "growing-array", *FIXES)
+INCREASE = "-increase"
+
+
+def find(name: str) -> Kind | None:
+    """The kind of budget that a name stands for; None when there is none."""
+    if name in KINDS:
+        return KINDS[name]
+    base = name.removesuffix(INCREASE)
+    if base != name:
+        kind = find(base)
+        if kind is None or not kind.increase or "@" in base:
+            return None
+        return Kind(name, f"more {base} than in the baseline", kind.kinds)
+    if name.startswith("leaks@") and name != "leaks@":
+        return Kind(name, f"what growing lines keep that match {name[6:]}", (BYTES, OBJECTS))
+    leak = re.fullmatch(r"leaks-(.+)", name)
+    if leak and leak[1] in LEAK_CLASSES:
+        return Kind(name, f"leaks of the class {leak[1]}", (BYTES, OBJECTS), increase=True)
+    misuse = re.fullmatch(r"misuse-(.+)", name)
+    if misuse and misuse[1] in WHAT:
+        return Kind(name, f"misuses of the kind {misuse[1]}", (TIMES,), increase=True)
+    return None
+
+
+def names() -> list[str]:
+    """Every name, without patterns of sites."""
+    found = [*KINDS]
+    found += [f"leaks-{name}" for name in LEAK_CLASSES] + [f"misuse-{name}" for name in WHAT]
+    return found + [f"{name}{INCREASE}" for name in found if (k := find(name)) and k.increase]
+
+
+def suggestion(wrong: str, known: list[str]) -> str:
+    """``; did you mean 'peak'?``, or what there is when nothing is alike."""
+    close = difflib.get_close_matches(wrong.strip().replace("_", "-"), known, 1, 0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"there are {', '.join(known)}" if len(known) < 30 else f"there are {', '.join(KINDS)}"

@@ -1,0 +1,103 @@
+"""A decision as Markdown: for the step summary of a job, or a comment on a pull request.
+
+Covers: a table of budgets, reasons, and the numbers of the memory plot at some moments.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlmem.gate.checked import Checked
+from tlmem.gate.growth import alive_at, curve_of
+from tlmem.gate.judge import OVER, PASS, UNKNOWN, UNSURE, Result, Row
+from tlmem.gate.outputs.places import name_of, path_of, relative
+from tlmem.gate.outputs.text import conclusion
+from tlmem.gate.subject import Judged
+from tlmem.units import format_bytes, format_count, format_seconds
+
+WORDS = {PASS: "pass", OVER: "**over**", UNSURE: "within noise", UNKNOWN: "**not judged**"}
+MOMENTS = 11
+"""The plot's numbers are given at so many moments, evenly through the run."""
+SHADES = "▁▂▃▄▅▆▇█"
+
+
+def render(checked: Checked) -> str:
+    """All programs, each under its own heading."""
+    blocks = [program(result) for result in checked.results]
+    blocks += [f"### {_cell(str(f.path))}\n\n{_cell(f.sentence)}" for f in checked.unreadable]
+    return "\n\n".join(blocks) + "\n"
+
+
+def program(result: Result) -> str:
+    """One program."""
+    lines = [f"### Memory of {_cell(name_of(result))}", "", f"**{conclusion(result)}**", ""]
+    lines += ["| budget | measured | limit | |", "|---|---|---|---|"]
+    lines += [
+        f"| {_cell(row.name)} | {_cell(row.measured)} | {_cell(row.limit)} | {WORDS[row.state]} |"
+        for row in result.rows
+    ]
+    for row in result.rows:
+        if row.state != PASS:
+            lines += ["", *_told(row)]
+    lines += [f"\nRefused: {_cell(doubt.sentence)}" for doubt in result.refused]
+    lines += [f"\nAllowed ({doubt.kind}): {_cell(doubt.sentence)}" for doubt in result.allowed]
+    for used in result.used:
+        known = f"`{_code(used.suppression.pattern)}` ({_cell(used.suppression.origin)})"
+        amount = f"{format_count(used.objects)} objects, {format_bytes(used.bytes)}"
+        lines.append(
+            f"\nSuppressed by {known}: {amount}." if used.findings else f"\nUnused: {known}"
+        )
+    lines += [f"\n{_cell(note)}" for note in result.notes]
+    lines += ["", *curves(result.subject.processes[0]), ""]
+    lines.append(f"Recording: `{_code(path_of(result))}`")
+    return "\n".join(lines)
+
+
+def _told(row: Row) -> list[str]:
+    """Why a row did not pass, with the lines to blame."""
+    lines = [_cell(row.sentence)]
+    for finding in [f for f in row.findings if f.site][:3]:
+        assert finding.site is not None
+        place = f"{relative(finding.site.file)}:{finding.site.line}"
+        lines.append(f"- `{_code(place)}` in `{_code(finding.site.function)}`")
+        if finding.evidence not in row.sentence:
+            lines[-1] += f": {_cell(finding.evidence)}"
+    return lines
+
+
+def curves(judged: Judged) -> list[str]:
+    """What the memory plot shows, as numbers."""
+    lives = judged.lives
+    moments = np.linspace(lives.work_begin_ns, lives.judged_ns, MOMENTS).astype(np.int64)
+    columns = {"arrays and tensors": alive_at(lives, moments, "bytes")}
+    for name in ("resident", "native", "python"):
+        curve = curve_of(judged, name, "bytes")
+        if len(curve.values):
+            columns[name] = np.interp(moments, curve.time_ns, curve.values)
+    lines = ["<details><summary>Memory over time</summary>", ""]
+    lines += [f"| time | {' | '.join(columns)} |", "|---:" * (1 + len(columns)) + "|"]
+    for number, moment in enumerate(moments.tolist()):
+        cells = [format_bytes(values[number]) for values in columns.values()]
+        seconds = format_seconds(max(0.0, (moment - lives.begin_ns) / 1e9))
+        lines.append(f"| {seconds} | {' | '.join(cells)} |")
+    lines.append(f"| | {' | '.join(_shades(values) for values in columns.values())} |")
+    return [*lines, "", "</details>"]
+
+
+def _shades(values: np.ndarray) -> str:
+    """The shape of a curve, from its lowest to its highest value."""
+    low, wide = float(values.min()), float(np.ptp(values))
+    if not wide:
+        return SHADES[0] * len(values)
+    return "".join(SHADES[int((value - low) / wide * (len(SHADES) - 1) + 0.5)] for value in values)
+
+
+def _cell(text: str) -> str:
+    """A text that says the same in Markdown, also inside a table."""
+    for mark in ("\\", "|", "<", "*", "_", "`"):
+        text = text.replace(mark, "\\" + mark)
+    return " ".join(text.split())
+
+
+def _code(text: str) -> str:
+    return " ".join(text.replace("`", "'").replace("|", "\\|").split())

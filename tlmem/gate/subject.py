@@ -1,0 +1,131 @@
+"""What is to be judged: recordings, what was found in them, and a baseline beside them.
+
+Covers: reading once, findings with and without suppressions, per process what growth needs.
+Does not cover: values (``measure``), whether the recording can be trusted (``trust``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from tlmem.analysis.devices import with_devices
+from tlmem.analysis.diff import Difference, Side, compare
+from tlmem.analysis.lifetimes import Lifetimes, lifetimes
+from tlmem.analysis.model import Finding, Verdict
+from tlmem.analysis.places import Places
+from tlmem.gate import suppressions
+from tlmem.gate.catalogue import LEAK_CLASSES
+from tlmem.gate.suppressions import Suppression, Used
+from tlmem.recording import Recording
+from tlmem.report.summary import Process, Summary, summarise
+
+LEAKS = "growing-site"
+
+
+class Judged:
+    """One process: what was found in it, and what growth is measured from, made when asked for."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+
+    @property
+    def recording(self) -> Recording:
+        """Its recording."""
+        return self.process.recording
+
+    @cached_property
+    def places(self) -> Places:
+        """Its lines."""
+        return Places.of(self.recording)
+
+    @cached_property
+    def lives(self) -> Lifetimes:
+        """Its objects."""
+        return lifetimes(self.recording, self.places)
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Its memory samples, with those of devices."""
+        return with_devices(self.recording)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program's recordings, as a report shows them, with suppressions applied."""
+
+    summary: Summary
+    suppressions: tuple[Suppression, ...] = ()
+
+    @cached_property
+    def processes(self) -> tuple[Judged, ...]:
+        """Every process, the one that was asked for in front."""
+        return tuple(Judged(process) for process in self.summary.processes)
+
+    @cached_property
+    def _sorted(self) -> tuple[list[Finding], list[Finding], list[Used]]:
+        leaks = [f for f in self.summary.findings if f.kind in LEAK_CLASSES]
+        left, gone, used = suppressions.apply(leaks, self.suppressions)
+        kept = [f for f in self.summary.findings if not any(f is other for other in gone)]
+        return kept, gone, used
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Findings that are not suppressed, most important first."""
+        return self._sorted[0]
+
+    @property
+    def suppressed(self) -> list[Finding]:
+        """Findings that are."""
+        return self._sorted[1]
+
+    @property
+    def used(self) -> list[Used]:
+        """What each suppression did."""
+        return self._sorted[2]
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The verdict; a leak whose every line is suppressed is one no more."""
+        verdict = self.summary.verdict
+        gone = {f.site for f in self.suppressed if f.kind == LEAKS}
+        left = [f for f in self.findings if f.kind == LEAKS]
+        if verdict.outcome != "leak" or left or not gone:
+            return verdict
+        others = [f for f in self.findings if f.kind.endswith("-growth")]
+        if others:
+            outcome = others[0].kind.removesuffix("-growth")
+            outcome = "leak" if outcome == "tape" else outcome
+            return Verdict(
+                outcome, others[0].evidence, others[0].slope_bytes_per_s, others[0].bytes
+            )
+        lines = "line that grows is" if len(gone) == 1 else f"{len(gone)} lines that grow are"
+        return Verdict("stable", f"Stable: the {lines} suppressed, nothing else grows.", 0.0, 0)
+
+    @cached_property
+    def side(self) -> Side:
+        """What ``analysis.diff`` compares."""
+        summary = self.summary
+        return Side(
+            recordings=[process.recording for process in summary.processes],
+            verdict=self.verdict,
+            findings=self.findings,
+            totals=summary.totals if summary.is_family else summary.processes[0].totals,
+        )
+
+    def since(self, baseline: Subject) -> Difference:
+        """What is new beside a baseline."""
+        return compare(baseline.side, self.side)
+
+
+def read(paths: Sequence[Path | str], known: tuple[Suppression, ...] = ()) -> Subject:
+    """Reads and analyses recordings.
+
+    Raises:
+        TlmemError: a file is missing, no recording, empty or damaged beyond use.
+    """
+    return Subject(summarise([str(path) for path in paths]), known)
