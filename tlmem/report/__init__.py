@@ -11,10 +11,31 @@ import sys
 from collections.abc import Sequence
 
 from tlmem.errors import TlmemError
+from tlmem.outputs import write_file
 from tlmem.report import json_report, text
 from tlmem.report.summary import Summary, summarise
 
-FORMATS = {"text": text.render, "json": json_report.render}
+
+def render_html(summary: Summary) -> str:
+    """The report as a page; what draws pictures is imported only for it."""
+    from tlmem.report import html
+
+    return html.render(summary)
+
+
+def render_markdown(summary: Summary) -> str:
+    """The report as a comment."""
+    from tlmem.report import markdown
+
+    return markdown.render(summary)
+
+
+FORMATS = {
+    "text": text.render,
+    "json": json_report.render,
+    "html": render_html,
+    "markdown": render_markdown,
+}
 
 __all__ = ["FORMATS", "Summary", "run", "summarise"]
 
@@ -39,10 +60,13 @@ def write(report: str, out: str | None) -> int:
     if out is None:
         return to_stdout(report)
     try:
-        with open(out, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(report)
-    except OSError as error:
-        return fail(f"{out} cannot be written ({error.strerror}); choose another place with -o.", 2)
+        write_file(
+            out,
+            lambda place: place.write_text(report, encoding="utf-8", errors="backslashreplace"),
+            force=True,
+        )
+    except TlmemError as error:
+        return fail(str(error), error.exit_code)
     return 0
 
 

@@ -11,13 +11,15 @@ from typing import Any
 
 from tlmem.analysis.diff import Difference, LineChange, Side, Sums
 from tlmem.analysis.model import Finding
+from tlmem.report.change_words import changed_by, held, line_name
 from tlmem.report.json_report import finding_dict, frame_dict, verdict_dict
-from tlmem.report.text import clipped, wrap
+from tlmem.report.text import wrap
 from tlmem.units import format_bytes, format_count
 
 SCHEMA = 1
 MOST_LINES = 20
 MOST_FINDINGS = 10
+MOST_NAME = 60
 _NUMBERS = ("alive_count", "alive_bytes", "total_count", "total_bytes")
 _TOTALS = (("at exit", "current_bytes"), ("at peak", "peak_bytes"), ("in all", "total_bytes"))
 
@@ -105,47 +107,16 @@ def _lines(changes: list[LineChange], every: bool) -> str:
         f"  {'alive A':>9} {'alive B':>9} {'change':>10} {'in all A':>9} {'in all B':>9}  line",
     ]
     shown = changes if every else changes[:MOST_LINES]
-    for change in shown:
-        a, b = change.sums_before, change.sums_after
+    for line in shown:
+        a, b = line.sums_before, line.sums_after
         rows.append(
-            f"  {_held(a):>9} {_held(b):>9} {_signed(a, b):>10} "
-            f"{format_bytes(a.total_bytes):>9} {format_bytes(b.total_bytes):>9}  {_name(change)}"
+            f"  {held(a):>9} {held(b):>9} {changed_by(a, b):>10} "
+            f"{format_bytes(a.total_bytes):>9} {format_bytes(b.total_bytes):>9}  "
+            f"{line_name(line, 'A', 'B', MOST_NAME)}"
         )
     if len(changes) > len(shown):
         rows.append(f"  and {format_count(len(changes) - len(shown))} more (--all shows them)")
     return "\n".join(rows)
-
-
-def _held(sums: Sums) -> str:
-    """Bytes; of views and structs, which have none, how many."""
-    return (
-        f"{format_count(sums.alive_count)} ×" if _counts(sums) else format_bytes(sums.alive_bytes)
-    )
-
-
-def _counts(sums: Sums) -> bool:
-    return bool(sums.total_count) and not sums.total_bytes
-
-
-def _signed(a: Sums, b: Sums) -> str:
-    if _counts(a) or _counts(b):
-        change = b.alive_count - a.alive_count
-        return f"{'+' if change > 0 else ''}{format_count(change)} ×"
-    change = b.alive_bytes - a.alive_bytes
-    return f"{'+' if change > 0 else ''}{format_bytes(change)}"
-
-
-def _name(change: LineChange) -> str:
-    frame = change.after or change.before
-    if frame is None or not frame.file:
-        return "no Python stack"
-    name = f"{frame.file.rpartition('/')[2]}:{frame.line} {frame.function}"
-    if change.after is None:
-        return f"{name} (only in A)"
-    if change.before is None:
-        return f"{name} (only in B)"
-    moved = change.before.line != change.after.line
-    return clipped(name, 60) + (f" (A: line {change.before.line})" if moved else "")
 
 
 def _totals(found: Difference) -> str:

@@ -60,6 +60,15 @@ def to_dict(life: History) -> dict[str, Any]:
         "resized_to": None if life.resized_to < 0 else life.resized_to,
         "others_at_address": list(life.others),
         "problems": list(life.problems),
+        "python": [
+            {
+                "seconds": round(seen.time_ns / 1e9, 9),
+                "trigger": seen.trigger,
+                "holder": seen.holder,
+                "chain": seen.chain,
+            }
+            for seen in life.python
+        ],
         "unpaired": [step.number for step in life.held],
         "steps": [_step_dict(step) for step in life.steps],
     }
@@ -92,6 +101,7 @@ def _head(life: History) -> list[str]:
         ),
         wrap(_end(life)),
     ]
+    lines.extend(_in_python(life))
     if life.folded:
         lines.append("Its first events are folded: who took it then is not known.")
     if life.resized_from >= 0:
@@ -113,7 +123,8 @@ def _end(life: History) -> str:
     if life.died_ns >= 0:
         return f"Freed {_seconds(life.died_ns)} s after the start of the recording."
     if not life.held:
-        reason = "" if life.owned or life.folded else "; who holds it was not recorded"
+        told = life.owned or life.folded or life.python
+        reason = "" if told else "; who holds it was not recorded"
         return f"Alive at the end of the recording{reason}."
     held = [
         f"{_taker(step)}, taken at {place(step.site)} (step {step.number})"
@@ -123,6 +134,20 @@ def _end(life: History) -> str:
     return f"Alive at the end of the recording; held by {'; '.join(held)}" + (
         f"; and {format_count(more)} more." if more else "."
     )
+
+
+def _in_python(life: History) -> list[str]:
+    """Who held it in Python when a snapshot last named it."""
+    if not life.python:
+        return []
+    last = life.python[-1]
+    before = {seen.time_ns for seen in life.python} - {last.time_ns}
+    often = f", and in {format_count(len(before))} before" if before else ""
+    when = f"as the snapshot after {_seconds(last.time_ns)} s ({last.trigger}{often}) saw it"
+    return [
+        wrap(f"Held in Python by {last.holder}, {when}:"),
+        wrap(last.chain, " " * 4),
+    ]
 
 
 def _taker(step: Step) -> str:

@@ -8,7 +8,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tlmem.analysis.model import Analysis, Attribution, Finding, Frame, Holder, Verdict
+from tlmem.analysis.model import (
+    Analysis,
+    Attribution,
+    Change,
+    Finding,
+    Frame,
+    Holder,
+    Peak,
+    Verdict,
+)
+from tlmem.analysis.rates import CONFIDENCE
+from tlmem.report.steps import steps_dict
 from tlmem.report.summary import Process, Summary
 from tlmem.segments import VERSION
 
@@ -27,7 +38,7 @@ def to_dict(summary: Summary) -> dict[str, Any]:
     report = process_dict(summary.processes[0])
     report |= {
         "verdict": verdict_dict(summary.verdict),
-        "attribution": attribution_dict(summary.attribution),
+        **attributions(summary.attribution, summary.growth, summary.peak),
         "findings": [finding_dict(finding) for finding in summary.findings],
         "totals": summary.totals,
         "processes": {str(p.recording.pid): process_dict(p) for p in summary.processes},
@@ -50,19 +61,71 @@ def process_dict(process: Process) -> dict[str, Any]:
             "complete": bool(recording.complete),
         },
         "verdict": verdict_dict(analysis.verdict),
-        "attribution": attribution_dict(analysis.attribution),
+        **attributions(analysis.attribution, analysis.growth, analysis.peak),
         "findings": [finding_dict(finding) for finding in analysis.findings],
         "totals": process.totals,
+        **steps_dict(process.analysis),
     }
 
 
 def verdict_dict(verdict: Verdict) -> dict[str, Any]:
-    slope = verdict.slope_bytes_per_s
     return {
         "outcome": verdict.outcome,
-        "slope_bytes_per_s": None if slope is None else round(float(slope), 3),
+        "slope_bytes_per_s": rounded(verdict.slope_bytes_per_s),
         "grown_bytes": verdict.grown_bytes,
+        **interval_dict(verdict),
+        "resolution_bytes_per_s": rounded(verdict.resolution_bytes_per_s),
         "sentence": verdict.sentence,
+    }
+
+
+def interval_dict(sloped: Verdict | Finding) -> dict[str, float | None]:
+    """The ends of a slope's interval and how often it holds; null where there is none."""
+    low, high = rounded(sloped.slope_low_bytes_per_s), rounded(sloped.slope_high_bytes_per_s)
+    return {
+        "slope_low_bytes_per_s": low,
+        "slope_high_bytes_per_s": high,
+        "confidence": CONFIDENCE if low is not None else None,
+    }
+
+
+def rounded(number: float | None) -> float | None:
+    """To three digits behind the point."""
+    return None if number is None else round(float(number), 3)
+
+
+def attributions(parts: Attribution, growth: Change | None, peak: Peak | None) -> dict[str, Any]:
+    """Where resident memory was when judged, what it grew by, and where it was at its peak."""
+    return {
+        "attribution": attribution_dict(parts),
+        "other_attribution": other_dict(parts),
+        "growth_attribution": None
+        if growth is None
+        else {
+            "begin_seconds": rounded(growth.begin_s),
+            "end_seconds": rounded(growth.end_s),
+            **attribution_dict(growth.parts),
+            "other": other_dict(growth.parts),
+        },
+        "peak_attribution": None
+        if peak is None
+        else {
+            "seconds": rounded(peak.at_s),
+            **attribution_dict(peak.parts),
+            "other": other_dict(peak.parts),
+        },
+    }
+
+
+def other_dict(parts: Attribution) -> dict[str, int]:
+    """What ``other_bytes`` consists of."""
+    return {
+        "library_bytes": parts.library_bytes,
+        "native_bytes": parts.native_bytes,
+        "mapped_bytes": parts.mapped_bytes,
+        "file_bytes": parts.file_bytes,
+        "shared_bytes": parts.shared_bytes,
+        "stack_bytes": parts.stack_bytes,
     }
 
 
@@ -94,6 +157,8 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "allocated": [frame_dict(frame) for frame in finding.allocated],
         "freed": [frame_dict(frame) for frame in finding.freed],
         "earlier": [frame_dict(frame) for frame in finding.earlier],
+        "slope_bytes_per_s": rounded(finding.slope_bytes_per_s),
+        **interval_dict(finding),
         "evidence": finding.evidence,
     }
 
@@ -110,4 +175,8 @@ def holder_dict(holder: Holder) -> dict[str, Any]:
         "name": holder.name,
         "site": frame_dict(holder.site),
         "count": holder.count,
+        "chain": holder.chain,
+        "seen_seconds": None if holder.seen_ns is None else round(holder.seen_ns / 1e9, 9),
+        "held_bytes": holder.held_bytes,
+        "used_bytes": holder.used_bytes,
     }

@@ -7,12 +7,12 @@ Does not cover: how it looks; see ``text`` and ``json_report``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tlmem import family
 from tlmem.analysis import Analysis, analyse
-from tlmem.analysis.model import SEVERITIES, Attribution, Finding, Verdict
+from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError
 from tlmem.recording import Recording, read
 
@@ -84,18 +84,28 @@ class Summary:
         sentence = (
             f"Process {self.worst.recording.pid} of {len(self.processes)}: {verdict.sentence}"
         )
-        return Verdict(verdict.outcome, sentence, verdict.slope_bytes_per_s, verdict.grown_bytes)
+        return replace(verdict, sentence=sentence)
 
     @property
     def attribution(self) -> Attribution:
         """Sums over all processes; pages they share are counted in each of them."""
-        every = [process.analysis.attribution for process in self.processes]
-        sums = {
-            field.name: sum(getattr(parts, field.name) for parts in every)
-            for field in fields(Attribution)
-            if field.name != "known"
-        }
-        return Attribution(**sums, known=any(parts.known for parts in every))
+        return sum_of([process.analysis.attribution for process in self.processes])
+
+    @property
+    def growth(self) -> Change | None:
+        """What memory grew by; of a family the sums, each process in its own steady state."""
+        every = [p.analysis.growth for p in self.processes if p.analysis.growth is not None]
+        if len(every) == 0 or not self.is_family:
+            return every[0] if every else None
+        return Change(sum_of([growth.parts for growth in every]))
+
+    @property
+    def peak(self) -> Peak | None:
+        """Memory at its peak; of a family the sums, an upper bound of the common peak."""
+        every = [p.analysis.peak for p in self.processes if p.analysis.peak is not None]
+        if len(every) == 0 or not self.is_family:
+            return every[0] if every else None
+        return Peak(sum_of([peak.parts for peak in every]))
 
     @property
     def findings(self) -> list[Finding]:
@@ -104,6 +114,16 @@ class Summary:
         if self.is_family:
             found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), -finding.bytes))
         return found
+
+
+def sum_of(every: Sequence[Attribution]) -> Attribution:
+    """Each part's sum."""
+    sums = {
+        field.name: sum(getattr(parts, field.name) for parts in every)
+        for field in fields(Attribution)
+        if field.name != "known"
+    }
+    return Attribution(**sums, known=any(parts.known for parts in every))
 
 
 def summarise(paths: Sequence[str]) -> Summary:

@@ -13,9 +13,12 @@ from collections.abc import Iterable
 
 from tlmem.analysis.leak_classes import FIXES
 from tlmem.analysis.misuse import EARLIER, WHAT
-from tlmem.analysis.model import Attribution, Finding, Frame
+from tlmem.analysis.model import Finding, Frame, Holder
 from tlmem.analysis.places import place
+from tlmem.analysis.python_leaks import SMALL_VIEW
 from tlmem.events import FIRST_RUNTIME_DEVICE
+from tlmem.report.attribution import attribution_block
+from tlmem.report.steps import steps_block
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -31,7 +34,10 @@ def render(summary: Summary) -> str:
     """The whole report, with a line feed at its end."""
     blocks = [wrap(summary.verdict.sentence)]
     if summary.is_family:
-        blocks.append(totals_block(summary.totals, f"{len(summary.processes)} processes together"))
+        together = f"{len(summary.processes)} processes together"
+        blocks.append(totals_block(summary.totals, together))
+        if summary.attribution.known:
+            blocks.append(attribution_block(summary.attribution, summary.growth, summary.peak))
     for process in summary.processes:
         if summary.is_family:
             script = process.recording.info.get("script", "")
@@ -46,31 +52,37 @@ def process_blocks(process: Process) -> Iterable[str]:
     findings = process.analysis.findings
     growing = [f for f in findings if f.kind == "growing-site"]
     alive = [f for f in findings if f.kind == "live-at-end"]
+    ours = process.recording.info.get("tlmem.path", "")
     if growing:
-        yield growing_block(growing)
+        yield growing_block(growing, ours)
     classes = [f for f in findings if f.kind in FIXES]
     if classes:
-        yield classes_block(classes)
+        yield classes_block(classes, "Why they grow" if growing else "Garbage, and how it goes")
     misused = [f for f in findings if f.kind in MISUSES]
     if misused:
-        yield misuse_block(misused)
+        yield misuse_block(misused, ours)
     told = [*growing, *classes, *alive, *misused]
     others = [f for f in findings if f not in told]
     if others:
         yield "Also\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
     if growing or classes:
         yield next_block(process, [*growing, *classes])
+    steps = steps_block(process.analysis)
+    if steps:
+        yield steps
     if alive:
         yield alive_block(alive)
     if process.analysis.attribution.known:
-        yield attribution_block(process.analysis.attribution)
-    ours = (process.recording.objects["device"] >= FIRST_RUNTIME_DEVICE).any()
-    yield totals_block(process.totals, "Arrays and objects" if ours else "Arrays")
+        yield attribution_block(
+            process.analysis.attribution, process.analysis.growth, process.analysis.peak
+        )
+    objects = (process.recording.objects["device"] >= FIRST_RUNTIME_DEVICE).any()
+    yield totals_block(process.totals, "Arrays and objects" if objects else "Arrays")
     yield recording_block(process)
 
 
-def growing_block(findings: list[Finding]) -> str:
-    """Lines that grow, each with its source line and stack."""
+def growing_block(findings: list[Finding], ours: str = "") -> str:
+    """Lines that grow, each with its source line and stack; ``ours`` is the folder of tlmem."""
     rows = ["Lines that keep ever more arrays", f"  {'bytes':>9} {'alive':>9} {'growth':>13}  line"]
     for finding in findings[:MOST_GROWING]:
         rate = format_rate(finding.slope_bytes_per_s or 0.0)
@@ -80,15 +92,15 @@ def growing_block(findings: list[Finding]) -> str:
         )
         rows.extend(source_line(finding.site))
         rows.extend(held_by(finding))
-        rows.extend(callers(finding))
+        rows.extend(callers(finding, ours))
     if len(findings) > MOST_GROWING:
         rows.append(f"  and {len(findings) - MOST_GROWING} more lines")
     return "\n".join(rows)
 
 
-def classes_block(findings: list[Finding]) -> str:
+def classes_block(findings: list[Finding], title: str = "Why they grow") -> str:
     """Why lines grow, and what to do about each."""
-    rows = ["Why they grow"]
+    rows = [title]
     for finding in findings[:MOST_GROWING]:
         rows.append(wrap(f"{finding.kind}: {finding.evidence}", "  "))
         rows.append(wrap(f"To mend it, {FIXES[finding.kind]}.", " " * 12))
@@ -97,19 +109,19 @@ def classes_block(findings: list[Finding]) -> str:
     return "\n".join(rows)
 
 
-def misuse_block(findings: list[Finding]) -> str:
-    """What was done wrong, each with its source line and stack."""
+def misuse_block(findings: list[Finding], ours: str = "") -> str:
+    """What was done wrong, each with its source line and stack; ``ours`` is tlmem's folder."""
     rows = ["Misuse"]
     for finding in findings[:MOST_MISUSES]:
         rows.append(wrap(finding.evidence, "  "))
         rows.extend(source_line(finding.site))
-        rows.extend(callers(finding))
+        rows.extend(callers(finding, ours))
         for title, stack in (
             ("where it was made", finding.allocated),
             ("where it was freed", finding.freed),
             (EARLIER.get(finding.kind, ""), finding.earlier),
         ):
-            rows.extend([f"{'':8}{title}", *frames(stack)] if stack else [])
+            rows.extend([f"{'':8}{title}", *frames(stack, ours=ours)] if stack else [])
     if len(findings) > MOST_MISUSES:
         rows.append(f"  and {len(findings) - MOST_MISUSES} more")
     return "\n".join(rows)
@@ -119,12 +131,22 @@ def held_by(finding: Finding) -> list[str]:
     """Who keeps the objects, a line each."""
     return [
         wrap(
-            f"held by {holder.name}: {format_count(holder.count)}"
-            + (f", taken at {place(holder.site)}" if holder.site and holder.site.file else ""),
+            f"held by {holder.name}: {format_count(holder.count)}{circumstances(holder)}",
             " " * 12,
         )
         for holder in finding.holders
     ]
+
+
+def circumstances(holder: Holder) -> str:
+    """Where a holder took its objects; of one in Python when it was seen, and what it uses."""
+    if holder.seen_ns is None:
+        return f", taken at {place(holder.site)}" if holder.site and holder.site.file else ""
+    told = f", seen after {format_seconds(holder.seen_ns / 1e9)}"
+    used, held = holder.used_bytes or 0, holder.held_bytes or 0
+    if used < SMALL_VIEW * held:
+        told += f", uses {format_bytes(used)} of {format_bytes(held)} held"
+    return told
 
 
 def alive_block(findings: list[Finding]) -> str:
@@ -133,7 +155,7 @@ def alive_block(findings: list[Finding]) -> str:
     for finding in findings[:MOST_ALIVE]:
         rows.append(
             f"  {format_bytes(finding.bytes):>9} {format_count(finding.count):>9}  "
-            f"{named(finding.site)}"
+            f"{named(finding.site)}{', in passing' if finding.passing else ''}"
         )
         rows.extend(held_by(finding))
     if len(findings) > MOST_ALIVE:
@@ -150,29 +172,6 @@ def next_block(process: Process, findings: list[Finding]) -> str:
         rows.append(f"  tlmem history {path} {example}\n      the life of one of these objects")
     rows.append(f"  tlmem balance {path}\n      where objects are taken and never given back")
     return "\n".join(rows)
-
-
-def attribution_block(parts: Attribution) -> str:
-    """Where resident memory is: parts that add up."""
-    rows = [
-        (" ", "arrays, tracked", parts.tracked_bytes),
-        ("-", "of these never touched, so not resident", parts.untouched_bytes),
-        ("+", "kept by devices, pools and arenas", parts.pool_bytes),
-        ("+", "Python's own heap", parts.python_bytes),
-        ("+", "freed, kept by the C allocator", parts.allocator_free_bytes),
-        ("+", "records on tapes", parts.tape_bytes),
-        ("+", "the recorder", parts.recorder_bytes),
-        ("+", "files mapped, native code's allocations", parts.other_bytes),
-        ("+", "not explained", parts.residual_bytes),
-        ("=", "resident", parts.resident_bytes),
-    ]
-    shown = [row for row in rows if row[2] or row[1] in ("not explained", "resident")]
-    return "\n".join(
-        [
-            "Where resident memory is",
-            *(f"  {sign} {format_bytes(size):>9}  {name}" for sign, name, size in shown),
-        ]
-    )
 
 
 def totals_block(totals: dict[str, int], title: str) -> str:
@@ -232,20 +231,36 @@ def clipped(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 4]} ..."
 
 
-def callers(finding: Finding) -> list[str]:
+def callers(finding: Finding, ours: str = "") -> list[str]:
     """The stack around the blamed line, innermost first."""
-    return frames(finding.stack, finding.site)
+    return frames(finding.stack, finding.site, ours)
 
 
-def frames(stack: tuple[Frame, ...], site: Frame | None = None) -> list[str]:
-    """A stack, innermost first, a line each; that of the blamed line is marked."""
+def frames(stack: tuple[Frame, ...], site: Frame | None = None, ours: str = "") -> list[str]:
+    """A stack, innermost first, a line each; that of the blamed line is marked.
+
+    The frames that begin it and are of tlmem, whose folder is ``ours``, are one line.
+    """
     rows = []
+    inner = own_frames(stack, site, ours)
+    if inner > 1:
+        rows.append(f"{'':12}... {inner} frames of tlmem")
+        stack = stack[inner:]
     for frame in stack[:MOST_FRAMES]:
         mark = ">" if site is not None and frame == site else " "
         rows.append(f"{'':10}{mark} {named(frame)}")
     if len(stack) > MOST_FRAMES:
         rows.append(f"{'':12}and {len(stack) - MOST_FRAMES} more frames")
     return rows
+
+
+def own_frames(stack: tuple[Frame, ...], site: Frame | None, ours: str) -> int:
+    """How many of the innermost frames are tlmem's own, and not the blamed one."""
+    folders = (ours.rstrip("/\\") + "/", ours + "\\")
+    for count, frame in enumerate(stack):
+        if not ours or frame == site or not frame.file.startswith(folders):
+            return count
+    return 0
 
 
 def wrap(sentence: str, indent: str = "") -> str:

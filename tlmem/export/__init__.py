@@ -1,0 +1,95 @@
+"""Recordings in the formats of other tools: ``run(path, to, ...)`` is the command ``tlmem export``.
+
+Covers: choosing a format, naming the output, writing it whole or not at all. Each format has a
+module of its own. See also: docs/how-to/export.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlmem.errors import TlmemError
+from tlmem.export import memory_viz, perfetto, speedscope, table_files
+from tlmem.outputs import write_file, write_folder
+from tlmem.recording import Recording, read
+from tlmem.units import format_bytes
+
+MOST_PROBLEMS = 3
+"""So many problems of a recording are said; reports say all of them."""
+
+Write = Callable[[Recording, Path], str]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One format: the ending of its output, and what writes it.
+
+    ``write`` is given the recording and a place, and returns what was left out, as a sentence;
+    empty when nothing was. ``files`` are the names in a folder; empty for a single file.
+    ``most_events`` bounds what is read in detail, where a viewer could not show more anyway.
+    """
+
+    ending: str
+    write: Write
+    files: tuple[str, ...] = ()
+    detail_events: int | None = None
+
+
+TARGETS = {
+    "parquet": Target("-parquet", table_files.write_parquet, table_files.names(".parquet")),
+    "csv": Target("-csv", table_files.write_csv, table_files.names(".csv")),
+    "perfetto": Target(".perfetto-trace", perfetto.write, detail_events=10_000_000),
+    "speedscope": Target(".speedscope.json", speedscope.write, detail_events=10_000_000),
+    "memory-viz": Target(".memory-viz.pickle", memory_viz.write, detail_events=10_000_000),
+}
+
+
+class NothingToExport(TlmemError):
+    """A recording has nothing in the range of time that was asked for."""
+
+    exit_code = 2
+
+
+def run(
+    path: str,
+    to: str,
+    out: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    force: bool = False,
+) -> int:
+    """Writes a recording in the format ``to`` and says on stderr where; returns 0.
+
+    Raises:
+        TlmemError: the recording cannot be read, or the output cannot be written.
+    """
+    target = TARGETS[to]
+    place = Path(out or stem(path) + target.ending)
+    recording = read(path, since, until, detail_events=target.detail_events)
+    if recording.event_count == 0:
+        raise NothingToExport(
+            f"{path} has no event in this time; choose another one with --since and --until."
+        )
+    left_out: list[str] = []
+
+    def write(beside: Path) -> None:
+        left_out.append(target.write(recording, beside))
+
+    if target.files:
+        write_folder(place, write, force, target.files)
+    else:
+        write_file(place, write, force)
+    sizes = [p.stat().st_size for p in place.glob("*")] if target.files else [place.stat().st_size]
+    sys.stderr.write(f"tlmem: wrote {format_bytes(sum(sizes))} to {place}\n")
+    for sentence in (*left_out, *recording.problems[:MOST_PROBLEMS]):
+        if sentence:
+            sys.stderr.write(f"tlmem: {sentence}\n")
+    return 0
+
+
+def stem(path: str) -> str:
+    """The name of a recording without its folder and ending."""
+    return Path(path).name.removesuffix(".tlm") or "tlmem"

@@ -1,0 +1,212 @@
+"""A recording as a memory snapshot of PyTorch, for https://pytorch.org/memory_viz.
+
+Covers: allocations and frees in order, with stacks, and the blocks that are alive at the end; each
+kind of memory is a device of its own. Does not cover: holders and samples, for which that viewer
+has no place.
+Source: the docstring of ``_snapshot`` in torch/cuda/memory.py, "Snapshot".
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE
+from tlmem.export.addresses import made_up, segments, without_overlaps
+from tlmem.recording import Recording
+
+PROTOCOL = 4
+"""The viewer reads no later one."""
+MOST_OBJECTS = 250_000
+"""Each is three entries; browsers give up on files of more than about 1 GB."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Lives:
+    """The objects of one device in order of birth, ``died_ns`` -1 of what is alive."""
+
+    born_ns: Ints
+    died_ns: Ints
+    born_site: Ints
+    died_site: Ints
+    size: Ints
+    address: Ints
+
+    @cached_property
+    def alive(self) -> Ints:
+        """Rows of objects that are alive at the end and overlap with no other."""
+        rows = np.flatnonzero(self.died_ns < 0)
+        return rows[without_overlaps(self.address[rows], self.size[rows])]
+
+
+def write(recording: Recording, place: Path) -> str:
+    """Writes the snapshot; of more objects than ``MOST_OBJECTS`` the latest, and all survivors."""
+    made, left_out = snapshot(recording)
+    with open(place, "wb") as file:
+        pickle.dump(made, file, protocol=PROTOCOL)
+    if not left_out:
+        return ""
+    return (
+        f"the snapshot leaves {left_out} of the oldest objects out, all of which were freed: "
+        f"viewers hold about {MOST_OBJECTS}. Choose a part of the time with --since and --until."
+    )
+
+
+def snapshot(recording: Recording, most: int = MOST_OBJECTS) -> tuple[dict[str, Any], int]:
+    """The snapshot as plain dicts, lists, texts and numbers, and how many objects it leaves out."""
+    table = recording.objects
+    table = table[table["size_bytes"] > 0]
+    old = np.arange(len(table)) < len(table) - most
+    left_out = old & (table["died_ns"].to_numpy() >= 0)
+    table = table[~left_out]
+    stacks = Stacks(recording)
+    device = table["device"].to_numpy(np.int64)
+    traces, parts = [], []
+    kinds = [DEVICE_NAMES.get(number, f"device {number}") for number in np.unique(device).tolist()]
+    for index, number in enumerate(np.unique(device).tolist()):
+        lives = lives_of(table[device == number], number >= FIRST_RUNTIME_DEVICE)
+        traces.append(trace_of(lives, stacks, recording.created_unix_ns))
+        parts += segments_of(lives, stacks, index)
+    made = {
+        "segments": parts,
+        "device_traces": traces,
+        "allocator_settings": {"tlmem_devices": ", ".join(kinds)},
+        "external_annotations": [],
+    }
+    return made, int(left_out.sum())
+
+
+def lives_of(table: Any, has_handles: bool) -> Lives:
+    """The objects of one device; those with handles instead of addresses get made-up ones."""
+    columns = {
+        name: table[name].to_numpy(np.int64)
+        for name in ("born_ns", "died_ns", "born_site", "died_site", "size_bytes")
+    }
+    size = columns.pop("size_bytes")
+    lives = Lives(**columns, size=size, address=table["address"].to_numpy(np.uint64).view(np.int64))
+    if not has_handles:
+        return lives
+    is_alloc, row = in_order(lives)
+    return Lives(**columns, size=size, address=made_up(is_alloc, row, size))
+
+
+def in_order(lives: Lives) -> tuple[NDArray[np.bool_], Ints]:
+    """Every allocation and free in order of time.
+
+    Returns:
+        For each, whether it allocates, and the row of its object. Within one nanosecond older
+        objects are freed first; what was born in it is freed right after its birth.
+    """
+    count = len(lives.born_ns)
+    freed = np.flatnonzero(lives.died_ns >= 0)
+    row = np.concatenate((np.arange(count), freed))
+    is_alloc = np.arange(len(row)) < count
+    time = np.concatenate((lives.born_ns, lives.died_ns[freed]))
+    at_once = np.concatenate((np.ones(count, bool), lives.born_ns[freed] == lives.died_ns[freed]))
+    order = np.lexsort((~is_alloc, np.where(at_once, row, 0), at_once, time))
+    return is_alloc[order], row[order]
+
+
+def trace_of(lives: Lives, stacks: Stacks, created_unix_ns: int) -> list[dict[str, Any]]:
+    """Allocations and frees, oldest first; a free is asked for and done at once."""
+    is_alloc, rows = in_order(lives)
+    made: list[dict[str, Any]] = []
+    columns = (lives.address, lives.size, lives.born_ns, lives.died_ns, lives.born_site,
+               lives.died_site)  # fmt: skip
+    values = [column.tolist() for column in columns]
+    for allocates, row in zip(is_alloc.tolist(), rows.tolist(), strict=True):
+        address, size, born_ns, died_ns, born_site, died_site = (column[row] for column in values)
+        about = {
+            "addr": address,
+            "size": size,
+            "stream": 0,
+            "time_us": (created_unix_ns + (born_ns if allocates else died_ns)) // 1000,
+            "frames": stacks.of(born_site if allocates else died_site),
+        }
+        if allocates:
+            made.append({"action": "alloc", **about})
+        else:
+            made.append({"action": "free_requested", **about})
+            made.append({"action": "free_completed", **about})
+    return made
+
+
+def segments_of(lives: Lives, stacks: Stacks, device: int) -> list[dict[str, Any]]:
+    """Memory at the end: blocks that are alive, and the room between them, without gaps."""
+    alive = lives.alive[np.argsort(lives.address[lives.alive], kind="stable")]
+    begins = lives.address[alive]
+    made = []
+    for begin, end in segments(lives.address, lives.size):
+        inside = alive[slice(*np.searchsorted(begins, [begin, end]))]
+        blocks: list[dict[str, Any]] = []
+        at = begin
+        for address, size, site in zip(
+            lives.address[inside].tolist(), lives.size[inside].tolist(),
+            lives.born_site[inside].tolist(), strict=True,
+        ):  # fmt: skip
+            if address > at:
+                blocks.append(block(at, address - at, "inactive", []))
+            blocks.append(block(address, size, "active_allocated", stacks.of(site)))
+            at = address + size
+        if end > at:
+            blocks.append(block(at, end - at, "inactive", []))
+        held = int(lives.size[inside].sum())
+        made.append(
+            {
+                "device": device,
+                "address": begin,
+                "total_size": end - begin,
+                "allocated_size": held,
+                "active_size": held,
+                "requested_size": held,
+                "stream": 0,
+                "segment_type": "large",
+                "segment_pool_id": (0, 0),
+                "is_expandable": False,
+                "frames": [],
+                "blocks": blocks,
+            }
+        )
+    return made
+
+
+def block(address: int, size: int, state: str, frames: list[dict[str, Any]]) -> dict[str, Any]:
+    """A part of a segment."""
+    asked = size if state != "inactive" else 0
+    return {
+        "address": address,
+        "size": size,
+        "requested_size": asked,
+        "state": state,
+        "frames": frames,
+    }
+
+
+class Stacks:
+    """Stacks as the viewer wants them, innermost first; equal ones are one object in the file."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._known: dict[int, list[dict[str, Any]]] = {}
+
+    def of(self, site: int) -> list[dict[str, Any]]:
+        """The frames of a site."""
+        frames = self._known.get(site)
+        if frames is None:
+            frames = self._known[site] = [
+                {
+                    "filename": str(frame["file"]) or "??",
+                    "line": int(frame["line"]),
+                    "name": str(frame["function"]) or "??",
+                }
+                for frame in self.recording.stack(site)
+            ]
+        return frames

@@ -1,0 +1,73 @@
+"""The flame graph of a page: which stacks memory came from, to be zoomed, searched, turned round.
+
+Covers: the data and the controls; ``page.js`` draws it. Does not cover: the tree (``stacks``).
+"""
+
+from __future__ import annotations
+
+from tlmem.recording import Recording
+from tlmem.report.html.markup import Markup, data, element
+from tlmem.report.stacks import StackTree, stack_tree
+
+SMALLEST_SHARE = 0.0002
+"""Frames with less than this of everything would be narrower than a dot."""
+MEASURES = (
+    "bytes alive when judged",
+    "objects alive when judged",
+    "bytes allocated in all",
+    "objects allocated in all",
+)
+"""Names of ``stacks.MEASURES``."""
+
+
+def flame_graph(recording: Recording, moment_ns: int | None = None) -> Markup:
+    """The section of one recording; hidden until the script of the page draws it."""
+    tree = stack_tree(recording, moment_ns).without_small(SMALLEST_SHARE)
+    first = 0 if tree.values[0].any() else 2
+    options = [
+        element("option", name, value=number, selected=number == first)
+        for number, name in enumerate(MEASURES)
+    ]
+    tools = element(
+        "div",
+        element("label", "Width: ", element("select", *options)),
+        element("label", element("input", type="checkbox"), " turned round: allocating line below"),
+        element("label", "Find: ", element("input", type="search", placeholder="name or pattern")),
+        element("button", "Show all", type="button", class_="reset"),
+        element("span", class_="shown quiet", role="status"),
+        class_="tools",
+    )
+    return Markup(
+        element(
+            "div",
+            tools,
+            element("div", class_="about quiet", aria_live="polite"),
+            element("div", class_="boxes", role="group", aria_label="flame graph"),
+            element("script", data(flame_data(tree)), type="application/json"),
+            class_="flame",
+            hidden=True,
+        )
+        + element(
+            "noscript",
+            element("p", "The flame graph needs JavaScript; the table of lines does not."),
+        )
+    )
+
+
+def flame_data(tree: StackTree) -> dict[str, list]:
+    """What ``page.js`` reads.
+
+    Returns:
+        ``frames``: function and place of each different frame; ``nodes``: for each node of the
+        tree the number of its caller or -1, its frame, 1 for the user's code, and its own values.
+    """
+    known: dict[tuple[str, str], int] = {}
+    nodes = []
+    columns = tree.values.T.tolist()
+    for parent, frame, own, values in zip(
+        tree.parent.tolist(), tree.frames, tree.own.tolist(), columns, strict=True
+    ):
+        place = f"{frame.file}:{frame.line}" if frame.file else ""
+        number = known.setdefault((frame.function or "?", place), len(known))
+        nodes.append([parent, number, int(own), *values])
+    return {"frames": [list(frame) for frame in known], "nodes": nodes}

@@ -1,0 +1,203 @@
+"""The parts of a page about one recording: verdict, findings, where memory is, lines, totals.
+
+Covers: their HTML. Does not cover: pictures (``figures``), the flame graph (``flame``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tlmem.analysis.leak_classes import FIXES
+from tlmem.analysis.misuse import EARLIER
+from tlmem.analysis.model import Finding, Frame, Holder, Verdict
+from tlmem.recording import Recording
+from tlmem.report import text
+from tlmem.report.attribution import attribution_block
+from tlmem.report.html.markup import Markup, element, joined
+from tlmem.report.lines import LineTotals
+from tlmem.report.summary import Process
+from tlmem.units import format_bytes, format_count, format_rate, format_seconds
+
+SIGNS = {"stable": ("fine", "\u2713"), "retained": ("doubt", "\u25cb"),
+         "cannot-judge": ("doubt", "?")}  # fmt: skip
+"""Class and sign of outcomes; all others grow."""
+GROWS = ("grows", "\u2717")
+SEVERITY_SIGNS = {"error": "\u2717 error", "warning": "! warning", "info": "info"}
+MOST_FINDINGS = 200
+
+
+def verdict(found: Verdict) -> Markup:
+    """The answer, by word and sign, not by colour alone."""
+    look, sign = SIGNS.get(found.outcome, GROWS)
+    return element(
+        "p",
+        element("strong", f"{sign} {found.outcome}"),
+        element("span", found.sentence),
+        class_=f"verdict {look}",
+    )
+
+
+def about(recording: Recording) -> Markup:
+    """What was recorded, and whether all of it is there."""
+    words = [
+        f"{format_count(recording.event_count)} events in {format_seconds(recording.seconds)}",
+        f"process {recording.pid}",
+        "complete" if recording.complete else "not complete",
+    ]
+    command = recording.info.get("command", "")
+    return joined(
+        element("p", ", ".join(words), element("br"), element("code", str(recording.path))),
+        element("pre", command) if command else None,
+        *(element("p", f"Problem: {problem}") for problem in recording.problems),
+    )
+
+
+def findings(found: Sequence[Finding]) -> Markup:
+    """A table with a row for each finding, its details folded."""
+    if not found:
+        return element("p", "None.")
+    rows = [finding_row(finding) for finding in found[:MOST_FINDINGS]]
+    more = len(found) - MOST_FINDINGS
+    return joined(
+        table(
+            ("severity", "kind", "-bytes", "-objects", "-growth", "what"),
+            rows,
+            "findings",
+        ),
+        element("p", f"and {more} more, with fewer bytes") if more > 0 else None,
+    )
+
+
+def finding_row(finding: Finding) -> Markup:
+    rank = list(SEVERITY_SIGNS).index(finding.severity)
+    rate = finding.slope_bytes_per_s
+    return element(
+        "tr",
+        element("td", SEVERITY_SIGNS[finding.severity], data_value=-rank, class_="name"),
+        element("td", finding.kind, class_="name"),
+        number(finding.bytes, format_bytes(finding.bytes)),
+        number(finding.count, format_count(finding.count)),
+        number(rate or 0.0, format_rate(rate) if rate else ""),
+        element("td", finding.evidence, details(finding), class_="what"),
+    )
+
+
+def details(finding: Finding) -> Markup | None:
+    """What stands behind a finding: how to mend it, who holds, the stacks."""
+    fix = FIXES.get(finding.kind)
+    parts = [
+        element("p", f"To mend it, {fix}.") if fix else None,
+        holders(finding.holders),
+        stack("Stack", finding.stack, finding.site),
+        stack("Where it was made", finding.allocated),
+        stack("Where it was freed", finding.freed),
+        stack(EARLIER.get(finding.kind, "Earlier").capitalize(), finding.earlier),
+        element("p", f"Example: object {finding.object}") if finding.object is not None else None,
+    ]
+    if not any(parts):
+        return None
+    return element("details", element("summary", "details"), *parts)
+
+
+def holders(held: Sequence[Holder]) -> Markup | None:
+    """Who keeps the objects."""
+    if not held:
+        return None
+    rows = [
+        element(
+            "li",
+            f"{holder.name}: {format_count(holder.count)}",
+            circumstances(holder),
+            element("div", holder.chain, class_="quiet") if holder.chain else None,
+        )
+        for holder in held
+    ]
+    return joined(element("p", "Held by"), element("ul", *rows))
+
+
+def circumstances(holder: Holder) -> Markup | str | None:
+    """Where a holder took its objects; of one in Python when it was seen, and what it uses."""
+    if holder.seen_ns is not None:
+        return text.circumstances(holder)
+    return joined(", taken at ", place(holder.site)) if holder.site else None
+
+
+def stack(title: str, frames: Sequence[Frame], blamed: Frame | None = None) -> Markup | None:
+    """A stack, innermost first, the blamed line marked and with its text where that can be read."""
+    if not frames:
+        return None
+    rows = []
+    for frame in frames:
+        source = text.source_line(frame) if frame == blamed else []
+        rows.append(
+            element(
+                "li",
+                place(frame),
+                f" {frame.function}",
+                *(element("pre", line.strip()) for line in source),
+                class_="blamed" if frame == blamed else None,
+            )
+        )
+    return joined(element("p", title), element("ol", *rows, class_="stack"))
+
+
+def place(frame: Frame | None) -> Markup:
+    """A place in the program."""
+    if frame is None or not frame.file:
+        return element("span", "no Python stack", class_="quiet")
+    return element("span", f"{frame.file}:{frame.line}", class_="place")
+
+
+def attribution(process: Process) -> Markup:
+    """Where resident memory was when the program was judged, as the report for people says it."""
+    found = process.analysis
+    if not found.attribution.known:
+        return element("p", "Resident memory was never sampled.")
+    return element("pre", attribution_block(found.attribution, found.growth, found.peak))
+
+
+def lines(rows: Sequence[LineTotals]) -> Markup:
+    """Every line that made something, those that hold most first."""
+    if not rows:
+        return element("p", "None.")
+    return table(
+        ("line", "function", "-alive", "-objects alive", "-in all", "-objects in all"),
+        [
+            element(
+                "tr",
+                element("td", place(row.frame)),
+                element("td", row.frame.function),
+                number(row.alive_bytes, format_bytes(row.alive_bytes)),
+                number(row.alive_count, format_count(row.alive_count)),
+                number(row.total_bytes, format_bytes(row.total_bytes)),
+                number(row.total_count, format_count(row.total_count)),
+            )
+            for row in rows
+        ],
+    )
+
+
+def table(heads: Sequence[str], rows: Sequence[Markup], look: str = "") -> Markup:
+    """A table that can be sorted by each column; ``-`` before a head: numbers, on the right."""
+    cells = [
+        element(
+            "th",
+            element("button", head.removeprefix("-"), type="button"),
+            class_="number" if head.startswith("-") else None,
+            aria_sort="none",
+            scope="col",
+        )
+        for head in heads
+    ]
+    made = element(
+        "table",
+        element("thead", element("tr", *cells)),
+        element("tbody", *rows),
+        class_=f"sortable {look}".strip(),
+    )
+    return element("div", made, class_="wide")
+
+
+def number(value: float, words: str) -> Markup:
+    """A cell with a number: in words for people, as it is for sorting."""
+    return element("td", words, class_="number", data_value=value)

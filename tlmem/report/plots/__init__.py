@@ -1,0 +1,185 @@
+"""Pictures of a recording: ``run(path, out, ...)`` is the command ``tlmem plot``.
+
+Covers: the kinds of pictures, laying them out, writing them. Each kind has a module of its own,
+which first computes what is shown, as arrays, and then draws it.
+See also: docs/how-to/plot.md.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tlmem.errors import TlmemError
+from tlmem.outputs import write_file
+from tlmem.recording import read
+from tlmem.report.plots import growth, memory, objects, pools, sites, style
+from tlmem.report.plots.view import NothingToDraw, View
+from tlmem.report.summary import DETAIL_EVENTS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+KINDS: dict[str, Callable[[SubFigure, View], None]] = {
+    "memory": memory.draw,
+    "sites": sites.draw,
+    "objects": objects.draw,
+    "pool": pools.draw,
+    "growth": growth.draw,
+}
+"""Every kind of picture; ``all`` is those of them for which a recording has something."""
+FORMATS = ("png", "svg", "pdf")
+DOTS_PER_INCH = 160
+WIDTH_IN, HEIGHT_IN, EACH_IN = 9.0, 4.2, 3.7
+SMALLEST_IN, LARGEST_IN = 2.0, 100.0
+UNITS_IN = {
+    "": 1 / DOTS_PER_INCH,
+    "px": 1 / DOTS_PER_INCH,
+    "in": 1.0,
+    "cm": 1 / 2.54,
+    "mm": 1 / 25.4,
+}
+
+Size = tuple[float, float]
+
+__all__ = ["FORMATS", "KINDS", "NothingToDraw", "View", "draw", "parse_size", "picture", "run"]
+
+
+class UnknownFormat(TlmemError):
+    """A picture was asked for in a format or size that cannot be drawn."""
+
+    exit_code = 2
+
+
+def run(
+    path: str,
+    out: str,
+    kind: str = "memory",
+    size: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    force: bool = False,
+) -> int:
+    """Draws a recording into a file, whose ending says the format; returns 0.
+
+    Raises:
+        TlmemError: the recording cannot be read, there is nothing to draw, or the file cannot be
+            written.
+    """
+    format = format_of(out)
+    wanted = parse_size(size) if size else None
+    view = View.of(read(path, detail_events=DETAIL_EVENTS), None, since, until)
+    drawn = picture(view, kind, format, wanted)
+    write_file(out, lambda place: place.write_bytes(drawn), force)
+    return 0
+
+
+def format_of(out: str) -> str:
+    """The format that the ending of a file name says.
+
+    Raises:
+        UnknownFormat: it says none that can be drawn.
+    """
+    ending = Path(out).suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise UnknownFormat(f"{out} must end in .png, .svg or .pdf, which says the format.")
+    return ending
+
+
+def parse_size(text: str) -> Size:
+    """Width and height in inches of a size such as ``1600x900``, ``16x9cm`` or ``8x4.5in``.
+
+    Raises:
+        UnknownFormat: it is no size, or too small or large to draw.
+    """
+    number = r"(\d+(?:\.\d+)?)"
+    match = re.fullmatch(rf"{number}\s*[x×]\s*{number}\s*(px|in|cm|mm|)", text.strip().lower())
+    if match is None:
+        raise UnknownFormat(f"'{text}' is not a size; write for example 1600x900, 16x9cm or 8x5in.")
+    unit = UNITS_IN[match[3]]
+    width, height = float(match[1]) * unit, float(match[2]) * unit
+    if min(width, height) < SMALLEST_IN or max(width, height) > LARGEST_IN:
+        raise UnknownFormat(
+            f"'{text}' is {width:.1f} by {height:.1f} inches; give from {SMALLEST_IN:.0f} to "
+            f"{LARGEST_IN:.0f} inches, {SMALLEST_IN * DOTS_PER_INCH:.0f} to "
+            f"{LARGEST_IN * DOTS_PER_INCH:.0f} pixels."
+        )
+    return width, height
+
+
+def picture(
+    view: View, kind: str, format: str, size: Size | None = None, transparent: bool = False
+) -> bytes:
+    """One picture as the bytes of a file; the same recording always gives the same bytes.
+
+    Raises:
+        NothingToDraw: the recording has nothing of that kind.
+    """
+    kinds = list(KINDS) if kind == "all" else [kind]
+    return as_file(lambda: draw(view, kinds, size, kind != "all"), format, transparent)
+
+
+def as_file(make: Callable[[], Figure], format: str, transparent: bool = False) -> bytes:
+    """A figure, made under our settings, as the bytes of a file that says nothing of when."""
+    made = BytesIO()
+    with style.settings(), warnings.catch_warnings():
+        # A letter that the font lacks is drawn as a box; that is no news to whoever reads stderr.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = make()
+        about = {"svg": {"Date": None, "Creator": "tlmem"}, "pdf": {"CreationDate": None}}
+        figure.savefig(
+            made,
+            format=format,
+            dpi=DOTS_PER_INCH,
+            transparent=transparent,
+            metadata=about.get(format, {"Software": "tlmem"}),
+        )
+    return made.getvalue()
+
+
+def draw(view: View, kinds: Sequence[str], size: Size | None = None, strict: bool = True) -> Figure:
+    """A figure with one picture for each kind, from above.
+
+    Args:
+        view: what is drawn.
+        kinds: of ``KINDS``.
+        size: width and height of the whole in inches.
+        strict: a kind of which there is nothing is an error, and not left out.
+    Raises:
+        NothingToDraw: there is nothing of a kind, or nothing at all.
+    """
+    shown, drawn = list(kinds), None
+    while drawn is None:
+        width, height = size or (WIDTH_IN, HEIGHT_IN if len(shown) == 1 else EACH_IN * len(shown))
+        drawn = _drawn(view, shown, (width, height), strict)
+    return drawn
+
+
+def _drawn(view: View, shown: list[str], size: Size, strict: bool) -> Figure | None:
+    """The figure; None, and less to be shown, when there is nothing of one of the kinds."""
+    figure = blank(size)
+    parts = figure.subfigures(len(shown), 1, squeeze=False)
+    for part, kind in zip(parts[:, 0], list(shown), strict=True):
+        try:
+            KINDS[kind](part, view)
+        except NothingToDraw:
+            if strict or len(shown) == 1:
+                raise
+            shown.remove(kind)
+            return None
+    return figure
+
+
+def blank(size: Size) -> Figure:
+    """A figure with nothing in it, of a size in inches."""
+    # Without pyplot: no window, no global list of figures, no backend of the user's is touched.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
