@@ -1,0 +1,240 @@
+"""The application: which screens there are, which keys lead to them, what they all look at.
+
+Covers: composing and key bindings, opening recordings in the background. Does not cover: what is on
+a screen (``screens``), where it comes from (``model``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.command import Provider
+from textual.events import ScreenSuspend
+
+from tlmem.errors import TlmemError
+
+from .background import Background
+from .messages import StageChanged, ViewChanged
+from .model.following import Follower
+from .model.loading import Loaded
+from .model.view import View
+from .palette import TlmemCommands
+from .screens.diff import DiffPage
+from .screens.findings import FindingsPage
+from .screens.help import HelpPage
+from .screens.live import LivePage
+from .screens.overview import OverviewPage
+from .screens.page import Page
+from .screens.pools import PoolsPage
+from .screens.scopes import ScopesPage
+from .screens.sites import SitesPage
+from .screens.tape import TapePage
+from .screens.timeline import TimelinePage
+
+PAGES: tuple[type[Page], ...] = (
+    OverviewPage,
+    TimelinePage,
+    FindingsPage,
+    SitesPage,
+    ScopesPage,
+    PoolsPage,
+    TapePage,
+    DiffPage,
+)
+ALL_PAGES: tuple[type[Page], ...] = (*PAGES, LivePage)
+
+
+TRANSITION_S = 0.005
+"""So long nothing is drawn when another screen is shown, which is then there as a whole."""
+
+BETWEEN_S = 0.05
+"""So long nothing is done between one screen that is made ahead and the next, and after a key that
+leads to one: others may follow."""
+
+
+class TlmemApp(App[None]):
+    """Browses recordings; ``q`` ends it with exit code 0.
+
+    Args:
+        members: the recording, then those of processes that it started.
+        other: a recording to compare it with.
+        follower: the family of a program that is still running, for the live screen.
+        read: called whenever more of a recording has been read and stays.
+        hurried: makes every screen once the first one is there, one at a time, so that the key that
+            leads to it has less to do.
+    """
+
+    TITLE = "tlmem"
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {TlmemCommands}
+    MODES = {page.NAME: page for page in ALL_PAGES}
+    DEFAULT_MODE = "overview"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
+        Binding("question_mark", "help", "help", key_display="?"),
+        *(
+            Binding(str(number), f"go('{page.NAME}')", page.NAME, show=False)
+            for number, page in enumerate(PAGES, 1)
+        ),
+        Binding("9", "go('live')", "live", show=False),
+        Binding("ctrl+z", "suspend_process", "suspend", show=False, key_display="Ctrl+Z"),
+        Binding("p", "process(1)", "next process", show=False),
+        Binding("P", "process(-1)", "process before", show=False),
+    ]
+
+    def __init__(
+        self,
+        members: Sequence[Loaded],
+        other: Path | None = None,
+        follower: Follower | None = None,
+        read: Callable[[], None] = lambda: None,
+        hurried: bool = False,
+    ) -> None:
+        super().__init__()
+        self.animation_level = "none"  # what moves is answered later than what jumps
+        self.follower = follower
+        self.read = read
+        self.hurried = hurried
+        self._was_led = False
+        self.members = list(members)
+        self.other = other
+        self.loaded = self.members[0]
+        self.view = View.whole(self.loaded.end_ns)
+        self.stage = "reading events …"
+        self.has_page = False
+        self.background = Background(self, self.tell_failure)
+
+    @property
+    def section_names(self) -> dict[str, str]:
+        """Keys and names of the screens."""
+        names = {str(number): page.NAME.capitalize() for number, page in enumerate(PAGES, 1)}
+        return {**names, "9": "Live"} if self.follower is not None else names
+
+    @property
+    def number(self) -> int:
+        """Which of the processes is looked at, from 1."""
+        return self.members.index(self.loaded) + 1
+
+    def on_mount(self) -> None:
+        """Begins to read."""
+        # Textual takes the terminal back after Ctrl+Z, but what is on it is the shell's by then.
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
+        if self.follower is None:
+            self.open(self.loaded)
+        if self.hurried:
+            self.set_timer(BETWEEN_S, self._make_page)
+
+    async def _make_page(self) -> None:
+        """Makes the first screen that is not there yet, as going there would do, and later others.
+
+        Where Textual has no such method any more, screens are made when a key leads to them.
+        """
+        make = getattr(self, "_init_mode", None)
+        missing = [page.NAME for page in PAGES if page.NAME not in self._screen_stacks]
+        if make is None or not missing:
+            return
+        if not self._was_led:
+            await make(missing[0])
+            for screen in self._screen_stacks[missing[0]]:
+                screen.post_message(ScreenSuspend())
+        self._was_led = False
+        self.set_timer(BETWEEN_S, self._make_page)
+
+    # ---- reading ----
+
+    def open(self, loaded: Loaded) -> None:
+        """Looks at a recording; what is not known of it yet follows."""
+        self.loaded = loaded
+        self.view = View.whole(loaded.end_ns)
+        self.stage = "" if loaded.is_analysed else "reading events …"
+        self.tell()
+        if not loaded.is_analysed:
+            self.background.run("reading", loaded.read_events, lambda _: self._read(loaded))
+
+    def _read(self, loaded: Loaded) -> None:
+        """The events are there; findings follow."""
+        self._advance(loaded, "analysing …")
+        if loaded is self.loaded:
+            self.background.run("reading", loaded.analyse, lambda _: self._analysed(loaded))
+
+    def _analysed(self, loaded: Loaded) -> None:
+        """Everything is known; what other screens begin with is computed before one asks."""
+        self._advance(loaded, "")
+        self.read()
+        if loaded is self.loaded:
+            self.background.run("reading", loaded.prepare, lambda _: self.read())
+
+    def _advance(self, loaded: Loaded, stage: str) -> None:
+        """One more step of reading is done."""
+        if loaded is self.loaded:
+            self.stage = stage
+            self.view = self.view.grown(loaded.end_ns)
+            self.tell()
+
+    def tell(self) -> None:
+        """Lets the screen in front know that more is known."""
+        if self.is_running and self.screen_stack:
+            self.screen.post_message(StageChanged())
+
+    def tell_failure(self, error: Exception) -> None:
+        """Says what could not be done, in a sentence."""
+        known = isinstance(error, TlmemError)
+        sentence = str(error) if known else f"{type(error).__name__}: {error}"
+        self.stage = "stopped by an error"
+        self.notify(
+            sentence, title="This cannot be shown", severity="error", timeout=20, markup=False
+        )
+        self.tell()
+
+    # ---- what is looked at ----
+
+    def change_view(self, view: View) -> None:
+        """Every screen follows this view from now on."""
+        if view != self.view:
+            self.view = view
+            self.screen.post_message(ViewChanged(view))
+
+    def delay_update(self, delay: float = TRANSITION_S) -> None:
+        """Holds back drawing while another screen is shown; Textual's twentieth of a second is seen
+        at every key that leads to one."""
+        super().delay_update(min(delay, TRANSITION_S))
+
+    async def action_go(self, name: str) -> None:
+        """Shows another screen; from the live one, with what was recorded by now."""
+        if name == self.current_mode or (name == "live" and self.follower is None):
+            return
+        self._was_led = True
+        if self.follower is not None and self.current_mode == "live":
+            self.members = [
+                member.full for member in self.follower.members if member.full is not None
+            ] or self.members
+            self.open(self.members[0])
+        with self.batch_update():
+            await self.switch_mode(name)
+
+    def action_help(self) -> None:
+        """Every key, and what it does."""
+        if not isinstance(self.screen, HelpPage):
+            pages = PAGES if self.follower is None else ALL_PAGES
+            self.push_screen(HelpPage(pages))
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C, which copies in many terminals, ends nothing."""
+        self.notify("q quits, ? shows every key.", title="Do you want to quit?")
+
+    def action_process(self, step: int) -> None:
+        """Another process of the family."""
+        if len(self.members) > 1:
+            at = (self.members.index(self.loaded) + step) % len(self.members)
+            self.open(self.members[at])
+
+
+class LiveApp(TlmemApp):
+    """The same over a program that is still running: its live screen comes first."""
+
+    DEFAULT_MODE = "live"

@@ -1,0 +1,5 @@
+"""From recordings to what is on screen. Nothing here imports Textual, so it is tested plainly.
+
+Reading order: ``glance`` (what is known at once), ``loading`` (a recording with all that screens
+ask of it), ``view`` (what the reader of the screens has chosen), then one module for each screen.
+"""

@@ -1,0 +1,249 @@
+"""Lifetimes at every level of detail: what lines hold over time, and single objects.
+
+Covers: an index built once, from which any stretch of time is answered quickly, however many
+objects there are: of each line its births and deaths in time order with sums, so that what is alive
+at a moment is two look-ups. Does not cover: how lanes are drawn (``widgets.lanes``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
+from tlmem.recording import Recording
+
+from .ordering import falling, rising
+from .view import View
+
+NEVER = np.iinfo(np.int64).max
+SORTS = ("born", "size", "age")
+"""Orders of single objects: as they were made, largest first, longest life first."""
+
+MOST_CELLS = 1 << 22
+"""Sums of every site and thread are kept for at most so many pairs of them."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LineLane:
+    """One line over a stretch of time: bytes and objects alive at the end of each column.
+
+    ``made`` counts objects made in each column; ``highest_bytes`` is the most in any column.
+    """
+
+    line: int
+    frame: Frame
+    live_bytes: Floats
+    live_count: Floats
+    made: Floats
+
+    @property
+    def highest_bytes(self) -> float:
+        """The most bytes at the end of any column."""
+        return float(self.live_bytes.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Births, or deaths: times in order within each line, sums before each, where lines begin."""
+
+    time_ns: Ints
+    sums: Ints
+    starts: Ints
+
+    def until(self, line: int, edges: Ints) -> tuple[Floats, Floats]:
+        """Bytes and objects of a line up to each edge."""
+        low, high = int(self.starts[line]), int(self.starts[line + 1])
+        at = low + np.searchsorted(self.time_ns[low:high], edges, side="right")
+        return (self.sums[at] - self.sums[low]).astype(float), (at - low).astype(float)
+
+
+class Lanes:
+    """The index of one recording. Building it reads the table of objects once."""
+
+    def __init__(self, recording: Recording, places: Places) -> None:
+        objects = recording.objects
+        self.places = places
+        born = objects["born_ns"].to_numpy(np.int64)
+        died = objects["died_ns"].to_numpy(np.int64)
+        in_order = not (born[1:] < born[:-1]).any()
+        order = slice(None) if in_order else rising(born)
+        self.number = objects.index.to_numpy(np.int64)[order]
+        self.born = born[order]
+        self.died = np.where(died[order] < 0, NEVER, died[order])
+        self.size = objects["size_bytes"].to_numpy(np.int64)[order]
+        self.site = objects["born_site"].to_numpy(np.int64)[order]
+        self.thread = objects["born_thread"].to_numpy()[order]
+        sites = np.where(self.site < len(places.group_of_site), self.site, 0)
+        self.line = places.group_of_site[sites].astype(np.int64)
+        self._small = self.line.astype(np.uint16) if places.count < 1 << 16 else self.line
+        self._by_line = np.argsort(self._small, kind="stable")
+        counts = np.bincount(self.line, minlength=places.count)
+        self._starts = np.concatenate([[0], np.cumsum(counts)])
+        self._births = self._side(self._by_line, self.born, self._starts)
+        dead = np.flatnonzero(self.died != NEVER)
+        dead = dead[rising(self.died[dead])]
+        dead = dead[np.argsort(self._small[dead], kind="stable")]
+        gone = np.bincount(self.line[dead], minlength=places.count)
+        self._deaths = self._side(dead, self.died, np.concatenate([[0], np.cumsum(gone)]))
+
+    def prepare(self) -> None:
+        """Computes what is kept: sums of threads, and all objects in every order."""
+        _ = self._all, self._largest_first, self._oldest_first, self._of_threads
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def _side(self, rows: Ints, times: Ints, starts: Ints) -> _Side:
+        sums = np.concatenate([[0], np.cumsum(self.size[rows])])
+        return _Side(times[rows], sums, starts)
+
+    def lines(self, view: View, width: int) -> list[LineLane]:
+        """A lane for each line that has objects in a stretch of time, most bytes first."""
+        edges = np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1).astype(np.int64)
+        found = []
+        for line in range(self.places.count):
+            if self._starts[line] == self._starts[line + 1]:
+                continue
+            born_bytes, born = self._births.until(line, edges)
+            died_bytes, died = self._deaths.until(line, edges)
+            live = born - died
+            made = np.diff(born)
+            if not (live.any() or made.any()):
+                continue
+            found.append(
+                LineLane(
+                    line,
+                    self.places.frames[line],
+                    (born_bytes - died_bytes)[1:],
+                    live[1:],
+                    made,
+                )
+            )
+        found.sort(key=lambda lane: (lane.highest_bytes, lane.live_count.max()), reverse=True)
+        return found
+
+    def objects(self, view: View, line: int | None, sort: str = "born") -> Ints:
+        """Rows of the objects that lived in a stretch of time, of one line or of all.
+
+        Args:
+            sort: of ``SORTS``.
+        """
+        rows = self._sorted(line, sort)
+        if view.is_whole:
+            return rows
+        if line is not None:
+            inside = (self.born[rows] <= view.stop_ns) & (self.died[rows] >= view.start_ns)
+            return rows[inside]
+        last = int(np.searchsorted(self.born, view.stop_ns, side="right"))
+        inside = self.died[:last] >= view.start_ns
+        if sort == "born":
+            return np.flatnonzero(inside)
+        inside = np.concatenate([inside, np.zeros(len(self) - last, bool)])
+        return rows[inside[rows]]
+
+    def _sorted(self, line: int | None, sort: str) -> Ints:
+        """All rows of a line, or of all, in an order; the one of all is kept."""
+        rows = self._rows_of(line)
+        if sort == "born":
+            return rows
+        if line is None:
+            return self._largest_first if sort == "size" else self._oldest_first
+        return rows[falling(self.size[rows] if sort == "size" else self._age(rows))]
+
+    @cached_property
+    def _all(self) -> Ints:
+        return np.arange(len(self))
+
+    @cached_property
+    def _largest_first(self) -> Ints:
+        return falling(self.size)
+
+    @cached_property
+    def _oldest_first(self) -> Ints:
+        return falling(self._age(slice(None)))
+
+    def _age(self, rows: Ints | slice) -> Ints:
+        """How long objects lived; what is alive counts as if it died last of all."""
+        return np.minimum(self.died[rows], self._end + 1) - self.born[rows]
+
+    @cached_property
+    def _end(self) -> int:
+        """The last birth or death."""
+        last = self.died.max(initial=0, where=self.died != NEVER)
+        return max(int(self.born.max(initial=0)), int(last))
+
+    def row_of(self, number: int) -> int | None:
+        """The row of an object by its number; None when the recording does not list it."""
+        at = np.flatnonzero(self.number == number)
+        return int(at[0]) if len(at) else None
+
+    def sums(self, view: View) -> tuple[Ints, Floats]:
+        """Sites that made something in a stretch of time, of the thread of the view or of all.
+
+        Returns:
+            Numbers of sites, and a row for each: bytes made there and alive at the end, bytes made,
+            objects made, bytes made and freed again.
+        """
+        if view.is_whole and view.thread in self._of_threads:
+            return _used(self._of_threads[view.thread])
+        first = int(np.searchsorted(self.born, view.start_ns, side="left"))
+        last = int(np.searchsorted(self.born, view.stop_ns, side="right"))
+        alive = first + np.flatnonzero(self.died[first:last] > view.stop_ns)  # so is NEVER
+        site, size = self.site[first:last], self.size[first:last]
+        if view.thread is not None:
+            mine = np.flatnonzero(self.thread[first:last] == view.thread)
+            site, size = site[mine], size[mine]  # by positions: a third of the time of a mask
+            alive = alive[self.thread[alive] == view.thread]
+        count = int(site.max(initial=0)) + 1
+        return _used(_sums(site, size, self.site[alive], self.size[alive], count))
+
+    @cached_property
+    def _of_threads(self) -> dict[int | None, Floats]:
+        """The sums of every site over the whole recording, by thread."""
+        which, threads = pd.factorize(self.thread)
+        count = int(self.site.max(initial=0)) + 1
+        if len(threads) * count > MOST_CELLS:
+            return {}
+        cell = which * count + self.site
+        alive = np.flatnonzero(self.died == NEVER)
+        sums = _sums(cell, self.size, cell[alive], self.size[alive], len(threads) * count)
+        return {
+            int(thread): sums[at * count : (at + 1) * count] for at, thread in enumerate(threads)
+        }
+
+    def total(self, view: View, width: int) -> Floats:
+        """Bytes alive in all at the end of each column."""
+        edges = np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1).astype(np.int64)[1:]
+        sums = np.zeros(len(edges))
+        for line in range(self.places.count):
+            if self._starts[line] != self._starts[line + 1]:
+                sums += self._births.until(line, edges)[0] - self._deaths.until(line, edges)[0]
+        return sums
+
+    def _rows_of(self, line: int | None) -> Ints:
+        if line is None:
+            return self._all
+        return self._by_line[self._starts[line] : self._starts[line + 1]]
+
+
+def _sums(site: Ints, size: Ints, alive_site: Ints, alive_size: Ints, count: int) -> Floats:
+    """Of each of so many sites, bytes alive, made, objects, bytes freed."""
+    made = np.bincount(site, minlength=count)
+    bytes_ = np.bincount(site, weights=size, minlength=count)
+    kept = np.bincount(alive_site, weights=alive_size, minlength=count)
+    return np.stack([kept, bytes_, made, bytes_ - kept], axis=1).astype(np.float64)
+
+
+def _used(sums: Floats) -> tuple[Ints, Floats]:
+    """The sites that made something, and their sums."""
+    sites = np.flatnonzero(sums[:, 2])
+    return sites, sums[sites]

@@ -1,0 +1,216 @@
+"""One recording with all that screens ask of it, each thing computed once and when first asked for.
+
+Covers: reading in an order that shows something early, one lock, the family of processes.
+Does not cover: threads and screens (``app``); every call here may take seconds and belongs into a
+worker.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from tlmem import family
+from tlmem.analysis import Analysis, analyse
+from tlmem.analysis.devices import with_devices
+from tlmem.analysis.history import History, NoSuchObject, history
+from tlmem.analysis.places import Places, place
+from tlmem.errors import TlmemError
+from tlmem.recording import read
+from tlmem.report.summary import DETAIL_EVENTS
+
+from .frames import Frames
+from .glance import Glance, glance, script_name
+from .lanes import Lanes
+from .layers import Layers, combined, layers_of
+from .pools import PoolIndex
+from .scopes import ScopeIndex
+from .tapes import TapeIndex
+
+SERIOUS = ("error", "warning")
+MOST_LIVES = 50
+"""Of so many findings, the most important ones, the life of the object is read beforehand."""
+
+
+Value = TypeVar("Value")
+
+
+class kept(Generic[Value]):
+    """A property that is computed once, under the lock of its owner.
+
+    That of ``functools`` has a lock of its own up to Python 3.11, taken before that of the owner:
+    two threads of which one has each would wait for ever.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, owner: Any, kind: object = None) -> Value:
+        with owner._lock:
+            if self._name not in owner.__dict__:
+                owner.__dict__[self._name] = self._compute(owner)
+        value: Value = owner.__dict__[self._name]
+        return value
+
+
+class Loaded:
+    """A recording; cheap to make, everything else is read when it is first asked for.
+
+    Raises:
+        TlmemError: the file is missing, no recording, empty or damaged beyond use.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.first_look: Glance = glance(path)
+        self.recording = read(path, detail_events=DETAIL_EVENTS)
+        self._lock = threading.RLock()
+        self._lives: dict[int, History | None] = {}
+
+    @property
+    def script(self) -> str:
+        """Base name of the program."""
+        return script_name(self.first_look.info, self.path)
+
+    @property
+    def end_ns(self) -> int:
+        """When the recording ends."""
+        seconds = self.recording.seconds if self.is_read else self.first_look.seconds
+        return int(seconds * 1e9)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the events have been read."""
+        return "layers" in self.__dict__
+
+    @property
+    def is_analysed(self) -> bool:
+        """Whether findings are there."""
+        return "analysis" in self.__dict__
+
+    def read_events(self) -> None:
+        """Reads everything that pictures need."""
+        with self._lock:
+            _ = self.recording.objects, self.recording.site_totals, self.recording.totals
+            _ = self.recording.marks, self.recording.threads, self.recording.complete
+            _ = self.layers
+
+    def analyse(self) -> None:
+        """Computes verdict and findings."""
+        with self._lock:
+            _ = self.recording.scopes, self.recording.sites, self.analysis
+
+    @kept
+    def layers(self) -> Layers:
+        """Where resident memory is over time."""
+        return layers_of(with_devices(self.recording))
+
+    @kept
+    def places(self) -> Places:
+        """The lines of the program."""
+        return Places.of(self.recording)
+
+    @kept
+    def lanes(self) -> Lanes:
+        """Lifetimes of all objects."""
+        return Lanes(self.recording, self.places)
+
+    @kept
+    def frames(self) -> Frames:
+        """The frames of all sites."""
+        return Frames(self.recording.sites)
+
+    @kept
+    def scopes(self) -> ScopeIndex:
+        """Scopes and frames over time."""
+        return ScopeIndex(self.recording.scopes)
+
+    @kept
+    def pools(self) -> PoolIndex:
+        """Pools and devices over time."""
+        return PoolIndex(self.recording)
+
+    @kept
+    def tapes(self) -> TapeIndex:
+        """Tapes over time."""
+        return TapeIndex(self.recording)
+
+    @kept
+    def analysis(self) -> Analysis:
+        """Verdict, attribution and findings."""
+        return analyse(self.recording)
+
+    def history(self, number: int) -> History | None:
+        """The life of an object; None of one that the recording does not list."""
+        with self._lock:
+            if number not in self._lives:
+                try:
+                    self._lives[number] = history(self.recording, str(number), self.places)
+                except NoSuchObject:
+                    self._lives[number] = None
+            return self._lives[number]
+
+    def prepare(self) -> None:
+        """Computes what the other screens begin with, so that they are there when asked for.
+
+        What keys ask for first comes first, and the lock is free in between.
+        """
+        _ = self.frames, self.scopes, self.lanes
+        self.lanes.prepare()
+        self.pools.prepare()
+        self.tapes.prepare()
+        for finding in self.analysis.findings[:MOST_LIVES]:
+            if finding.object is not None:
+                self.history(finding.object)
+
+    @property
+    def detail_from_ns(self) -> int:
+        """From when on every object is known: before, those that were freed are only in sums."""
+        return self.recording.horizon_ns if self.is_read else 0
+
+    def worst_place(self) -> str:
+        """Where the most important finding with a place is, in words that fit behind a verdict."""
+        findings = self.analysis.findings if self.is_analysed else ()
+        for finding in findings:
+            if finding.site is not None and finding.site.file:
+                where = place(finding.site)
+                if finding.severity not in SERIOUS:
+                    return f"kept at {where}"
+                stable = self.analysis.verdict.outcome == "stable"
+                return f"but {finding.kind} at {where}" if stable else f"at {where}"
+        return ""
+
+
+def family_layers(members: Sequence[Loaded], shown: Loaded) -> Layers:
+    """Where the memory of all processes of a family is, on the clock of one of them.
+
+    Reads the events of those that have not been read. Pages that processes share are counted in
+    each of them; a process counts from its first sample to its last one.
+    """
+    for member in members:
+        member.read_events()
+    began = shown.first_look.created_unix_ns
+    return combined(
+        [(member.first_look.created_unix_ns - began, member.layers, True) for member in members]
+    )
+
+
+def family_of(path: Path) -> list[Path]:
+    """A recording and those of the processes that it started, those that cannot be read left out.
+
+    Raises:
+        TlmemError: ``path`` itself cannot be read.
+    """
+    glance(path)
+    members = [path]
+    for child in family.find(path):
+        try:
+            glance(child)
+        except TlmemError:
+            continue
+        members.append(child)
+    return members

@@ -1,0 +1,90 @@
+"""From file names to an application that runs: what ``tlmem tui`` and ``tlmem live`` do.
+
+Covers: refusing files before the screen is taken over, exit codes. Textual is imported only once a
+file can be shown.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .escape import answer_escape_soon
+from .model.attaching import find_recording, wait_for_events
+from .model.following import Follower
+from .model.loading import Loaded, family_of
+
+if TYPE_CHECKING:
+    from .app import TlmemApp
+
+SWITCH_S = 0.001
+"""A thread that works gives way to keys this often."""
+YOUNGEST = 20_000
+"""So many new objects are looked through for cycles at once; drawing one screen makes thousands."""
+ESCAPE_MS = 30
+"""So long Escape waits for the rest of another key's sequence, unless ESCDELAY says otherwise."""
+FRAMES_PER_S = 120
+"""So often at most something is drawn, unless TEXTUAL_FPS says otherwise."""
+
+
+def browse(file: str, other: str | None = None) -> int:
+    """Shows a recording until the reader quits.
+
+    Returns:
+        0.
+    Raises:
+        TlmemError: a file is missing, no recording, empty or damaged beyond use; the exit code is
+            the error's own.
+    """
+    members = [Loaded(path) for path in family_of(Path(file))]
+    if other is not None:
+        Loaded(Path(other))
+    _set_terminal()
+    from .app import TlmemApp
+
+    # What was read stays until the end. Left to the garbage collector, its next full run, at
+    # whatever key, would go through all of it for a tenth of a second.
+    app = TlmemApp(members, Path(other) if other else None, read=gc.freeze, hurried=True)
+    return _run(app)
+
+
+def _set_terminal() -> None:
+    """What Textual reads from the environment when it is imported, and how it waits for keys."""
+    os.environ.setdefault("ESCDELAY", str(ESCAPE_MS))
+    os.environ.setdefault("TEXTUAL_FPS", str(FRAMES_PER_S))
+    from textual import constants
+
+    answer_escape_soon(constants.ESCAPE_DELAY)
+
+
+def _run(app: TlmemApp) -> int:
+    """Runs the application until the reader quits; returns its exit code."""
+    sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(YOUNGEST, *gc.get_threshold()[1:])
+    app.run()
+    return app.return_code or 0
+
+
+def follow(target: str | None) -> int:
+    """Follows a program that runs, or looks at one that has ended, until the reader quits.
+
+    Args:
+        target: a file, the number of a process, or None for the newest recording of this directory
+            that is being written.
+    Returns:
+        0.
+    Raises:
+        TlmemError: there is no such recording, or it is damaged beyond use, or it is empty and its
+            program has ended.
+    """
+    path = find_recording(target, Path.cwd())
+    wait_for_events(path)
+    follower = Follower(path)
+    follower.look()
+    _set_terminal()
+    from .app import LiveApp
+
+    return _run(LiveApp([Loaded(path)], follower=follower))

@@ -1,0 +1,193 @@
+"""Findings: a table to sort and search, and all about the one under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Input
+from tlmem.dashboards.messages import RowChosen, RowSeen
+from tlmem.dashboards.model.finding_rows import HEADS, SORTS, FindingRow, finding_rows
+from tlmem.dashboards.model.finding_text import Block, finding_blocks, markdown
+from tlmem.dashboards.model.tables import Shown
+from tlmem.dashboards.widgets.prompt import Prompt
+from tlmem.dashboards.widgets.text_table import TextTable
+from tlmem.dashboards.widgets.words import Words
+
+from tlmem.analysis.history import History
+from tlmem.analysis.model import SEVERITIES, Finding
+
+from .page import Page
+
+NUMBERS = ("bytes", "objects", "growth")
+SHOWN = (SEVERITIES, ("error", "warning"), ("error",))
+"""What ``f`` goes through."""
+
+
+class FindingsPage(Page):
+    """Table above or beside the detail, by the width of the screen."""
+
+    NAME = "findings"
+    ABOUT = "what was found, with evidence, holders and stacks"
+    NEEDS_EVENTS = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "sort", "sort"),
+        Binding("f", "severities", "severity"),
+        Binding("slash", "search", "search", key_display="/"),
+        Binding("c", "copy", "copy"),
+        Binding("enter", "timeline", "timeline"),
+        Binding("tab", "app.focus_next", "table or detail", show=False),
+        Binding("escape", "close_search", "end the search", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sort = "severity"
+        self.search = ""
+        self.severities: tuple[str, ...] = SEVERITIES
+        self.rows: list[FindingRow] = []
+        self.life: History | None = None
+        self._shown: tuple[object, ...] = ()
+        self._told: Finding | None = None
+
+    def body(self) -> Iterable[Widget]:
+        """What is shown, the search, table and detail."""
+        yield Words(id="shown")
+        yield Prompt(placeholder="kind, file, function or holder; Enter keeps it, Esc ends it")
+        table = TextTable("nothing was found")
+        detail = VerticalScroll(Words(id="detail"), id="detail-box")
+        yield Container(table, detail, id="split")
+
+    def on_mount(self) -> None:
+        """The table has the keys at first."""
+        self.query_one(TextTable).focus()
+
+    def on_resize(self) -> None:
+        """Beside each other where there is room."""
+        self.set_class(self.size.width >= 130, "wide")
+
+    # ---- the table ----
+
+    def follow(self) -> None:
+        """Shows the findings as they are known, sorted and searched."""
+        if not self.loaded.is_analysed:
+            self.query_one("#shown", Words).tell("analysing …")
+            return
+        now = (id(self.loaded), self.sort, self.search, self.severities)
+        if now == self._shown:
+            return
+        self._shown = now
+        findings = self.loaded.analysis.findings
+        self.rows = finding_rows(findings, self.sort, self.search, self.severities)
+        words = [f"{len(self.rows)} of {len(findings)} findings", f"sorted by {self.sort}"]
+        if self.severities != SEVERITIES:
+            words.append(f"{' and '.join(self.severities)}s only")
+        if self.search:
+            words.append(f"with '{self.search}'")
+        self.query_one("#shown", Words).tell(Text(", ".join(words)))
+        rows = [row.cells for row in self.rows]
+        self.query_one(TextTable).show(Shown(HEADS, rows, NUMBERS))
+        self._show_detail()
+
+    def on_row_seen(self, message: RowSeen) -> None:
+        """The detail follows the cursor."""
+        self._show_detail()
+
+    async def on_row_chosen(self, message: RowChosen) -> None:
+        """Enter goes to the timeline."""
+        await self.action_timeline()
+
+    @property
+    def finding(self) -> Finding | None:
+        """The finding under the cursor."""
+        at = self.query_one(TextTable).row
+        if not 0 <= at < len(self.rows):
+            return None
+        return self.loaded.analysis.findings[self.rows[at].index]
+
+    def action_sort(self) -> None:
+        """The next order."""
+        self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+        self.follow()
+
+    def action_severities(self) -> None:
+        """All, then warnings and errors, then errors."""
+        self.severities = SHOWN[(SHOWN.index(self.severities) + 1) % len(SHOWN)]
+        self.follow()
+
+    # ---- the search ----
+
+    def action_search(self) -> None:
+        """Shows the line to type in."""
+        self.query_one(Prompt).ask()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Searches while one types."""
+        self.search = event.value.strip()
+        self.follow()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Back to the table."""
+        self.query_one(TextTable).focus()
+
+    def action_close_search(self) -> None:
+        """All findings again."""
+        self.query_one(Prompt).leave()
+        self.query_one(TextTable).focus()
+
+    # ---- the detail ----
+
+    def _show_detail(self) -> None:
+        finding = self.finding
+        if finding is not None and self._told is finding:
+            return
+        self._told, self.life = finding, None
+        if finding is None:
+            self.query_one("#detail", Words).tell(Text("Nothing was found."))
+            return
+        self._show_blocks(finding, None)
+        if finding.object is not None:
+            loaded, number = self.loaded, finding.object
+
+            def show(life: History | None) -> None:
+                if finding is self.finding:
+                    self.life = life
+                    self._show_blocks(finding, life)
+
+            self.in_background(lambda: loaded.history(number), show, "history")
+
+    def _show_blocks(self, finding: Finding, life: History | None) -> None:
+        blocks = finding_blocks(finding, life, self.loaded.recording.created_unix_ns)
+        self.query_one("#detail", Words).tell(as_text(blocks))
+
+    def action_copy(self) -> None:
+        """The finding as Markdown, to the clipboard of the terminal."""
+        finding = self.finding
+        if finding is not None:
+            recording = self.loaded.recording
+            name, began = self.loaded.path.name, recording.created_unix_ns
+            self.app.copy_to_clipboard(markdown(finding, self.life, name, began))
+            self.notify("The finding is in the clipboard as Markdown.")
+
+    async def action_timeline(self) -> None:
+        """The object of the finding on the timeline."""
+        finding = self.finding
+        if finding is not None and "timeline" in self.app.MODES:
+            self.tlmem.view = replace(self.view, object=finding.object)
+            await self.tlmem.action_go("timeline")
+
+
+def as_text(blocks: Iterable[Block]) -> Text:
+    """Blocks with bold headings; marked lines stand out."""
+    text = Text()
+    for number, block in enumerate(blocks):
+        text.append(("" if number == 0 else "\n") + block.heading + "\n", style="bold")
+        for line in block.lines:
+            style = "bold" if block.code and line[:1] in (">", "!") else ""
+            text.append(f"{line}\n", style=style)
+    return text

@@ -1,0 +1,145 @@
+"""Overview: the verdict, where memory is over time, the worst findings, totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.table import Table
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widget import Widget
+from textual.widgets import Static
+from tlmem.dashboards.model.layers import Layers, layers_of
+from tlmem.dashboards.model.loading import Loaded, family_layers
+from tlmem.dashboards.model.overview import (
+    completeness,
+    severity_counts,
+    top_findings,
+    totals_rows,
+    verdict_sentence,
+)
+from tlmem.dashboards.widgets.area_chart import AreaChart
+from tlmem.dashboards.widgets.colours import SEVERITIES
+from tlmem.dashboards.widgets.time_axis import TimeAxis
+from tlmem.dashboards.widgets.words import Words
+
+from .page import Page
+
+MOST_FINDINGS = 4
+
+
+class OverviewPage(Page):
+    """The first screen. It shows something before the events have been read."""
+
+    NAME = "overview"
+    ABOUT = "the verdict, and where memory is over time"
+    NEEDS_EVENTS = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "pan(-0.25)", "earlier", show=False),
+        Binding("right", "pan(0.25)", "later", show=False),
+        Binding("enter", "app.go('findings')", "findings"),
+        Binding("a", "together", "all processes/one", show=False),
+        Binding("plus", "zoom(0.5)", "zoom in", key_display="+"),
+        Binding("minus", "zoom(2.0)", "zoom out", key_display="-"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._together: Loaded | None = None
+        self._family: Layers | None = None
+        self._tables_of: tuple[object, ...] = ()
+
+    def body(self) -> Iterable[Widget]:
+        """Sentence, picture with legend and axis, findings beside totals."""
+        yield Words(id="verdict")
+        yield AreaChart()
+        yield TimeAxis()
+        yield Words(id="legend")
+        yield Horizontal(Words(id="worst"), Static(id="totals"), id="bottom")
+        yield Words(id="complete")
+
+    def follow(self) -> None:
+        """Shows what is known by now."""
+        loaded, view = self.loaded, self.view
+        if not self.is_new(loaded.is_read, loaded.is_analysed, view.end_ns, self.together):
+            return
+        self.query_one("#verdict", Words).tell(Text(verdict_sentence(loaded)))
+        self._show_memory()
+        self._show_tables()
+        recording = loaded.recording
+        marks = recording.marks if loaded.is_read else None
+        scopes = recording.scopes if loaded.is_analysed else None
+        self.query_one(TimeAxis).show(view, marks, scopes)
+        self.query_one("#complete", Words).tell(Text(completeness(loaded)))
+
+    def _show_tables(self) -> None:
+        """Findings and totals, which are the same in every stretch of time."""
+        now = (self.loaded, self.loaded.is_read, self.loaded.is_analysed)
+        if now != self._tables_of:
+            self._tables_of = now
+            self.query_one("#worst", Words).tell(self._worst())
+            self.query_one("#totals", Static).update(self._totals())
+
+    @property
+    def together(self) -> bool:
+        """Whether all processes are shown together; choosing another one shows that alone."""
+        return self._together is self.loaded
+
+    def _show_memory(self) -> None:
+        """The picture and its legend, of one process or of all together."""
+        loaded, members = self.loaded, self.tlmem.members
+        layers = loaded.layers if loaded.is_read else layers_of(loaded.first_look.samples)
+        note = "a: all processes together" if len(members) > 1 else ""
+        if self.together and self._family is not None:
+            layers, note = self._family, f"all {len(members)} processes, a: one alone"
+        chart = self.query_one(AreaChart)
+        chart.show(layers, self.view)
+        legend = Text(f"{note}  " if note else "", style="italic")
+        self.query_one("#legend", Words).tell(Text.assemble(legend, chart.legend()))
+
+    def action_together(self) -> None:
+        """Memory of all processes of the family together, or of one alone."""
+        loaded, members = self.loaded, self.tlmem.members
+        if len(members) < 2:
+            self.notify("This recording has one process.")
+            return
+        self._together = None if self.together else loaded
+        self._family = None
+        self.update()
+        if self.together:
+
+            def show(layers: Layers) -> None:
+                self._family = layers
+                self._show_memory()
+
+            self.in_background(lambda: family_layers(members, loaded), show)
+
+    def _worst(self) -> Table | Text:
+        if not self.loaded.is_analysed:
+            return Text("Findings: analysing …", style="italic")
+        found = severity_counts(self.loaded.analysis.findings)
+        grid = Table.grid(padding=(0, 1), expand=False)
+        grid.title = Text(f"Findings: {found}", style="bold")
+        grid.title_justify = "left"
+        for row in top_findings(self.loaded, MOST_FINDINGS):
+            colour = SEVERITIES.get(row.severity[0], "")
+            grid.add_row(
+                Text(row.severity, style=colour),
+                Text(row.bytes, justify="right"),
+                Text(row.place, style="bold", no_wrap=True, overflow="ellipsis"),
+                Text(row.kind, no_wrap=True, overflow="ellipsis"),
+            )
+        return grid
+
+    def _totals(self) -> Table | Text:
+        rows = totals_rows(self.loaded)
+        if not rows:
+            return Text("Totals: reading …", style="italic")
+        grid = Table.grid(padding=(0, 1))
+        grid.title = Text("Arrays and objects", style="bold")
+        grid.title_justify = "left"
+        for name, size, count in rows:
+            grid.add_row(name, Text(size, justify="right"), Text(count, justify="right"))
+        return grid

@@ -1,0 +1,28 @@
+"""Pools: hit rates, what they keep, by which sizes, and how that grew; devices below them."""
+
+from __future__ import annotations
+
+from tlmem.dashboards.model.tables import devices
+
+from .curves import Curve, CurvesPage, Table
+
+
+class PoolsPage(CurvesPage):
+    """Two curves over three tables."""
+
+    NAME = "pools"
+    ABOUT = "pools and devices: hit rate, what is kept, size classes, growth"
+    BINDINGS = CurvesPage.BINDINGS
+    CURVES = (
+        Curve("pooled", "in pools", "#e5a84e", lambda of, at, width: of.pools.pooled(at, width)),
+        Curve("unused", "unused", "#8a93a6", lambda of, at, width: of.pools.unused(at, width)),
+    )
+    TABLES = (
+        Table("pools", "no pool was used", lambda of, view: of.pools.table(view)),
+        Table(
+            "sizes",
+            "no pool keeps anything at the end of this stretch",
+            lambda of, view: of.pools.size_classes(view),
+        ),
+        Table("devices", "no device handed out memory", lambda of, view: devices(of.recording)),
+    )

@@ -1,0 +1,354 @@
+"""Timeline: what lines hold over time, the lives of single objects, one object's counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Input
+from tlmem.dashboards.messages import RowChosen, RowSeen
+from tlmem.dashboards.model.bars import count_bar, line_bar, object_bar
+from tlmem.dashboards.model.finding_text import step_line
+from tlmem.dashboards.model.going import HINT, NoSuchPlace, Target, go_to
+from tlmem.dashboards.model.lanes import NEVER, SORTS
+from tlmem.dashboards.model.time_axis import moment
+from tlmem.dashboards.model.timeline import Shown, compute
+from tlmem.dashboards.widgets.lane_list import Lane, LaneList
+from tlmem.dashboards.widgets.level import Level
+from tlmem.dashboards.widgets.prompt import Prompt
+from tlmem.dashboards.widgets.time_axis import TimeAxis
+from tlmem.dashboards.widgets.words import Words
+
+from tlmem.analysis.history import History
+from tlmem.analysis.places import place
+from tlmem.units import format_bytes, format_count, format_seconds
+
+from .page import Page
+
+BLUE, GREY = "#4e9fe5", "#8a93a6"
+NARROW, WIDE = 26, 44
+ORDERS = {"born": "first made first", "size": "largest first", "age": "longest lived first"}
+
+
+class TimelinePage(Page):
+    """Lines first; Enter opens one, then an object; Escape goes back."""
+
+    NAME = "timeline"
+    ABOUT = "lifetimes of lines and objects"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("plus", "zoom(0.5)", "zoom in", key_display="+"),
+        Binding("minus", "zoom(2.0)", "out", key_display="-"),
+        Binding("left_square_bracket", "begin", "from here", key_display="["),
+        Binding("right_square_bracket", "end", "to here", key_display="]"),
+        Binding("g", "go", "go to"),
+        Binding("s", "sort", "sort"),
+        Binding("o", "objects", "objects"),
+        Binding("escape,backspace", "back", "back", key_display="Esc"),
+        Binding("left", "cursor(-1)", "a column to the left", show=False),
+        Binding("right", "cursor(1)", "a column to the right", show=False),
+        Binding("shift+left", "cursor(-10)", "ten columns to the left", show=False),
+        Binding("shift+right", "cursor(10)", "ten columns to the right", show=False),
+        Binding("n", "event(1)", "next event of the object", show=False),
+        Binding("N", "event(-1)", "event of the object before", show=False),
+        Binding("c", "app.go('sites')", "lines of this stretch", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.every_object = False
+        self.order = "born"
+        self.shown: Shown | None = None
+        self.life: History | None = None
+        self.mark_ns: int | None = None
+        self._asked: tuple[object, ...] = ()
+        self._computing = False
+
+    def body(self) -> Iterable[Widget]:
+        """What is shown, the sum, lanes, axis, and about the row of the cursor."""
+        yield Words(id="shown")
+        yield Prompt(placeholder=HINT)
+        yield Level("alive", BLUE, format_bytes, id="total")
+        yield LaneList()
+        yield TimeAxis()
+        yield VerticalScroll(Words(id="about"), id="about-box")
+
+    def on_mount(self) -> None:
+        """The lanes have the keys."""
+        self.query_one(Level).cursor_shown = True
+        self.query_one(LaneList).focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Names get more room on a wide screen."""
+        margin = WIDE if event.size.width >= 120 else NARROW
+        for picture in (*self.query(LaneList), *self.query(Level), *self.query(TimeAxis)):
+            picture.margin = margin
+        if self.is_mounted and self.loaded.is_read:
+            self.call_after_refresh(self.follow)
+
+    # ---- computing ----
+
+    @property
+    def listing_objects(self) -> bool:
+        """Whether rows are objects, and not lines."""
+        return self.every_object or self.view.line is not None or self.view.object is not None
+
+    def follow(self) -> None:
+        """Computes the lanes of this view in the background."""
+        loaded, view, order = self.loaded, self.view, self.order
+        width = self.query_one(LaneList).columns
+        asked = (id(loaded), replace(view, cursor_ns=0), order, width, self.every_object)
+        if asked == self._asked and self.shown is not None and self.shown.width == width:
+            self._move_cursor()
+            return
+        self._asked = asked
+        self._computing = True
+        objects, every, known = self.listing_objects, self.every_object, self.life
+        self.query_one("#shown", Words).tell(self._heading())
+
+        def work() -> tuple[Shown, History | None]:
+            return compute(loaded, view, order, objects, every, width, known)
+
+        self.in_background(work, self._show)
+
+    def _show(self, found: tuple[Shown, History | None]) -> None:
+        before, (shown, life) = self.shown, found
+        cursor_ns = min(max(self.view.cursor_ns, shown.view.start_ns), shown.view.stop_ns)
+        shown = replace(shown, view=replace(shown.view, cursor_ns=cursor_ns))
+        self._computing = False
+        self.shown, self.life = shown, life if self.view.object is not None else None
+        view = shown.view
+        self.query_one("#total", Level).show(shown.total, view)
+        loaded = self.loaded
+        scopes = loaded.recording.scopes if loaded.is_analysed else None
+        self.query_one(TimeAxis).show(view, loaded.recording.marks, scopes)
+        lanes = self.query_one(LaneList)
+        lanes.view = view
+        kept = (
+            before is not None
+            and self.view.object is None
+            and (before.rows is None) == (shown.rows is None)
+        )
+        row = lanes.row if kept else shown.row
+        if shown.rows is None:
+            lanes.nothing = "nothing lived here"
+            lanes.show(len(shown.lines), self._line_lane, row)
+        else:
+            below = self._count_lane() if self.life is not None else ()
+            lanes.show(len(shown.rows), self._object_lane, row, below)
+        self.query_one("#shown", Words).tell(self._heading())
+        self._tell_about()
+
+    def _move_cursor(self) -> None:
+        """Only the moment of the cursor is another one: nothing needs to be computed."""
+        assert self.shown is not None
+        then, now = self.shown.view, self.view
+        if then != now and (then.start_ns, then.stop_ns) == (now.start_ns, now.stop_ns):
+            self.shown = replace(self.shown, view=self.view)
+            for picture in (*self.query(LaneList), *self.query(Level), *self.query(TimeAxis)):
+                picture.view = self.view
+                picture.refresh()
+            self.query_one("#shown", Words).tell(self._heading())
+            if self.life is not None:
+                self._tell_about()
+
+    # ---- lanes ----
+
+    def _line_lane(self, row: int) -> Lane:
+        assert self.shown is not None
+        lane = self.shown.lines[row]
+        bytes_ = lane.highest_bytes
+        most = format_bytes(bytes_) if bytes_ else f"{format_count(lane.live_count.max())} ×"
+        room = (WIDE if self.size.width >= 120 else NARROW) - 13
+        name = place(lane.frame) if lane.frame.file else "no Python stack"
+        name = name if len(name) <= room else f"…{name[1 - room :]}"
+        return Lane(f"{name:<{room}}{most:>9}", line_bar(lane), BLUE)
+
+    def _object_lane(self, row: int) -> Lane:
+        assert self.shown is not None and self.shown.rows is not None
+        lanes, at = self.loaded.lanes, int(self.shown.rows[row])
+        size = format_bytes(int(lanes.size[at])) if lanes.size[at] else "–"
+        name = f"#{lanes.number[at]}"
+        if self.size.width >= 120:
+            name = f"{name:<11}{place(lanes.places.frames[lanes.line[at]])[-20:]:<20}"
+        died = int(lanes.died[at])
+        bar = object_bar(self.shown.view, self.shown.width, int(lanes.born[at]), died)
+        colour = GREY if died != NEVER else BLUE
+        return Lane(f"{name:<13}{size:>9}", bar, colour)
+
+    def _count_lane(self) -> tuple[Lane, ...]:
+        assert self.life is not None and self.shown is not None
+        steps = [(step.time_ns, step.count) for step in self.life.steps]
+        died = self.life.died_ns if self.life.died_ns >= 0 else NEVER
+        bar = count_bar(self.shown.view, self.shown.width, steps, died)
+        return (Lane("  reference count", bar, "yellow"),) if bar.strip() else ()
+
+    # ---- words ----
+
+    def _heading(self) -> Text:
+        words = []
+        shown = self.shown
+        if shown is None:
+            words.append("reading lifetimes …")
+        elif shown.rows is None:
+            many = "s" if len(shown.lines) != 1 else ""
+            words.append(f"{format_count(len(shown.lines))} line{many}, most bytes first")
+        else:
+            line = self._line_of_rows()
+            where = "all lines" if line is None else place(self.loaded.places.frames[line])
+            many = "s" if len(shown.rows) != 1 else ""
+            count = f"{format_count(len(shown.rows))} object{many}"
+            words.append(f"{where} › {count}, {ORDERS[self.order]}")
+        step = self.view.length_ns / 100
+        words.append(f"cursor {moment(self.view.cursor_ns, step)}")
+        detail_ns = self.loaded.detail_from_ns
+        if self.view.start_ns < detail_ns:
+            words.append(f"before {moment(detail_ns, 1e7)} only what stayed alive is known")
+        words += ["computing …"] if self._computing and shown is not None else []
+        if self.mark_ns is not None:
+            words.append(f"[ at {moment(self.mark_ns, step)}, ] ends the selection")
+        return Text(" │ ".join(words), no_wrap=True, overflow="ellipsis")
+
+    def _tell_about(self) -> None:
+        """A few lines about the row of the cursor, or the steps of the selected object."""
+        lanes, shown = self.query_one(LaneList), self.shown
+        text = Text()
+        if self.life is not None:
+            life = self.life
+            age = (life.died_ns if life.died_ns >= 0 else self.view.end_ns) - life.born_ns
+            end = "freed" if life.died_ns >= 0 else "alive at the end"
+            text.append(
+                f"Object {life.object}: {format_bytes(life.bytes)}, {life.device}, {end}, "
+                f"lived {format_seconds(age / 1e9)}, made at {place(life.made)}\n",
+                style="bold",
+            )
+            for step in life.steps:
+                now = step.time_ns <= self.view.cursor_ns
+                text.append(f"{step_line(step)}\n", style="" if now else "dim")
+        elif shown is not None and shown.rows is None and lanes.row < len(shown.lines):
+            lane = shown.lines[lanes.row]
+            text.append(f"{lane.frame} in {lane.frame.function}\n", style="bold")
+            text.append(
+                f"{format_count(lane.made.sum())} made here in this stretch, "
+                f"{format_count(lane.live_count[-1])} alive at its end, "
+                f"{format_bytes(lane.live_bytes[-1])}; at most {format_bytes(lane.highest_bytes)}"
+            )
+        self.query_one("#about", Words).tell(text)
+
+    # ---- keys ----
+
+    def on_row_seen(self, message: RowSeen) -> None:
+        """The words below follow the cursor; an object opened before is closed."""
+        if self.view.object is not None:
+            self.life = None
+            self.tlmem.view = replace(self.view, object=None, line=self._line_of_rows())
+        self._tell_about()
+
+    def on_row_chosen(self, message: RowChosen) -> None:
+        """Opens a line, or an object."""
+        shown = self.shown
+        if shown is None:
+            return
+        if shown.rows is None:
+            self.change(replace(self.view, line=shown.lines[message.row].line, object=None))
+        else:
+            at = int(shown.rows[message.row])
+            lanes = self.loaded.lanes
+            number, born = int(lanes.number[at]), int(lanes.born[at])
+            view = replace(self.view, object=number, line=self._line_of_rows())
+            inside = view.start_ns <= born <= view.stop_ns
+            self.change(view.move_cursor(born) if inside else view)
+
+    def _line_of_rows(self) -> int | None:
+        """The line whose objects are listed."""
+        if self.every_object:
+            return None
+        if self.view.line is None and self.shown is not None and self.shown.rows is not None:
+            rows = self.shown.rows
+            return int(self.loaded.lanes.line[rows[0]]) if len(rows) else None
+        return self.view.line
+
+    def action_back(self) -> None:
+        """From an object to its line, from there to all lines."""
+        prompt = self.query_one(Prompt)
+        if prompt.display:
+            prompt.leave()
+            self.query_one(LaneList).focus()
+        elif self.view.object is not None:
+            self.life = None
+            self.change(replace(self.view, object=None, line=self._line_of_rows()))
+        else:
+            self.every_object = False
+            self.change(replace(self.view, line=None, object=None))
+            self.follow()
+
+    def action_objects(self) -> None:
+        """All objects, of whatever line."""
+        self.every_object = not self.every_object
+        self.tlmem.view = replace(self.view, line=None, object=None)
+        self.follow()
+
+    def action_sort(self) -> None:
+        """Objects by birth, size or age."""
+        self.order = SORTS[(SORTS.index(self.order) + 1) % len(SORTS)]
+        self.follow()
+
+    def action_cursor(self, columns: int) -> None:
+        """The cursor some columns further; at the edge the picture moves along."""
+        width = max(self.query_one(LaneList).columns, 1)
+        step = self.view.length_ns / width
+        self.change(self.view.move_cursor(self.view.cursor_ns + columns * step))
+
+    def action_begin(self) -> None:
+        """A selection begins at the cursor."""
+        self.mark_ns = self.view.cursor_ns
+        self.query_one("#shown", Words).tell(self._heading())
+
+    def action_end(self) -> None:
+        """It ends at the cursor; every screen follows it."""
+        begin = self.mark_ns if self.mark_ns is not None else self.view.start_ns
+        self.mark_ns = None
+        self.change(self.view.select(begin, self.view.cursor_ns))
+
+    def action_event(self, step: int) -> None:
+        """The next event of the selected object, or the one before."""
+        if self.life is None:
+            self.notify("Select an object with Enter first.")
+            return
+        times = [s.time_ns for s in self.life.steps]
+        after = [
+            t for t in times if (t > self.view.cursor_ns if step > 0 else t < self.view.cursor_ns)
+        ]
+        if after:
+            self.change(self.view.move_cursor(min(after) if step > 0 else max(after)))
+
+    def action_go(self) -> None:
+        """Shows the line to type a place in."""
+        self.query_one(Prompt).ask()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Goes where the text leads, or says why it leads nowhere."""
+        loaded, text = self.loaded, event.value
+
+        def work() -> Target | NoSuchPlace:
+            try:
+                return go_to(text, loaded.recording, loaded.lanes)
+            except NoSuchPlace as error:
+                return error
+
+        def show(target: Target | NoSuchPlace) -> None:
+            if isinstance(target, NoSuchPlace):
+                self.notify(str(target), severity="warning", markup=False)
+                return
+            self.query_one(Prompt).leave()
+            self.query_one(LaneList).focus()
+            view = self.view if self.view.is_whole else self.view.show(target.time_ns)
+            view = replace(view.move_cursor(target.time_ns), object=target.object)
+            self.change(replace(view, line=None) if target.object is not None else view)
+
+        self.in_background(work, show, "go")

@@ -1,0 +1,1 @@
+"""What one sees, one widget a file, named after it."""

@@ -1,0 +1,87 @@
+"""Resident memory over time as stacked areas, each layer with a sign of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from rich.text import Text
+from tlmem.dashboards.model.layers import PARTS, Layers
+from tlmem.dashboards.model.view import View
+
+from tlmem.units import format_bytes
+
+from .picture import Cell, Picture
+
+HEADROOM = 1.03
+
+
+class AreaChart(Picture):
+    """Stacked areas; a cell shows the layer that covers its middle."""
+
+    DEFAULT_CSS = "AreaChart { height: 1fr; min-height: 4; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.memory = Layers(PARTS, np.empty(0, np.int64), np.empty((len(PARTS), 0)))
+        self._tops = np.empty((0, 0))
+        self._highest = 1.0
+        self._drawn: tuple[View, int, int] | None = None
+
+    def show(self, layers: Layers, view: View) -> None:
+        """Shows other layers, or another stretch of time."""
+        self.memory, self.view = layers, view
+        self._drawn = None
+        self.refresh()
+
+    def legend(self) -> Text:
+        """Signs and names of the layers that are there, lowest first."""
+        text = Text()
+        there = self.memory.values.max(axis=1, initial=0.0) > 0
+        for layer, shown in zip(self.memory.layers, there.tolist(), strict=True):
+            if shown:
+                text.append(layer.sign * 2, style=layer.colour)
+                text.append(f" {layer.name}  ")
+        return text
+
+    def label(self, row: int) -> str:
+        """The scale: the highest value, its half, nothing else."""
+        self._prepare()
+        if not self.memory.known:
+            return ""
+        height = self.size.height
+        if row == 0:
+            return format_bytes(self._highest)
+        if row == height // 2 and height >= 5:
+            return format_bytes(self._highest * (height - row) / height)
+        return "0 B" if row == height - 1 else ""
+
+    def cells(self, row: int) -> Iterable[Cell]:
+        """One row of the areas."""
+        self._prepare()
+        if not self.memory.known:
+            if row == self.size.height // 2:
+                text = "memory was not sampled".center(self.columns)
+                yield text, ""
+            return
+        level = (self.size.height - row - 0.5) / self.size.height * self._highest
+        last = len(self.memory.layers) - 1
+        covering = (self._tops <= level).sum(axis=0)
+        empty = np.isnan(self._tops[-1]) | (covering > last)
+        for layer, nothing in zip(covering.tolist(), empty.tolist(), strict=True):
+            if nothing:
+                yield " ", ""
+            else:
+                chosen = self.memory.layers[layer]
+                yield chosen.sign, chosen.colour
+
+    def _prepare(self) -> None:
+        """Computes the columns for the size on screen, once."""
+        now = (self.view, self.columns, self.size.height)
+        if self._drawn == now:
+            return
+        columns = self.memory.columns(self.view.start_ns, self.view.stop_ns, self.columns)
+        self._tops = np.cumsum(columns, axis=0)
+        highest = np.nanmax(self._tops[-1], initial=0.0) if self._tops.size else 0.0
+        self._highest = max(float(highest) * HEADROOM, 1.0)
+        self._drawn = now

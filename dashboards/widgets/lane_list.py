@@ -1,0 +1,71 @@
+"""Lanes under each other: lines with what they hold over time, or objects with their lifetimes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from .picture import Cell, Picture
+from .rows import Rows
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What one row shows: a name at the left, one character for each column, their colour."""
+
+    name: str
+    bar: str
+    colour: str = ""
+
+
+class LaneList(Rows, Picture):
+    """A list of lanes; ``lane(row)`` is asked for those on screen only."""
+
+    DEFAULT_CSS = "LaneList { height: 1fr; min-height: 3; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.cursor_shown = True
+        self.below: Sequence[Lane] = ()
+        self.nothing = ""
+        self._lane: Callable[[int], Lane] = lambda row: Lane("", "")
+        self._kept: dict[int, Lane] = {}
+
+    def show(
+        self, count: int, lane: Callable[[int], Lane], row: int, below: Sequence[Lane] = ()
+    ) -> None:
+        """Shows other lanes.
+
+        Args:
+            count: how many there are.
+            lane: gives the lane of a row.
+            row: where the cursor stands.
+            below: lanes under that of the cursor, which tell more about it.
+        """
+        self._lane, self.below, self._kept = lane, below, {}
+        self.set_rows(count, row, len(below))
+
+    def label(self, row: int) -> str:
+        """The name of a lane, ``▸`` before that of the cursor."""
+        lane, at_cursor = self._on_screen(row)
+        if lane is None:
+            return self.nothing if row == 0 and not self.count else ""
+        room = self.margin - 2
+        name = lane.name if len(lane.name) <= room else f"{lane.name[: room - 1]}…"
+        return f"{'▸' if at_cursor else ' '}{name:<{room}}"
+
+    def cells(self, row: int) -> Iterable[Cell]:
+        """The bar of a lane."""
+        lane, _ = self._on_screen(row)
+        return ((lane.bar, lane.colour),) if lane else ()
+
+    def _on_screen(self, y: int) -> tuple[Lane | None, bool]:
+        """The lane at a line of the screen, and whether the cursor stands on it."""
+        at, line = self.row_at(y)
+        if at is None:
+            return None, False
+        if line:
+            return self.below[line - 1], False
+        if at not in self._kept:
+            self._kept[at] = self._lane(at)
+        return self._kept[at], at == self.row

@@ -1,0 +1,53 @@
+"""The names of all screens with their keys; the one on show stands in brackets."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import events
+from textual.widget import Widget
+
+
+class Sections(Widget):
+    """One line of ``key name`` pairs; a click goes there."""
+
+    DEFAULT_CSS = "Sections { height: 1; }"
+
+    def __init__(self, names: dict[str, str], shown: str) -> None:
+        super().__init__()
+        self.names = names
+        self.shown = shown
+        self._places: list[tuple[int, int, str]] = []
+
+    def render(self) -> Text:
+        """The line; short names where the screen is narrow."""
+        text = Text(no_wrap=True)
+        self._places = []
+        room = self._room()
+        for key, name in self.names.items():
+            begin = len(text)
+            word = name if name.lower() == self.shown else name[:room]
+            if name.lower() == self.shown:
+                text.append(f"[{key} {word}]", style="bold reverse")
+            else:
+                text.append(f" {key} {word} ")
+            text.append(" ")
+            self._places.append((begin, len(text), name.lower()))
+        return text
+
+    def _room(self) -> int:
+        """How many letters of a name there is room for, but for the one on show."""
+        longest = max(map(len, self.names.values()), default=0)
+        for room in (longest, 5, 4, 3, 2):
+            words = (
+                len(name) if name.lower() == self.shown else min(len(name), room)
+                for name in self.names.values()
+            )
+            if sum(word + 5 for word in words) - 2 <= self.size.width:  # blanks at the end
+                return room
+        return 1
+
+    async def on_click(self, event: events.Click) -> None:
+        """Goes to the screen whose name was clicked."""
+        for begin, end, name in self._places:
+            if begin <= event.x < end:
+                await self.app.run_action(f"go('{name}')")

@@ -1,0 +1,88 @@
+"""The tree of call sites as rows: numbers, a bar of the share, the frame below its callers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from tlmem.dashboards.model.frames_tree import METRICS, Node
+
+from tlmem.analysis.model import Frame
+from tlmem.analysis.places import place
+from tlmem.units import format_bytes, format_count
+
+from .rows import Rows
+
+BAR = 8
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+class TreeList(Rows):
+    """Rows of nodes; open ones have ``▾``, closed ones ``▸``, those without callees ``·``."""
+
+    DEFAULT_CSS = "TreeList { height: 1fr; min-height: 4; }"
+    heads_height = 1
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.nodes: Sequence[Node] = ()
+        self.opened: set[tuple[Frame, ...]] = set()
+        self.metric = METRICS[0]
+        self.whole = 0.0
+        self.nothing = ""
+
+    def show(
+        self,
+        nodes: Sequence[Node],
+        opened: set[tuple[Frame, ...]],
+        metric: str,
+        whole: float,
+        row: int,
+    ) -> None:
+        """Shows other rows; ``whole`` is what a full bar stands for."""
+        self.nodes, self.opened, self.metric, self.whole = nodes, opened, metric, whole
+        self.set_rows(len(nodes), row)
+
+    def render_line(self, y: int) -> Strip:
+        """The heads, or one row."""
+        base = self.base
+        width = self.size.width
+        if y == 0:
+            heads = f"  {'total':>9} {'own':>9} {'objects':>9} {'share':<{BAR}}  frame"
+            segment = Segment(heads, base + Style(bold=True, underline=True))
+            return Strip([segment]).adjust_cell_length(width, base)
+        at, _ = self.row_at(y)
+        if at is None:
+            text = f"  {self.nothing}" if y == 1 and not self.count else ""
+            return Strip([Segment(text, base)]).adjust_cell_length(width, base)
+        node = self.nodes[at]
+        style = base + Style(bold=node.users, dim=not node.users)
+        if at == self.row:
+            style += Style(reverse=True)
+        sign = "▸" if at == self.row else " "
+        segments = [
+            Segment(f"{sign} {self._numbers(node)} ", style),
+            Segment(self._bar(node), style),
+            Segment(f"  {self._described(node)}", style),
+        ]
+        return Strip(segments).adjust_cell_length(width, style)
+
+    def _numbers(self, node: Node) -> str:
+        at = METRICS.index(self.metric)
+        write = format_count if self.metric == "objects" else format_bytes
+        objects = node.total[METRICS.index("objects")]
+        own = write(node.own[at]) if node.own[at] else "–"
+        return f"{write(node.total[at]):>9} {own:>9} {format_count(objects):>9}"
+
+    def _bar(self, node: Node) -> str:
+        share = float(node.total[METRICS.index(self.metric)]) / self.whole if self.whole else 0.0
+        eighths = round(min(max(share, 0.0), 1.0) * BAR * 8)
+        whole, rest = divmod(eighths, 8)
+        return ("█" * whole + (EIGHTHS[rest] if rest else "")).ljust(BAR)
+
+    def _described(self, node: Node) -> str:
+        sign = "·" if node.leaf else "▾" if node.path in self.opened else "▸"
+        where = place(node.frame) if node.frame.file else ""
+        return f"{'  ' * min(node.depth, 20)}{sign} {node.frame.function} {where}".rstrip()

@@ -1,0 +1,437 @@
+"""Every screen driven with keys, as a new user would."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.screens import (
+    app_of,
+    live_app_of,
+    opened,
+    press,
+    screen_text,
+    settle,
+    until,
+    until_shown,
+)
+from support.story import write_story
+from textual.command import CommandList, CommandPalette
+from tlmem.dashboards.app import PAGES, TlmemApp
+from tlmem.dashboards.model.loading import Loaded
+from tlmem.dashboards.screens.help import HelpPage, key_rows
+from tlmem.dashboards.screens.live import LivePage
+from tlmem.dashboards.screens.page import Page
+from tlmem.dashboards.screens.timeline import TimelinePage
+from tlmem.dashboards.widgets.area_chart import AreaChart
+
+from tlmem.errors import DamagedRecording
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_the_first_screen_names_script_and_worst_line(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (80, 24)):
+        text = screen_text(app)
+
+    assert "train.py" in text and "leak at train.py:12" in text
+    assert "Leak: 120 of 120 objects" in text
+    assert "1 error, 1 warning, 2 info" in text
+    assert "complete" in text and "not complete" not in text
+
+
+async def test_a_healthy_program_is_not_blamed_for_what_is_alive(mended: Path) -> None:
+    app = app_of(mended)
+    async with opened(app):
+        head = screen_text(app).splitlines()[0]
+
+    assert "✓ stable kept at train.py:10" in head
+
+
+async def test_what_is_only_known_in_sums_is_said(
+    story: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Loaded, "detail_from_ns", 600_000_000)
+    app = app_of(story)
+    async with opened(app, (140, 30)) as pilot:
+        await press(pilot, "2")
+        assert "before 0.60 s only what stayed alive is known" in screen_text(app)
+        await press(pilot, "4")
+        assert "only what stayed alive" not in screen_text(app)
+        await press(pilot, "plus")
+        assert "before 0.60 s only what stayed alive is known" in screen_text(app)
+
+
+async def test_q_ends_it_with_exit_code_0(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await pilot.press("q")
+
+    assert app.return_code == 0
+
+
+@pytest.mark.parametrize("size", [(80, 24), (20, 6)])
+async def test_every_screen_can_be_shown_and_resized(story: Path, size: tuple[int, int]) -> None:
+    app = app_of(story)
+    async with opened(app, size) as pilot:
+        for number, page in enumerate(PAGES, 1):
+            await press(pilot, str(number))
+            assert app.current_mode == page.NAME
+            await pilot.resize_terminal(size[0] + 3 * number, size[1] + number)
+            await press(pilot, "plus", "full_stop", "0")
+
+    assert app.return_code is None
+
+
+async def test_memory_of_a_family_is_shown_together_and_alone(story: Path, mended: Path) -> None:
+    app = TlmemApp([Loaded(story), Loaded(mended)])
+    async with opened(app, (120, 40)) as pilot:
+        chart = app.screen.query_one(AreaChart)
+        alone = chart.memory.values.sum(axis=0)
+        await press(pilot, "a")
+        assert "all 2 processes, a: one alone" in screen_text(app)
+        assert chart.memory.values.sum(axis=0).max() > 1.5 * alone.max()
+        await press(pilot, "a")
+        assert "a: all processes together" in screen_text(app)
+        assert chart.memory.values.sum(axis=0).max() == alone.max()
+        await press(pilot, "a", "p")
+        assert "process 2 of 2" in screen_text(app) and "all processes" in screen_text(app)
+
+
+async def test_a_table_that_is_too_wide_is_moved_sideways(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (60, 24)) as pilot:
+        await press(pilot, "3")
+        lines = screen_text(app).splitlines()
+        heads = next(line for line in lines if "place" in line and "growth" in line)
+        assert heads.rstrip().endswith("›") and "‹" not in heads
+        await press(pilot, *["right"] * 6)
+        text = screen_text(app)
+
+    assert "growing-site" in text and "‹" in text and "\n▸ " in text
+
+
+async def test_a_zoom_is_followed_by_every_screen(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "plus")
+        stretch = "0.250 s to 0.750 s"
+        for number in range(1, len(PAGES) + 1):
+            await press(pilot, str(number))
+            assert stretch in screen_text(app), PAGES[number - 1].NAME
+        await press(pilot, "0")
+        assert "all 1.00 s" in screen_text(app)
+
+
+async def test_the_way_from_the_finding_to_the_holder_and_the_history(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (100, 50)) as pilot:
+        await press(pilot, "enter")
+        detail = screen_text(app)
+        assert "growing-site" in detail and "reader: 120, taken at train.py:21" in detail
+        assert "never given back" in detail
+        await press(pilot, "enter")
+        assert app.current_mode == "timeline"
+        text = screen_text(app)
+
+    assert "Object 1: 65.5 kB" in text and "by reader" in text
+    assert "reference count" in text
+
+
+async def test_findings_are_sorted_searched_and_copied(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "3", "s")
+        assert "sorted by place" in screen_text(app)
+        await press(pilot, "f")
+        assert "2 of 4 findings" in screen_text(app)
+        await press(pilot, "f", "f", "slash", *"over")
+        assert "1 of 4 findings" in screen_text(app) and "with 'over'" in screen_text(app)
+        await press(pilot, "enter", "c")
+        assert app.clipboard.startswith("### ! warning: over-retained at train.py:12")
+        await press(pilot, "escape")
+        assert "4 of 4 findings" in screen_text(app)
+
+
+async def test_a_line_opens_into_its_objects_and_back(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "2")
+        assert "4 lines, most bytes first" in screen_text(app)
+        await press(pilot, "enter")
+        assert "train.py:12 › 120 objects" in screen_text(app)
+        await press(pilot, "s")
+        assert "largest first" in screen_text(app)
+        await press(pilot, "down", "enter")
+        assert "reference count" in screen_text(app)
+        await press(pilot, "escape", "escape")
+        assert "4 lines, most bytes first" in screen_text(app)
+        await press(pilot, "o")
+        assert "all lines › 361 objects" in screen_text(app)
+
+
+async def test_a_selected_stretch_becomes_the_one_on_screen(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "2", "left_square_bracket", "shift+right", "right")
+        assert "] ends the selection" in screen_text(app)
+        await press(pilot, "right_square_bracket")
+
+    assert app.view.start_ns == 500_000_000
+    assert 500_000_000 < app.view.stop_ns < 700_000_000
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"), [("0.25", 250_000_000), ("#1", None), ("epoch 1", None)]
+)
+async def test_one_can_go_to_a_moment_an_object_or_a_mark(
+    story: Path, typed: str, expected: int | None
+) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "2", "g")
+        app.screen.query_one("Prompt").value = typed  # type: ignore[attr-defined]
+        await press(pilot, "enter")
+        assert isinstance(app.screen, TimelinePage)
+
+        if expected is not None:
+            assert app.view.cursor_ns == expected
+        if typed == "#1":
+            assert app.view.object == 1 and "Object 1" in screen_text(app)
+
+
+async def test_going_nowhere_is_told(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (100, 40)) as pilot:
+        await press(pilot, "2", "g", *"lunch", "enter")
+
+        assert any("nothing to go to" in note.message for note in app._notifications)
+
+
+async def test_the_events_of_an_object_are_walked_through(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "2", "enter", "enter")
+        born = app.view.cursor_ns
+        await press(pilot, "n", "n")
+        assert app.view.cursor_ns > born
+        await press(pilot, "N", "N")
+        assert app.view.cursor_ns == born
+
+
+async def test_the_tree_is_opened_inverted_searched_and_turned_into_flames(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "4")
+        assert "▾ <module> train.py:40" in screen_text(app)
+        assert "train train.py:12" in screen_text(app)
+        await press(pilot, "left")
+        assert "train train.py:12" not in screen_text(app)
+        await press(pilot, "r")
+        assert "callers below" in screen_text(app)
+        await press(pilot, "r", "u")
+        assert "user's frames only" in screen_text(app)
+        await press(pilot, "u", "b", "v")
+        text = screen_text(app)
+        assert "bytes made" in text and "«all" in text and "[<module> train.py:40" in text
+        await press(pilot, "down", "down", "enter")
+        assert "«train train.py:12" in screen_text(app)
+        await press(pilot, "escape")
+        assert "«all" in screen_text(app) or "«<module>" in screen_text(app)
+
+
+async def test_a_pattern_filters_the_tree(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "4", "slash", *"pad", "enter", "e")
+        assert (
+            "/pad/" in screen_text(app) and "train.py:12" not in screen_text(app).split("share")[1]
+        )
+        await press(pilot, "escape", "slash", "left_parenthesis", "enter")
+        assert any("no regular expression" in note.message for note in app._notifications)
+
+
+async def test_threads_are_looked_at_one_by_one(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "4", "greater_than_sign")
+        assert "thread 1" in screen_text(app) and "train.py:40" in screen_text(app)
+        await press(pilot, "greater_than_sign")
+        assert "thread 2" in screen_text(app) and "nothing was made here" in screen_text(app)
+        await press(pilot, "m")
+        assert app.view.thread is None
+
+
+async def test_a_scope_is_zoomed_into(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (200, 40)) as pilot:
+        await press(pilot, "5", "enter")
+        length = app.view.length_ns
+
+    assert length == pytest.approx(6_000_000, rel=0.2)
+
+
+async def test_pools_and_tapes_have_their_tables(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (110, 40)) as pilot:
+        await press(pilot, "6")
+        assert "pool 'buffers'" in screen_text(app) and "25.0 %" in screen_text(app)
+        await press(pilot, "7")
+        assert "multiply" in screen_text(app) and "16.4 kB" in screen_text(app)
+
+
+async def test_another_recording_is_compared(story: Path, mended: Path) -> None:
+    app = app_of(story, mended)
+    async with opened(app, (110, 30)) as pilot:
+        await press(pilot, "8")
+        text = screen_text(app)
+
+    assert "stable mended.tlm" in text and "leak story.tlm" in text
+    assert "+ new" in text and "train.py:12 train" in text
+
+
+async def test_a_file_to_compare_with_can_be_typed_and_a_wrong_one_is_told(
+    story: Path, tmp_path: Path
+) -> None:
+    app = app_of(story)
+    async with opened(app, (150, 30)) as pilot:
+        await press(pilot, "8")
+        assert "f asks which recording" in screen_text(app)
+        await press(pilot, "f")
+        app.screen.query_one("Prompt").value = "nothing.tlm"  # type: ignore[attr-defined]
+        await press(pilot, "enter")
+
+        assert "nothing.tlm does not exist; check the path" in screen_text(app)
+
+
+async def test_help_names_every_key(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (100, 200)) as pilot:
+        await press(pilot, "question_mark")
+        assert isinstance(app.screen, HelpPage)
+        text = screen_text(app)
+        for page in PAGES:
+            for _, meaning in key_rows(page.__dict__.get("BINDINGS", ())):
+                assert meaning in text
+        await press(pilot, "escape")
+        assert isinstance(app.screen, Page)
+
+
+async def test_the_palette_leads_to_screens(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette), "the palette")
+        await pilot.press(*"gototape")
+        found = app.screen.query_one(CommandList)
+        await until(pilot, lambda: names_of(found) == ["Go to tape"], "the one that matches")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.current_mode == "tape", "the screen")
+
+
+def names_of(found: CommandList) -> list[str]:
+    """First lines of what the palette offers."""
+    return [str(option.prompt).splitlines()[0] for option in found.options]
+
+
+async def test_an_error_while_reading_is_told_on_screen(
+    story: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Loaded) -> None:
+        raise DamagedRecording("story.tlm was cut while it was read; record again")
+
+    monkeypatch.setattr(Loaded, "read_events", fail)
+    app = app_of(story)
+    async with opened(app) as pilot:
+        assert any("was cut while" in note.message for note in app._notifications)
+        assert "stopped by an error" in screen_text(app)
+        await pilot.press("q")
+
+    assert app.return_code == 0
+
+
+async def test_a_recording_that_was_not_sealed_says_so(tmp_path: Path) -> None:
+    app = app_of(write_story(tmp_path / "x.tlm", "compact"))
+    async with opened(app, (120, 30)):
+        text = screen_text(app)
+
+    assert "not complete: the program still runs, or was killed" in text
+    assert "leak at train.py:12" in text
+
+
+async def test_live_pauses_scrubs_and_leads_to_the_other_screens(story: Path) -> None:
+    app = live_app_of(story)
+    async with opened(app, (110, 40)) as pilot:
+        await until_shown(pilot, "train.py:12 train")
+        assert "ended at 1.00 s" in screen_text(app)
+        await press(pilot, *["left"] * 20)
+        text = screen_text(app)
+        assert "paused at 0.60 s" in text and "train.py:12" in text
+        await press(pilot, "space")
+        assert "ended at 1.00 s" in screen_text(app)
+        await press(pilot, "t")
+        assert "lines by made" in screen_text(app)
+        await press(pilot, "enter")
+        assert app.current_mode == "overview" and "leak at train.py:12" in screen_text(app)
+        await press(pilot, "9")
+        assert app.current_mode == "live"
+
+
+async def test_what_is_selected_survives_another_screen(story: Path) -> None:
+    app: TlmemApp = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "2", "enter", "enter", "1", "2")
+
+        assert "reference count" in screen_text(app)
+        assert replace(app.view, cursor_ns=0).object == 1
+
+
+async def test_a_followed_file_that_is_emptied_is_told_once(tmp_path: Path) -> None:
+    path = write_story(tmp_path / "x.tlm", "compact", pid=os.getpid())
+    app = live_app_of(path)
+    async with opened(app, (110, 40)) as pilot:
+        await until_shown(pilot, "train.py:12 train")
+        path.write_bytes(b"")
+        page = app.screen
+        assert isinstance(page, LivePage)
+        for _ in range(3):
+            page.tick()
+            await settle(pilot)
+        notes = [note.message for note in app._notifications]
+
+        assert len(notes) == 1 and "is empty" in notes[0] and "space tries" in notes[0]
+        assert "paused" in screen_text(app) and "train.py:12 train" in screen_text(app)
+
+
+async def test_the_mouse_moves_the_cursor_and_selects(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        chart = app.screen.query_one(AreaChart)
+        await pilot.click(chart, offset=(chart.margin + chart.columns // 4, 2))
+        await settle(pilot)
+        assert app.view.cursor_ns == pytest.approx(250_000_000, abs=10_000_000)
+        await pilot.mouse_down(chart, offset=(chart.margin + chart.columns // 4, 2))
+        await pilot.hover(chart, offset=(chart.margin + chart.columns // 2, 2))
+        await pilot.mouse_up(chart, offset=(chart.margin + chart.columns // 2, 2))
+        await settle(pilot)
+
+    assert app.view.start_ns == pytest.approx(250_000_000, abs=10_000_000)
+    assert app.view.stop_ns == pytest.approx(500_000_000, abs=15_000_000)
+
+
+async def test_screens_made_ahead_are_those_that_keys_lead_to(story: Path) -> None:
+    app = TlmemApp([Loaded(story)], hurried=True)
+    async with opened(app) as pilot:
+        await until(pilot, lambda: len(app._screen_stacks) == len(PAGES), "every screen")
+        await settle(pilot)
+        assert app.current_mode == "overview" and "leak at train.py:12" in screen_text(app)
+        made = {name: stack[0] for name, stack in app._screen_stacks.items()}
+        await press(pilot, "plus")
+        for number, page in enumerate(PAGES, 1):
+            await press(pilot, str(number))
+            assert app.screen is made[page.NAME]
+            assert f"[{number} {page.NAME.capitalize()}]" in screen_text(app)
+            assert "0.250 s to 0.750 s" in screen_text(app)
+
+    assert app.return_code is None
