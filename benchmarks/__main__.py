@@ -18,10 +18,13 @@ from pathlib import Path
 from benchmarks import (
     machine,
     part_autograd,
+    part_compiled,
     part_events,
+    part_planning,
     part_programs,
     part_reading,
     part_runtime,
+    part_screens,
     part_start,
 )
 from benchmarks.measuring import ROOT, Settings
@@ -33,8 +36,11 @@ PARTS: dict[str, Callable[..., Section]] = {
     "start": part_start.measure,
     "programs": part_programs.measure,
     "reading": part_reading.measure,
+    "screens": part_screens.measure,
     "runtime": part_runtime.measure,
     "autograd": part_autograd.measure,
+    "planning": part_planning.measure,
+    "compiled": part_compiled.measure,
 }
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "benchmarks" / "results.json"

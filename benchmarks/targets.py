@@ -75,6 +75,11 @@ TARGETS = (
     ),
     Target("reading", "open, tables and findings of 10 million events", 15, "s"),
     Target("reading peak", "the same, peak memory", 4000, "MB"),
+    Target("screens, first", "first screen of 10 million events, imports included", 1000, "ms"),
+    Target("screens, key while reading", "slowest answer to a key while they are read", 100, "ms"),
+    Target("screens, key", "slowest answer to a key afterwards", 100, "ms"),
+    Target("screens, every key", "slowest of every key on every screen, all done", 100, "ms"),
+    Target("screens, key CPU", "most CPU time of the interface for a key", 60, "ms"),
     Target("runtime, scope", "scope in C, enter and exit, empty", 60, "ns"),
     Target("runtime, register", "register a tensor in a scope in C", 25, "ns"),
     Target(
@@ -101,6 +106,21 @@ TARGETS = (
     Target("autograd peak, mlp 32", "its most bytes at once, of PyTorch's", 1, "x"),
     Target("autograd saved, transformer", "saved bytes of the block, of PyTorch's", 1, "x"),
     Target("autograd peak, transformer", "its most bytes at once, of PyTorch's", 1, "x"),
+    Target("planning, tight", "eleven hard instances within their capacity", 90, "s"),
+    Target("planning, tight, of MiniMalloc", "the same, of MiniMalloc's time", 1, "x"),
+    Target(
+        "planning, 0 to 63 bytes off, aligned to 64, of the originals",
+        "their twins with sizes trimmed by 0 to 63 bytes, of the originals' time",
+        1.05,
+        "x",
+        "They make the same decisions; up to 1.05 is how much two runs of the same differ.",
+    ),
+    Target("planning, 5 ms", "their plans after 5 ms, of the lower bound", 1.3, "x"),
+    Target("planning, 0.1 s", "the same after 0.1 s", 1.2, "x"),
+    Target("planning, 1 s", "the same after 1 s", 1.1, "x"),
+    Target(
+        "planning, graphs", "model graphs in 20 us a buffer, the worst above its bound", 0.5, "%"
+    ),
 )
 
 

@@ -16,6 +16,13 @@ from tlmem.recording import read  # noqa: E402
 imported = time.monotonic()
 
 
+TABLES = (
+    *("events", "objects", "samples", "sites", "site_totals", "marks", "threads"),
+    *("holders", "scopes", "misuses", "pools", "ops", "passes", "devices"),
+)
+"""All that is derived from events."""
+
+
 def peak_bytes() -> int:
     """Of resident memory so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
@@ -30,10 +37,7 @@ def measure(path: str) -> dict[str, float]:
     recording = read(path)
     found["open_s"] = time.monotonic() - steps
     steps = time.monotonic()
-    rows = sum(
-        len(getattr(recording, table))
-        for table in ("events", "objects", "samples", "sites", "site_totals", "marks", "threads")
-    )
+    rows = sum(len(getattr(recording, table)) for table in TABLES)
     found["tables_s"] = time.monotonic() - steps
     found["tables_peak_bytes"] = peak_bytes()
     steps = time.monotonic()
