@@ -146,6 +146,8 @@ class Making(Machine):
         if refusal is not None or inner is None:
             return
         known, room = inner.buffers.get(slot, (None, -1))
+        if known is not None and not known.alive:  # freed behind the frame's back: an empty slot
+            known, room = None, -1
         if n > room:
             thing = Thing(made.handle, "buffer", n, in_arena=n > 0)
             self.model.make(thing, ("frame", inner.id))

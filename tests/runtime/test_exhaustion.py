@@ -284,7 +284,7 @@ def finish() -> None:
 @pytest.mark.parametrize("name", BOOKKEEPING)
 def test_bookkeeping_without_memory_is_a_memory_error_and_changes_nothing(name, nth) -> None:
     done = subprocess.run(
-        [sys.executable, __file__, name, str(nth)], capture_output=True, text=True, timeout=120
+        [sys.executable, __file__, name, str(nth)], capture_output=True, text=True, timeout=600
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (

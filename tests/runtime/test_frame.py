@@ -24,7 +24,7 @@ from tlmem.runtime.frame import (
     function_exit,
     get_buffer,
 )
-from tlmem.runtime.scope import escape, scope, scope_depth
+from tlmem.runtime.scope import escape, register, scope, scope_depth
 
 
 def arena_statistics():
@@ -254,6 +254,21 @@ def test_growth_keeps_the_old_buffer_readable_until_the_frames_exit(trace) -> No
     assert not old.alive
     with pytest.raises(UseAfterFree, match="frame 'f'"):
         old.tensor(4)
+
+
+def test_a_slot_whose_buffer_went_with_an_inner_scope_is_empty_again(trace) -> None:
+    with trace() as t:
+        with frame(1, "f"):
+            old = get_buffer(0, 16)
+            with scope("inner"):
+                register(old)
+            assert not old.alive
+            new = get_buffer(0, 8)
+            t.name(new=new)
+            assert new.alive and new.handle != old.handle
+
+    assert t.rows("SLOT_GET")[1:] == [("SLOT_GET", "new", "f", 0)]
+    assert t.rows("SLOT_GROW") == []
 
 
 def test_a_view_of_a_buffer_ends_with_the_frame_and_says_so() -> None:

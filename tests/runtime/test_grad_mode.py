@@ -63,6 +63,20 @@ def test_a_decorated_function_has_the_mode_in_each_call_and_keeps_its_name() -> 
     assert is_grad_enabled()
 
 
+def test_a_decorator_needs_no_parentheses() -> None:
+    @no_grad
+    def outside(x: int) -> tuple[bool, bool, int]:
+        return is_grad_enabled(), inside(), x
+
+    @enable_grad
+    def inside() -> bool:
+        return is_grad_enabled()
+
+    assert outside(3) == (False, True, 3)
+    assert outside.__name__ == "outside"
+    assert is_grad_enabled()
+
+
 def test_a_decorated_generator_has_the_mode_only_while_it_runs() -> None:
     ended = []
 
@@ -123,8 +137,11 @@ def test_an_asynchronous_generator_cannot_be_decorated() -> None:
 
     with pytest.raises(TypeError, match="values is an asynchronous generator"):
         no_grad()(values)
-    with pytest.raises(TypeError, match=r"@tlmem\.no_grad\(\)"):
-        no_grad()(3)
+    with pytest.raises(TypeError, match="values is an asynchronous generator"):
+        no_grad(values)
+    for decorate in (no_grad(), no_grad):
+        with pytest.raises(TypeError, match=r"@tlmem\.no_grad above"):
+            decorate(3)
 
 
 def test_a_thread_that_is_started_inside_begins_with_gradients_on() -> None:

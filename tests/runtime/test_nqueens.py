@@ -268,7 +268,7 @@ def test_s35_resident_memory_grows_by_less_than_20_kb_in_100_epochs(tmp_path: Pa
     script, file = tmp_path / "queens.py", tmp_path / "queens.tlm"
     script.write_text(PROGRAM)
     command = [sys.executable, "-m", "tlmem", "record", "-q", "--rss-interval", "5"]
-    subprocess.run([*command, "-o", str(file), str(script)], check=True, timeout=300)
+    subprocess.run([*command, "-o", str(file), str(script)], check=True, timeout=600)
     recording = read(file)
     growth = resident_growth(recording)
 

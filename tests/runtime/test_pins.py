@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from runtime.trace import Tracer
 
 import tlmem
 from tlmem._native import lib
@@ -101,3 +102,23 @@ def test_a_scope_may_end_while_another_thread_computes(round_number: int) -> Non
         owner.join()
 
         assert set(sums) <= {2.0 * (1 << 20)}
+
+
+def test_use_after_free_beside_another_thread_is_one_misuse(
+    trace: Tracer, another_thread: None
+) -> None:
+    with trace() as t:
+        tensor = tlmem.ones((3,))
+        t.name(a=tensor)
+        tensor.free()
+        with pytest.raises(tlmem.UseAfterFree):
+            tensor.tolist()
+
+    assert t.misuses() == [("a", "use after free")]
+
+
+def test_an_array_without_elements_has_its_own_steps_beside_another_thread(
+    another_thread: None,
+) -> None:
+    for values in (np.zeros((0, 3)), np.zeros((3, 0), order="F"), np.arange(6.0)[3:3]):
+        assert tlmem.from_numpy(values).numpy().strides == values.strides

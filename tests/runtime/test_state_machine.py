@@ -389,7 +389,7 @@ def test_random_operations_agree_with_the_model_after_each_step(number: int) -> 
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=60,
+            max_examples=80,
             stateful_step_count=100,
             deadline=None,
             database=None,

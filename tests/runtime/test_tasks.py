@@ -332,7 +332,7 @@ def test_a_scope_entered_by_a_thread_that_ended_is_left_with_it() -> None:
         kept.append(empty(1))
 
     in_thread(body)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while kept[0].alive:  # the thread ends a moment after it was joined
         assert time.monotonic() < deadline
         time.sleep(0.001)

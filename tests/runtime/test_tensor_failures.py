@@ -134,7 +134,7 @@ def test_tensor_without_memory_for_bookkeeping_is_not_made_and_leaves_nothing(in
         [sys.executable, "-c", STARVE.format(in_scope=in_scope, nth=nth)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )

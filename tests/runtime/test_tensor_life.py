@@ -432,7 +432,7 @@ def test_interpreter_ends_quietly_with_tensors_of_every_kind_alive() -> None:
         [sys.executable, "-X", "dev", "-c", EXIT.format(root=root)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 

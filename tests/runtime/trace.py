@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tlmem.contents import take_snapshot
 from tlmem.recorder import Recorder
 from tlmem.runtime import core
 from tlmem.segments import Source, read_header
-from tlmem.snapshot import take_snapshot
 
 FIRST_OWN_DEVICE = 16
 KINDS = (

@@ -73,6 +73,17 @@ def test_pauses_do_not_hide_a_leak() -> None:
     assert grown_lines(program) == [10]
 
 
+def test_a_stall_behind_the_first_objects_takes_none_of_them_off_the_count() -> None:
+    program = Program()
+    for step in range(300):
+        program.alloc(10)
+        program.temporary(20)
+        program.wait(1_000_000 if step != 4 else 600_000_000)
+    finding = analyse(program.recording()).findings[0]
+
+    assert (finding.kind, finding.count) == ("growing-site", 300)
+
+
 def test_a_leak_before_a_summary_over_everything_is_a_leak() -> None:
     program = Program()
     for _ in range(300):

@@ -21,6 +21,18 @@ def test_native_memory_that_keeps_growing_is_native() -> None:
     assert run(Program(), native=2_000) == "native"
 
 
+@pytest.mark.parametrize("native, outcome", [(0, "stable"), (20_000, "native")])
+def test_freed_memory_in_quarantine_is_no_growth_and_hides_none(native: int, outcome: str) -> None:
+    program = Program()
+    for _ in range(400):
+        program.temporary(20, 500_000)
+        program.quarantined += 8_000
+        program.native += native
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == outcome
+
+
 def test_a_pause_does_not_hide_native_growth() -> None:
     program = Program()
     for step in range(400):
@@ -143,6 +155,54 @@ def test_memory_freed_but_resident_all_the_time_is_retained() -> None:
         program.wait(2_000_000)
 
     assert analyse(program.recording()).verdict.outcome == "retained"
+
+
+def test_little_memory_that_is_kept_free_is_not_retained() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        program.kept = 25e6 if step > 50 else 0
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
+def test_free_memory_that_is_used_again_now_and_then_is_not_retained() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        program.kept = 200e6 if step % 50 > 5 else 0
+        program.native = 0 if step % 50 > 5 else 200e6
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
+def test_an_allocator_that_is_asked_seldom_tells_enough_to_say_that_it_keeps_memory() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        program.kept = 200e6 if step > 50 else 0
+        program.wait(2_000_000)
+    recording = program.recording()
+    seldom = recording.samples.index % 16 != 8
+    recording.samples.loc[seldom, ["malloc_used", "malloc_free"]] = float("nan")
+
+    verdict = analyse(recording).verdict
+    assert (verdict.outcome, "the C allocator keeps it" in verdict.sentence) == ("retained", True)
+
+
+@pytest.mark.parametrize(("megabytes", "outcome"), [(200, "retained"), (35, "stable")])
+def test_buffers_that_a_device_keeps_idle_are_retained(megabytes: int, outcome: str) -> None:
+    program = Program()
+    for step in range(400):
+        program.free(program.alloc(20, 4_000, device=16))
+        program.pool_bytes = megabytes * 1e6 if step > 50 else 0
+        program.wait(2_000_000)
+    verdict = analyse(program.recording()).verdict
+
+    assert verdict.outcome == outcome
+    assert ("buffers of devices are kept" in verdict.sentence) == (outcome == "retained")
 
 
 def test_without_samples_a_quiet_program_cannot_be_judged() -> None:

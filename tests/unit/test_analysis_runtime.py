@@ -146,6 +146,10 @@ def test_reports_show_who_holds() -> None:
         "name": "field weight of Layer",
         "site": {"file": "/home/user/program.py", "line": 30, "function": "work"},
         "count": 400,
+        "chain": "",
+        "seen_seconds": None,
+        "held_bytes": None,
+        "used_bytes": None,
     }
 
 

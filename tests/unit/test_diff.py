@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import writer
 from support.owners import ALLOC, FREE
 
-from tlmem.analysis import analyse
+from tlmem.analysis import analyse, leaks
 from tlmem.analysis.aligning import Line, align, file_key
 from tlmem.analysis.diff import Difference, Side, Sums, compare, failures
 from tlmem.analysis.model import Finding, Frame, Verdict
@@ -279,3 +279,17 @@ def test_json_has_both_sides_of_each_line(tmp_path: Path) -> None:
     assert "growing-site" in {finding["kind"] for finding in told["findings"]["new"]}
     assert told["lines"][0]["b"]["alive_bytes"] == 2_500_000
     assert told["lines"][0]["site_a"]["line"] == 10
+
+
+def test_a_recording_that_was_analysed_is_not_gone_through_again(tmp_path, monkeypatch) -> None:
+    known = side_of(tmp_path, [(3, 800, True), (5, 100, False)])
+    fresh = Side([read(tmp_path / "x.tlm")], known.verdict, known.findings, known.totals)
+    expected = [change.sums_after for change in compare(fresh, fresh).lines]
+
+    def never(*_: object) -> None:
+        raise AssertionError("objects were gone through a second time")
+
+    monkeypatch.setattr(leaks, "lifetimes", never)
+
+    assert [change.sums_after for change in compare(known, known).lines] == expected
+    assert expected[0].alive_count == 500

@@ -8,19 +8,23 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import writer
 from support.oracle import Program
 
 from tlmem import folding
+from tlmem.events import RESIZE_FREE, Kind
 from tlmem.recording import Recording, read
+from tlmem.timeline import Timeline
 
 operations = st.lists(
     st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),
     min_size=1,
     max_size=80,
 )
+RESIZE_OF_A_THREAD_THAT_ENDS = [(1, 0, 0, False)] * 2 + [(1, 7, 0, False)] + [(2, 0, 0, False)] * 2
+"""Cut by the other thread's piece, between the halves."""
 META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
 
 
@@ -44,6 +48,9 @@ def read_both(program: Program, form: str, fold_at: int, detail: int) -> tuple[R
 
 
 @given(operations, st.sampled_from(["compact", "raw", "sealed"]), st.booleans(), st.integers(0, 30))
+@example(RESIZE_OF_A_THREAD_THAT_ENDS, "sealed", False, 0)
+@example(RESIZE_OF_A_THREAD_THAT_ENDS, "sealed", False, 1)
+@example(RESIZE_OF_A_THREAD_THAT_ENDS, "sealed", False, 2)
 @settings(max_examples=200)
 def test_folded_reading_agrees_with_reading_everything(
     ops: list, form: str, with_checkpoint: bool, detail: int
@@ -89,3 +96,21 @@ def test_no_cut_lies_in_a_piece_whose_end_is_the_moment_of_its_middle() -> None:
     assert folding.horizons(pieces, 0, time_shift=0) == [1028]
     assert folding.horizons(pieces, 0, time_shift=2) == [1012]
     assert folding.horizons(pieces[1:], 0, time_shift=2) == []
+
+
+def test_a_thread_that_was_killed_within_a_resize_does_not_stop_folding() -> None:
+    pieces = np.zeros(2, [("thread", "u4"), ("ticks_end", "u8")])
+    pieces["thread"], pieces["ticks_end"] = [1, 2], [50, 200]
+    halves = events_of([(1, 50, Kind.FREE, RESIZE_FREE), (2, 100, Kind.FREE, RESIZE_FREE)])
+    goes_on = folding.last_moments(pieces)
+
+    assert folding.divides_a_resize(halves, 100, goes_on)
+    assert not folding.divides_a_resize(halves, 200, goes_on)
+    assert not folding.divides_a_resize(events_of([(2, 100, Kind.FREE, 0)]), 100, goes_on)
+
+
+def events_of(rows: list[tuple[int, int, int, int]]) -> Timeline:
+    """Of threads, ticks, kinds and arguments; all else is 0."""
+    thread, ticks, kind, arg = np.array(rows, "u8").T
+    nothing = np.zeros(len(rows), "u8")
+    return Timeline(ticks, nothing, arg, nothing, nothing, kind, nothing, thread, nothing)

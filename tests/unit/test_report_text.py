@@ -124,8 +124,13 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "recording",
         "verdict",
         "attribution",
+        "other_attribution",
+        "growth_attribution",
+        "peak_attribution",
         "findings",
         "totals",
+        "per_mark",
+        "per_scope",
     ]
     assert list(report["recording"]) == [
         "path",
@@ -140,6 +145,10 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "outcome",
         "slope_bytes_per_s",
         "grown_bytes",
+        "slope_low_bytes_per_s",
+        "slope_high_bytes_per_s",
+        "confidence",
+        "resolution_bytes_per_s",
         "sentence",
     ]
     assert set(report["findings"][0]) == {
@@ -154,6 +163,10 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "allocated",
         "freed",
         "earlier",
+        "slope_bytes_per_s",
+        "slope_low_bytes_per_s",
+        "slope_high_bytes_per_s",
+        "confidence",
         "evidence",
     }
     assert report["findings"][0]["site"] == {

@@ -42,6 +42,7 @@ def test_every_field_of_the_header_is_where_the_format_says(tmp_path: Path) -> N
     "content, error, code, words",
     [
         (b"", EmptyRecording, 3, "0 bytes"),
+        (bytes(65536), EmptyRecording, 3, "65536 zero bytes"),
         (b"TLMEM", EmptyRecording, 3, "cut inside its header"),
         (b"#!/bin/sh\nexit", NotARecording, 2, "not a tlmem recording"),
         (writer.Header().pack(), EmptyRecording, 3, "no events"),

@@ -3,27 +3,39 @@ is.
 
 Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (when a
 line grows), ``lines`` (which lines and call paths do), ``enlarging`` (arrays that grow),
-``devices`` and ``resident`` (growth outside arrays), ``leaks``, ``keepers`` (who holds what),
-``misuse``, ``attribution``, ``verdict``; then why a line grows: ``kept``, ``ownership_leaks``,
-``tape_leaks``, ``pool_leaks``, ``leak_classes``.
+``devices`` and ``resident`` (growth outside arrays), ``unsettled``, ``mapped_files``, ``leaks``,
+``keepers`` (who holds what), ``misuse``, ``attribution``, ``verdict``; then why a line grows:
+``kept``, ``ownership_leaks``, ``tape_leaks``, ``pool_leaks``, ``python_leaks``, ``leak_classes``,
+or that it only makes ``garbage``; who holds it in Python: ``snapshots``, ``python_holders``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.attribution import attribute
+from tlmem.analysis.attribution import attribute_run
 from tlmem.analysis.devices import with_devices
 from tlmem.analysis.enlarging import enlarging_lines
+from tlmem.analysis.garbage import (
+    arrays_in_cycles,
+    garbage_finding,
+    sort_lines,
+    unclear_finding,
+)
 from tlmem.analysis.keepers import with_holders
 from tlmem.analysis.leak_classes import class_findings
 from tlmem.analysis.leaks import live_at_end
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.lines import growing_lines
+from tlmem.analysis.mapped_files import mapped_file_findings
 from tlmem.analysis.misuse import misuse_findings
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
+from tlmem.analysis.per_mark import Marks, growth_per_mark
+from tlmem.analysis.per_scope import scopes_of
 from tlmem.analysis.places import Places
+from tlmem.analysis.python_holders import with_python_holders
 from tlmem.analysis.resident import judge_samples
+from tlmem.analysis.unsettled import still_rising
 from tlmem.analysis.verdict import (
     Evidence,
     enlargement_findings,
@@ -44,28 +56,50 @@ def analyse(recording: Recording) -> Analysis:
     places = Places.of(recording)
     lives = lifetimes(recording, places)
     samples = with_devices(recording)
+    marks = Marks.of(recording.marks, lives.judged_ns)
+    level, growth, peak = attribute_run(
+        samples, lives.begin_ns, lives.work_begin_ns, lives.judged_ns
+    )
+    growths = growing_lines(lives, places)
+    lines = sort_lines(recording, places, lives, growths)
+    waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear)}
     evidence = Evidence(
         recording=recording,
         places=places,
         lives=lives,
-        growths=growing_lines(lives, places),
+        growths=[growth for growth in growths if id(growth) not in waiting],
         enlargements=enlarging_lines(lives, places.count),
         resident=without_one_long_graph(
             judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress), recording
         ),
+        marks=marks,
+        kept=lines.leaks,
+        garbage=[garbage_finding(line) for line in lines.garbage],
+        unclear=[unclear_finding(line) for line in lines.unclear],
+        garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
+        unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
+        mapped=mapped_file_findings(level, growth),
     )
     found = [
         *growth_findings(evidence),
         *class_findings(evidence),
+        *evidence.unclear,
+        *evidence.garbage,
         *enlargement_findings(evidence),
         *resident_findings(evidence),
         *misuse_findings(recording, places),
+        *evidence.mapped,
         *live_at_end(lives, places),
     ]
     found = with_holders(found, lives, places)
+    found = with_python_holders(found, lives, places, evidence.growths)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Analysis(
         verdict=judge(evidence),
-        attribution=attribute(samples, lives.judged_ns),
+        attribution=level,
         findings=tuple(found),
+        growth=growth,
+        peak=peak,
+        per_mark=growth_per_mark(marks, lives, samples),
+        per_scope=scopes_of(recording, lives),
     )

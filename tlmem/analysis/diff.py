@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tlmem.analysis.aligning import Line, align, file_key
-from tlmem.analysis.leaks import alive_by_line
-from tlmem.analysis.lifetimes import lifetimes
+from tlmem.analysis.leaks import alive_in
 from tlmem.analysis.model import Finding, Frame, Verdict
 from tlmem.analysis.places import Places, place
 from tlmem.units import format_count
@@ -178,7 +177,7 @@ def _in_order(found: _Found) -> list[tuple[Frame, Line, Sums]]:
 def _lines_in(recording: Recording) -> Iterable[tuple[Frame, Line, Sums]]:
     """Every line of one recording that made something."""
     places = Places.of(recording)
-    alive, held = alive_by_line(lifetimes(recording, places), places)
+    alive, held = alive_in(recording, places)
     totals = recording.site_totals
     group = places.group_of_site[totals.index.to_numpy(np.int64)]
     made, bytes_made = (np.zeros(places.count, np.int64) for _ in range(2))

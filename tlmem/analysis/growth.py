@@ -17,13 +17,14 @@ See also: docs/findings.md, for every threshold and its reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import NEVER, Lifetimes
 from tlmem.analysis.model import Frame
+from tlmem.analysis.rates import Rate, rate_of
 from tlmem.analysis.robust import floor_curve, share_at, unevenness
 
 FEWEST_SURVIVORS = 10
@@ -41,9 +42,22 @@ REACH = 0.8
 LEAST_REACH = 0.2
 WALL_REACH = 0.4
 SPAN = 0.3
+FIRST_FEW = 0.02
+LATE_BEGIN = 0.15
+"""A line grows from its first survivors on, but for a few, when they come this late in its life."""
+UNWINDING = 0.1
+"""Once this share of what survived has died, the program is giving back what it held."""
 DRAWDOWN = 0.3
 BACKLOG_DRAWDOWN = 0.1
 OWN_CLOCK = 0.6
+LONE_UNEVENNESS = 0.6
+"""When a line drives every clock but time, time alone decides, which a busy machine bends most; but
+then it must rise as this says at the end, and up to here:"""
+LONE_LATE_RATE = 0.4
+LONE_WALL_REACH = 0.7
+LONE_REACH = 0.85
+FEWEST_MOMENTS, MOST_MOMENTS = 12, 60
+"""Moments at which a line's bytes are looked at to say how fast they rise."""
 GENERATIONS = 10
 LAST_FEW = 8
 
@@ -55,7 +69,9 @@ class Growth:
     ``survivors`` of ``made`` objects were alive then, together ``bytes``; the line had been at work
     from ``first_ns`` to ``judged_ns``. ``site`` is the most common full site of the survivors and
     ``example`` the object number of one of the oldest. ``callers``, nearest first, are there when
-    only the objects made for them grow; then all but the group is about those objects.
+    only the objects made for them grow; then all but the group is about those objects. ``rate`` is
+    that of the bytes that are never given back, in bytes per second; ``rows`` are the survivors
+    that are known one by one.
     """
 
     group: int
@@ -66,8 +82,14 @@ class Growth:
     judged_ns: int
     site: int
     example: int
-    slope_bytes_per_s: float
+    rate: Rate
     callers: tuple[Frame, ...] = ()
+    rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def slope_bytes_per_s(self) -> float:
+        """The slope alone."""
+        return self.rate.value
 
 
 def judge_line(
@@ -93,32 +115,88 @@ def judge_line(
         return None
     if lives.run_seconds < SHORTEST_GROWTH_S and survivors < MANY_SURVIVORS:
         return None
-    if not reaches_the_end(lives, rows, judged_ns):
+    own = own_shares(lives, rows)
+    lone = sum(share <= OWN_CLOCK for share in own) == 1
+    if not reaches_the_end(lives, rows, judged_ns, lone):
         return None
-    if not rises_evenly(lives, rows, alive, chance):
+    if not rises_evenly(lives, rows, alive, chance, own):
         return None
     alive_rows = without_passing(lives, rows, alive)
+    alive_rows = alive_rows[first_of_growth(lives, rows, alive_rows) :]
+    grown = rows[np.searchsorted(rows, alive_rows[0]) :] if len(alive_rows) else rows
+    if not is_late(lives, rows, grown):
+        grown = rows
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
     made, survivors = len(line), int(lives.weight[alive_rows].sum())
     held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
     if not are_enough(survivors, held):
         return None
-    if lives.sums is not None:
+    if len(grown) < len(rows):
+        made = int(lives.weight[grown].sum()) + len(line) - len(rows)
+    elif lives.sums is not None:
         made = int(lives.sums.made[group])
         if lives.sums.live_count[group] >= 0.9 * survivors:
             survivors, held = int(lives.sums.live_count[group]), int(lives.sums.live_bytes[group])
-    seconds = max(1e-3, (judged_ns - int(lives.born[rows[0]])) / 1e9)
     return Growth(
         group=group,
         survivors=survivors,
         made=made,
         bytes=held,
-        first_ns=int(lives.born[rows[0]]),
+        first_ns=int(lives.born[grown[0]]),
         judged_ns=judged_ns,
         site=int(sites[np.argmax(counts)]),
         example=int(lives.ordinal[alive_rows[0]]),
-        slope_bytes_per_s=held / seconds,
+        rate=rate_of_line(lives, grown, survivors, held),
+        rows=alive_rows,
     )
+
+
+def first_of_growth(lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.int64]) -> int:
+    """The position in the survivors from which on they come, behind a few much earlier ones.
+
+    Time counts without pauses: a process that waited for a core has not begun anew behind it.
+    """
+    few, time = int(FIRST_FEW * len(alive)), lives.clocks[0]
+    gaps = np.diff(time[np.concatenate((rows[:1], alive[: few + 1]))])
+    widest = int(np.argmax(gaps)) if len(gaps) else 0
+    whole = time[rows[-1]] - time[rows[0]]
+    return widest if len(gaps) and gaps[widest] > LATE_BEGIN * whole else 0
+
+
+def is_late(lives: Lifetimes, rows: NDArray[np.int64], grown: NDArray[np.int64]) -> bool:
+    """Whether what grows began clearly later than the line."""
+    time = lives.clocks[0]
+    begin = time[rows[0]]
+    return bool(time[grown[0]] - begin > LATE_BEGIN * (time[rows[-1]] - begin))
+
+
+def rate_of_line(lives: Lifetimes, rows: NDArray[np.int64], survivors: int, held: int) -> Rate:
+    """How fast the bytes rise that a line never gives back, in bytes per second.
+
+    They are counted, so their average is exact; the interval says how much its parts differ.
+    """
+    moments = held_at_moments(lives, rows, min(MOST_MOMENTS, max(FEWEST_MOMENTS, survivors)))
+    seconds = (moments[0] - moments[0][0]) / 1e9
+    rate = rate_of(seconds, floor_curve(moments[1]))
+    average = held / max(1e-3, float(seconds[-1]))
+    if rate is None:
+        return Rate(average, 0.0, 2 * average)
+    low, high = max(0.0, min(rate.low, average)), max(rate.high, average)
+    return Rate(average, low, high)
+
+
+def held_at_moments(
+    lives: Lifetimes, rows: NDArray[np.int64], moments: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bytes of a line that are alive at evenly spread times (ns) of its life, and these times."""
+    born, died = lives.born[rows], lives.died[rows]
+    held = (lives.size[rows] * lives.weight[rows]).astype(np.float64)
+    times = np.linspace(born[0], born[-1], moments)
+    gone = np.flatnonzero(died <= born[-1])
+    gone = gone[np.argsort(died[gone], kind="stable")]
+    made = np.concatenate(([0.0], np.cumsum(held)))[np.searchsorted(born, times, "right")]
+    freed = np.concatenate(([0.0], np.cumsum(held[gone])))
+    return times, made - freed[np.searchsorted(died[gone], times, "right")]
 
 
 def are_enough(survivors: int, held: int) -> bool:
@@ -173,20 +251,39 @@ def highest_near_end(counts: NDArray[np.int64]) -> int:
     return start + len(tail) - 1 - int(np.argmax(tail[::-1]))
 
 
-def reaches_the_end(lives: Lifetimes, rows: NDArray[np.int64], judged_ns: int) -> bool:
-    """Whether a line's life covers a good part of the program's activity and lasts to its end."""
+def reaches_the_end(
+    lives: Lifetimes, rows: NDArray[np.int64], judged_ns: int, lone: bool = False
+) -> bool:
+    """Whether a line's life covers a good part of the program's activity and lasts to its end.
+
+    Of a ``lone`` line, which drives all clocks but time, time alone tells, and more is asked.
+    """
     begin = lives.clocks[:, 0]
     whole = np.maximum(lives.clocks[:, lives.active] - begin, 1e-9)
     reach = np.sort(np.clip((lives.clocks[:, rows[-1]] - begin) / whole, 0, 1))
     span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
-    wall = (judged_ns - lives.born[0]) / max(1, lives.cut_ns - lives.born[0])
-    return bool(
-        reach[1] >= REACH and reach[0] >= LEAST_REACH and span[1] >= SPAN and wall >= WALL_REACH
-    )
+    # What survived until here may take long to be given back when the program ends.
+    unwinding_ns = np.quantile(lives.died[rows][lives.died[rows] > judged_ns], UNWINDING)
+    end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns))
+    wall = (judged_ns - lives.born[0]) / max(1, end_ns - lives.born[0])
+    if wall < (LONE_WALL_REACH if lone else WALL_REACH) or span[1] < SPAN:
+        return False
+    return bool(reach[1] >= (LONE_REACH if lone else REACH) and reach[0] >= LEAST_REACH)
+
+
+def own_shares(lives: Lifetimes, rows: NDArray[np.int64]) -> tuple[float, float, float]:
+    """How much of each clock a line drives itself; after a fold the bytes of others are unknown."""
+    whole = np.maximum(lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]], 1e-9)
+    bytes_share = 1.0 if lives.folded else np.maximum(lives.size[rows], 1).sum() / whole[2]
+    return 0.0, float(len(rows) / whole[1]), float(bytes_share)
 
 
 def rises_evenly(
-    lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bool_], chance: float
+    lives: Lifetimes,
+    rows: NDArray[np.int64],
+    alive: NDArray[np.bool_],
+    chance: float,
+    own: tuple[float, float, float],
 ) -> bool:
     """Whether floor and survivors rise evenly on enough clocks that are not the line's own."""
     weight = lives.weight[rows]
@@ -197,14 +294,14 @@ def rises_evenly(
     kept = np.cumsum(weight * alive) / total
     drawdown = float(np.max(np.maximum.accumulate(counts) - before)) / total
 
-    # A clock that this line drives itself would call anything even; so would bytes after a fold.
-    whole = np.maximum(lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]], 1e-9)
-    own_bytes = 1.0 if lives.folded else np.maximum(lives.size[rows], 1).sum() / whole[2]
-    own = (0.0, len(rows) / whole[1], own_bytes)
+    # A clock that this line drives itself would call anything even.
+    voting = [clock for clock, share in enumerate(own) if share <= OWN_CLOCK]
+    uneven, late = UNEVENNESS + chance / np.sqrt(np.count_nonzero(alive)), LATE_RATE
+    if len(voting) == 1:
+        uneven, late = LONE_UNEVENNESS, LONE_LATE_RATE
     votes = [
-        rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, chance)
-        for clock in range(len(own))
-        if own[clock] <= OWN_CLOCK
+        rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, uneven, late)
+        for clock in voting
     ]
     return sum(votes) >= min(2, max(1, len(votes) - 1))
 
@@ -215,7 +312,8 @@ def rises_on(
     kept: NDArray[np.float64],
     alive: NDArray[np.bool_],
     drawdown: float,
-    chance: float,
+    uneven: float,
+    late_rate: float,
 ) -> bool:
     """Whether floor and survivors rise evenly, and to the end, on one clock."""
     count = int(np.count_nonzero(alive))
@@ -223,15 +321,14 @@ def rises_on(
     if clock[-1] <= first:
         return False
     x = np.clip((clock - first) / (clock[-1] - first), 0, 1)
-    allowed = UNEVENNESS + chance / np.sqrt(count)
-    if unevenness(x, floor) > allowed:
+    if unevenness(x, floor) > uneven:
         return False
     late = [0.8, 0.92] if count >= 60 else [0.8] if count >= FEW_SURVIVORS else []
-    if any(1 - share_at(x, floor, at) < LATE_RATE * (1 - at) for at in late):
+    if any(1 - share_at(x, floor, at) < late_rate * (1 - at) for at in late):
         return False
     if drawdown <= BACKLOG_DRAWDOWN:
         return True
-    if unevenness(x, kept) > allowed:
+    if unevenness(x, kept) > uneven:
         return False
     generations = GENERATIONS if count >= FEW_SURVIVORS else GENERATIONS // 2
     born_in = np.minimum((x[alive] * generations).astype(int), generations - 1)

@@ -55,13 +55,23 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """Who held an object in Python when a snapshot was taken, in words and step by step."""
+
+    time_ns: int
+    trigger: str
+    holder: str
+    chain: str
+
+
+@dataclass(frozen=True)
 class History:
     """The life of one object; ``died_ns`` is -1 while it is alive.
 
     ``owned`` says that its holders were recorded; ``folded`` that its first events were folded, so
     that only its birth is known of them. ``resized_from`` and ``resized_to`` are numbers of other
-    objects, -1 for none. ``others`` lay at the same address. With ``problems`` (a sentence each)
-    steps may be missing.
+    objects, -1 for none. ``others`` lay at the same address. ``python`` are the snapshots that name
+    it, in order. With ``problems`` (a sentence each) steps may be missing.
     """
 
     object: int
@@ -79,6 +89,7 @@ class History:
     others: tuple[int, ...]
     problems: tuple[str, ...]
     steps: tuple[Step, ...]
+    python: tuple[Seen, ...] = ()
 
     @property
     def held(self) -> tuple[Step, ...]:
@@ -86,10 +97,11 @@ class History:
         return tuple(step for step in self.steps if step.unpaired)
 
 
-def history(recording: Recording, which: str) -> History:
+def history(recording: Recording, which: str, places: Places | None = None) -> History:
     """The life of an object.
 
     Args:
+        places: those of the recording, where they are at hand; else they are made anew.
         which: its number, as reports print it, or ``0x`` and its handle or address. Of several
             objects at one address: the one that is alive, else the last one.
     Raises:
@@ -97,7 +109,7 @@ def history(recording: Recording, which: str) -> History:
     """
     number, others = find_object(recording, which)
     row = recording.objects.loc[[number]].to_dict("records")[0]
-    places = Places.of(recording)
+    places = places or Places.of(recording)
     steps = _steps(recording, places, number)
     resized_to = recording.objects.index[recording.objects["resized_from"] == number]
     return History(
@@ -116,6 +128,18 @@ def history(recording: Recording, which: str) -> History:
         others=others,
         problems=tuple(recording.problems),
         steps=steps,
+        python=seen_in_python(recording, number),
+    )
+
+
+def seen_in_python(recording: Recording, number: int) -> tuple[Seen, ...]:
+    """The chains in which snapshots found an object, in order of time."""
+    named = recording.holding_objects
+    named = named[named["object"] == number]
+    table = recording.holdings.merge(named, on=["snapshot", "group"])
+    return tuple(
+        Seen(int(row["time_ns"]), str(row["trigger"]), str(row["words"]), str(row["chain"]))
+        for row in table.sort_values("snapshot", kind="stable").to_dict("records")
     )
 
 

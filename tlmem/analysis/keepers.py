@@ -1,7 +1,7 @@
 """Who keeps what a line makes: the holders of its live objects, in words.
 
-Covers: objects of a runtime, whose holders have names. Does not cover: arrays, whose holders are
-Python's own; which line it is (``growth``, ``leaks``).
+Covers: objects of a runtime, whose holders have names. Does not cover: holders in Python, which
+snapshots tell (``python_holders``); which line it is (``growth``, ``leaks``).
 """
 
 from __future__ import annotations
@@ -64,3 +64,10 @@ def holders_in(held: pd.DataFrame, alive: int, places: Places) -> tuple[Holder, 
         found.append(Holder(kind, str(name), frame, count))
     found.sort(key=lambda holder: -holder.count)
     return tuple(found[:MOST_HOLDERS])
+
+
+def together(named: tuple[Holder, ...], python: tuple[Holder, ...]) -> tuple[Holder, ...]:
+    """Holders by name, then those in Python: ``MOST_HOLDERS`` at most, of either kind some."""
+    room = MOST_HOLDERS - min(len(python), MOST_HOLDERS // 2)
+    named = named[:room]
+    return (*named, *python[: MOST_HOLDERS - len(named)])

@@ -14,10 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth import Growth
-from tlmem.analysis.keepers import holders_in
+from tlmem.analysis.keepers import holders_in, together
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Frame, Holder
 from tlmem.analysis.places import Places, place
+from tlmem.analysis.snapshots import PYTHON, Chain, Snapshots, holders_of
 from tlmem.events import TAPE_OP_BITS, HolderKind
 from tlmem.units import format_count
 
@@ -33,6 +34,7 @@ FEWEST_KNOWN = 10
 FEW = 0.1
 """A holder of fewer of the survivors than this share is not named in a sentence."""
 MOST_NAMES = 3
+EVERY = slice(None)
 
 Ints = NDArray[np.int64]
 
@@ -44,7 +46,8 @@ class Kept:
     ``rows`` are the survivors in the ``Lifetimes``; ``known`` of them are in the ledger, which has
     none of arrays and none of what a size limit folded. ``now`` are the rows of the ledger that
     hold one at ``judged_ns`` and ``before`` those that did earlier; ``holders`` are the same
-    as ``now`` in words, most objects first.
+    as ``now`` in words, most objects first, and then those in Python: of the ``chains`` that held
+    survivors when a snapshot last saw them.
     """
 
     recording: Recording
@@ -57,6 +60,9 @@ class Kept:
     now: pd.DataFrame
     before: pd.DataFrame
     holders: tuple[Holder, ...]
+    chains: tuple[Chain, ...] = ()
+    ever_reached: bool = False
+    were_cyclic: bool = False
 
     @property
     def line(self) -> Frame:
@@ -88,15 +94,16 @@ class Kept:
 
     @property
     def holder_names(self) -> str:
-        """Who holds most of them, at most ``MOST_NAMES``, in a sentence."""
-        named = [holder for holder in self.holders if holder.kind != "none"]
+        """Who holds most of them by the ledger, at most ``MOST_NAMES``, in a sentence."""
+        named = [holder for holder in self.holders if holder.kind not in ("none", PYTHON)]
         names = [holder.name for holder in named if holder.count >= FEW * len(self.rows)]
         return " and ".join(names[:MOST_NAMES])
 
     @property
     def taken_at(self) -> str:
         """Where the first of these took most of what it holds, in a sentence."""
-        site = next((holder.site for holder in self.holders if holder.kind != "none"), None)
+        known = (holder for holder in self.holders if holder.kind not in ("none", PYTHON))
+        site = next((holder.site for holder in known), None)
         return place(site) if site is not None else "a place that is not in the recording"
 
     def finding(self, kind: str, evidence: str) -> Finding:
@@ -124,13 +131,19 @@ def ops_of(rows: pd.DataFrame) -> Ints:
 def kept_lines(
     recording: Recording, places: Places, lives: Lifetimes, growths: list[Growth]
 ) -> list[Kept]:
-    """The growing lines with what keeps them, worst first, at most ``MOST_LINES``."""
-    return [kept_line(recording, places, lives, growth) for growth in growths[:MOST_LINES]]
+    """Growing lines with what keeps them, in their order."""
+    if not growths:
+        return []
+    snapshots = Snapshots(recording)
+    return [kept_line(recording, places, lives, growth, snapshots) for growth in growths]
 
 
-def kept_line(recording: Recording, places: Places, lives: Lifetimes, growth: Growth) -> Kept:
+def kept_line(
+    recording: Recording, places: Places, lives: Lifetimes, growth: Growth, snapshots: Snapshots
+) -> Kept:
     """One of them."""
     rows = survivors(places, lives, growth)
+    chains = snapshots.chains_of(lives.ordinal[rows])
     judged_ns = when_judged(lives, growth, rows)
     rows = rows[lives.died[rows] > judged_ns]
     objects = lives.ordinal[rows]
@@ -150,7 +163,12 @@ def kept_line(recording: Recording, places: Places, lives: Lifetimes, growth: Gr
         known=known,
         now=now,
         before=ledger[ended],
-        holders=holders_in(said, len(rows), places) if said is not None else (),
+        holders=together(
+            holders_in(said, len(rows), places) if said is not None else (), holders_of(chains)
+        ),
+        chains=tuple(chains),
+        ever_reached=snapshots.ever_reached(lives.ordinal[rows]),
+        were_cyclic=snapshots.were_cyclic(lives.ordinal[rows]),
     )
 
 
@@ -164,13 +182,20 @@ def when_judged(lives: Lifetimes, growth: Growth, rows: Ints) -> int:
     return later if there >= NEARLY_ALL * len(rows) else growth.judged_ns
 
 
-def survivors(places: Places, lives: Lifetimes, growth: Growth) -> Ints:
-    """Objects of a line, of its call path if only that one grows, alive when it is judged."""
+def survivors(
+    places: Places, lives: Lifetimes, growth: Growth, among: Ints | slice = EVERY
+) -> Ints:
+    """Objects of a line, of its call path if only that one grows, alive when it is judged.
+
+    Args:
+        among: the rows of ``lives`` that are looked at.
+    """
     rows = np.flatnonzero(
-        (lives.group == growth.group)
-        & (lives.born <= growth.judged_ns)
-        & (lives.died > growth.judged_ns)
+        (lives.group[among] == growth.group)
+        & (lives.born[among] <= growth.judged_ns)
+        & (lives.died[among] > growth.judged_ns)
     )
+    rows = rows if isinstance(among, slice) else among[rows]
     if not growth.callers:
         return rows
     sites = np.unique(lives.site[rows])

@@ -4,15 +4,16 @@ A line that grows is an error by itself (``growing-site``); its class says why, 
 class is only ever said of what was found to grow, so it never cries wolf where nothing grows.
 
 Covers: the list of classes, most telling first; one class for each line. Does not cover: what each
-class asks for; see ``ownership_leaks``, ``tape_leaks`` and ``pool_leaks``.
+class asks for; see ``ownership_leaks``, ``tape_leaks``, ``pool_leaks`` and ``python_leaks``.
 """
 
 from __future__ import annotations
 
-from tlmem.analysis.kept import Kept, kept_lines
+from tlmem.analysis.kept import Kept
 from tlmem.analysis.model import Finding
 from tlmem.analysis.ownership_leaks import OWNERSHIP
 from tlmem.analysis.pool_leaks import POOLS, buffers_never_hit
+from tlmem.analysis.python_leaks import PYTHON_LEAKS
 from tlmem.analysis.tape_leaks import TAPES
 from tlmem.analysis.verdict import Evidence, rises_that_count
 
@@ -21,6 +22,7 @@ FIXES = {
     "floating": "register what a function promotes in the scope of its caller",
     "field-forgotten": "let go of the struct: release it, or register it in a scope that ends",
     "view-pins-base": "keep a copy of the part that is needed, not a view",
+    "reference-cycle": "break the cycle (weakref.ref for the way back), or let gc run",
     "scope-not-left": "enter a scope for each step, in a with statement that every path leaves",
     "cache-only-grows": "bound what keeps them, or take entries out when they are no longer needed",
     "tape-not-released": "keep loss.item() or loss.detach() instead of loss",
@@ -39,8 +41,7 @@ def class_findings(evidence: Evidence) -> list[Finding]:
     recording = evidence.recording
     if recording.lost_events or recording.missing_events:
         return []
-    kept = kept_lines(recording, evidence.places, evidence.lives, evidence.growths)
-    found = [found for found in map(class_of, kept) if found is not None]
+    found = [found for found in map(class_of, evidence.kept) if found is not None]
     if any(rise.kind == "driver" for rise in rises_that_count(evidence)):
         found += buffers_never_hit(recording)
     return found
@@ -48,4 +49,6 @@ def class_findings(evidence: Evidence) -> list[Finding]:
 
 def class_of(kept: Kept) -> Finding | None:
     """The first class that fits."""
-    return next((found for say in (*TAPES, *POOLS, *OWNERSHIP) if (found := say(kept))), None)
+    return next(
+        (found for say in (*TAPES, *POOLS, *PYTHON_LEAKS, *OWNERSHIP) if (found := say(kept))), None
+    )

@@ -4,7 +4,8 @@ A helper such as ``def zeros(n): return np.zeros(n)`` makes a model, temporaries
 one line, and the many hide the few. A line that does not grow is therefore judged once more for
 each of its call paths: its callers, from the nearest one to the nearest ``DEEPEST``, whichever
 tells a growing path first. The conditions are those for lines, and two more, see ``grows_with``
-and ``growing_paths``. The blamed line stays the same.
+and ``growing_paths``. The blamed line stays the same. A line that was steady for a while and grows
+since is judged from there, see ``growing_lately``.
 
 Covers: which objects are judged together. Does not cover: the conditions; see ``growth``.
 See also: docs/findings.md, for every threshold and its reason.
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.growth import FEW_SURVIVORS, FEWEST_SURVIVORS, Growth, judge_line
 from tlmem.analysis.lifetimes import Lifetimes, exact_sums
 from tlmem.analysis.places import Places
+from tlmem.analysis.steady import last_regime
 
 DEEPEST = 3
 """Callers that are looked at."""
@@ -29,6 +31,14 @@ PARTS = 200
 """Moments at which the live counts of a path and of its line are compared."""
 LARGEST_PATH = 1_000_000
 """Objects up to which a path is judged; it bounds the time that a large recording takes."""
+MOMENTS = 200
+"""Moments at which a line's live count is looked at, to find its last regime."""
+LATE_SURVIVORS = 40
+"""Survivors that it takes to say that a line that was steady grows from some moment on."""
+LATE_GAIN = 0.8
+"""Share of them that the live count of the line must have gained."""
+GIVEN_BACK = 0.1
+"""Of their number, what may have risen and gone before."""
 SHARED_RISE = 0.5
 """Share of what a path gains in the second half of its life that the whole line must gain too."""
 
@@ -44,8 +54,51 @@ def growing_lines(lives: Lifetimes, places: Places) -> list[Growth]:
     for group in np.flatnonzero(sizes >= FEWEST_SURVIVORS).tolist():
         rows = order[ends[group] - sizes[group] : ends[group]]
         growth = judge_line(lives, group, rows)
+        growth = growth or growing_lately(lives, group, rows)
         found += [growth] if growth is not None else growing_paths(lives, places, group, rows)
     return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
+
+
+def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Growth | None:
+    """The growth of a line in its last regime, when it was steady before; ``line`` as below.
+
+    What it makes from then on is judged like a line of its own, without allowance for chance; the
+    line must gain what these gain, and have given nothing comparable back before. Regimes are
+    looked for in time and, as a busy machine bends time, in what the line made.
+    """
+    born, died = lives.born[line], lives.died[line]
+    if len(line) > LARGEST_PATH or lives.folded or not may_grow_lately(born, died):
+        return None
+    in_time = np.linspace(born[0], born[-1], MOMENTS)
+    in_births = born[np.linspace(0, len(born) - 1, MOMENTS).astype(np.int64)].astype(np.float64)
+    for times, positions in ((in_time, in_time), (in_births, np.arange(MOMENTS, dtype=np.float64))):
+        held = counts_at(born, died, times)
+        begin = last_regime(positions, held, LATE_SURVIVORS, GIVEN_BACK)
+        if begin is None or begin <= positions[0]:
+            continue
+        start = int(np.searchsorted(positions, begin))
+        growth = judge_line(lives, group, line[born >= times[start]], chance=0.0)
+        if growth is None or growth.survivors < LATE_SURVIVORS:
+            continue
+        end = int(np.searchsorted(times, growth.judged_ns, "right")) - 1
+        if held[end] - held[start] >= LATE_GAIN * growth.survivors:
+            return growth
+    return None
+
+
+def may_grow_lately(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:
+    """A quick look that spares most lines the search for regimes."""
+    late = born[int(0.9 * (len(born) - 1))]
+    return int(np.count_nonzero((died > late) & (born <= late))) >= LATE_SURVIVORS // 2
+
+
+def counts_at(
+    born: NDArray[np.int64], died: NDArray[np.int64], times: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How many of a line's objects are alive at these times (ns)."""
+    gone = np.sort(died[died <= born[-1]])
+    counts = np.searchsorted(born, times, "right") - np.searchsorted(gone, times, "right")
+    return counts.astype(np.float64)
 
 
 def growing_paths(

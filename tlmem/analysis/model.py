@@ -7,6 +7,11 @@ Does not cover: how they are found; each question has its own module.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tlmem.analysis.per_mark import MarkGrowth
+    from tlmem.analysis.per_scope import ScopeGrowth
 
 OUTCOMES = ("stable", "leak", "native", "python", "retained", "driver", "cannot-judge")
 """Every outcome of a verdict."""
@@ -28,12 +33,21 @@ class Frame:
 
 @dataclass(frozen=True)
 class Holder:
-    """Somebody who keeps objects alive: ``count`` of them, most of them taken at ``site``."""
+    """Somebody who keeps objects alive: ``count`` of them, most of them taken at ``site``.
+
+    Of Python objects that a snapshot saw after ``seen_ns``: ``site`` is the running frame that
+    holds them, if one does, ``chain`` every step from there, ``held_bytes`` what they keep and
+    ``used_bytes`` what the program's arrays show of it.
+    """
 
     kind: str
     name: str
     site: Frame | None = None
     count: int = 1
+    chain: str = ""
+    seen_ns: int | None = None
+    held_bytes: int | None = None
+    used_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,9 @@ class Finding:
     ``count`` objects of together ``bytes``; ``object`` is the number of one of them as an example;
     ``stack`` is innermost first; ``evidence`` is one sentence. Of misuse, ``stack`` is where it was
     committed, ``allocated`` and ``freed`` are where that object was, and ``earlier`` is the other
-    place of two that collide: where a value had been saved, where the pass before began.
+    place of two that collide: where a value had been saved, where the pass before began. A slope is
+    that from ``grew_from_ns`` to ``grew_until_ns`` after the start of the recording. ``passing``
+    says that the objects are temporaries of the last moment.
     """
 
     kind: str
@@ -56,9 +72,14 @@ class Finding:
     stack: tuple[Frame, ...] = ()
     holders: tuple[Holder, ...] = ()
     slope_bytes_per_s: float | None = None
+    slope_low_bytes_per_s: float | None = None
+    slope_high_bytes_per_s: float | None = None
+    grew_from_ns: int | None = None
+    grew_until_ns: int | None = None
     allocated: tuple[Frame, ...] = ()
     freed: tuple[Frame, ...] = ()
     earlier: tuple[Frame, ...] = ()
+    passing: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,18 +87,26 @@ class Verdict:
     """The answer to "does it grow?": one of ``OUTCOMES`` and the sentence that says why.
 
     ``slope_bytes_per_s`` and ``grown_bytes`` are 0 when nothing grows and None when that could not
-    be judged.
+    be judged. ``slope_low_bytes_per_s`` and ``slope_high_bytes_per_s`` are the ends of the slope's
+    95 % interval, None when nothing grows. ``resolution_bytes_per_s`` says, of ``stable``, which
+    steady growth of native memory would have been seen.
     """
 
     outcome: str
     sentence: str
     slope_bytes_per_s: float | None = None
     grown_bytes: int | None = None
+    slope_low_bytes_per_s: float | None = None
+    slope_high_bytes_per_s: float | None = None
+    resolution_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """Where resident memory is, in bytes; parts and residual add up to ``resident_bytes``."""
+    """Where resident memory is, in bytes; parts and residual add up to ``resident_bytes``.
+
+    From ``native_bytes`` on they are parts of ``other_bytes``, and add up to it.
+    """
 
     resident_bytes: int = 0
     tracked_bytes: int = 0
@@ -89,7 +118,34 @@ class Attribution:
     recorder_bytes: int = 0
     other_bytes: int = 0
     residual_bytes: int = 0
+    native_bytes: int = 0
+    mapped_bytes: int = 0
+    library_bytes: int = 0
+    stack_bytes: int = 0
+    file_bytes: int = 0
+    shared_bytes: int = 0
     known: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Change:
+    """By how much each part of resident memory grew; negative: shrank.
+
+    ``begin_s`` and ``end_s`` are the two moments, in seconds since the program began; None for
+    sums over processes, each of which has its own.
+    """
+
+    parts: Attribution
+    begin_s: float | None = None
+    end_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The parts of resident memory when it was highest, ``at_s`` seconds after the begin."""
+
+    parts: Attribution
+    at_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,3 +155,7 @@ class Analysis:
     verdict: Verdict
     attribution: Attribution
     findings: tuple[Finding, ...]
+    growth: Change | None = None
+    peak: Peak | None = None
+    per_mark: tuple[MarkGrowth, ...] = ()
+    per_scope: tuple[ScopeGrowth, ...] = ()

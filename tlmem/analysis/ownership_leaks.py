@@ -14,6 +14,7 @@ from tlmem.analysis.kept import Kept
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import place
+from tlmem.analysis.python_leaks import container_named, what_views_use
 from tlmem.events import HolderKind, Kind
 from tlmem.units import format_count
 
@@ -112,10 +113,12 @@ def view_pins_base(kept: Kept) -> Finding | None:
     if not kept.held_only_by(HolderKind.VIEW):
         return None
     views = kept.now[kept.now["kind"] == int(HolderKind.VIEW)]
+    used = what_views_use([chain for chain in kept.chains if chain.view])
     return kept.finding(
         "view-pins-base",
         f"{kept.noun} are held by views alone, {format_count(len(views))} of them, made at "
-        f"{kept.taken_at}: each keeps the whole object alive, however little of it it shows.",
+        f"{kept.taken_at}: {used}{'; ' if used else ''}each keeps the whole object alive, however "
+        "little of it it shows.",
     )
 
 
@@ -127,10 +130,16 @@ def cache_only_grows(kept: Kept) -> Finding | None:
         return None
     names = kept.holder_names.replace("handle", "their Python handles")
     who = "Python objects" if arrays else f"{names}, taken at {kept.taken_at}"
+    container, is_one = container_named(kept)
+    if container:
+        who = container if arrays else f"{who}, in {container}"
+        what = "it only grows" if is_one else "they only grow"
+    else:
+        what = "a list, dict or cache that only grows, or a cycle of objects that nothing collects"
     return kept.finding(
         "cache-only-grows",
         f"{kept.noun} are kept by {who}, and none of what was kept for some time was ever let "
-        "go: a list, dict or cache that only grows, or a cycle of objects that nothing collects.",
+        f"go: {what}.",
     )
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tlmem.analysis.rates import Rate, doubt_about, rate_of
+from tlmem.analysis.retained import Kept, kept_memory
 from tlmem.analysis.robust import (
     floor_curve,
     low_in_bins,
@@ -21,6 +23,7 @@ from tlmem.analysis.robust import (
     spread,
     theil_sen,
 )
+from tlmem.analysis.steady import last_regime
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +41,21 @@ MOST_BINS = 24
 FEWEST_BINS = 5
 LOW_QUANTILE = 0.3
 LARGEST_STEP = 0.4
-NOISE_FACTOR = 4.0
+NOISE_FACTOR = 2.0
+SURE_SHARE = 0.4
+"""The low end of the slope's interval must be this much of the slope."""
+LATE_UNEVENNESS = 0.2
+LATE_SIZE = 2.0
+"""A rise of the last regime alone must be so many times the least size."""
+LATE_BEGIN = 0.6
+"""From here on a curve must rise for its last regime to be looked for."""
+SEEN_FACTOR, SEEN_NOISE, SEEN_DOUBT = 1.5, 10.0, 4.0
+"""A rise that is so many times what must be exceeded, the noise and half of the interval, is seen
+in 19 of 20 runs."""
+NOISE_SLACK = 0.1
+"""The most that noise, as a share of the rise, adds to what unevenness and steps may be."""
+CROWDED = 2
+"""Points that are so many times nearer to each other than evenly spread ones are one."""
 NATIVE_FLOOR_BYTES = 150_000
 RESIDENT_FLOOR_BYTES = 4_000_000
 PYTHON_FLOOR_BYTES = 1_000_000
@@ -47,28 +64,38 @@ TAPE_FLOOR_BYTES = 1_000_000
 RELATIVE_FLOOR = 0.01
 ALLOCATOR_BYTES = 16
 """What the C allocator adds to each block for itself, on average."""
-RETAINED_BYTES = 30_000_000
-RETAINED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Rise:
-    """A steady rise of one kind of memory: ``bytes`` in ``seconds`` of steady state."""
+    """A steady rise of one kind of memory: ``bytes`` in ``seconds`` of steady state.
+
+    ``since_ns`` is when that began, ``rate`` in bytes per second.
+    """
 
     kind: str
     bytes: int
     seconds: float
-    slope_bytes_per_s: float
+    since_ns: int
+    rate: Rate
+
+    @property
+    def slope_bytes_per_s(self) -> float:
+        """The slope alone."""
+        return self.rate.value
 
 
 @dataclass(frozen=True)
 class Resident:
-    """What the samples say. ``judged`` is False when there were too few to say anything."""
+    """What the samples say. ``judged`` is False when there were too few to say anything.
+
+    ``resolution_bytes_per_s`` is how fast native memory must rise to be told from none.
+    """
 
     judged: bool
     rises: tuple[Rise, ...] = ()
-    kept_bytes: int = 0
-    kept_seconds: float = 0.0
+    kept: Kept = Kept()
+    resolution_bytes_per_s: float | None = None
 
 
 Progress = Callable[[NDArray[np.int64]], list[Floats]]
@@ -127,7 +154,7 @@ def judge_samples(
     steady_ns = begin_ns + WARM_UP * (end_ns - begin_ns)
     rises: list[Rise] = []
     judged = False
-    native = native_bytes(window)
+    native, resolution = native_bytes(window), None
     for kind, rows, values, floor in (
         ("tape", window.taken("tapes"), window.bytes("tapes"), TAPE_FLOOR_BYTES),
         ("native", window.taken("malloc_used"), native, NATIVE_FLOOR_BYTES),
@@ -140,6 +167,8 @@ def judge_samples(
         if end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9 or steady.sum() < FEWEST_TO_JUDGE:
             continue
         judged = judged or kind == "native"
+        if values is native:
+            resolution = resolution_of(window.time_ns[steady] / 1e9, values[steady], floor)
         times = window.time_ns[rows]
         clocks = progress(times) if progress is not None else []
         # While modules are imported, Python's heap and libraries grow evenly and no array is made.
@@ -148,7 +177,25 @@ def judge_samples(
         rise = first_rise(kind, times / 1e9, clocks, window.without_imports(values)[rows], floor)
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
-    return Resident(judged, tuple(rises), *kept_free(window, steady_ns))
+    return Resident(
+        judged, tuple(rises), kept_memory(window, handed_out_bytes(window), steady_ns), resolution
+    )
+
+
+def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
+    """How many bytes per second a steady rise must have to stand out; None with few samples."""
+    if len(values) < FEWEST_SAMPLES:
+        return None
+    bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
+    middles, lows = low_in_bins(times, values, bins, LOW_QUANTILE)
+    seconds = float(times[-1] - times[0])
+    if len(lows) < FEWEST_BINS or seconds <= 0:
+        return None
+    slope = theil_sen(middles, lows)
+    noise = spread(lows - slope * middles)
+    doubt = doubt_about(times, values, slope) * seconds
+    level = RELATIVE_FLOOR * float(np.median(lows))
+    return SEEN_FACTOR * max(floor, level, SEEN_NOISE * noise, SEEN_DOUBT * doubt) / seconds
 
 
 def handed_out_bytes(window: Window) -> Floats:
@@ -158,8 +205,8 @@ def handed_out_bytes(window: Window) -> Floats:
 
 
 def native_bytes(window: Window) -> Floats:
-    """Bytes that the C allocator has handed out to none of these."""
-    overhead = ALLOCATOR_BYTES * window.bytes("tracked_count")
+    """Bytes that the C allocator has handed out to none of these, nor keeps in quarantine."""
+    overhead = ALLOCATOR_BYTES * window.bytes("tracked_count") + window.bytes("quarantine")
     return window.bytes("malloc_used") - handed_out_bytes(window) - overhead
 
 
@@ -202,7 +249,8 @@ def first_rise(
     """The rise on the first clock that shows one; at the end, memory may have been given back.
 
     A ``main()`` that returns frees what it held, which takes a while: then the highest point among
-    the last samples is the end.
+    the last samples is the end. The steady state is what follows the warm-up, or else the last
+    regime of the curve.
     """
     start = int(UNWINDING_FROM * (len(values) - 1))
     highest = start + int(np.argmax(values[start:]))
@@ -212,27 +260,76 @@ def first_rise(
             steady = after_warm_up(clock[:end])
             if steady.sum() < FEWEST_SAMPLES:
                 steady = after_warm_up(times[:end])
-            grown = steady_rise(clock[:end][steady], values[:end][steady], floor)
-            if grown is not None:
-                seconds = max(1e-3, float(np.ptp(times[:end][steady])))
-                return Rise(kind, round(grown), seconds, grown / seconds)
+            rise = rise_within(kind, times[:end], clock[:end], values[:end], steady, floor)
+            if rise is not None:
+                return rise
+        rise = late_rise(kind, times[:end], clocks[0][:end], values[:end], floor)
+        if rise is not None:
+            return rise
     return None
 
 
+def late_rise(kind: str, times: Floats, clock: Floats, values: Floats, floor: float) -> Rise | None:
+    """The rise in the last regime, when that begins after the warm-up."""
+    if not rises_late(values, floor):
+        return None
+    begin = last_regime(clock, values, floor)
+    if begin is None or begin <= after_warm_up_begin(clock):
+        return None
+    late_floor = LATE_SIZE * floor
+    return rise_within(kind, times, clock, values, clock >= begin, late_floor, LATE_UNEVENNESS)
+
+
+def rises_late(values: Floats, floor: float) -> bool:
+    """A quick look that spares most curves the search for regimes."""
+    late = values[int(LATE_BEGIN * len(values)) :]
+    if len(late) < FEWEST_BINS or floor_curve(late)[-1] - floor_curve(values)[0] < 0.5 * floor:
+        return False
+    x = np.arange(len(late)) / (len(late) - 1)
+    grown = theil_sen(x, late)
+    return grown >= max(0.25 * floor, spread(late - grown * x))
+
+
+def rise_within(
+    kind: str,
+    times: Floats,
+    clock: Floats,
+    values: Floats,
+    steady: NDArray[np.bool_],
+    floor: float,
+    uneven: float = UNEVENNESS,
+) -> Rise | None:
+    """The rise of the samples of a steady state on one clock."""
+    grown = steady_rise(clock[steady], values[steady], floor, uneven)
+    if grown is None:
+        return None
+    seconds = max(1e-3, float(np.ptp(times[steady])))
+    rate = Rate(grown.value / seconds, grown.low / seconds, grown.high / seconds)
+    return Rise(kind, round(grown.value), seconds, round(times[steady][0] * 1e9), rate)
+
+
 def after_warm_up(clock: Floats) -> NDArray[np.bool_]:
-    """Which points lie in the steady state."""
-    return clock >= clock[0] + WARM_UP * (clock[-1] - clock[0])
+    """Which points lie behind the warm-up."""
+    return clock >= after_warm_up_begin(clock)
 
 
-def steady_rise(clock: Floats, values: Floats, floor_bytes: float) -> float | None:
+def after_warm_up_begin(clock: Floats) -> float:
+    """Where the warm-up is over at the latest."""
+    return float(clock[0] + WARM_UP * (clock[-1] - clock[0]))
+
+
+def steady_rise(
+    clock: Floats, values: Floats, floor_bytes: float, uneven: float = UNEVENNESS
+) -> Rate | None:
     """By how many bytes a curve over any clock rises evenly to its end; None when it does not.
 
     A few large steps (a lazy import, a buffer made once), a plateau at the end and noise are no
-    rise.
+    rise; nor is one whose interval reaches down to little or nothing.
     """
     if len(values) < FEWEST_SAMPLES or clock[-1] <= clock[0]:
         return None
     bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
+    every, all_values = (clock - clock[0]) / (clock[-1] - clock[0]), values
     clock, values = low_in_bins(clock, values, bins, LOW_QUANTILE)
     if len(values) < FEWEST_BINS:
         return None
@@ -245,23 +342,21 @@ def steady_rise(clock: Floats, values: Floats, floor_bytes: float) -> float | No
         return None
     share = floor / floor[-1]
     largest = float(np.max(np.diff(share, prepend=0.0)))
-    if float(np.max(np.abs(share - x))) > UNEVENNESS or largest > LARGEST_STEP:
+    slack = min(NOISE_SLACK, noise / grown)
+    if float(np.max(np.abs(share - x))) > uneven + slack or largest > LARGEST_STEP + slack:
         return None
     if 1 - share_at(x, share, LATE_FROM) < LATE_RATE * (1 - LATE_FROM):
         return None
-    return grown
+    spaced = without_crowds(every)
+    rate = rate_of(every[spaced], all_values[spaced])
+    return rate if rate is not None and rate.low >= SURE_SHARE * rate.value else None
 
 
-def kept_free(window: Window, steady_ns: float) -> tuple[int, float]:
-    """Bytes freed by the program yet resident through the whole steady state, and its seconds."""
-    rows = window.taken("malloc_free") & (window.time_ns >= steady_ns)
-    if rows.sum() < FEWEST_SAMPLES:
-        return 0, 0.0
-    resident = window.bytes("anon") - window.bytes("recorder")
-    in_use = window.bytes("malloc_used") - window.bytes("untouched") + window.bytes("python_arena")
-    free = np.clip(np.minimum(window.bytes("malloc_free"), resident - in_use)[rows], 0, None)
-    least = float(free.min())
-    if least < max(RETAINED_BYTES, RETAINED_SHARE * float(resident[rows][-1])):
-        return 0, 0.0
-    times = window.time_ns[rows]
-    return round(least), float(times[-1] - times[0]) / 1e9
+def without_crowds(x: Floats) -> NDArray[np.int64]:
+    """Which points (positions from 0 to 1, rising) are left when none stand in a crowd.
+
+    While a program waits, its samples go on, all at one place of a clock of its progress; they say
+    nothing of a slope, but would make its interval as wide as the sky.
+    """
+    part = np.floor(x * CROWDED * len(x))
+    return np.flatnonzero(np.diff(part, prepend=-1.0))

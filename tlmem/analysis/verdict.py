@@ -6,15 +6,24 @@ Does not cover: finding them; see ``growth`` and ``resident``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.enlarging import Enlargement
-from tlmem.analysis.growth import MANY_SURVIVORS, Growth
+from tlmem.analysis.growth import (
+    FEW_SURVIVORS,
+    FEWEST_SURVIVORS,
+    LEAST_BYTES_OF_FEW,
+    MANY_SURVIVORS,
+    Growth,
+)
+from tlmem.analysis.kept import Kept
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
+from tlmem.analysis.per_mark import Marks, step_of_line
 from tlmem.analysis.places import Places, place
 from tlmem.analysis.resident import Resident, Rise
+from tlmem.analysis.unsettled import Unsettled
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -26,39 +35,49 @@ SHORTEST_RUN_S = 0.15
 PYTHON_BYTES_PER_ARRAY = 4_000
 """A kept array keeps Python objects too; up to this much for each is no growth of its own."""
 
+LATE_SHARE = 0.15
+"""Growth that begins after this share of the time until it is judged is said to last since then."""
 FEWEST_PASSES = 10
 """After so many backward passes records that pile up are not those of one long graph."""
 
 RISE_KINDS = {
     "tape": (
         "tape-growth",
-        "Records on tapes grew by {bytes} in {seconds} of steady state, {rate}, evenly to the end, "
-        "through one backward pass after the other: a value is computed from those of all steps "
-        "before it, as by total = total + loss; add loss.item(), or detach() what goes from step "
-        "to step.",
+        "Records on tapes grew by {bytes} in {seconds}, {rate}, steady since {since} and to the "
+        "end, through one backward pass after the other: a value is computed from those of all "
+        "steps before it, as by total = total + loss; add loss.item(), or detach() what goes from "
+        "step to step.",
     ),
     "native": (
         "native-growth",
-        "Memory outside arrays and Python grew by {bytes} in {seconds} of steady state, {rate}, "
-        "evenly to the end: native code (a library, an extension, ctypes) keeps what it allocates.",
+        "Memory outside arrays and Python grew by {bytes} in {seconds}, {rate}, steady since "
+        "{since} and to the end: native code (a library, an extension, ctypes) keeps what it "
+        "allocates.",
     ),
     "driver": (
         "driver-growth",
         "Memory that devices hold beyond what live objects ever used at once grew by {bytes} in "
-        "{seconds} of steady state, {rate}, evenly to the end: a driver, or a pool of buffers "
+        "{seconds}, {rate}, steady since {since} and to the end: a driver, or a pool of buffers "
         "above it, keeps what was freed and does not use it again.",
     ),
     "python": (
         "python-growth",
-        "Python's own heap grew by {bytes} in {seconds} of steady state, {rate}, evenly to the "
-        "end: Python objects (strings, lists, dicts, numbers) are kept, not arrays.",
+        "Python's own heap grew by {bytes} in {seconds}, {rate}, steady since {since} and to the "
+        "end: Python objects (strings, lists, dicts, numbers) are kept, or arrays over memory that "
+        "is theirs, such as unpickled ones.",
     ),
 }
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything a verdict is made from."""
+    """Everything a verdict is made from.
+
+    ``kept`` are the worst of the growing lines with what keeps them. ``garbage`` is of lines that
+    would grow too, but only make what Python's collector will free, ``unclear`` of lines of which
+    that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``unsettled`` is
+    what still rose at the end, ``mapped`` is of pages of files that did.
+    """
 
     recording: Recording
     places: Places
@@ -66,6 +85,13 @@ class Evidence:
     growths: list[Growth]
     enlargements: list[Enlargement]
     resident: Resident
+    marks: Marks = field(default_factory=lambda: Marks({}, {}))
+    kept: list[Kept] = field(default_factory=list)
+    garbage: list[Finding] = field(default_factory=list)
+    unclear: list[Finding] = field(default_factory=list)
+    garbage_arrays: int = 0
+    unsettled: Unsettled | None = None
+    mapped: list[Finding] = field(default_factory=list)
 
 
 def growth_findings(evidence: Evidence) -> list[Finding]:
@@ -75,6 +101,7 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
         frame = evidence.places.frames[growth.group]
         since = max(0.0, (growth.first_ns - evidence.lives.begin_ns) / 1e9)
         seconds = (growth.judged_ns - growth.first_ns) / 1e9
+        lasting = "since then" if since > LATE_SHARE * (since + seconds) else "through the run"
         found.append(
             Finding(
                 kind="growing-site",
@@ -85,12 +112,17 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
                     f"{format_count(growth.survivors)} of {format_count(growth.made)} "
                     f"{evidence.lives.noun(growth.group)}s made "
                     f"at {place(frame)}{called_from(growth)} since {format_seconds(since)} "
-                    f"are still alive; {gain_of(growth, seconds)}, evenly through the run."
+                    f"are still alive; {gain_of(growth, seconds)}"
+                    f"{by_steps(evidence, growth)}, evenly {lasting}."
                 ),
                 object=growth.example,
                 site=frame,
                 stack=evidence.places.stack(growth.site),
-                slope_bytes_per_s=growth.slope_bytes_per_s,
+                slope_bytes_per_s=growth.rate.value,
+                slope_low_bytes_per_s=growth.rate.low,
+                slope_high_bytes_per_s=growth.rate.high,
+                grew_from_ns=growth.first_ns,
+                grew_until_ns=growth.judged_ns,
             )
         )
     return found
@@ -100,8 +132,20 @@ def gain_of(growth: Growth, seconds: float) -> str:
     """By how much and how fast, as part of a sentence."""
     if growth.bytes == 0:
         return f"they have no bytes of their own (views, structs), in {format_seconds(seconds)}"
-    rate = format_rate(growth.slope_bytes_per_s)
-    return f"{format_bytes(growth.bytes)} in {format_seconds(seconds)}, {rate}"
+    held, rate = format_bytes(growth.bytes), growth.rate.per_second()
+    return f"{held} in {format_seconds(seconds)}, {rate}"
+
+
+def by_steps(evidence: Evidence, growth: Growth) -> str:
+    """What one step of the label keeps that a line follows best, as part of a sentence."""
+    if growth.rows is None or len(growth.rows) == 0:
+        return ""
+    lives = evidence.lives
+    step = step_of_line(evidence.marks, lives.born[growth.rows], lives.size[growth.rows])
+    if step is None:
+        return ""
+    objects = f"{step.objects:.3g} {lives.noun(growth.group)}{'' if step.objects == 1 else 's'}"
+    return f", {objects} and {format_bytes(step.bytes)} per {step.label}"
 
 
 def called_from(growth: Growth) -> str:
@@ -146,14 +190,19 @@ def without_one_long_graph(resident: Resident, recording: Recording) -> Resident
 
 
 def rises_that_count(evidence: Evidence) -> list[Rise]:
-    """Growth outside arrays that growing arrays do not bring with them."""
-    arrays = sum(growth.survivors for growth in evidence.growths)
+    """Growth outside arrays that growing arrays, or what is garbage, do not bring with them."""
+    brought = brought_along(evidence)
+    return [rise for rise in evidence.resident.rises if rise.bytes > brought]
+
+
+def brought_along(evidence: Evidence) -> int:
+    """Up to how many bytes outside arrays grow with those that do, or that are garbage."""
+    garbage = (*evidence.garbage, *evidence.unclear)
+    arrays = max(evidence.garbage_arrays, sum(found.count for found in garbage))
+    arrays += sum(growth.survivors for growth in evidence.growths)
     held = sum(growth.bytes for growth in evidence.growths)
-    return [
-        rise
-        for rise in evidence.resident.rises
-        if not evidence.growths or rise.bytes > max(held, arrays * PYTHON_BYTES_PER_ARRAY)
-    ]
+    held += sum(found.bytes for found in garbage)
+    return max(held, arrays * PYTHON_BYTES_PER_ARRAY)
 
 
 def resident_findings(evidence: Evidence) -> list[Finding]:
@@ -170,22 +219,27 @@ def resident_findings(evidence: Evidence) -> list[Finding]:
                 evidence=sentence.format(
                     bytes=format_bytes(rise.bytes),
                     seconds=format_seconds(rise.seconds),
-                    rate=format_rate(rise.slope_bytes_per_s),
+                    rate=rise.rate.per_second(),
+                    since=format_seconds(max(0.0, (rise.since_ns - evidence.lives.begin_ns) / 1e9)),
                 ),
-                slope_bytes_per_s=rise.slope_bytes_per_s,
+                slope_bytes_per_s=rise.rate.value,
+                slope_low_bytes_per_s=rise.rate.low,
+                slope_high_bytes_per_s=rise.rate.high,
+                grew_from_ns=rise.since_ns,
+                grew_until_ns=rise.since_ns + round(rise.seconds * 1e9),
             )
         )
-    kept = evidence.resident
-    if kept.kept_bytes:
+    kept = evidence.resident.kept
+    if kept.bytes:
         found.append(
             Finding(
                 kind="retained",
                 severity="warning",
                 count=0,
-                bytes=kept.kept_bytes,
+                bytes=kept.bytes,
                 evidence=(
-                    f"{format_bytes(kept.kept_bytes)} that the program freed stayed resident for "
-                    f"{format_seconds(kept.kept_seconds)}: the C allocator keeps it."
+                    f"{format_bytes(kept.bytes)} that the program freed stayed resident for "
+                    f"{format_seconds(kept.seconds)}: {kept.by}."
                 ),
             )
         )
@@ -208,22 +262,29 @@ def judge(evidence: Evidence) -> Verdict:
         return Verdict(
             "leak",
             f"Leak: {worst.evidence}{more if others else ''}",
-            sum(growth.slope_bytes_per_s for growth in evidence.growths),
+            sum(growth.rate.value for growth in evidence.growths),
             sum(growth.bytes for growth in evidence.growths),
+            sum(growth.rate.low for growth in evidence.growths),
+            sum(growth.rate.high for growth in evidence.growths),
         )
-    rises = [] if evidence.recording.lost_events else evidence.resident.rises
-    for rise in rises:
+    for rise in [] if evidence.recording.lost_events else rises_that_count(evidence):
         sentence = resident_findings(evidence)[0].evidence
         outcome = "leak" if rise.kind == "tape" else rise.kind
         return Verdict(
-            outcome, f"{outcome.capitalize()}: {sentence}", rise.slope_bytes_per_s, rise.bytes
+            outcome,
+            f"{outcome.capitalize()}: {sentence}",
+            rise.rate.value,
+            rise.bytes,
+            rise.rate.low,
+            rise.rate.high,
         )
     doubt = reason_not_to_judge(evidence)
     if doubt:
         return Verdict("cannot-judge", f"Cannot judge: {doubt}")
-    if evidence.resident.kept_bytes:
+    if evidence.resident.kept.bytes:
         return Verdict("retained", f"Retained: {resident_findings(evidence)[0].evidence}", 0.0, 0)
     seconds = format_seconds(evidence.lives.run_seconds)
+    resolution = evidence.resident.resolution_bytes_per_s
     larger = [finding.evidence for finding in enlargement_findings(evidence)[:1]]
     return Verdict(
         "stable",
@@ -231,12 +292,38 @@ def judge(evidence: Evidence) -> Verdict:
             [
                 f"Stable: in {seconds} no line keeps ever more arrays, and neither Python's heap "
                 "nor native memory grows.",
+                *waiting(evidence.garbage),
+                *seen(resolution),
                 *larger,
+                *(finding.evidence for finding in evidence.mapped[:1]),
             ]
         ),
         0.0,
         0,
+        resolution_bytes_per_s=resolution,
     )
+
+
+def seen(resolution: float | None) -> list[str]:
+    """How small a growth would have been seen, as a sentence; none when that cannot be told."""
+    if resolution is None:
+        return []
+    return [
+        f"Seen would have been {FEW_SURVIVORS} kept arrays of one line ({FEWEST_SURVIVORS} with "
+        f"{format_bytes(LEAST_BYTES_OF_FEW)} together), or native memory that grows steadily by "
+        f"{format_rate(resolution)}."
+    ]
+
+
+def waiting(garbage: list[Finding]) -> list[str]:
+    """How much waits for Python's garbage collector, as a sentence."""
+    if not garbage:
+        return []
+    count, held = sum(found.count for found in garbage), sum(found.bytes for found in garbage)
+    return [
+        f"Garbage in reference cycles, {format_count(count)} arrays of {format_bytes(held)}, waits "
+        "for Python's garbage collector, which is on."
+    ]
 
 
 def reason_not_to_judge(evidence: Evidence) -> str:
@@ -252,14 +339,26 @@ def reason_not_to_judge(evidence: Evidence) -> str:
             "no line keeps ever more arrays in what could be read, but parts of the recording are "
             f"missing: {recording.problems[0]}."
         )
+    if evidence.unclear:
+        return (
+            f"{evidence.unclear[0].evidence[:-1]}; run it for longer, or call tlmem.mark() or "
+            "tlmem.snapshot() in its loop."
+        )
     if seconds < SHORTEST_RUN_S:
         return (
-            f"the run lasted {format_seconds(seconds)} and no line had {MANY_SURVIVORS} survivors; "
-            f"run it for {format_seconds(0.2)} or longer."
+            f"the run lasted {format_seconds(seconds)} and no line kept {MANY_SURVIVORS} arrays "
+            f"evenly; run it for {format_seconds(0.2)} or longer."
         )
     if not evidence.resident.judged:
         return (
             "no line keeps ever more arrays, but there are too few samples of resident memory to "
             "speak for the rest; record with a shorter --rss-interval or for longer."
+        )
+    late = evidence.unsettled
+    if late is not None and late.bytes > brought_along(evidence):
+        return (
+            f"{late.name} rose by {format_bytes(late.bytes)} in the last "
+            f"{format_seconds(late.seconds)} and to the end, too briefly to tell a leak from a "
+            "result that is made at last; run it for longer."
         )
     return ""

@@ -7,7 +7,7 @@ children, what is said at the end. Does not cover: the log itself (``native/``),
 See also: docs/how-to/record.md, docs/format.md.
 """
 
-from tlmem.recorder.api import Recorder, mark
+from tlmem.recorder.api import Recorder, mark, snapshot
 from tlmem.recorder.failure import CannotRecord
 
-__all__ = ["CannotRecord", "Recorder", "mark"]
+__all__ = ["CannotRecord", "Recorder", "mark", "snapshot"]

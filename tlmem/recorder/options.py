@@ -17,6 +17,10 @@ SAMPLED_NTH = 32
 """``--zombie=sample``: one of so many small payloads has pages of its own."""
 
 
+HOLDERS = ("auto", "off")
+"""Whether snapshots say which Python objects hold arrays."""
+
+
 def parse_zombie(text: str) -> dict[str, int]:
     """The options that a ``--zombie`` value names: a size, ``sample``, or nothing.
 
@@ -62,12 +66,14 @@ class Options:
         quarantine_bytes: freed memory that is kept unreadable at most; 0 means none.
         quarantine_nth: of the payloads too small for pages of their own one in so many has them
             all the same; 0 means none.
+        holders: ``auto``, or ``off`` for no snapshots of who holds arrays.
 
     Raises:
         CannotRecord: a value out of its range.
     """
 
     __slots__ = (
+        "holders",
         "limit_bytes",
         "overwrite",
         "quarantine_bytes",
@@ -90,7 +96,10 @@ class Options:
         quiet: bool = False,
         quarantine_bytes: int = 0,
         quarantine_nth: int = 0,
+        holders: str = "auto",
     ) -> None:
+        if holders not in HOLDERS:
+            raise CannotRecord(f"holders cannot be '{holders}'; choose auto or off.")
         if not 0 <= stack_depth <= 1024:
             raise CannotRecord(f"a stack depth of {stack_depth} is not between 0 and 1024.")
         if limit_bytes and limit_bytes < SMALLEST_LIMIT_BYTES:
@@ -110,6 +119,7 @@ class Options:
         self.quiet = quiet
         self.quarantine_bytes = quarantine_bytes
         self.quarantine_nth = quarantine_nth
+        self.holders = holders
 
     def as_dict(self) -> dict[str, object]:
         """The values by name; ``Options(**options.as_dict())`` is an equal object."""

@@ -47,6 +47,7 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
             session.active.sample()
             session.active.mark("tlmem:end")
             session.active.note("exit", _exit_text(error))
+            session.active.end(error)
 
     runner.run(program, lambda: recording.mark("tlmem:begin"), end)
     return 0

@@ -138,13 +138,38 @@ class Code(Program):
         return code, main.__dict__
 
 
+class Input(Program):
+    """A program that is read from standard input to its end, as for ``python -``."""
+
+    name = "stdin"
+
+    def __init__(self, arguments: list[str]) -> None:
+        super().__init__(arguments)
+        self.code: Any = compile(_standard_input(), "<stdin>", "exec", 0, True)
+
+    def words(self) -> list[str]:
+        return ["-", *self.arguments]
+
+    def enter(self, main: Any) -> tuple[Any, Any]:
+        sys.argv = ["-", *self.arguments]
+        _set_path0("")
+        main.__file__ = "<stdin>"
+        main.__cached__ = None
+        code, self.code = self.code, None
+        return code, main.__dict__
+
+
 def find(path: str, arguments: list[str]) -> Program:
     """The program at ``path``: a file, or a directory or archive that holds a ``__main__``.
+
+    ``-`` is standard input.
 
     Raises:
         CannotRecord: there is nothing that can be read.
         SyntaxError: as Python raises it.
     """
+    if path == "-":
+        return Input(arguments)
     if not os.path.exists(path):
         raise CannotRecord(
             f"cannot open the script '{path}' (No such file or directory); check its path."
@@ -178,7 +203,7 @@ def run(program: Program, begin: Call, end: Callable[[BaseException | None], Non
     prefix = prefix[: -2 if prefix[-2:-1] == ["-m"] else -1] or [sys.executable]
     call, arguments = program.enter(main)
     sys.orig_argv = [*prefix, *program.words()]
-    scope = main.__dict__ if isinstance(program, Script) else {}
+    scope = main.__dict__ if isinstance(program, Script | Input) else {}
     del main, program, prefix
     begin()
     outcome: list[Any] = []
@@ -283,6 +308,20 @@ def _set_path0(path: str) -> None:
 def _absolute(path: str) -> str:
     """Absolute as Python makes the path of its script: joined, not normalised."""
     return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise CannotRecord(
+            "'-' reads the program from standard input, and that is "
+            f"{'closed' if sys.stdin is None else 'a terminal'}; give a script or redirect it."
+        )
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise CannotRecord(
+            f"cannot read the program from standard input ({error.strerror}); give a script."
+        ) from None
 
 
 def _compile_file(path: str, shown: str) -> Any:

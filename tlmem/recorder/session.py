@@ -5,6 +5,7 @@ Covers: the life of one file in one process. Does not cover: which children get 
 """
 
 import atexit
+import gc
 import os
 import sys
 
@@ -90,6 +91,8 @@ class Session:
         self.parent_pid = parent_pid
         self.notes = dict(notes or {})
         self.pid = 0
+        self.ended = False
+        self._frozen = gc.get_freeze_count()
 
     def start(self) -> None:
         """Creates the file, turns the probes on and follows NumPy, imported now or later.
@@ -119,8 +122,12 @@ class Session:
             raise refusal(status, lib.tlm_recording_errno(), self.shown_path, text)
         active = self
         self.pid = os.getpid()
-        for key, value in {**environment_notes(self.options), **self.notes}.items():
+        environment = environment_notes(self.options)
+        for key, value in {**environment, **self.notes}.items():
             self.note(key, value)
+        self.note_collector()
+        if self.options.holders != "off":
+            lib.tlm_holders_start(_libraries(environment), self.options.limit_bytes)
         if "numpy" in self.options.sources:
             if any(name in sys.modules for name in NUMPY_MODULES):
                 lib.tlm_numpy_install()
@@ -135,11 +142,41 @@ class Session:
 
         lib.tlm_note(encode(key), encode(value))
 
+    def note_collector(self) -> None:
+        """Says when Python's garbage collector looks at everything, and what was frozen since."""
+        self.note("gc.threshold", ",".join(map(str, gc.get_threshold())))
+        self.note("gc.frozen", str(gc.get_freeze_count() - self._frozen))
+
     def mark(self, label: str, index: int = 0) -> None:
         """Records a point in time with the calling stack."""
         from tlmem._native import lib
 
         lib.tlm_mark(encode(label), index)
+
+    def snapshot(self) -> None:
+        """Finds out now which Python objects hold arrays."""
+        from tlmem._native import lib
+
+        lib.tlm_holders_now(0, 0)
+
+    def offer_snapshot(self) -> None:
+        """The same if it can be afforded."""
+        from tlmem._native import lib
+
+        lib.tlm_holders_offer()
+
+    def end(self, error: "BaseException | None" = None) -> None:
+        """Takes the last snapshot of holders, once: while what the program used is still there.
+
+        Args:
+            error: what ended the program; its tracebacks hold too.
+        """
+        if not self.ended:
+            from tlmem._native import lib
+
+            self.ended = True
+            lib.tlm_holders_now(1, 0 if error is None else id(error))
+            self.note_collector()
 
     def sample(self) -> None:
         """Takes every memory sample now: a point that the report can rely on."""
@@ -155,6 +192,8 @@ class Session:
         active = None
         imports.forget_all()
         lib.tlm_fork_settle()
+        self.end()
+        lib.tlm_holders_stop()
         lib.tlm_sample_now()  # while the sources can still be asked
         quarantined = Quarantined() if self.options.quarantine_bytes else None
         lib.tlm_numpy_uninstall()
@@ -200,10 +239,19 @@ def environment_notes(options: Options) -> dict[str, str]:
         "stack_depth": str(options.stack_depth),
         "rss_interval_ms": str(options.rss_interval_ms),
         "quarantine_bytes": str(options.quarantine_bytes),
+        "holders": options.holders,
         "python.stdlib": os.pathsep.join(dict.fromkeys([library, platform_library])),
         "python.sites": os.pathsep.join(dict.fromkeys(sites)),
         "tlmem.path": os.path.dirname(os.path.abspath(tlmem.__file__)),
     }
+
+
+def _libraries(notes: dict[str, str]) -> bytes:
+    """Folders of modules that are not the program's own, each on a line."""
+    folders = [notes["tlmem.path"]]
+    for key in ("python.stdlib", "python.sites"):
+        folders += notes[key].split(os.pathsep)
+    return encode("\n".join(folder + os.sep for folder in folders if folder))
 
 
 def _install_numpy() -> None:

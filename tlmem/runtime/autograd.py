@@ -27,10 +27,17 @@ from tlmem.runtime.dtypes import RANK, floating, kind_of_number
 apply = engine.apply
 apply_strictly = engine.apply_strictly
 apply_apart = engine.apply_apart
+apply_along = engine.along
+apply_reducing = engine.reduce
+apply_into = engine.apply_into
+apply_seen = engine.apply_seen
+seen_part = engine.seen_part
+apply_unrecorded = engine.apply_unrecorded
+apply_into_strictly = engine.apply_into_strictly
 needs = engine.needs
 row = engine.row
 
-NOT_HERE, WRONG_SHAPE, WRONG_VALUE = 1000, 1001, 1002
+NOT_HERE, WRONG_SHAPE, WRONG_VALUE, WRONG_OUT = 1000, 1001, 1002, 1003
 """Statuses of ops, as in ``ops.h``."""
 
 NO_ROW = -1
@@ -317,6 +324,8 @@ def failed(status: int, what: str, operands: tuple[Any, ...], message: str) -> N
         raise errors.WrongShape(f"{what}: {message}")
     if status == WRONG_VALUE:
         raise (IndexError if what in INDEXED else ValueError)(f"{what}: {message}")
+    if status == WRONG_OUT:
+        raise errors.WrongShape(f"{what}: the result does not fit the destination that was planned")
     if status == NOT_HERE:
         for each in operands:
             if isinstance(each, core.Operand):

@@ -14,6 +14,7 @@ from tlmem.runtime.autograd import (
     LOST,
     NO_ROW,
     apply,
+    apply_into,
     needs,
     recorded,
     require_no_gradient,
@@ -152,7 +153,8 @@ def compute_apart(
 def by_op(row: int, name: str, out: Any, operands: tuple[Any, ...], *params: Any) -> Any:
     """The result of an op of the core, recorded when an operand needs a gradient.
 
-    NotImplemented where NumPy is to compute it, and no gradient is lost by that.
+    NotImplemented where NumPy is to compute it, and no gradient is lost by that. The bits are the
+    same with ``out`` and without.
 
     Args:
         row: number of the op, or ``LOST``.
@@ -160,6 +162,10 @@ def by_op(row: int, name: str, out: Any, operands: tuple[Any, ...], *params: Any
         NotDifferentiable: a gradient would be lost.
     """
     if out is not None:
+        if row >= 0:
+            made = apply_into(row, len(operands), out, *operands, *params)
+            if made is not NotImplemented:
+                return made
         require_out_without_gradient(name, out, *operands)
     elif row == LOST:
         require_no_gradient(name, *operands)

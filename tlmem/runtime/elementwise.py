@@ -355,9 +355,8 @@ def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> T
 
 def where_by_op(condition: Any, left: Any, right: Any, out: Any) -> Any:
     """By the op, to which the two come with one dtype."""
-    require_out_without_gradient("where", out, left, right)
     if out is not None:
-        return NotImplemented
+        return by_op(WHERE, "where", out, (condition, left, right))
     made = apply(WHERE, 3, condition, left, right)
     if made is NotImplemented and needs(left, right):
         _, dtype, _ = together("where", left, right)

@@ -14,7 +14,7 @@ from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from threading import get_ident
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from tlmem.runtime import strands
 from tlmem.runtime.core import lib
@@ -117,23 +117,39 @@ class GradMode:
         return "enable_grad()" if self._on else "no_grad()"
 
 
-def no_grad() -> GradMode:
+@overload
+def no_grad() -> GradMode: ...
+@overload
+def no_grad(function: Callable[Parameters, Result], /) -> Callable[Parameters, Result]: ...
+def no_grad(function: Any = None, /) -> Any:
     """``with no_grad(): ...``: nothing inside is recorded, and in-place updates are allowed.
 
-    Results need no gradient, whatever they are computed from. As a decorator: ``@no_grad()``.
+    Results need no gradient, whatever they are computed from. As a decorator: ``@no_grad()``, or
+    ``@no_grad``.
+
+    Raises:
+        TypeError: what it decorates is no function, or an asynchronous generator.
     """
-    return GradMode(False)
+    return GradMode(False) if function is None else GradMode(False)(function)
 
 
-def enable_grad() -> GradMode:
-    """``with enable_grad(): ...``: recorded again inside a ``no_grad``; as a decorator too."""
-    return GradMode(True)
+@overload
+def enable_grad() -> GradMode: ...
+@overload
+def enable_grad(function: Callable[Parameters, Result], /) -> Callable[Parameters, Result]: ...
+def enable_grad(function: Any = None, /) -> Any:
+    """``with enable_grad(): ...``: recorded again inside a ``no_grad``; as a decorator too.
+
+    Raises:
+        TypeError: what it decorates is no function, or an asynchronous generator.
+    """
+    return GradMode(True) if function is None else GradMode(True)(function)
 
 
 def _callable(function: Any) -> Any:
     if not callable(function):
         raise TypeError(
-            f"a mode decorates a function, not {type(function).__name__}; write @tlmem.no_grad() "
+            f"a mode decorates a function, not {type(function).__name__}; write @tlmem.no_grad "
             "above a function, or with tlmem.no_grad(): around a block"
         )
     return function

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd import LOST, apply, apply_apart, apply_strictly, needs, row
+from tlmem.runtime.autograd import (
+    LOST,
+    apply_along,
+    apply_apart,
+    apply_reducing,
+    apply_strictly,
+    needs,
+    row,
+)
 from tlmem.runtime.computing import by_op, compute, compute_apart, constant
 from tlmem.runtime.dtypes import NUMPY, floating
 from tlmem.runtime.errors import WrongDtype, WrongShape
@@ -65,27 +73,32 @@ def reduced(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
 def reduce(
     ufunc: Any, value: Any, dtype: str, axis: Axis, keepdims: bool, out: Any, **options: Any
 ) -> Tensor:
-    """One ufunc along the axes, computed in the dtype of the result."""
+    """One ufunc along the axes, computed in the dtype of the result.
+
+    NumPy goes through the elements as they lie in both, and the last bits hang on that: what does
+    not lie row by row gets the result from beside.
+    """
     axes = axes_of(value, axis)
     data = value._data(ufunc.__name__)
     result = destination(out, reduced(value.shape, axes, keepdims), dtype, value._device)
     options |= {"axis": axes, "keepdims": keepdims, "dtype": NUMPY[dtype]}
-    return compute(ufunc.reduce, result, out, data, **options)
+    if out is None or result._data().flags.c_contiguous:
+        return compute(ufunc.reduce, result, out, data, **options)
+    beside = temporary(result.shape, dtype, value._device)
+    compute(ufunc.reduce, beside, out, data, **options)
+    np.copyto(result._data(), beside._data())
+    return result
 
 
 def reduced_by_op(
     number: int, name: str, value: Any, axis: Axis, keepdims: bool, out: Any, *params: int
 ) -> Any:
     """By an op; NotImplemented where NumPy is to compute it, which also says what is wrong."""
-    if axis is None and isinstance(value, Storage):
-        mask = (1 << len(value.shape)) - 1
-        if (
-            out is None
-            and (made := apply(number, 1, value, mask, keepdims, *params)) is not NotImplemented
-        ):
+    if out is None:
+        made = apply_reducing(number, value, axis, keepdims, *params)
+        if made is not NotImplemented:
             return made
-    else:
-        mask = sum_of_bits(axes_of(value, axis))
+    mask = sum_of_bits(axes_of(value, axis))
     if mask >> MOST_OP_AXES:
         return by_op(LOST, name, out, (value,))
     return by_op(number, name, out, (value,), mask, keepdims, *params)
@@ -101,6 +114,8 @@ def sum_of_bits(axes: Shape) -> int:
 
 def softened_by_op(number: int, name: str, value: Any, axis: int, out: Any) -> Any:
     """Likewise, along one axis."""
+    if out is None and (made := apply_along(number, value, axis)) is not NotImplemented:
+        return made
     axes = axes_of(value, axis)
     if len(axes) != 1:
         return by_op(LOST, name, out, (value,))
@@ -170,12 +185,13 @@ def var(
     Raises:
         WrongDtype: the tensor is not of a floating dtype.
     """
-    axes = axes_of(value, axis)
-    if value.dtype not in ("float32", "float64"):
+    if isinstance(value, Storage) and value.dtype not in ("float32", "float64"):
+        axes_of(value, axis)
         raise WrongDtype(f"var needs float32 or float64, not {value.dtype}; use .astype('float32')")
     made = reduced_by_op(VAR, "var", value, axis, keepdims, out, correction)
     if made is not NotImplemented:
         return made
+    axes = axes_of(value, axis)
     count = product(value.shape[i] for i in axes)
     distance = temporary(value.shape, value.dtype, value._device)
     middle = mean(value, axis, True, within(value, axes, value.dtype))

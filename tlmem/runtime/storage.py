@@ -199,19 +199,18 @@ class Storage(core.Operand):
 
         NumPy lets go of the GIL for large arrays. The memory stays until this array dies.
         """
+        self._require(doing)  # a pin of what is freed would be a second misuse
         memory = self._pinned()
-        status = self._check()
-        if status:
-            self._refuse(status, doing)
+        self._require(doing)
         array = self._array
-        if array is None and self.size:
-            made = np.ndarray(self.shape, NUMPY[self.dtype], memory, *self._layout())
+        if array is None:
+            laid = self._layout() if self.size else ()
+            made = np.ndarray(self.shape, NUMPY[self.dtype], memory, *laid)
             made.setflags(write=not self._readonly)
             return made
-        is_whole = array is None or not (self._base_handle or not array.flags.carray)
-        if is_whole or not self.size:
+        if array.flags.carray and self.size and not self._base_handle:
             return np.ndarray(self.shape, NUMPY[self.dtype], memory)
-        offset = array.__array_interface__["data"][0] - self._address()
+        offset = array.__array_interface__["data"][0] - self._address() if self.size else 0
         made = np.ndarray(self.shape, array.dtype, memory, offset, array.strides)
         made.setflags(write=array.flags.writeable)
         return made
