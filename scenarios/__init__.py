@@ -1,8 +1,8 @@
 """Small programs with a known truth; installed as ``tlmem.scenarios``.
 
-``main`` is the command ``tlmem scenario``. Every other module but ``catalog`` and ``table`` is a
-scenario: an ordinary program, with arrays of NumPy or tensors of tlmem, that can be recorded as it
-is.
+``main`` is the command ``tlmem scenario``. A module with ``OUTCOME`` is a scenario: an ordinary
+program, with arrays of NumPy or tensors of tlmem, that can be recorded as it is. ``catalog`` finds
+and checks them, ``table`` and ``soak`` write ``docs/detection.md``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import sys
 USAGE = """\
 usage: tlmem scenario list
        tlmem scenario run NAME
+       tlmem scenario run policies
 
 Small programs whose truth is known. list prints one line for each; run records one, analyses it
-and exits with 0 exactly when the truth was found.
+and exits with 0 exactly when the truth was found. run policies records programs under each policy
+of the compiler and prints what they cost.
 """
 
 
@@ -51,6 +53,11 @@ def run_scenario(name: str) -> int:
 
     from .catalog import ScenarioFailed, run, scenarios
 
+    if name == "policies":
+        from .policies import main as print_policies
+
+        print_policies()
+        return 0
     scenario = scenarios().get(name)
     if scenario is None:
         sys.stderr.write(

@@ -4,6 +4,7 @@ import tlmem
 
 OUTCOME = "driver"
 CLASS = "pool-never-hits"
+COUNT = 16_000
 
 
 def main() -> None:

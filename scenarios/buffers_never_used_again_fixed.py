@@ -1,5 +1,7 @@
 """The device of buffers-never-used-again under a policy that uses what it keeps."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -8,7 +10,7 @@ OUTCOME = "stable"
 def main() -> None:
     tlmem.device("cpu").policy("persistent-reusing")
     total = 0.0
-    for step in range(24_000):
+    for step in long_enough(6_000):
         with tlmem.scope("step"):
             batch = tlmem.full((64, 64), step)
             total += float(batch.sum().item())

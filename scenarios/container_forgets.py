@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "kv cache"
 CLASS = "over-retained"
+COUNT = 1500
+BYTES = 12_288_000
 
 
 class KeyValueCache:

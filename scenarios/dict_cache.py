@@ -3,7 +3,11 @@
 import numpy as np
 
 OUTCOME = "leak"
+TWIN = "bounded-lru-cache"
 CLASS = "cache-only-grows"
+HELD_BY = "dict 'answers' (module __main__)"
+COUNT = 4000
+BYTES = 19_200_000
 
 answers: dict[int, np.ndarray] = {}
 

@@ -3,6 +3,7 @@
 import tlmem
 
 OUTCOME = "stable"
+COUNT = 48
 
 
 def consume(batch: tlmem.Tensor) -> float:

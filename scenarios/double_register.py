@@ -3,6 +3,7 @@
 import tlmem
 
 OUTCOME = "stable"
+COUNT = 24_000
 
 
 class Wrapped:

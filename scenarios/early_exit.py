@@ -8,6 +8,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "scope 'answers'"
 CLASS = "scope-not-left"
+COUNT = 2000
+BYTES = 8_192_000
 
 
 def main() -> None:

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -11,7 +13,7 @@ OUTCOME = "stable"
 def main() -> None:
     total = 0.0
     with tlmem.scope("answers"):
-        for step in range(12_000):
+        for step in long_enough(6000):
             with tlmem.scope("request"):
                 question = tlmem.full((16, 64), step)
                 answer = question * 0.5

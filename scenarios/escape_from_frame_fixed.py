@@ -1,5 +1,7 @@
 """The sum of a slot's buffer escapes from the frame, which is memory of its own."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -14,7 +16,7 @@ def halves(step: int, keep: bool) -> tlmem.Tensor | None:
 
 def main() -> None:
     total = 0.0
-    for step in range(16_000):
+    for step in long_enough(4_000):
         result = halves(step, step % 500 == 0)
         total += 0.0 if result is None else float(result.item())
     print(f"{total:.3e}")

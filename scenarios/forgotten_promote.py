@@ -8,6 +8,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "nobody"
 CLASS = "floating"
+COUNT = 2000
+BYTES = 8_192_000
 
 
 def gradient(step: int) -> tlmem.Tensor:

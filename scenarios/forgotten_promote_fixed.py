@@ -1,5 +1,7 @@
 """The caller of forgotten-promote registers what it was handed: the count goes to its own scope."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -14,7 +16,7 @@ def gradient(step: int) -> tlmem.Tensor:
 
 def main() -> None:
     total = 0.0
-    for step in range(24_000):
+    for step in long_enough(6_000):
         with tlmem.scope("step"):
             total += float(tlmem.register(gradient(step)).sum().item())
     print(f"{total:.3e}")

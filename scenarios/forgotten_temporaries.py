@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "scope 'training'"
 CLASS = "scope-not-left"
+COUNT = 1500
+BYTES = 6_144_000
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """The expression of forgotten-temporaries in a scope for each step, which ends its temporary."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -7,7 +9,7 @@ OUTCOME = "stable"
 
 def main() -> None:
     weight, target = tlmem.ones((16, 64)), tlmem.zeros((16, 64))
-    for _ in range(54_000):
+    for _ in long_enough(14_000):
         with tlmem.scope("step"):
             tlmem.multiply(weight, 0.999, out=weight)
             tlmem.subtract(target, 1.0 - weight, out=target)

@@ -3,6 +3,7 @@
 import tlmem
 
 OUTCOME = "stable"
+COUNT = 32
 
 
 def begin() -> float:

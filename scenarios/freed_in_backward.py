@@ -5,6 +5,7 @@ from typing import Any
 import tlmem
 
 OUTCOME = "stable"
+COUNT = 20
 
 
 def tidy(context: Any, grad: tlmem.Tensor) -> tlmem.Tensor:

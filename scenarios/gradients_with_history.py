@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "tape 'multiply'"
 CLASS = "grads-outlive-step"
+COUNT = 2000
+BYTES = 8_192_000
 STEPS = 2000
 
 

@@ -1,5 +1,7 @@
 """The evaluation of kept-losses, which keeps numbers."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -10,7 +12,7 @@ def main() -> None:
     weight = tlmem.randn((32, 32), seed=1, requires_grad=True)
     batch = tlmem.randn((16, 32), seed=2)
     losses = []
-    for _ in range(STEPS):
+    for _ in long_enough(STEPS):
         distance = batch @ weight
         losses.append(tlmem.mean(distance**2).item())
     print(f"{sum(losses):.3e}")

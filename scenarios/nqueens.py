@@ -1,5 +1,6 @@
 """Eight queens by gradient descent: a graph, its gradients and a new board in each epoch."""
 
+import sys
 from collections.abc import Callable
 
 import tlmem
@@ -45,11 +46,11 @@ def solve(seed: int) -> tuple[int, float]:
     return epoch, loss.item()
 
 
-def main() -> None:
-    for seed in range(20, 23):
+def main(boards: int = 3) -> None:
+    for seed in range(20, 20 + boards):
         epoch, loss = solve(seed)
         print(f"board {seed}: epoch {epoch}, loss {loss:.4f}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))

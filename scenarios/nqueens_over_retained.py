@@ -8,8 +8,11 @@ from tlmem.scenarios.nqueens import ANTI, MAIN, RATE, SIZE
 import tlmem
 
 OUTCOME = "leak"
+TWIN = "nqueens"
 HELD_BY = "struct Tensor"
 CLASS = "over-retained"
+COUNT = 1600
+BYTES = 12_288_000
 EPOCHS = 800
 
 

@@ -7,6 +7,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "swish"
 CLASS = "over-retained"
+COUNT = 3000
+BYTES = 3_072_000
 
 
 def backward(context: Any, grad: tlmem.Tensor) -> tlmem.Tensor:

@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "reader"
 CLASS = "over-retained"
+COUNT = 2000
+BYTES = 16_384_000
 
 
 def read(batch: tlmem.Tensor) -> float:

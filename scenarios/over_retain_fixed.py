@@ -1,5 +1,7 @@
 """The reader of over-retain, with a release for each acquire, also when reading fails."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -15,7 +17,7 @@ def read(batch: tlmem.Tensor) -> float:
 
 def main() -> None:
     total = 0.0
-    for step in range(24_000):
+    for step in long_enough(6_000):
         with tlmem.scope("step"):
             batch = tlmem.full((16, 64), step)
             total += read(batch)

@@ -5,6 +5,9 @@ import pandas as pd
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
+HELD_BY = (
+    "list 'suspicious' (local variable of main() at pandas_slices.py) through a pandas DataFrame"
+)
 
 
 def main() -> None:

@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "pool 'buffers'"
 CLASS = "pool-never-hits"
+COUNT = 2000
+BYTES = 16_384_000
 
 buffers = tlmem.TensorPool(max_per_key=1_000_000, name="buffers")
 

@@ -1,5 +1,7 @@
 """The caller of the cache takes a count of its own and releases that."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -19,7 +21,7 @@ class Cache:
 
 def main() -> None:
     cache, total = Cache(), 0.0
-    for step in range(24_000):
+    for step in long_enough(24_000):
         table = cache.get(step % 10)
         tlmem.acquire(table, "caller")
         total += float(table.sum().item())

@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "tape 'power'"
 CLASS = "saved-outlives-backward"
+COUNT = 2000
+BYTES = 4_096_000
 STEPS = 2000
 
 

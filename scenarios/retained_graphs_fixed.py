@@ -3,7 +3,7 @@
 import tlmem
 
 OUTCOME = "stable"
-STEPS = 12_000
+STEPS = 18_000
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Batches are collected until there are enough, then written out and forgotten."""
 
 import numpy as np
+from tlmem.scenarios.pace import long_enough
 
 OUTCOME = "stable"
 
@@ -9,7 +10,7 @@ def main() -> None:
     chance = np.random.default_rng(1)
     batches: list[np.ndarray] = []
     written = 0
-    for _ in range(20_000):
+    for _ in long_enough(20_000):
         batches.append(chance.random(2_500))
         if len(batches) == 150:
             written += np.concatenate(batches).nbytes

@@ -1,5 +1,7 @@
 """Scopes are left by with statements, the inner one first."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -12,7 +14,7 @@ def begin() -> float:
 
 def main() -> None:
     total = 0.0
-    for step in range(16_000):
+    for step in long_enough(4_000):
         with tlmem.scope("outer"):
             total += float(tlmem.full((16, 64), step).sum().item())
             total += begin()

@@ -3,6 +3,7 @@
 import tlmem
 
 OUTCOME = "stable"
+COUNT = 20
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ OUTCOME = "stable"
 def main() -> None:
     weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
     batch = tlmem.randn((8, 16), seed=2)
-    for _ in tlmem.steps(12_000):
+    for _ in tlmem.steps(20_000):
         hidden = tlmem.tanh(batch @ weight)
         near, far = tlmem.sum(hidden), tlmem.mean(hidden**2)
         (near + far).backward()

@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "field weight of Layer"
 CLASS = "field-forgotten"
+COUNT = 1500
+BYTES = 6_144_000
 
 
 def step(layer: tlmem.Struct) -> tlmem.Struct:

@@ -1,5 +1,7 @@
 """The Layer of shared-field is handed over without a count of its own: one of them is alive."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -13,7 +15,7 @@ def step(layer: tlmem.Struct) -> tlmem.Struct:
 def main() -> None:
     with tlmem.scope("training") as training:
         layer = tlmem.struct({"weight": tlmem.ones((16, 64)), "bias": tlmem.zeros(64)}, "Layer")
-        for _ in range(9000):
+        for _ in long_enough(9000):
             previous = layer
             with tlmem.scope("step"):
                 layer = step(previous)

@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "frame 'scaled_sum'"
 CLASS = "scope-not-left"
+COUNT = 500
+BYTES = 2_048_000
 
 
 def scaled_sum(values: list[float]) -> float:

@@ -1,5 +1,7 @@
 """The early return of skipped-frame-exit in a framed function, whose frame ends however it ends."""
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -17,7 +19,7 @@ def scaled_sum(values: list[float]) -> float:
 
 def main() -> None:
     total = 0.0
-    for step in range(36_000):
+    for step in long_enough(9_000):
         total += scaled_sum([1.0] * (step % 4))
     print(f"{total}, {tlmem.scope_depth()} scopes entered")
 

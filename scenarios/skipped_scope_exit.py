@@ -7,6 +7,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "scope 'rows'"
 CLASS = "scope-not-left"
+COUNT = 1500
+BYTES = 12_288_000
 
 
 def rows(step: int) -> Generator[tlmem.Tensor, None, None]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Generator
 
+from tlmem.scenarios.pace import long_enough
+
 import tlmem
 
 OUTCOME = "stable"
@@ -16,7 +18,7 @@ def rows(step: int) -> Generator[tlmem.Tensor, None, None]:
 
 def main() -> None:
     total = 0.0
-    for step in range(15_000):
+    for step in long_enough(4_000):
         for row in rows(step):
             total += float(row.sum().item())
     print(f"{total:.3e}, {tlmem.scope_depth()} scopes entered")

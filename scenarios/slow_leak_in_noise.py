@@ -4,6 +4,9 @@ import numpy as np
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
+HELD_BY = "list 'rows' of Log (local variable 'log' of main() at slow_leak_in_noise.py)"
+COUNT = 500
+BYTES = 512_000
 
 
 class Log:

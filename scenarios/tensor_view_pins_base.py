@@ -5,6 +5,8 @@ import tlmem
 OUTCOME = "leak"
 HELD_BY = "view"
 CLASS = "view-pins-base"
+COUNT = 2000
+BYTES = 65_536_000
 
 
 def last_row(step: int) -> tlmem.Tensor:

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from tlmem.scenarios.pace import long_enough
 
 OUTCOME = "stable"
 
@@ -15,7 +16,7 @@ def work(seed: int) -> np.ndarray:
 def main() -> None:
     total = 0.0
     with ThreadPoolExecutor(4) as pool:
-        for turn in range(40):
+        for turn in long_enough(40):
             results = list(pool.map(work, range(turn * 50, turn * 50 + 50)))
             total += float(sum(result.sum() for result in results))
     print(f"{total:.3f}")

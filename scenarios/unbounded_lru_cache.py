@@ -5,7 +5,9 @@ from functools import cache
 import numpy as np
 
 OUTCOME = "leak"
+TWIN = "bounded-lru-cache"
 CLASS = "cache-only-grows"
+HELD_BY = "lru_cache of window() (module __main__)"
 
 
 @cache

@@ -8,7 +8,7 @@ OUTCOME = "stable"
 def main() -> None:
     weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
     batch = tlmem.randn((8, 16), seed=2, requires_grad=True)
-    for step in tlmem.steps(16_000):
+    for step in tlmem.steps(24_000):
         tlmem.sum(batch @ weight).backward()
         if step % 1000 == 0:
             with tlmem.no_grad():

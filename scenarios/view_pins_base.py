@@ -3,7 +3,10 @@
 import numpy as np
 
 OUTCOME = "leak"
-CLASS = "cache-only-grows"
+CLASS = "view-pins-base"
+HELD_BY = "list 'rows' (local variable of main() at view_pins_base.py) through the view's base"
+COUNT = 2000
+BYTES = 307_200_000
 
 
 class Camera:
@@ -26,7 +29,7 @@ def main() -> None:
     rows = []
     for _ in range(2000):
         frame = camera.frame()
-        smooth = (frame[1:] + frame[:-1]) / 2
+        smooth = np.sort((frame[1:] + frame[:-1]) / 2, axis=None, kind="stable")
         rows.append(brightest_row(smooth if smooth.max() < 0 else frame))
     print(f"kept {len(rows)} rows, {sum(row.nbytes for row in rows)} bytes of them are used")
 

@@ -3,6 +3,7 @@
 from collections import deque
 
 import numpy as np
+from tlmem.scenarios.pace import long_enough
 
 OUTCOME = "stable"
 
@@ -26,7 +27,7 @@ def main() -> None:
     camera = Camera()
     rows: deque[np.ndarray] = deque(maxlen=20)
     light = []
-    for _ in range(2000):
+    for _ in long_enough(2000):
         rows.append(brightest_row(camera.frame()))
         light.append(float(rows[-1].sum()))
     print(f"kept {len(rows)} rows and {len(light)} numbers")

@@ -3,6 +3,7 @@
 import tlmem
 
 OUTCOME = "stable"
+COUNT = 36
 
 
 def main() -> None:

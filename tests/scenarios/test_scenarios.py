@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 from tlmem.scenarios import catalog
@@ -12,8 +13,6 @@ from tlmem.analysis.misuse import WHAT
 
 ALL = catalog.scenarios()
 LEAKS = {name for name, scenario in ALL.items() if scenario.outcome == "leak"}
-OF_RAW_MEMORY = {"written-after-free", "past-the-end"}
-"""Only ``tlmem record --zombie`` sees them: tests/integration/test_zombie.py."""
 MISUSES = {name for name, scenario in ALL.items() if scenario.misuse}
 
 
@@ -27,7 +26,7 @@ def test_there_are_enough_of_each_kind() -> None:
     assert {"native-malloc", "python-objects", "driver-growth"} <= set(ALL)
 
 
-@pytest.mark.parametrize("name", sorted(LEAKS))
+@pytest.mark.parametrize("name", sorted(LEAKS - {"running-total"}))
 def test_a_leak_has_one_line_to_blame(name: str) -> None:
     text = ALL[name].path.read_text(encoding="utf-8")
 
@@ -46,28 +45,71 @@ def test_a_misuse_has_one_line_where_it_happens(name: str) -> None:
 def test_every_kind_of_misuse_has_a_program() -> None:
     seen = {scenario.misuse[0] for scenario in ALL.values() if scenario.misuse}
 
-    assert seen == set(WHAT) - OF_RAW_MEMORY
+    assert seen == set(WHAT)
 
 
 def test_every_class_of_leaks_has_a_program() -> None:
-    assert {scenario.leak_class for scenario in ALL.values()} - {""} == set(FIXES)
+    seen = {scenario.leak_class for scenario in ALL.values()} - {""}
+
+    assert seen == {*FIXES, catalog.OF_TAPES}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, known in ALL.items() if known.faulty))
+def test_every_fault_has_a_healthy_twin_that_is_recorded_in_the_same_way(name: str) -> None:
+    twin = ALL[ALL[name].twin]
+
+    assert not twin.faulty
+    assert twin.record == ALL[name].record
+
+
+@pytest.mark.parametrize("name", sorted(name for name in LEAKS if ALL[name].held_by))
+def test_what_the_runtime_counts_is_stated_exactly(name: str) -> None:
+    text = ALL[name].path.read_text(encoding="utf-8")
+
+    if "import tlmem" in text:
+        assert ALL[name].count and ALL[name].bytes
 
 
 @pytest.mark.parametrize("name", sorted(name for name in ALL if name.endswith("-fixed")))
 def test_what_is_fixed_was_a_fault_and_is_none(name: str) -> None:
     fault = ALL[name.removesuffix("-fixed")]
 
-    assert (ALL[name].outcome, ALL[name].misuse) == ("stable", None)
-    assert fault.outcome in ("leak", "driver") or fault.misuse
+    assert not ALL[name].faulty
+    assert fault.faulty
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
-def test_the_truth_is_found(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", sorted(name for name in ALL if not ALL[name].faulty))
+def test_no_wrong_word_is_said_of_a_healthy_program(name: str, capsys) -> None:
+    code, out, err = answer(name, capsys)
+
+    assert (code, err, out.splitlines()[-1]) == (0, "", "right"), out
+
+
+@pytest.mark.parametrize("name", sorted(name for name in ALL if ALL[name].faulty))
+def test_the_truth_is_found(name: str, capsys) -> None:
+    """At once; where it rests on what a clock decides, or else in both of two more runs.
+
+    What the runtime counts is exact. Of the others, which rest on samples and on searches for
+    holders, 99 of 100 are promised to be found (docs/detection.md has what was measured): a machine
+    may stop a program where it matters, and all are asked in every run of the tests. Missed in 1
+    run of 100, such a fault passes in 9,998 of 10,000; missed in every second, in 63 of 100. A miss
+    that is passed over is printed among the warnings.
+    """
+    answers = [answer(name, capsys)]
+    is_exact = "import tlmem" in ALL[name].path.read_text(encoding="utf-8")
+    if answers[0][0] == 1 and not is_exact:
+        answers += [answer(name, capsys) for _ in range(2)]
+        warnings.warn(f"{name} was missed in the first run:\n{answers[0][1]}", stacklevel=1)
+
+    for code, out, err in answers[-2:]:
+        assert (code, err, out.splitlines()[-1]) == (0, "", "right"), out
+
+
+def answer(name: str, capsys) -> tuple[int, str, str]:
+    """Exit code and what is printed by the command that runs a scenario."""
     code = scenarios.main(["run", name])
     printed = capsys.readouterr()
-
-    assert (code, printed.err) == (0, ""), printed.out
-    assert printed.out.splitlines()[-1] == "right"
+    return code, printed.out, printed.err
 
 
 def test_list_prints_one_line_for_each_and_nothing_else() -> None:
@@ -91,6 +133,21 @@ def test_a_wrong_answer_is_not_a_success(
 
     assert scenarios.main(["run", "dict-cache"]) == 1
     assert "WRONG" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number, right", [(2000, True), (1999, False)])
+def test_a_number_that_the_truth_states_must_be_found(tmp_path, number: int, right: bool) -> None:
+    text = TENSORS_KEPT.format(holder="list", kind="over-retained")
+    result = catalog.run(written(tmp_path, f"{text}\nCOUNT = {number}\nBYTES = 8_000_000\n"))
+
+    assert result.right is right
+
+
+def test_a_program_that_ends_by_another_signal_is_told(tmp_path) -> None:
+    scenario = written(tmp_path, 'OUTCOME = "stable"\nEXIT = "SIGSEGV"\n')
+
+    with pytest.raises(catalog.ScenarioFailed, match="exit code 0"):
+        catalog.run(scenario)
 
 
 TENSORS_FREED_TWICE = """

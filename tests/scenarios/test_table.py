@@ -1,5 +1,6 @@
 """The page of what is found: its rows, its sums, and that a wolf is seen."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,33 @@ def test_the_page_in_the_documentation_has_every_program_and_nothing_wrong() -> 
 
     assert [name for name in scenarios() if f"| `{name}` |" not in written] == []
     assert "**wrong**" not in written
+
+
+def test_only_its_own_part_of_a_page_is_replaced(monkeypatch, capsys, tmp_path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Head\n\n<!-- begin scenarios -->\nrun before\n<!-- end scenarios -->\n\n"
+        "<!-- begin soak -->\nmany runs\n<!-- end soak -->\n"
+    )
+    leak = result("leaks", "leak", 7, LEAK)
+    monkeypatch.setattr(table, "scenarios", lambda: {"leaks": leak.scenario})
+    monkeypatch.setattr(table, "run", lambda scenario: leak)
+
+    assert table.main([str(page)]) == 0
+
+    text = page.read_text()
+    assert text.startswith("# Head\n\n<!-- begin scenarios -->\nWritten by `make detection`")
+    assert "run before" not in text and "1 of 1 found" in text
+    assert text.endswith("\n<!-- begin soak -->\nmany runs\n<!-- end soak -->\n")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_number_that_the_truth_states_is_bold_and_must_be_right(monkeypatch, capsys) -> None:
+    exact = result("leaks", "leak", 7, LEAK)
+    right = replace(exact.scenario, count=20, bytes=2_000)
+    wrong = replace(exact.scenario, count=21)
+
+    assert page(monkeypatch, capsys, replace(exact, scenario=wrong))[0] == 1
+    code, text = page(monkeypatch, capsys, replace(exact, scenario=right))
+    assert code == 0
+    assert "| **20** | **2.00 kB** | right |" in text

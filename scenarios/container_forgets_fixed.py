@@ -1,0 +1,36 @@
+"""The container of container-forgets releases its values with its keys."""
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+class KeyValueCache:
+    """What a scope needs to own it, and ``free``, which it calls at its end."""
+
+    escaped = False
+
+    def __init__(self, step: int) -> None:
+        self.handle = object()
+        self.keys = tlmem.acquire(tlmem.full((16, 64), step), "kv cache")
+        self.values = tlmem.acquire(tlmem.full((16, 64), step), "kv cache")
+
+    def mark_escaped(self) -> None:
+        self.escaped = True
+
+    def free(self) -> None:
+        tlmem.release(self.keys, "kv cache")
+        tlmem.release(self.values, "kv cache")
+
+
+def main() -> None:
+    total = 0.0
+    for step in range(5000):
+        with tlmem.scope("step"):
+            cache = tlmem.register(KeyValueCache(step))
+            total += float((cache.keys * cache.values).sum().item())
+    print(f"{total:.3e}")
+
+
+if __name__ == "__main__":
+    main()
