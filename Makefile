@@ -7,11 +7,12 @@ C_FILES := $(wildcard native/*/*.[chm] native/examples/*/*.[ch] tests/native/*.[
 NATIVE := $(wildcard native/*/*.[chm]) native/build_ffi.py
 BUILD := pyproject.toml setup.py
 DEMO := dict_cache
+SOAK := --jobs 2 --fault-runs 3
 export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-native bench detection lint format clean
+.PHONY: help setup demo test test-python test-native bench detection pictures attribution soak lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,9 +58,25 @@ bench: setup ## measure: ns per event, whole programs beside others, bytes per e
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m benchmarks
 
+attribution: setup ## record programs of many kinds and write where their memory went into docs/attribution.md
+	$(BIN)/python -m tlmem.scenarios.attribution > $(VENV)/attribution.md
+	mv $(VENV)/attribution.md docs/attribution.md
+
 detection: setup ## record every scenario and write what is found into docs/detection.md
-	$(BIN)/python -m tlmem.scenarios.table > $(VENV)/detection.md
-	mv $(VENV)/detection.md docs/detection.md
+	$(BIN)/python -m tlmem.scenarios.table docs/detection.md
+
+soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
+	$(BIN)/python -m tlmem.scenarios.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)
+
+pictures: setup ## draw the pictures in docs/images from a scenario
+	$(BIN)/tlmem record -q -f -o $(VENV)/pictures.tlm scenarios/$(DEMO).py
+	$(BIN)/tlmem plot $(VENV)/pictures.tlm --kind memory -f -o docs/images/memory.png
+	$(BIN)/tlmem plot $(VENV)/pictures.tlm --kind objects -f -o docs/images/objects.png
+	$(BIN)/tlmem plot $(VENV)/pictures.tlm --kind growth -f -o docs/images/growth.png
+
+screenshots: setup ## write pictures of the screens to docs/images
+	PYTHONPATH=tests $(BIN)/python -m support.story $(VENV)/train.tlm
+	$(BIN)/python -m tlmem.dashboards.pictures $(VENV)/train.tlm docs/images
 
 lint: setup ## ruff, mypy and clang-format, changing nothing
 	$(BIN)/ruff check .

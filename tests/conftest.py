@@ -1,5 +1,6 @@
 """What holds for every test: no time limits by accident, and no recording left running."""
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -7,7 +8,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The machine may be shared and slow; a test that fails for that is a test of the machine.
-settings.register_profile("tlmem", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Examples are the same each time, so that a test fails for what was changed and not by chance;
+# ``TLMEM_FUZZ=n`` asks for new ones.
+settings.register_profile(
+    "tlmem",
+    deadline=None,
+    derandomize=not os.environ.get("TLMEM_FUZZ"),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("tlmem")
 
 

@@ -16,24 +16,43 @@ TREES = {"tlmem": "tlmem", "dashboards": "tlmem.dashboards", "scenarios": "tlmem
 LONGEST = 500
 
 # Lowest first: each may import those before it.
-GROUND = ["units", "errors", "events", "blocks", "segments", "growing", "timeline", "grouping"]
+GROUND = [
+    "units",
+    "errors",
+    "plain",
+    "outputs",
+    "events",
+    "blocks",
+    "segments",
+    "growing",
+    "timeline",
+    "grouping",
+    "chains",
+    "chain_words",
+]
 GROUND += [
     "pairing",
     "names",
     "folded",
     "folding",
-    "snapshot",
+    "contents",
     "schema",
     "ownership",
     "holders",
+    "holdings",
 ]
 GROUND += ["tables", "runtime_tables", "tape_tables", "object_events", "device_memory", "family"]
 GROUND += ["recording"]
-READING = [*GROUND, "analysis", "report", "gate"]
-RECORDING = ["_native", "runtime", "optim", "recorder"]
+READING = [*GROUND, "analysis", "report", "export", "gate"]
+RECORDING = ["_native", "planning", "runtime", "optim", "compiler", "recorder"]
 TOP = [
     "cli",
     "cli_ledger",
+    "cli_check",
+    "cli_pictures",
+    "cli_plan",
+    "cli_plan_function",
+    "cli_screens",
     "doctor",
     "linking",
     "pytest_plugin",
@@ -50,40 +69,64 @@ MAY_IMPORT = {
     **{part: GROUND[:place] for place, part in enumerate(GROUND)},
     "analysis": GROUND,
     "report": ["", *GROUND, "analysis"],
-    "gate": ["", *GROUND, "analysis", "report"],
+    "export": ["", *GROUND, "analysis", "report"],
+    "gate": ["", *GROUND, "analysis", "report", "outputs"],
+    "planning": ["errors", "_native"],
     "runtime": ["units", "errors", "events", "_native"],
     "optim": ["runtime"],
+    "compiler": ["", "public", "units", "errors", "planning", "runtime"],
     "recorder": ["", "units", "errors", "events", "recording", "family", "_native", "runtime"],
     "cli": ["", "units", "errors"],
     "cli_ledger": [],
+    "cli_check": ["units", "errors"],
+    "cli_pictures": [],
+    "cli_plan": [],
+    "cli_plan_function": ["errors"],
+    "cli_screens": [],
     "__main__": ["cli"],
     "doctor": ["", "units", "errors"],
     "linking": ["errors"],
     "pytest_plugin": ["", "units", "errors"],
-    "testing": ["", *READING, "runtime", "_native"],
+    "testing": ["", *READING],
     "dashboards": ["", *READING],
     "scenarios": ["", *READING],
 }
 # What a part on top may import inside functions, beyond its row above.
 INSIDE_FUNCTIONS = {
-    "": [*GROUND, "recorder", "runtime"],
+    "": [*GROUND, "planning", "recorder", "runtime", "compiler"],
     "cli": ["", *READING, *RECORDING, *TOP],
     "cli_ledger": READING,
+    "cli_check": ["", *READING, *RECORDING],
+    "cli_pictures": READING,
+    "cli_plan": [*READING, "planning", "cli_plan_function"],
+    "cli_plan_function": ["", *READING, "compiler"],
+    "cli_screens": [*READING, "dashboards"],
     "doctor": ["", *READING, *RECORDING],
     "pytest_plugin": ["", *READING, *RECORDING, *TOP],
     "scenarios": ["recorder"],
+    "testing": ["recorder"],
 }
 # Packages of others. A part that is not named has the standard library only.
 THIRD_PARTY = {
     **dict.fromkeys(READING, ["numpy", "pandas"]),
+    "analysis": ["numpy", "pandas", "scipy", "ruptures"],
+    "report": ["numpy", "pandas", "matplotlib"],
+    "gate": ["numpy", "pandas", "scipy"],
     "units": [],
     "errors": [],
+    "outputs": [],
+    "planning": ["numpy"],
     "runtime": ["numpy"],
+    "compiler": ["numpy"],
     "scenarios": ["numpy", "pandas"],
-    "testing": ["numpy", "pandas"],
+    "testing": ["numpy", "pytest"],
+    "pytest_plugin": ["pytest"],
     "dashboards": ["numpy", "pandas", "textual", "rich"],
 }
 THIRD_PARTY_INSIDE_FUNCTIONS = {
+    "compiler": ["pandas"],
+    "export": ["pyarrow"],
+    "scenarios": ["scipy"],
     "recorder": ["psutil", "numpy"],
     "doctor": ["psutil", "numpy", "pandas", "cffi"],
 }

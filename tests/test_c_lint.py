@@ -26,6 +26,7 @@ HEADERS = [
         "include/tlmem_log.h",
         "include/tlmem.h",
         "include/tlmem_tape.h",
+        "include/tlmem_plan.h",
         "python/tlmem_python.h",
     )
 ]

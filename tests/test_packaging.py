@@ -32,10 +32,12 @@ NOT_COPIED = (
 LIBRARY = "tlmem/lib/libtlmem." + ("dylib" if sys.platform == "darwin" else "so")
 HEADERS = {
     f"tlmem/include/{name}.h"
-    for name in ("tlmem", "tlmem_log", "tlmem_poison", "tlmem_probe", "tlmem_tape")
+    for name in ("tlmem", "tlmem_log", "tlmem_plan", "tlmem_poison", "tlmem_probe", "tlmem_tape")
 }
 OF_C = (".so", ".dylib", ".h")
 EXAMPLE = ROOT / "native" / "examples" / "runtime" / "train.c"
+LONGEST_S = 3600
+"""Ends what hangs; an installation of everything takes many minutes where a machine is slow."""
 LEAK = "import numpy\nkept = []\nfor i in range(2000):\n    kept.append(numpy.ones(200))\n"
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
@@ -53,7 +55,7 @@ def run(*command: object, **changes: str) -> str:
         stdin=subprocess.DEVNULL,
         env={**environment, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **changes},
         cwd=where,
-        timeout=600,
+        timeout=LONGEST_S,
     )
     assert result.returncode == 0, f"{command}\n{result.stdout}"
     return result.stdout
@@ -133,7 +135,8 @@ def shipped() -> set[str]:
     found = {
         f"{target}/{path.relative_to(ROOT / source).as_posix()}"
         for source, target in trees.items()
-        for path in (ROOT / source).rglob("*.py")
+        for suffix in ("*.py", "*.css", "*.js", "*.tcss")
+        for path in (ROOT / source).rglob(suffix)
     }
     return found | {"tlmem/py.typed", "tlmem/_native.pyi"}
 

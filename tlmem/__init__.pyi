@@ -9,10 +9,30 @@ from tlmem.linking import (
 from tlmem.recorder import (
     Recorder as Recorder,
     mark as mark,
+    snapshot as snapshot,
+)
+from tlmem.planning import (
+    BadBuffer as BadBuffer,
+)
+from tlmem.planning import (
+    Plan as Plan,
+)
+from tlmem.planning import (
+    plan as plan,
 )
 from tlmem.recording import (
     Recording as Recording,
     read as read,
+)
+from tlmem.compiler.compiled import (
+    compile as compile,
+)
+from tlmem.compiler.errors import (
+    NotCompilable as NotCompilable,
+)
+from tlmem.compiler.explain import (
+    Explanation as Explanation,
+    explain as explain,
 )
 from tlmem.runtime.checkpointing import (
     checkpoint as checkpoint,

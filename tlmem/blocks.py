@@ -30,6 +30,8 @@ BLOCK_MAGIC = b"TLBK"
 EVENTS_BLOCK, META_BLOCK, FOLD_BLOCK, INDEX_BLOCK = 1, 2, 3, 4
 _HEADER = struct.Struct("<4sBBHQIIQQQII16II4x")
 _RECORD = struct.Struct("<IIIB3x")
+LAST_RECORD = 6
+"""The highest type of meta records that there is; a reader ignores what is above it."""
 _SHAPE_DTYPE = np.dtype(
     [("arg", "<u8"), ("site", "<u4"), ("count", "<u2"), ("kind", "u1"), ("device", "u1")]
 )
@@ -257,7 +259,7 @@ def _decode_numbers(
 
 @dataclass(frozen=True)
 class MetaRecord:
-    """One name: ``type`` is 1 code, 2 site, 3 thread, 4 note, 5 label."""
+    """One name: ``type`` is 1 code, 2 site, 3 thread, 4 note, 5 label, 6 holding."""
 
     type: int
     payload: bytes
@@ -290,7 +292,7 @@ def _next_record(view: memoryview, at: int) -> int:
     for start in range(at, len(view) - _RECORD.size + 1, 8):
         record_bytes, payload_bytes, crc, kind = _RECORD.unpack_from(view, start)
         if (
-            1 <= kind <= 5
+            1 <= kind <= LAST_RECORD
             and record_bytes % 8 == 0
             and _RECORD.size + payload_bytes <= record_bytes <= len(view) - start
             and record_bytes - payload_bytes < _RECORD.size + 8

@@ -1,15 +1,19 @@
 """The command ``tlmem``: what the words of a command line mean. The work is done elsewhere.
 
 Exit codes: 0 fine; 1 a check that was asked for did not pass; 2 usage, or nothing could be started
-or read; 3 a recording that is recognised but empty or too damaged to use. ``tlmem record``
-otherwise exits as the recorded program did.
+or read; 3 a recording that is recognised but empty or too damaged to use; 130 interrupted.
+``tlmem record`` otherwise exits as the recorded program did.
 """
 
+import signal
 import sys
+from importlib import import_module
 from typing import Any
 
 from tlmem.errors import TlmemError
 
+INTERRUPTED = 128 + signal.SIGINT
+"""As shells tell of a process that the signal ended."""
 USAGE = """\
 usage: tlmem COMMAND ...
 
@@ -18,6 +22,12 @@ usage: tlmem COMMAND ...
   history   tell the life of one object: who took it, who gave it back
   balance   show the tree of stacks with what was taken, given back and left without a pair
   diff      say what differs between two recordings: verdicts, findings, lines
+  check     decide whether recordings keep their budgets: the gate of a CI job
+  plot      draw memory over time, lines, lifetimes, pools, growth: PNG, SVG, PDF
+  plan      say how much memory a recorded program could have done with
+  export    write a recording as Parquet, CSV, for Perfetto, speedscope or PyTorch's memory_viz
+  tui       browse a recording in the terminal
+  live      follow a program that is being recorded, in the terminal
   scenario  list or run small programs whose truth is known
   doctor    what is supported on this machine
 
@@ -25,7 +35,7 @@ tlmem COMMAND --help explains one command; tlmem --version prints the version.
 """
 
 RECORD_USAGE = """\
-usage: tlmem record [OPTIONS] (SCRIPT | -m MODULE | -c CODE) [ARGS ...]
+usage: tlmem record [OPTIONS] (SCRIPT | - | -m MODULE | -c CODE) [ARGS ...]
 
 Runs a program as python would and records its memory. What stands after SCRIPT, MODULE or CODE
 belongs to the program. The exit code is the program's.
@@ -40,9 +50,15 @@ belongs to the program. The exit code is the program's.
   --ring SIZE          the same under the name that flight recorders use
   --rss-interval MS    time between samples of resident memory (default: 10; 0: start and end only)
   --smaps              sample proportional and private memory and page faults too
+  --holders auto|off   whether to find out which Python objects hold arrays: at the end, and while
+                       the program runs, for at most 1 % of the time, 20 ms in the
+                       first two seconds (default: auto)
   --zombie[=SIZE]      keep up to SIZE (default: 256MB) of freed memory unreadable, so that a use
                        after free is caught, with the places of allocation, free and use
   --zombie=sample      the same, and for one in 32 of the objects below 4096 bytes too
+  --check              judge the recording afterwards, as tlmem check does, and exit as it does when
+                       the program itself exited with 0; takes its options --budget, --config,
+                       --no-config, --baseline, --suppressions, --allow, --strict and --write
 """
 
 _RECORD_VALUES = {
@@ -53,6 +69,7 @@ _RECORD_VALUES = {
     "--ring": "ring",
     "--max-file": "max_file",
     "--rss-interval": "rss_interval_ms",
+    "--holders": "holders",
 }
 _RECORD_FLAGS = {
     "-f": "overwrite",
@@ -64,6 +81,21 @@ _RECORD_FLAGS = {
     "--help": "help",
 }
 _TARGETS = {"-m": "module", "-c": "code"}
+_CHECK_VALUES = ("--budget", "--config", "--baseline", "--suppressions", "--allow", "--write")
+_CHECK_FLAGS = ("--no-config", "--strict")
+"""Options of ``check`` that ``record --check`` takes too."""
+_ELSEWHERE = {
+    "history": "cli_ledger",
+    "balance": "cli_ledger",
+    "diff": "cli_ledger",
+    "check": "cli_check",
+    "plot": "cli_pictures",
+    "export": "cli_pictures",
+    "plan": "cli_plan",
+    "tui": "cli_screens",
+    "live": "cli_screens",
+}
+"""Commands whose words are taken apart in another module, by its table ``COMMANDS``."""
 
 
 class UsageError(TlmemError):
@@ -80,6 +112,11 @@ def main(arguments: list[str] | None = None) -> int:
             raise  # the recorded program's own, which Python prints as it does for any other
         sys.stderr.write(f"tlmem: {error}\n")
         return error.exit_code
+    except KeyboardInterrupt:
+        if words[0] in ("record", "run"):
+            raise  # likewise
+        sys.stderr.write("tlmem: interrupted\n")
+        return INTERRUPTED
 
 
 def _dispatch(words: list[str]) -> int:
@@ -99,10 +136,8 @@ def _dispatch(words: list[str]) -> int:
         return _record(rest)
     if command == "report":
         return _report(rest)
-    if command in ("history", "balance", "diff"):
-        from tlmem import cli_ledger
-
-        return cli_ledger.COMMANDS[command](rest)
+    if command in _ELSEWHERE:
+        return import_module(f"tlmem.{_ELSEWHERE[command]}").COMMANDS[command](rest)
     if command == "scenario":
         import tlmem.scenarios
 
@@ -123,6 +158,13 @@ def _record(words: list[str]) -> int:
             "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "
             "(tlmem record --help explains)."
         )
+    if "check_words" in values and "check" not in values:
+        raise UsageError(f"{values['check_words'][0]} needs --check.")
+    if "check" in values:
+        from tlmem import cli_check
+
+        own = values["own_words"]
+        return cli_check.record(own, values["check_words"], kind, target, rest, values)
     path_of_program = sys.path
     # Under `python -m tlmem` the first entry is the current directory, and a module there may have
     # the name of one that the recorder uses.
@@ -164,6 +206,7 @@ def split_record(words: list[str]) -> tuple[dict[str, Any], str, str | None, lis
         UsageError: an option that is not known, or one without its value.
     """
     values: dict[str, Any] = {}
+    own: list[str] = []
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -179,15 +222,27 @@ def split_record(words: list[str]) -> tuple[dict[str, Any], str, str | None, lis
                 rest.insert(0, f"-{value}")
             else:
                 has_value = "="
+        if name == "--check" and not has_value:
+            values["check"], values["own_words"] = True, own
+            values.setdefault("check_words", [])
+            continue
+        if name in _CHECK_FLAGS and not has_value:
+            values.setdefault("check_words", []).append(name)
+            continue
+        if name in _CHECK_VALUES:
+            value = value if has_value else _next_value(name, rest)
+            values.setdefault("check_words", []).append(f"{name}={value}")
+            continue
+        if name not in _TARGETS:
+            own.append(name if name in _RECORD_FLAGS and not has_value else word)
         if name == "--zombie":
             values["zombie"] = value
         elif name in _RECORD_FLAGS and (not has_value):
             values[_RECORD_FLAGS[name]] = True
         elif name in _RECORD_VALUES or name in _TARGETS:
             if not has_value:
-                if not rest:
-                    raise UsageError(f"{name} needs a value (tlmem record --help explains).")
-                value = rest.pop(0)
+                value = _next_value(name, rest)
+                own += [value] if name not in _TARGETS else []
             if name in _TARGETS:
                 return values, _TARGETS[name], value, rest
             if not value:
@@ -198,6 +253,13 @@ def split_record(words: list[str]) -> tuple[dict[str, Any], str, str | None, lis
                 f"'{word}' is not an option of record (tlmem record --help lists them)."
             )
     return values, "script", rest[0] if rest else None, rest[1:]
+
+
+def _next_value(name: str, rest: list[str]) -> str:
+    """The value of an option, taken from what follows it."""
+    if not rest:
+        raise UsageError(f"{name} needs a value (tlmem record --help explains).")
+    return rest.pop(0)
 
 
 def _size(text: str) -> int:
@@ -225,7 +287,10 @@ def _report(words: list[str]) -> int:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording")
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="default: %(default)s"
+        "--format",
+        choices=("text", "json", "html", "markdown"),
+        default="text",
+        help="default: %(default)s",
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
     given = parser.parse_args(words)

@@ -1,8 +1,8 @@
 """``tlmem doctor``: what is supported on this machine, found out by trying it.
 
 Covers: versions, the extension module, the walk of stacks, NumPy's hook point, clock, compression,
-the runtime's devices, which sources of memory samples answer, and a small recording that is made
-and read back.
+the runtime's devices, the search for holders, which sources of memory samples answer, and a small
+recording that is made and read back.
 Exits 0 when programs can be recorded and recordings read, 1 when one of both is not possible.
 """
 
@@ -115,6 +115,8 @@ def _read_back(path: Path) -> bool:
     objects: Any = recording.objects
     seen = int((objects["size_bytes"] == ARRAY_BYTES).sum())
     _line("numpy hook", "found" if seen else "not found; arrays cannot be recorded")
+    named = not recording.holdings.empty
+    _line("holders", "found" if named else "not found; reports do not say what holds arrays here")
     samples: Any = recording.samples
     taken = [name for name in samples.columns if name != "time_ns" and samples[name].notna().any()]
     _line("samples", ", ".join(taken) if taken else "none")

@@ -142,6 +142,15 @@ class Metric(IntEnum):
     MODULES = 17
     DRIVER = 18
     TAPES = 19
+    LIBRARY_DATA = 20
+    STACKS = 21
+    ALLOCATOR_RESIDENT = 22
+    MAPPED = 23
+    LOG_FILE = 24
+    SHARED = 25
+    DATA_FILES = 26
+    MALLOC_MAPPED = 27
+    RECORDER_RESIDENT = 28
 
 
 KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tlmem.events import EVENT_DTYPE, Kind, Metric
+from tlmem.events import EVENT_DTYPE, RESIZE_FREE, Kind, Metric
 from tlmem.folded import LIVE_DTYPE, SAMPLE_DTYPE, SITE_DTYPE, Checkpoint, FoldTotals
 from tlmem.pairing import Balance, Pairing, balance, device_changes, pair
 from tlmem.timeline import Timeline
@@ -31,7 +31,8 @@ def horizons(pieces: np.ndarray, keep_events: int, time_shift: int = 0) -> list[
 
     Each lies in the middle of a piece, never between the two halves of a resize that end one piece
     and begin the next: so not in a piece whose second half is one moment, by a clock that counts in
-    units of ``1 << time_shift`` ticks. Empty when there is nothing to fold.
+    units of ``1 << time_shift`` ticks. It may lie within a resize of another thread: see ``fold``.
+    Empty when there is nothing to fold.
     """
     pieces = pieces[(pieces["count"] > 0) & (pieces["closed"] == 1)]
     middle = pieces["ticks_begin"] + (pieces["ticks_end"] - pieces["ticks_begin"]) // np.uint64(2)
@@ -60,19 +61,44 @@ def missing_events(pieces: np.ndarray, consumed: dict[int, int]) -> int:
     return missing
 
 
-def fold(checkpoint: Checkpoint, first_ticks: int, ends: list[int], load: Load) -> Checkpoint:
-    """The checkpoint continued by all events up to the last of ``ends``.
+def fold(
+    checkpoint: Checkpoint, first_ticks: int, ends: list[int], load: Load, pieces: np.ndarray
+) -> tuple[Checkpoint, int]:
+    """The checkpoint continued by all events up to the last of ``ends``, and where the rest begins.
+
+    A moment between the two halves of a resize of any thread is left out: what would have been
+    folded there is folded with the next part, or not at all.
 
     Args:
         checkpoint: sums of what the file has folded already.
         first_ticks: where the events begin.
         ends: see ``horizons``.
         load: events from one tick to another, both included.
+        pieces: of all events, also of those that are not folded.
     """
+    goes_on = last_moments(pieces)
     for end in ends:
-        checkpoint = _continued(checkpoint, load(first_ticks, end), end)
-        first_ticks = end + 1
-    return checkpoint
+        timeline = load(first_ticks, end)
+        if not divides_a_resize(timeline, end, goes_on):
+            checkpoint = _continued(checkpoint, timeline, end)
+            first_ticks = end + 1
+    return checkpoint, first_ticks
+
+
+def last_moments(pieces: np.ndarray) -> dict[int, int]:
+    """When each thread's last piece ends, in ticks."""
+    found: dict[int, int] = {}
+    for thread, ticks in zip(pieces["thread"].tolist(), pieces["ticks_end"].tolist(), strict=True):
+        found[thread] = max(found.get(thread, 0), ticks)
+    return found
+
+
+def divides_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> bool:
+    """Whether a thread's last event up to ``end`` is half of a resize that goes on later."""
+    threads, from_behind = np.unique(timeline.thread[::-1], return_index=True)
+    last = len(timeline) - 1 - from_behind
+    is_half = (timeline.kind[last] == Kind.FREE) & (timeline.arg[last] == RESIZE_FREE)
+    return any(goes_on.get(thread, 0) > end for thread in threads[is_half].tolist())
 
 
 def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoint:

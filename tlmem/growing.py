@@ -1,7 +1,7 @@
 """The pieces of a file that a program may still be writing, as they were at one moment.
 
 Covers: copying what threads are writing, finding again what was compacted meanwhile, the moment up
-to which everything was seen. Does not cover: checkpoints that replace blocks (``snapshot``).
+to which everything was seen. Does not cover: checkpoints that replace blocks (``contents``).
 
 The moment is the time of the newest event in a first look at everything. Every event up to then
 was committed before the second look, which is the one that counts: of a free and the allocation

@@ -1,4 +1,4 @@
-"""The names in a recording: code objects, call sites, threads, notes and labels; and whom to blame.
+"""The names in a recording: code, call sites, threads, notes, labels, chains; and whom to blame.
 
 Covers: meta records to tables, stacks of sites, which frames are the user's.
 Does not cover: where the records lie (``segments``).
@@ -14,13 +14,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tlmem.blocks import MetaRecord
+from tlmem.blocks import LAST_RECORD, MetaRecord
+from tlmem.chains import Holding, parse
+from tlmem.plain import plain
 
-CODE, SITE, THREAD, NOTE, LABEL = 1, 2, 3, 4, 5
+CODE, SITE, THREAD, NOTE, LABEL, HOLDING = 1, 2, 3, 4, 5, 6
 NO_STACK, CUT_ROOT = 0, 1
 FIRST_SITE = 2
 """Sites 0 (no Python stack) and 1 (root of stacks that were cut) have no frame."""
 
+LAYOUT = "\n\t"
+"""What may stand in a note: the command of ``-c`` is a whole program."""
 _WORDS = {CODE: 4, SITE: 4, NOTE: 2, LABEL: 2}
 _THREAD = struct.Struct("<IIQQ")
 _LIBRARY_PATH = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]", re.I)
@@ -47,7 +51,7 @@ class ThreadName:
 
 @dataclass
 class Names:
-    """Everything the meta records say. Later records replace earlier ones of the same key."""
+    """Everything the meta records say, made plain. Later records of a key replace earlier ones."""
 
     codes: dict[int, Code] = field(default_factory=dict)
     sites: dict[int, tuple[int, int, int]] = field(default_factory=dict)
@@ -55,6 +59,8 @@ class Names:
     threads: dict[int, ThreadName] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     labels: dict[int, str] = field(default_factory=dict)
+    holdings: dict[tuple[int, int], Holding] = field(default_factory=dict)
+    """(Snapshot, group) -> what a chain of Python objects held."""
     damaged: int = 0
 
     def add(self, records: Iterable[MetaRecord | None]) -> None:
@@ -70,8 +76,14 @@ class Names:
     def _add(self, kind: int, payload: bytes) -> None:
         if kind == THREAD:
             thread, flags, os_id, ticks = _THREAD.unpack_from(payload)
-            name = _text(payload[_THREAD.size :])
+            name = plain(_text(payload[_THREAD.size :]))
             self.threads[thread] = ThreadName(os_id, name, bool(flags & 1), ticks)
+            return
+        if kind == HOLDING:
+            holding = parse(payload)
+            self.holdings[holding.snapshot, holding.group] = holding
+            return
+        if kind > LAST_RECORD:
             return
         if kind not in _WORDS:
             raise ValueError
@@ -85,13 +97,13 @@ class Names:
         elif kind == CODE:
             code, first_line, file_bytes, name_bytes = words
             file, name = _split(rest, file_bytes, name_bytes)
-            self.codes[code] = Code(file, name, first_line)
+            self.codes[code] = Code(plain(file), plain(name), first_line)
         elif kind == NOTE:
             key, value = _split(rest, *words)
-            self.notes[key] = value
+            self.notes[plain(key)] = plain(value, but=LAYOUT)
         else:
             (text,) = _split(rest, words[1])
-            self.labels[words[0]] = text
+            self.labels[words[0]] = plain(text)
 
 
 def _text(data: bytes) -> str:

@@ -49,8 +49,7 @@ def history_table(
         here that ends what this one takes, that took what this one ends, -1 for none;
         ``unpaired``: what this one takes is never given back.
     """
-    found = np.flatnonzero(pairing.number == number)
-    row = int(found[0]) if len(found) else -1
+    row = _row_of(pairing, known, number)
     at = _positions(timeline, pairing, known, row) if row >= 0 else np.empty(0, np.int64)
     kind, arg = timeline.kind[at], timeline.arg[at]
     named = np.isin(kind, _NAMES_A_HOLDER) & (arg > 0)
@@ -74,6 +73,15 @@ def history_table(
     )
 
 
+def _row_of(pairing: Pairing, known: Known, number: int) -> int:
+    """The row of an object, -1 for none: new ones are numbered in order, after the known ones."""
+    if number >= known.next_number:
+        row = len(known.number) + number - known.next_number
+        return row if row < len(pairing.number) else -1
+    found = np.flatnonzero(known.number == number)
+    return int(found[0]) if len(found) else -1
+
+
 def _positions(timeline: Timeline, pairing: Pairing, known: Known, row: int) -> np.ndarray:
     """Where in the timeline the events about one life of an object stand."""
     before = len(known.number)
@@ -89,7 +97,8 @@ def _positions(timeline: Timeline, pairing: Pairing, known: Known, row: int) -> 
         return at[runtime | (timeline.kind[at] == Kind.MISUSE)]
     at = at[(timeline.device[at] == device) & (at >= begin)]
     # Memory lies where other memory lay before: until its end, and misuses until the next begin.
-    begins = at[np.isin(at, pairing.begins)]
+    which = np.searchsorted(pairing.begins, at).clip(max=max(len(pairing.begins) - 1, 0))
+    begins = at[pairing.begins[which] == at] if len(pairing.begins) else at[:0]
     later = begins[begins > begin]
     end, ended = int(later[0]) if len(later) else len(timeline), int(pairing.ended_by[row])
     of_misuse = timeline.kind[at] == Kind.MISUSE
@@ -103,8 +112,10 @@ def _texts(
     """Holders in words; views with the number of the view, which is an object too."""
     texts = names.texts(holders)
     views = np.flatnonzero(holders >> _BITS == HolderKind.VIEW)
+    if not len(views):
+        return texts
     ours = np.flatnonzero(timeline.device[pairing.begins] >= FIRST_RUNTIME_DEVICE)
-    if not len(views) or not len(ours):
+    if not len(ours):
         return texts
     handles = timeline.object[pairing.begins[ours]]
     order = np.argsort(handles, kind="stable")

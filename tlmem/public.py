@@ -1,8 +1,12 @@
 """Which module each public name stands in. ``__init__.pyi`` tells type checkers the same."""
 
 _NAMES = {
+    "compiler.compiled": "compile",
+    "compiler.errors": "NotCompilable",
+    "compiler.explain": "Explanation explain",
     "linking": "get_include get_library",
-    "recorder": "Recorder mark",
+    "recorder": "Recorder mark snapshot",
+    "planning": "BadBuffer Plan plan",
     "recording": "Recording read",
     "runtime.checkpointing": "checkpoint",
     "runtime.device": "Device LimitDevice device devices limit_device",

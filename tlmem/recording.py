@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tlmem import family, object_events, runtime_tables, tables, tape_tables
+from tlmem import family, holdings, object_events, runtime_tables, tables, tape_tables
+from tlmem.chains import Holding
+from tlmem.contents import Snapshot, is_empty, take_snapshot
 from tlmem.device_memory import device_memory
 from tlmem.errors import EmptyRecording
 from tlmem.holders import HolderNames
@@ -23,7 +25,6 @@ from tlmem.names import Names, SiteTable, site_table
 from tlmem.ownership import Ledger, count_problems, holder_problems, ledger_of, owned_lives
 from tlmem.pairing import Balance, Known, Pairing, balance, pair
 from tlmem.segments import OPEN, SEALED, FileHeader, Source, read_header
-from tlmem.snapshot import Snapshot, is_empty, take_snapshot
 
 STATE_NAMES = {1: "open", 2: "sealed", 3: "stopped"}
 
@@ -259,6 +260,21 @@ class Recording:
         )
 
     @cached_property
+    def holdings(self) -> pd.DataFrame:
+        """Chains of Python objects that held arrays when snapshots were taken."""
+        return holdings.holdings_table(self._holdings, self._names.holdings, self._to_ns)
+
+    @cached_property
+    def holding_steps(self) -> pd.DataFrame:
+        """The chains of ``holdings``, step by step."""
+        return holdings.steps_table(self._holdings)
+
+    @cached_property
+    def holding_objects(self) -> pd.DataFrame:
+        """Objects that snapshots found in chains."""
+        return holdings.objects_table(self._holdings, self.objects, self._to_ns)
+
+    @cached_property
     def scopes(self) -> pd.DataFrame:
         """Scopes and frames of functions."""
         return runtime_tables.scopes_table(
@@ -456,6 +472,10 @@ class Recording:
     @property
     def _ledger(self) -> Ledger:
         return self._ownership[0]
+
+    @cached_property
+    def _holdings(self) -> list[Holding]:
+        return holdings.whole_holdings(self._names.holdings, self._snapshot.span)
 
     @cached_property
     def _holder_names(self) -> HolderNames:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,15 @@ _METRIC_MEANING = {
     "modules": "modules that Python had imported, when that had changed",
     "driver": "held by the drivers of devices, handed out or not, when that had changed",
     "tapes": "of the recorder's: what the records on tapes take, when that had changed",
+    "library_data": "of anon: written and zeroed data of programs and libraries",
+    "stacks": "of anon: stacks of threads",
+    "allocator_resident": "of anon: the C allocator's arenas, without blocks it mapped singly",
+    "mapped": "of anon: all other mappings, whoever made them",
+    "log_file": "of file: the recording itself",
+    "shared": "of file: shared memory without a file",
+    "data_files": "of file: files without code",
+    "malloc_mapped": "of malloc_used: blocks that the C allocator mapped singly",
+    "recorder_resident": "of recorder: what is resident",
 }
 
 SCHEMA: dict[str, Table] = {
@@ -184,6 +194,51 @@ SCHEMA: dict[str, Table] = {
             Column("ended_by", "uint8", "", "kind of the event that ended it; 0 while it holds it"),
         ),
     ),
+    "holdings": Table(
+        "one chain of Python objects and the arrays that it held when a snapshot was taken; of "
+        "whole snapshots, in their order, most bytes first",
+        "",
+        (
+            Column("snapshot", "int64", "", "number of the snapshot, from 1"),
+            Column("group", "int64", "", "number of the chain in it"),
+            Column("time_ns", "int64", "ns", "when it was taken"),
+            Column("trigger", "text", "", "asked, mark, doubled, time or end: why it was taken"),
+            Column("complete", "bool", "", "the walk had seen all Python objects when it ended"),
+            Column("collecting", "bool", "", "Python's garbage collector was known to be on"),
+            Column("arrays", "int64", "", "arrays, each piece of memory once"),
+            Column("held_bytes", "int64", "bytes", "of the memory that they keep"),
+            Column("used_bytes", "int64", "bytes", "of it, what the program's arrays show"),
+            Column("device", "uint8", "", "whose memory, see tlmem.events.DEVICE_NAMES"),
+            Column("words", "text", "", "who holds them, such as list 'heads' (module __main__)"),
+            Column("chain", "text", "", "every step from the root to the array"),
+            Column("root", "text", "", "what the chain begins at: module, local, cycle, ..."),
+            Column("container", "text", "", "its largest container: list, dict, ...; empty: none"),
+            Column("items", "int64", "", "items in that container"),
+        ),
+    ),
+    "holding_steps": Table(
+        "one step of a chain of holdings, from the root on",
+        "",
+        (
+            Column("snapshot", "int64", "", "number of the snapshot"),
+            Column("group", "int64", "", "number of the chain"),
+            Column("step", "int64", "", "number of the step, from 0"),
+            Column("kind", "text", "", "what holds: module, local, list, instance, view, ..."),
+            Column("type", "text", "", "its type, or the name of the module or function"),
+            Column("edge", "text", "", "by what it holds the next: a name, a key, [] for an item"),
+            Column("items", "int64", "", "items in it"),
+        ),
+    ),
+    "holding_objects": Table(
+        "one object that a snapshot found in a chain; of many only some, evenly chosen",
+        "",
+        (
+            Column("snapshot", "int64", "", "number of the snapshot"),
+            Column("group", "int64", "", "number of the chain"),
+            Column("object", "int64", "", "number of the object; -1: older than the recording"),
+            Column("address", "uint64", "", "where it lay; of the runtime's objects the handle"),
+        ),
+    ),
     "scopes": Table(
         "one scope, or frame of a function, in order of entry; not of folded events",
         "scope",
@@ -301,12 +356,17 @@ def frame(name: str, columns: Mapping[str, np.ndarray | list]) -> pd.DataFrame:
     Arrays that have the dtype already are shared, not copied.
     """
     table = SCHEMA[name]
-    arrays = {
+    arrays: dict[str, Any] = {
         column.name: np.asarray(columns[column.name]).astype(
             object if column.dtype == TEXT else column.dtype, copy=False
         )
         for column in table.columns
     }
+    # Texts may have lone surrogates, as names of files do, which not every storage of pandas takes.
+    texts = pd.StringDtype("python", na_value=np.nan)
+    for column in table.columns:
+        if column.dtype == TEXT:
+            arrays[column.name] = pd.array(arrays[column.name], dtype=texts)
     index = arrays.pop(table.index) if table.index else None
     labels = None if index is None else pd.Index(index, name=table.index)
     return pd.DataFrame(arrays, index=labels, copy=False)

@@ -171,6 +171,11 @@ def read_header(source: Source) -> FileHeader:
     path = source.path
     if not data:
         raise EmptyRecording(f"{path} is empty (0 bytes); record the program again")
+    if not data.strip(b"\0"):
+        raise EmptyRecording(
+            f"{path} holds nothing but {source.size()} zero bytes, as a recording does that was "
+            "ended before it had begun; record the program again"
+        )
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise NotARecording(f"{path} is not a tlmem recording (it begins with {data[:8]!r})")
     if len(data) < _FILE_HEADER.size:

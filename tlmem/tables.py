@@ -141,6 +141,9 @@ def samples_table(
     row = _sample_rows(metrics, times, np.concatenate(thread))
     count = int(row[-1]) + 1 if len(row) else 0
     first = np.searchsorted(row, np.arange(count))
+    # The kernel takes a while to list mappings; the rest is asked, and told, right after it.
+    listed = np.flatnonzero(metrics == Metric.MAPPED)
+    first[row[listed]] = listed
     columns: dict[str, np.ndarray] = {"time_ns": times[first]}
     values = np.concatenate(value).astype(np.float64)
     both = np.concatenate(tracked)

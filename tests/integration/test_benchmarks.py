@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "benchmarks" / "programs"
 PAGE = ROOT / "docs" / "benchmarks.md"
-WHOLE = ["mlp", "pandas_pipeline", "pure_python", "storm", "ten_million"]
+WHOLE = ["mlp", "pandas_pipeline", "pure_python", "storm", "ten_million", "ten_million_runtime"]
 PARTS = {
     "events": ["off", "warm 0", "line 20", "frame 50", "compaction, storm", "sealing"],
     "start": ["start-up", "start-up, numpy", "start-up, with verdict"],
@@ -19,6 +19,7 @@ PARTS = {
     "reading": [],
     "runtime": ["runtime, scope", "runtime, pool hit", "runtime, add 64 out, tlmem"],
     "autograd": ["autograd us, mlp 8", "autograd us, transformer", "autograd, products"],
+    "planning": ["planning generated, tight", "planning generated, 5 ms"],
 }
 
 

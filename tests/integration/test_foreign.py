@@ -25,13 +25,16 @@ from tests.support.foreign import (
 from tlmem import linking
 from tlmem.events import Device, Kind
 
+STEPS_OF_A_SECOND = 9000
+"""Of the example, each of 0.1 ms: enough to be judged, also when the machine stalls."""
+
 # ---- a process without Python ----
 
 
 def test_a_healthy_foreign_runtime_is_recorded_and_judged_stable(
     steps: Path, recorded: Run, tmp_path: Path
 ) -> None:
-    ended = recorded(steps)
+    ended = recorded(steps, STEPS_OF_A_SECOND)
     recording = tlmem.read(tmp_path / "run.tlm")
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
@@ -42,7 +45,7 @@ def test_a_healthy_foreign_runtime_is_recorded_and_judged_stable(
 def test_an_over_retained_object_is_reported_at_its_line_of_c(
     steps: Path, recorded: Run, tmp_path: Path
 ) -> None:
-    recorded(steps, "leak")
+    recorded(steps, "leak", STEPS_OF_A_SECOND)
     told = report_of(tmp_path / "run.tlm")
     first = told["findings"][0]["site"]
 
@@ -53,10 +56,11 @@ def test_an_over_retained_object_is_reported_at_its_line_of_c(
 def test_the_report_says_who_retained_it_and_where(
     steps: Path, recorded: Run, tmp_path: Path
 ) -> None:
-    recorded(steps, "leak")
+    recorded(steps, "leak", STEPS_OF_A_SECOND)
     holder = report_of(tmp_path / "run.tlm")["findings"][0]["holders"][0]
 
-    assert holder["count"] >= 2990
+    # The first few may be put down to warm-up when the machine stalls behind them.
+    assert 0.97 * STEPS_OF_A_SECOND < holder["count"] <= STEPS_OF_A_SECOND
     assert (holder["name"], holder["site"]["line"]) == ("look", line_with("retained here"))
 
 

@@ -173,9 +173,13 @@ for _ in range(5):
 def test_sampling_goes_on_after_a_fork(tmp_path: Path) -> None:
     program = """
 import os, time
+from tlmem._native import ffi, lib
+counters, deadline = ffi.new("tlm_recording_statistics *"), time.monotonic() + 60
 child = os.fork()
+while counters.events < 300 and time.monotonic() < deadline:  # in both, of which one may stall
+    time.sleep(0.01)  # nothing but samples is recorded, each of less than 30 numbers
+    lib.tlm_recording_stats(counters)
 if child == 0:
-    time.sleep(0.3)
     os._exit(0)
 os.waitpid(child, 0)
 """

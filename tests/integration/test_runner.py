@@ -261,3 +261,21 @@ def test_flags_of_the_interpreter_hold_for_the_program(flags: list[str], tmp_pat
     )
 
     assert_same(["script.py"], tmp_path, flags=flags)
+
+
+STDIN = {
+    "names": "import sys; print(sys.argv, repr(sys.path[0]), sys.orig_argv[1:], __file__, "
+    "__loader__, sorted(globals()))",
+    "rest": "import sys; print(repr(sys.stdin.read()))",
+    "exit": "import sys; sys.exit(7)",
+    "exception": "def f():\n    return 1 / 0\nf()",
+    "file_at_exit": "import atexit; atexit.register(lambda: print('__file__' in globals()))",
+    "syntax": "x = (",
+    "encoding": "print(ascii('é'))",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("name", STDIN)
+def test_a_program_from_standard_input_runs_as_python_runs_it(name: str, tmp_path: Path) -> None:
+    assert_same(["-", "a", "--b"], tmp_path, stdin=STDIN[name].encode())

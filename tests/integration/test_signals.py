@@ -11,13 +11,15 @@ from support.programs import LONGEST_S, environment_of
 
 import tlmem
 
-READY = "__import__('os').write(1, b'ready\\n')\n"  # a handler may print while print is at work
+READY = "__import__('os').write(1, b'ready\\n')"  # a handler may print while print is at work
+# Not signal.pause(), which would wait for ever for a signal that came just before it.
+WAIT = "for _ in iter(int, 1): __import__('time').sleep(0.01)"
 WAITING = f"""
 import signal, sys
 import numpy as np
 kept = [np.empty(3000, np.uint8) for _ in range(100)]
 {READY}
-signal.pause()
+{WAIT}
 """
 HANDLING = f"""
 import signal, sys
@@ -26,12 +28,12 @@ def handle(number, frame):
     sys.exit(6)
 signal.signal(signal.SIGTERM, handle)
 {READY}
-signal.pause()
+{WAIT}
 """
 CATCHING = f"""
 try:
-    {READY}    import signal
-    signal.pause()
+    {READY}
+    {WAIT}
 except KeyboardInterrupt:
     print("caught")
 """
@@ -49,15 +51,22 @@ child = os.fork()
 if child == 0:
     try:
         os.write(tell, b"x")
-        signal.pause()
+        {WAIT}
     except KeyboardInterrupt:
         os._exit(3)
 os.read(listen, 1)
 try:
-    {READY}    signal.pause()
+    {READY}
+    {WAIT}
 except KeyboardInterrupt:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
+
+
+def heed_signals() -> None:
+    """In the new process: no signal is ignored because the tests were started by ``nohup``."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def run_until_ready(
@@ -71,6 +80,7 @@ def run_until_ready(
         stderr=subprocess.PIPE,
         env=environment_of(None),
         start_new_session=True,
+        preexec_fn=heed_signals,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"

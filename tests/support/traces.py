@@ -14,6 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tlmem.chains import Holding, Step
+from tlmem.holdings import holdings_table, steps_table
+from tlmem.schema import frame
+
 LEDGER = [
     *("object", "kind", "holder", "number", "begin_ns", "end_ns", "begin_site", "end_site"),
     "ended_by",
@@ -30,6 +34,12 @@ METRICS = [
     "recorder",
     "untouched",
 ]
+
+
+class Told(SimpleNamespace):
+    """The part of a recording that analyses read; each one is itself alone, as recordings are."""
+
+    __hash__ = object.__hash__
 
 
 @dataclass
@@ -62,12 +72,15 @@ class Program:
     misuses: list[tuple[str, int, str, int]] = field(default_factory=list)
     ledger: list[list[Any]] = field(default_factory=list)
     scopes: dict[int, int] = field(default_factory=dict)
+    marks: list[tuple[int, str, int]] = field(default_factory=list)
     passes: list[tuple[int, int, int, int]] = field(default_factory=list)
     pools: list[tuple[str, int, int, int, int, int, int, int]] = field(default_factory=list)
     pool_bytes: float = 0.0
     tapes: float = 0.0
+    quarantined: float = 0.0
     driver_keeps: float = 0.0
     device_live: int = 0
+    seen: list[Holding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sample()
@@ -108,12 +121,56 @@ class Program:
         self.wait(self.step_ns // 10)
         self.ledger[row][5:] = [self.now_ns, self.ledger[row][6], self.site_of(line), by]
 
+    def mark(self, label: str, index: int) -> None:
+        """The program says which step it is in."""
+        self.marks.append((self.now_ns, label, index))
+
     def passed(self, line: int, status: int = 0) -> None:
         """A backward pass is run."""
         self.wait(self.step_ns)
         begin = self.now_ns
         self.wait(self.step_ns)
         self.passes.append((self.site_of(line), begin, self.now_ns, status))
+
+    def snapshot(
+        self,
+        *chains: tuple[list[Step], list[int], float],
+        whole: bool = True,
+        collecting: bool = False,
+        trigger: int = 3,
+    ) -> None:
+        """A snapshot sees chains: steps, the objects that it names, the share that is used."""
+        self.wait(self.step_ns)
+        number = self.seen[-1].snapshot + 1 if self.seen else 1
+        for group, (steps, objects, used) in enumerate(chains):
+            held = sum(self.size[number] for number in objects)
+            self.seen.append(
+                Holding(
+                    ticks=self.now_ns,
+                    snapshot=number,
+                    trigger=trigger,
+                    incomplete=not whole,
+                    arrays=len(objects),
+                    held_bytes=held,
+                    used_bytes=round(used * held),
+                    group=group,
+                    device=self.device[objects[0]],
+                    addresses=np.array(objects[:: max(1, len(objects) // 64)], np.uint64),
+                    steps=tuple(steps),
+                    collecting=collecting,
+                )
+            )
+
+    def holding_objects(self) -> pd.DataFrame:
+        """What the reader would find at the addresses that snapshots name."""
+        rows = [
+            (held.snapshot, held.group, int(number), number)
+            for held in self.seen
+            for number in held.addresses
+        ]
+        columns = zip(*rows, strict=True) if rows else ([], [], [], [])
+        names = ("snapshot", "group", "object", "address")
+        return frame("holding_objects", dict(zip(names, map(list, columns), strict=True)))
 
     def wait(self, ns: int) -> None:
         """Lets time pass, taking samples on the way."""
@@ -129,15 +186,15 @@ class Program:
             "time_ns": self.now_ns,
             "tracked": self.live_bytes,
             "python_arena": self.python,
-            "recorder": 1e6 + self.tapes,
+            "recorder": 1e6 + self.tapes + self.quarantined,
             "tapes": self.tapes,
-            "malloc_used": self.live_bytes + self.native + self.pool_bytes,
+            "malloc_used": self.live_bytes + self.native + self.pool_bytes + self.quarantined,
             "malloc_free": self.kept,
             "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + 1e6,
             "file": 30e6,
             "driver": self.device_live + self.pool_bytes + self.driver_keeps,
         }
-        row["anon"] += self.pool_bytes + self.driver_keeps + self.tapes
+        row["anon"] += self.pool_bytes + self.driver_keeps + self.tapes + self.quarantined
         handed_out = self.device_live + self.pool_bytes
         row["of_devices"] = (float(self.device_live), handed_out, handed_out)
         self.samples.append(row)
@@ -169,6 +226,7 @@ class Program:
                 "died_site": np.array(self.died_site, np.int64),
                 "folded": np.zeros(len(self.born), bool),
                 "device": np.array(self.device, np.uint8),
+                "born_thread": np.ones(len(self.born), np.int32),
             },
             index=pd.RangeIndex(len(self.born), name="object"),
         )
@@ -184,11 +242,12 @@ class Program:
             releases=0,
             unknown_frees=0,
         )
-        return SimpleNamespace(
+        return Told(
             path="/home/user/tlmem-program.7.tlm",
             pid=7,
             parent_pid=0,
-            info={"command": "program.py", "script": "program.py"},
+            info={"command": "program.py", "script": "program.py"}
+            | ({"quarantine_bytes": "256000000"} if self.quarantined else {}),
             objects=objects,
             samples=pd.DataFrame(self.samples).drop(columns="of_devices"),
             sites=sites,
@@ -205,13 +264,28 @@ class Program:
             missing_events=0,
             event_count=2 * len(self.born),
             complete=True,
+            sealed=True,
             problems=[],
             misuses=pd.DataFrame(
                 self.misuses, columns=["misuse", "object", "holder", "site"]
             ).assign(thread=1, time_ns=self.now_ns),
             holders=pd.DataFrame(self.ledger, columns=LEDGER),
+            holdings=holdings_table(
+                self.seen,
+                {(held.snapshot, held.group): held for held in self.seen},
+                lambda ticks: ticks.astype(np.int64),
+            ),
+            holding_steps=steps_table(self.seen),
+            holding_objects=self.holding_objects(),
+            marks=pd.DataFrame(self.marks, columns=["time_ns", "label", "index"]),
             scopes=pd.DataFrame(
-                {"enter_site": list(self.scopes.values())},
+                {
+                    "enter_site": list(self.scopes.values()),
+                    "label": "",
+                    "thread": 1,
+                    "enter_ns": 0,
+                    "exit_ns": -1,
+                },
                 index=pd.Index(self.scopes.keys(), name="scope", dtype=np.int64),
             ),
             passes=pd.DataFrame(self.passes, columns=PASSES),

@@ -164,6 +164,37 @@ def label(number: int, text: str) -> bytes:
     return record(5, struct.pack("<II", number, len(text.encode())) + text.encode())
 
 
+def holding(
+    snapshot: int,
+    group: int,
+    ticks: int,
+    steps: Sequence[tuple] = (),
+    addresses: Sequence[int] = (),
+    *,
+    trigger: int = 5,
+    flags: int = 0,
+    arrays: int | None = None,
+    held_bytes: int = 0,
+    used_bytes: int = 0,
+    device: int = 1,
+) -> bytes:
+    """A chain of holders: steps are (kind, type, edge, items), the last two may be left out."""
+    count = len(addresses) if arrays is None else arrays
+    numbers = (ticks, snapshot, trigger, flags, len(steps), count, held_bytes, used_bytes)
+    payload = struct.pack("<QIBBHQQQIHBB", *numbers, group, len(addresses), device, 0)
+    payload += struct.pack(f"<{len(addresses)}Q", *addresses)
+    for step in steps:
+        kind, name, edge, items = (*step, *("", 0)[len(step) - 2 :])
+        texts = edge.encode(), name.encode()
+        payload += struct.pack("<BBHI", kind, *map(len, texts), items) + b"".join(texts)
+    return record(6, payload)
+
+
+def holding_totals(snapshot: int, ticks: int, **about: int) -> bytes:
+    """The record that makes a snapshot whole."""
+    return holding(snapshot, 2**32 - 1, ticks, **about)
+
+
 # ---- checkpoints ----
 
 SECTION_ENTRY_BYTES = {0: 8, 1: 56, 2: 16, 3: 24, 4: 32, 5: 40}

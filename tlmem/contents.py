@@ -54,6 +54,8 @@ class Snapshot:
     checkpoint: Checkpoint
     problems: list[str] = field(default_factory=list)
     missing_events: int = 0
+    span: tuple[int, int] = (0, 2**64 - 1)
+    """First and last tick of what was read, both included."""
 
     def to_ns(self, ticks: np.ndarray) -> np.ndarray:
         """Nanoseconds since the start of the recording."""
@@ -145,9 +147,10 @@ def _read(
             source, directory.of_type(FOLD_BLOCK), header.fold_number, problems
         )
     events = directory.of_type(EVENTS_BLOCK, RAW_SLOT)
-    first, last = _tick_range(header, start, stop)
+    first, last = span = _tick_range(header, start, stop)
     if pieces.newest_ticks is not None:
         last = min(last, pieces.newest_ticks)
+        span = (first, last)
     loader = Loader(source, header, pieces.copies)
     consumed, shift = checkpoint.consumed, np.uint64(header.time_shift)
 
@@ -159,17 +162,16 @@ def _read(
     keep = detail_events if whole else None
     ends = [] if keep is None else horizons(events, keep, header.time_shift)
     if ends:
-        checkpoint = fold(checkpoint, first, ends, load)
-        first = ends[-1] + 1
+        checkpoint, first = fold(checkpoint, first, ends, load, events)
         missing = missing_events(events, consumed) - header.lost_events
         if missing > 0:
             loader.missing_events = missing
             problems.append(f"{missing} events are missing from the file; sums may be wrong")
     timeline = load(first, last, whole and not ends)
     loader.problems[:] = dict.fromkeys(loader.problems)
-    names = _read_names(source, directory, problems)
+    names = read_names(source, directory, problems)
     problems += timeline.problems
-    return Snapshot(header, timeline, names, checkpoint, problems, loader.missing_events)
+    return Snapshot(header, timeline, names, checkpoint, problems, loader.missing_events, span)
 
 
 def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:
@@ -194,7 +196,15 @@ def _header_problems(source: Source, header: FileHeader) -> list[str]:
     return problems
 
 
-def _read_names(source: Source, directory: Directory, problems: list[str]) -> Names:
+def read_names(
+    source: Source, directory: Directory, problems: list[str], only: int | None = None
+) -> Names:
+    """Everything that the file names, in the order in which it was named.
+
+    Args:
+        problems: what is damaged is added here, a sentence each.
+        only: records of this type and no others, for which most of the work is saved.
+    """
     names = Names()
     pieces = directory.of_type(META_BLOCK, SLOT_PIECE + META_SLOT)
     for piece in pieces[np.argsort(pieces["seq"], kind="stable")]:
@@ -203,14 +213,15 @@ def _read_names(source: Source, directory: Directory, problems: list[str]) -> Na
             try:
                 data = source.read(offset, size)
                 block = parse_header(data)
-                names.add(meta_records(column(block, payload_of(block, data), 0)))
+                records = column(block, payload_of(block, data), 0)
             except BadBlock as error:
                 problems.append(f"the names at byte {offset} were dropped: {error}")
-            continue
-        records = source.read(offset + SLOT_HEADER_BYTES, size)
-        names.add(meta_records(records))
-        if len(records) < size:
-            names.damaged += 1
+                continue
+        else:
+            records = source.read(offset + SLOT_HEADER_BYTES, size)
+            names.damaged += len(records) < size
+        found = meta_records(records)
+        names.add(found if only is None else (r for r in found if r and r.type == only))
     if names.damaged:
         problems.append(f"{names.damaged} names are damaged; some lines may be unknown")
     return names

@@ -1,0 +1,49 @@
+"""Summaries of simulated programs, as reports get them.
+
+Covers: what pages and comments read of a recording beyond what analyses do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from support.traces import Program
+
+from tlmem.analysis import analyse
+from tlmem.report.summary import Process, Summary
+
+
+def process_of(program: Program, **changes: Any) -> Process:
+    """A process whose recording has ``changes`` in its attributes, and its analysis."""
+    recording = program.recording()
+    objects = recording.objects
+    sums = objects.groupby("born_site")["size_bytes"].agg(["count", "sum"])
+    recording.site_totals = pd.DataFrame(
+        {"alloc_count": sums["count"], "alloc_bytes": sums["sum"]}
+    ).rename_axis("site")
+    recording.marks = pd.DataFrame(
+        {"time_ns": np.zeros(0, np.int64), "label": [], "index": np.zeros(0, np.int64)}
+    )
+    recording.sites["blamed"] = recording.blame_table
+    recording.horizon_ns = 0
+    for name, value in changes.items():
+        setattr(recording, name, value)
+    return Process(recording, analyse(recording))
+
+
+def leaking(**changes: Any) -> Process:
+    """A program whose line 20 keeps 2000 arrays of 8 kB."""
+    program = Program(step_ns=100_000)
+    for _ in range(2000):
+        program.temporary(10)
+        program.alloc(20)
+    return process_of(program, **changes)
+
+
+def renamed(process: Process, **changes: Any) -> Summary:
+    """A summary in which every finding has ``changes``, to see what strange names do."""
+    findings = tuple(replace(finding, **changes) for finding in process.analysis.findings)
+    return Summary((replace(process, analysis=replace(process.analysis, findings=findings)),))

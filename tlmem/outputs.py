@@ -1,0 +1,120 @@
+"""How a file comes to be whole, or not at all.
+
+Covers: writing beside the place and moving into it, refusing to overwrite, a folder of files.
+Does not cover: what is written.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tlmem.errors import TlmemError
+
+
+class CannotWrite(TlmemError):
+    """An output exists already, or its place cannot be written."""
+
+    exit_code = 2
+
+
+def write_file(path: str | os.PathLike[str], write: Callable[[Path], object], force: bool) -> None:
+    """Makes one file: ``write`` is given a place beside it, which then takes its name.
+
+    After an error nothing new is left, and what was there before is as it was. What is no regular
+    file, such as /dev/stdout or a pipe, is written directly.
+
+    Raises:
+        CannotWrite: the file exists and ``force`` is not given, or there is no room or no right.
+    """
+    target = Path(path)
+    with _refusals(target):
+        if _is_special(target):
+            write(target)
+            return
+        target = _free_place(target, force)
+        beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            write(beside)
+            if target.exists():
+                shutil.copymode(target, beside)
+            os.replace(beside, target)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def write_folder(
+    path: str | os.PathLike[str],
+    write: Callable[[Path], object],
+    force: bool,
+    known: Collection[str],
+) -> None:
+    """Makes one folder: ``write`` is given an empty one beside it, which then takes its name.
+
+    Args:
+        path: the folder to make.
+        write: puts the files into the folder that it is given.
+        force: a folder that is there already may be replaced, when it holds nothing but files with
+            the names in ``known``.
+        known: names of files that an earlier call may have written.
+    Raises:
+        CannotWrite: the place is taken, or there is no room or no right.
+    """
+    target = Path(path)
+    with _refusals(target):
+        target = _free_place(target, force)
+        replaces = target.is_dir()
+        strangers = sorted(set(os.listdir(target)) - set(known)) if replaces else []
+        if strangers or (target.exists() and not replaces):
+            what = f"holds '{strangers[0]}'" if strangers else "is no folder"
+            raise CannotWrite(
+                f"{target} {what}, which this command did not write; choose another place with -o."
+            )
+        beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            beside.mkdir()
+            write(beside)
+            if replaces:
+                shutil.rmtree(target)
+            os.replace(beside, target)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is there and neither a regular file nor a folder."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _free_place(target: Path, force: bool) -> Path:
+    """Where to write: the file itself, also behind a link."""
+    if target.exists() and not force:
+        raise CannotWrite(
+            f"{target} exists; overwrite it with -f, or choose another place with -o."
+        )
+    return target.resolve() if target.is_symlink() else target
+
+
+@contextmanager
+def _refusals(target: Path) -> Iterator[None]:
+    """Turns what the operating system refuses into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CannotWrite(
+                f"{target} needs more room than there is ({error.strerror}); nothing was left "
+                "there: make room, or choose another place with -o."
+            ) from None
+        raise CannotWrite(
+            f"{target} cannot be written ({error.strerror or error}); choose another place with -o."
+        ) from None
