@@ -33,6 +33,10 @@ RUNTIME = [
     "use-after-scope",
     "wrong-device-fixed",
 ]
+ATTEMPTS = 5
+LONGEST_WAIT = 0.1
+"""A program that stands still for a longer part of its run, on a busy machine, is not the same any
+more: its memory has stopped growing, and its holders are looked for once again."""
 STOPPING = """
 import builtins, os, runpy, signal, sys
 
@@ -90,15 +94,30 @@ def go_on(process: "subprocess.Popen[bytes]") -> None:
             return
 
 
+def copied_and_sealed(name: str, folder: Path) -> tuple[Path, Path]:
+    """A copy of the live file of a scenario whose work is done, and the file when it has ended."""
+    with stopped(name, folder) as process:
+        shutil.copyfile(folder / "a.tlm", folder / "copy.tlm")
+        go_on(process)
+    assert process.returncode == 0
+    return folder / "copy.tlm", folder / "a.tlm"
+
+
+def wait_of(copy: Path, sealed: Path) -> float:
+    """The share of a whole run that came after its file was copied."""
+    return 1 - tlmem.read(str(copy)).seconds / tlmem.read(str(sealed)).seconds
+
+
 @pytest.mark.parametrize("name", [*NUMPY, *RUNTIME])
 def test_a_copy_of_the_live_file_and_the_sealed_one_say_the_same(name: str, tmp_path: Path) -> None:
-    with stopped(name, tmp_path) as process:
-        shutil.copyfile(tmp_path / "a.tlm", tmp_path / "copy.tlm")
-        go_on(process)
-    complete, live = found_in(tmp_path / "copy.tlm")
-    ended, sealed = found_in(tmp_path / "a.tlm")
+    for attempt in range(ATTEMPTS):
+        (tmp_path / str(attempt)).mkdir()
+        files = copied_and_sealed(name, tmp_path / str(attempt))
+        if wait_of(*files) < LONGEST_WAIT:
+            break
+    (complete, live), (ended, sealed) = found_in(files[0]), found_in(files[1])
 
-    assert (process.returncode, complete, ended) == (0, False, True)
+    assert (complete, ended) == (False, True)
     assert live.verdict.outcome == sealed.verdict.outcome == ALL[name].outcome
     assert gists(live) == gists(sealed)
 

@@ -81,6 +81,22 @@ def test_the_example_of_a_finding_is_an_object_that_a_snapshot_names() -> None:
     assert of_kind(program, "growing-site").object in named
 
 
+@pytest.mark.parametrize("kind", ["growing-site", "live-at-end"])
+def test_what_a_variable_held_for_a_moment_is_no_example_of_all(kind: str) -> None:
+    program = Program()
+    for step in range(STEPS):
+        number = program.alloc(10, 8_000)
+        program.temporary(90)
+        program.wait(1_000_000)
+        if step + 1 == 300:
+            program.snapshot(([LOCAL], [number], 1.0))
+    found = of_kind(program, kind)
+
+    assert found.object != number
+    (holder,) = found.holders
+    assert holder.name == "local variable 'rows' of main() at program.py:12"
+
+
 def test_the_container_is_in_the_evidence_of_its_class() -> None:
     found = leak_class(growing([MODULE, listed(300)]))
 

@@ -18,17 +18,25 @@ from tlmem.analysis.model import Finding
 from tlmem.analysis.places import Places
 from tlmem.analysis.snapshots import Snapshots, holders_of
 
+GOOD_PART = 0.1
+"""Share of a line's objects that the largest chain must have held to be the example's."""
+
 
 def with_python_holders(
     findings: list[Finding], lives: Lifetimes, places: Places, growths: list[Growth]
 ) -> list[Finding]:
-    """The findings; the example of each is an object that a snapshot names, where it names one."""
+    """The findings; where a chain held a good part of the objects, the example is one of these.
+
+    A variable that held the last object of two thousand, say, only when a snapshot was taken, does
+    not make that object an example of them.
+    """
     snapshots = Snapshots(places.recording)
     if not snapshots:
         return findings
     growing = {(places.frames[growth.group], growth.survivors): growth for growth in growths}
     named = rows_of(lives, snapshots.objects)
-    alive = named[(lives.born[named] <= lives.judged_ns) & (lives.died[named] > lives.judged_ns)]
+    is_alive = (lives.born <= lives.judged_ns) & (lives.died > lives.judged_ns)
+    alive, alive_rows = named[is_alive[named]], np.flatnonzero(is_alive)
     told = []
     for finding in findings:
         if finding.kind not in KINDS or finding.site is None:
@@ -36,12 +44,14 @@ def with_python_holders(
             continue
         growth = growing.get((finding.site, finding.count))
         growth = growth if finding.kind == "growing-site" else None
-        rows = (
-            survivors(places, lives, growth, named)
-            if growth is not None
-            else alive[lives.group[alive] == places.frames.index(finding.site)]
-        )
-        told.append(with_chains(finding, lives.ordinal[rows], snapshots))
+        if growth is not None:
+            asked = survivors(places, lives, growth, named)
+            every = growth.rows if growth.rows is not None else asked
+        else:
+            group = places.frames.index(finding.site)
+            asked = alive[lives.group[alive] == group]
+            every = alive_rows[lives.group[alive_rows] == group]
+        told.append(with_chains(finding, lives, asked, every, snapshots))
     return told
 
 
@@ -53,13 +63,20 @@ def rows_of(lives: Lifetimes, objects: Ints) -> Ints:
     return at[there]
 
 
-def with_chains(finding: Finding, objects: Ints, snapshots: Snapshots) -> Finding:
-    """A finding about some objects (numbers, rising) with the chains that held them."""
-    chains = snapshots.chains_of(objects)
+def with_chains(
+    finding: Finding, lives: Lifetimes, asked: Ints, every: Ints, snapshots: Snapshots
+) -> Finding:
+    """A finding with the chains that held its objects.
+
+    Args:
+        asked: rows of ``lives``, rising: those of its objects that some snapshot names.
+        every: all of its objects that are known one by one.
+    """
+    chains = snapshots.chains_of(lives.ordinal[asked])
     if not chains:
         return finding
-    return replace(
-        finding,
-        object=int(chains[0].objects[0]),
-        holders=together(finding.holders, holders_of(chains)),
-    )
+    there = int(np.count_nonzero(lives.born[every] <= chains[0].time_ns))
+    told = replace(finding, holders=together(finding.holders, holders_of(chains)))
+    if chains[0].arrays < GOOD_PART * there:
+        return told
+    return replace(told, object=int(chains[0].objects[0]))
