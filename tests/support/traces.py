@@ -78,6 +78,7 @@ class Program:
     pool_bytes: float = 0.0
     tapes: float = 0.0
     quarantined: float = 0.0
+    recorder: float = 1e6
     driver_keeps: float = 0.0
     device_live: int = 0
     seen: list[Holding] = field(default_factory=list)
@@ -186,11 +187,11 @@ class Program:
             "time_ns": self.now_ns,
             "tracked": self.live_bytes,
             "python_arena": self.python,
-            "recorder": 1e6 + self.tapes + self.quarantined,
+            "recorder": self.recorder + self.tapes + self.quarantined,
             "tapes": self.tapes,
             "malloc_used": self.live_bytes + self.native + self.pool_bytes + self.quarantined,
             "malloc_free": self.kept,
-            "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + 1e6,
+            "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + self.recorder,
             "file": 30e6,
             "driver": self.device_live + self.pool_bytes + self.driver_keeps,
         }
@@ -247,7 +248,7 @@ class Program:
             pid=7,
             parent_pid=0,
             info={"command": "program.py", "script": "program.py"}
-            | ({"quarantine_bytes": "256000000"} if self.quarantined else {}),
+            | {"quarantine_bytes": "256000000" if self.quarantined else "0"},
             objects=objects,
             samples=pd.DataFrame(self.samples).drop(columns="of_devices"),
             sites=sites,

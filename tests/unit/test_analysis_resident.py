@@ -33,6 +33,20 @@ def test_freed_memory_in_quarantine_is_no_growth_and_hides_none(native: int, out
     assert analyse(program.recording()).verdict.outcome == outcome
 
 
+@pytest.mark.parametrize("native, outcome", [(0, "stable"), (2_000, "native")])
+def test_what_the_recorder_takes_for_itself_is_no_part_of_native_memory(
+    native: int, outcome: str
+) -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20, 500_000)
+        program.native += native
+        program.recorder = 1e6 + (4e6 if step % 50 > 40 else 0) + 2_000 * step
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == outcome
+
+
 def test_a_pause_does_not_hide_native_growth() -> None:
     program = Program()
     for step in range(400):

@@ -45,7 +45,7 @@ def with_quarantine(recording: Recording) -> pd.DataFrame:
     little, so that quarantine is not taken for a leak.
     """
     samples = recording.samples
-    if "quarantine_bytes" not in recording.info:
+    if recording.info.get("quarantine_bytes", "0") == "0":
         return samples
     recorder = samples["recorder"].ffill().bfill().fillna(0.0)
     return samples.assign(quarantine=recorder - recorder.min())
