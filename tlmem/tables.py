@@ -144,6 +144,10 @@ def samples_table(
     # The kernel takes a while to list mappings; the rest is asked, and told, right after it.
     listed = np.flatnonzero(metrics == Metric.MAPPED)
     first[row[listed]] = listed
+    # The allocator is asked last; what of it is tracked is what was tracked just then.
+    counted = first.copy()
+    asked = np.flatnonzero(metrics == Metric.MALLOC_USED)
+    counted[row[asked]] = asked
     columns: dict[str, np.ndarray] = {"time_ns": times[first]}
     values = np.concatenate(value).astype(np.float64)
     both = np.concatenate(tracked)
@@ -152,7 +156,7 @@ def samples_table(
         columns[name] = np.full(count, np.nan)
         columns[name][row[chosen]] = values[chosen]
     for name, computed in (("tracked", both[:, 0]), ("tracked_count", both[:, 1])):
-        columns[name] = np.where(np.isnan(columns[name]), computed[first], columns[name])
+        columns[name] = np.where(np.isnan(columns[name]), computed[counted], columns[name])
     order = np.argsort(columns["time_ns"], kind="stable")
     return frame("samples", {name: values[order] for name, values in columns.items()})
 

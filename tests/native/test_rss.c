@@ -26,9 +26,11 @@ uint64_t tlmi_clock_ns(void)
     return now_ns;
 }
 
+static uint64_t waited_ns; /* of now_ns: for a processor */
+
 uint64_t tlmi_clock_thread_ns(void)
 {
-    return now_ns;
+    return now_ns - waited_ns;
 }
 
 static void (*_Atomic while_telling)(void); /* once, when an event finds its segment full */
@@ -49,8 +51,17 @@ static uint64_t untouched_bytes(uint64_t budget_ns, bool *known)
     return 4096;
 }
 
+static uint32_t waits, arenas_asked;
+
+/* While it is asked the thread waits, as often as it is told to. */
 static uint64_t arena_bytes(bool *known)
 {
+    arenas_asked++;
+    if (waits > 0) {
+        waits--;
+        waited_ns += MILLISECOND;
+        now_ns += MILLISECOND;
+    }
     *known = true;
     return 1 << 20;
 }
@@ -211,6 +222,24 @@ static void check_how_often(void)
     tlmi_rss_close();
 }
 
+/* What is subtracted from each other is of one moment, or nearly so on a machine that is always busy. */
+static void check_moment(void)
+{
+    const struct {
+        uint32_t waits, asked;
+    } cases[] = {{0, 1}, {1, 2}, {2, 3}, {9, 3}};
+    tlmi_rss_open(false, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        arenas_asked = 0;
+        waits = cases[i].waits;
+        taken now = take(1, MILLISECOND, true);
+        CHECK(arenas_asked == cases[i].asked);
+        CHECK(now.count[TLM_METRIC_PYTHON_ARENA] == 1 && now.count[TLM_METRIC_MALLOC_USED] <= 1);
+    }
+    waits = 0;
+    tlmi_rss_close();
+}
+
 static pthread_t other;
 
 static void *sample_beside(void *unused)
@@ -248,6 +277,7 @@ int main(void)
     atomic_store(&tlmi_interpreter, &stand_in);
     check_metrics();
     check_how_often();
+    check_moment();
     check_order();
     return 0;
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support import writer
 
+from tlmem.events import Metric
 from tlmem.recording import read
 from tlmem.schema import SCHEMA, TEXT, describe, frame
 
@@ -77,3 +78,21 @@ def test_a_frame_shares_the_arrays_it_is_made_of() -> None:
 def test_tables_stay_the_same_object(recording) -> None:
     assert recording.events is recording.events
     assert recording.objects is recording.objects
+
+
+def test_tracked_memory_is_counted_when_the_allocator_was_asked(tmp_path: Path) -> None:
+    anon, used = Metric.ANON, Metric.MALLOC_USED
+    events = writer.events(
+        [
+            (1_000_004, anon, 50_000, 0, 0, 33, 0),
+            (1_000_008, 64, 8_000, 2, 0, 1, 1),
+            (1_000_012, used, 9_000, 0, 0, 33, 0),
+            (1_000_016, 64, 0, 2, 0, 2, 1),
+        ]
+    )
+    meta, threads = [writer.site(2, 0, 1, 3)], {1: events}
+    file = writer.RecordingWriter(form="sealed", meta=meta, threads=threads)
+    (sample,) = read(file.write(tmp_path / "x.tlm")).samples.reset_index().to_dict("records")
+
+    assert (sample["anon"], sample["malloc_used"]) == (50_000, 9_000)
+    assert (sample["tracked"], sample["tracked_count"]) == (8_000, 1)
