@@ -65,6 +65,17 @@ static inline uint64_t tlmi_clock_ticks(void)
     return tlmi_clock_ns();
 }
 
+/* What the clock says from here on is later than all that this thread has seen so far; without it the counter may be read before
+ * a lock is taken, since processors read ahead. Costs some 15 ns. */
+static inline void tlmi_clock_order(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("lfence" ::: "memory");
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
 /* ---- own.c: our own bookkeeping memory: mapped, zeroed, counted, never from malloc; can be made to fail ---- */
 void *tlmi_own_alloc(size_t bytes);            /* NULL on failure; page aligned, rounded up to pages */
 void tlmi_own_free(void *start, size_t bytes); /* the same size as asked for; NULL is fine */
@@ -92,6 +103,8 @@ typedef struct tlmi_thread {
     _Atomic(tlmi_event *)
         end; /* one past the last; cursor >= end: ask for another segment. Taken away by setting it to NULL */
     struct tlmi_thread_cold *cold;
+    uint32_t
+        mark; /* even; from its first event on another one than all other threads of the process have; before it 0 */
 } tlmi_thread;
 extern __thread tlmi_thread tlmi_self;
 

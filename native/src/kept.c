@@ -135,7 +135,7 @@ void tlmi_kept_mend(tlmi_device *device)
     uint64_t kept = 0;
     for (uint32_t i = 0; i < TLMI_CLASSES; i++) {
         tlmi_size_class *class = &device->classes[i];
-        if (atomic_load_explicit(&class->lock.word, memory_order_relaxed)) {
+        if (tlmi_spin_is_held(&class->lock)) {
             mend_class(device, i);
             tlmi_spin_unlock(&class->lock);
         }

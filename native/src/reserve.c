@@ -89,7 +89,7 @@ void tlmi_reserve_give(tlmi_reserve *reserve, tlmi_block *block)
 
 void tlmi_reserve_mend(tlmi_reserve *reserve)
 {
-    if (!atomic_load_explicit(&reserve->lock.word, memory_order_relaxed))
+    if (!tlmi_spin_is_held(&reserve->lock))
         return;
     reserve->free_bytes = reserve->stretches = 0;
     for (const tlmi_block *at = reserve->first; at; at = at->newer) {

@@ -6,7 +6,7 @@
  * Locks. Each slot, each scope and each pool has a spin lock. Order: slot, then scope or pool; never two of a kind. Nothing
  * is called under one that could block on the GIL: sites are looked up before (tlmi_site_here), `drop` and buffers come
  * after. Events are appended under the lock of their object, so that in time order each object's events are in the order in
- * which they happened. A lock that a thread held when its process forked is taken over in the child.
+ * which they happened; behind another thread a lock orders the clock as well. A lock that a thread held when its process forked is taken over in the child.
  */
 #ifndef TLMI_RUNTIME_H
 #define TLMI_RUNTIME_H
@@ -16,21 +16,27 @@
 
 /* ---- spin.c ---- */
 typedef struct {
-    _Atomic uint32_t word; /* 0: free; else the fork epoch of its owner */
+    _Atomic uint32_t word; /* odd: held, by a thread of this fork epoch; even: free, and the mark of who held it last */
 } tlmi_spin;
-extern _Atomic uint32_t tlmi_fork_epoch; /* from 1; another in every forked child */
-void tlmi_spin_wait(tlmi_spin *lock);    /* takes a lock that is not free */
+extern _Atomic uint32_t tlmi_fork_epoch; /* odd; another in every forked child */
+void tlmi_spin_wait(tlmi_spin *lock);    /* takes a lock that is not free, or that another thread held last */
+/* Whoever takes a lock behind another thread waits for the clock (tlmi_clock_order), so that the events of both are in order;
+ * behind itself there is nothing to order, and nothing to pay. */
 static inline void tlmi_spin_lock(tlmi_spin *lock)
 {
-    uint32_t free = 0;
+    uint32_t mine = tlmi_self.mark;
     uint32_t epoch = atomic_load_explicit(&tlmi_fork_epoch, memory_order_relaxed);
-    if (tlmi_unlikely(!atomic_compare_exchange_strong_explicit(&lock->word, &free, epoch, memory_order_acquire,
+    if (tlmi_unlikely(!atomic_compare_exchange_strong_explicit(&lock->word, &mine, epoch, memory_order_acquire,
                                                                memory_order_relaxed)))
         tlmi_spin_wait(lock);
 }
 static inline void tlmi_spin_unlock(tlmi_spin *lock)
 {
-    atomic_store_explicit(&lock->word, 0, memory_order_release);
+    atomic_store_explicit(&lock->word, tlmi_self.mark, memory_order_release);
+}
+static inline bool tlmi_spin_is_held(const tlmi_spin *lock)
+{
+    return atomic_load_explicit(&lock->word, memory_order_relaxed) & 1;
 }
 
 /* ---- slab.c: small blocks for bookkeeping, from own.c. Thread-safe ---- */

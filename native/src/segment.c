@@ -194,6 +194,7 @@ static void make_exit_key(void)
 /* First event of the calling thread in this recording. Under lock. */
 static tlmi_thread_cold *introduce(void)
 {
+    static uint32_t last_mark;
     tlmi_thread_cold *cold = tlmi_own_alloc(sizeof *cold);
     if (!cold)
         return NULL;
@@ -203,6 +204,7 @@ static tlmi_thread_cold *introduce(void)
     cold->next = tlmi_recording.threads;
     tlmi_recording.threads = cold;
     tlmi_self.cold = cold;
+    tlmi_self.mark = last_mark += 2;
     pthread_setspecific(exit_key, cold);
     return cold;
 }
