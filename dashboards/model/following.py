@@ -211,16 +211,17 @@ def lines_at(follower: Follower, chosen: Member | None, time_ns: int, sort: str)
         if at <= 0:
             continue
         lanes = member.full.lanes
-        recent = lanes.lines(View.whole(member.full.end_ns).select(since, at), 2)
-        before = lanes.lines(View.whole(member.full.end_ns).select(0, at), 1)
-        made = {lane.line: float(lane.made.sum()) for lane in before}
+        whole = View.whole(member.full.end_ns)
+        recent = lanes.lines(whole.select(since, at), 1)
+        made = {lane.line: float(lane.made.sum()) for lane in lanes.lines(whole.select(0, at), 1)}
+        before = _alive(lanes.lines(whole.select(0, since), 1)) if since else {}
         for lane in recent:
             row = sums.setdefault(lane.frame, [0.0, 0.0, 0.0, 0.0])
             seconds = max((at - since) / 1e9, 1e-6)
             row[0] += float(lane.live_bytes[-1])
             row[1] += float(lane.live_count[-1])
             row[2] += made.get(lane.line, 0.0)
-            row[3] += (float(lane.live_bytes[-1]) - _at_begin(lane)) / seconds
+            row[3] += (float(lane.live_bytes[-1]) - before.get(lane.line, 0.0)) / seconds
     found = [LiveLine(frame, *row) for frame, row in sums.items()]
     keys = {
         "alive": lambda line: line.alive_bytes,
@@ -249,9 +250,9 @@ def line_table(lines: list[LiveLine]) -> Shown:
     return Shown(heads, rows, heads[:-1])
 
 
-def _at_begin(lane: LineLane) -> float:
-    """Bytes alive at the end of the first of two columns, which stands for before."""
-    return float(lane.live_bytes[0])
+def _alive(lanes: list[LineLane]) -> dict[int, float]:
+    """Bytes of each line that are alive at the end of its lane."""
+    return {lane.line: float(lane.live_bytes[-1]) for lane in lanes}
 
 
 def _last(member: Member, metric: str) -> float | None:

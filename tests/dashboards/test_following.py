@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.story import STEPS, write_story
-from tlmem.dashboards.model import attaching
+from tlmem.dashboards.model import attaching, following
 from tlmem.dashboards.model.attaching import find_recording, is_running, wait_for_events
 from tlmem.dashboards.model.following import (
     Follower,
@@ -126,9 +126,23 @@ def test_lines_at_a_moment_are_those_that_were_alive_then(follower: Follower) ->
     assert str(end[0].frame) == "/home/ada/train.py:12"
     assert (end[0].alive_count, end[0].made) == (STEPS, STEPS)
     assert 0 < half[0].alive_count < STEPS
-    assert end[0].growth > 0
     assert lines_at(follower, None, 0, "alive") == []
     assert line_table(end).rows[0][-1] == "train.py:12 train"
+
+
+@pytest.mark.parametrize("seconds", [10.0, 0.25])
+def test_growth_is_what_came_in_the_last_seconds_over_their_length(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr(following, "GROWTH_S", seconds)
+    until = 500_000_000
+    since = max(until - int(seconds * 1e9), 0)
+    before = {str(line.frame): line for line in lines_at(follower, None, since, "alive")}
+
+    for line in lines_at(follower, None, until, "alive"):
+        held = before[str(line.frame)].alive_bytes if str(line.frame) in before else 0.0
+        expected = (line.alive_bytes - held) * 1e9 / (until - since)
+        assert line.growth == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("sort", ["alive", "made", "objects", "growth"])
