@@ -22,7 +22,8 @@ from .view import View
 
 METRICS = ("alive", "bytes", "objects", "churn")
 """Bytes of survivors: made in the stretch and alive at its end; bytes made; objects made; bytes
-made and freed again in it."""
+made and freed again in it. All of a recording ends for this where the program is judged, as in
+reports: what a function held until it returned at the very end is alive."""
 METRIC_WORDS = {
     "alive": "bytes still alive",
     "bytes": "bytes made",
@@ -172,12 +173,20 @@ class _Grove:
 
 def site_sums(loaded: Loaded, view: View) -> tuple[NDArray[np.int64], Sums]:
     """Sites that made something in a stretch of time, and for each the sums of ``METRICS``."""
-    if view.is_whole and view.thread is None:
+    if not view.is_whole:
+        return loaded.lanes.sums(view)
+    if view.thread is None:
         table = loaded.recording.site_totals
         table = table[table["alloc_count"] > 0]
         columns = ["live_bytes", "alloc_bytes", "alloc_count", "freed_bytes"]
-        return table.index.to_numpy(np.int64), table[columns].to_numpy(np.float64)
-    return loaded.lanes.sums(view)
+        sites, sums = table.index.to_numpy(np.int64), table[columns].to_numpy(np.float64, copy=True)
+    else:
+        sites, sums = loaded.lanes.sums(view)
+    unwound = loaded.lanes.freed_since(loaded.analysis.judged_ns, view.thread)
+    freed = np.where(sites < len(unwound), unwound[np.minimum(sites, len(unwound) - 1)], 0.0)
+    sums[:, METRICS.index("alive")] += freed
+    sums[:, METRICS.index("churn")] -= freed
+    return sites, sums
 
 
 def visible_rows(root: Node, opened: set[tuple[Frame, ...]], metric: str, sort: str) -> list[Node]:

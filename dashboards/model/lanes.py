@@ -206,6 +206,17 @@ class Lanes:
         count = int(site.max(initial=0)) + 1
         return _used(_sums(site, size, self.site[alive], self.size[alive], count))
 
+    def freed_since(self, moment_ns: int, thread: int | None) -> Floats:
+        """Bytes of each site that were alive at a moment and have been freed since, less what was
+        made since and is alive at the end; of a thread or of all."""
+        there, stays = self.born <= moment_ns, self.died == NEVER
+        rows = np.flatnonzero(np.where(there, (self.died > moment_ns) & ~stays, stays))
+        if thread is not None:
+            rows = rows[self.thread[rows] == thread]
+        signed = np.where(there[rows], self.size[rows], -self.size[rows])
+        count = int(self.site.max(initial=0)) + 1
+        return np.bincount(self.site[rows], weights=signed, minlength=count).astype(np.float64)
+
     @cached_property
     def _of_threads(self) -> dict[int | None, Floats]:
         """The sums of every site over the whole recording, by thread."""

@@ -1,6 +1,7 @@
 """The tree of call sites and its boxes."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,6 +55,23 @@ def test_a_frame_has_its_own_and_what_is_below(
         below = sum((child.total for child in node.children.values()), node.own.copy())
         assert below.tolist() == node.total.tolist()
         assert node.leaf == (not node.children) or node is root
+
+
+@pytest.mark.parametrize("thread", [None, 1])
+def test_of_all_of_a_recording_what_was_alive_when_it_was_judged_is_alive(
+    story: Path, whole: View, thread: int | None
+) -> None:
+    unwound = Loaded(story)
+    unwound.analyse()
+    judged_ns = whole.end_ns // 2
+    unwound.__dict__["analysis"] = replace(unwound.analysis, judged_ns=judged_ns)
+    objects = unwound.recording.objects
+    there = (objects.born_ns <= judged_ns) & ((objects.died_ns < 0) | (objects.died_ns > judged_ns))
+
+    root = build(unwound, replace(whole, thread=thread), Options()).root
+
+    assert root.total[ALIVE] == objects[there].size_bytes.sum()
+    assert root.total[ALIVE] + root.total[CHURN] == root.total[BYTES]
 
 
 def test_callers_stand_above_what_they_call(loaded: Loaded, whole: View) -> None:

@@ -102,4 +102,5 @@ def analyse(recording: Recording) -> Analysis:
         peak=peak,
         per_mark=growth_per_mark(marks, lives, samples),
         per_scope=scopes_of(recording, lives),
+        judged_ns=lives.judged_ns,
     )

@@ -150,7 +150,10 @@ class Peak:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything found in one recording, findings most important first."""
+    """Everything found in one recording, findings most important first.
+
+    ``judged_ns`` is the last moment at which what the program holds is still held.
+    """
 
     verdict: Verdict
     attribution: Attribution
@@ -159,3 +162,4 @@ class Analysis:
     peak: Peak | None = None
     per_mark: tuple[MarkGrowth, ...] = ()
     per_scope: tuple[ScopeGrowth, ...] = ()
+    judged_ns: int = 0
