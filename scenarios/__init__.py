@@ -40,11 +40,16 @@ def main(argv: list[str]) -> int:
 
 def list_scenarios() -> int:
     """Prints one line for each scenario, its name first."""
+    from tlmem.streams import to_stdout
+
     from .catalog import scenarios
 
-    for name, scenario in scenarios().items():
-        print(f"{name:28} {scenario.outcome:8} {scenario.description}")
-    return 0
+    return to_stdout(
+        "".join(
+            f"{name:28} {scenario.outcome:8} {scenario.description}\n"
+            for name, scenario in scenarios().items()
+        )
+    )
 
 
 def run_scenario(name: str) -> int:

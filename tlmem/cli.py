@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from tlmem import streams
 from tlmem.errors import TlmemError
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -105,6 +106,18 @@ class UsageError(TlmemError):
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; ``record`` lets the program's end through."""
     words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] in (["record"], ["run"]):
+        return _run(words)
+    streams.reopen()
+    try:
+        return streams.finish(_run(words))
+    except BrokenPipeError:
+        return streams.finish(0)
+    except SystemExit as left:  # of argparse
+        raise SystemExit(streams.finish(left.code)) from None
+
+
+def _run(words: list[str]) -> int:
     try:
         return _dispatch(words)
     except TlmemError as error:
@@ -125,13 +138,11 @@ def _dispatch(words: list[str]) -> int:
         return 2
     command, rest = words[0], words[1:]
     if command in ("-h", "--help"):
-        sys.stdout.write(USAGE)
-        return 0
+        return streams.to_stdout(USAGE)
     if command == "--version":
         import tlmem
 
-        sys.stdout.write(f"tlmem {tlmem.__version__}\n")
-        return 0
+        return streams.to_stdout(f"tlmem {tlmem.__version__}\n")
     if command in ("record", "run"):
         return _record(rest)
     if command == "report":
@@ -151,8 +162,8 @@ def _dispatch(words: list[str]) -> int:
 def _record(words: list[str]) -> int:
     values, kind, target, rest = split_record(words)
     if "help" in values:
-        sys.stdout.write(RECORD_USAGE)
-        return 0
+        streams.reopen()
+        return streams.to_stdout(RECORD_USAGE)
     if target is None:
         raise UsageError(
             "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "

@@ -37,6 +37,8 @@ def write_file(path: str | os.PathLike[str], write: Callable[[Path], object], fo
         if _is_special(target):
             write(target)
             return
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         target = _free_place(target, force)
         beside = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
@@ -67,6 +69,10 @@ def write_folder(
     """
     target = Path(path)
     with _refusals(target):
+        if target.name in ("", ".."):
+            raise CannotWrite(
+                f"{target} cannot be replaced by a folder of files; name one with -o."
+            )
         target = _free_place(target, force)
         replaces = target.is_dir()
         strangers = sorted(set(os.listdir(target)) - set(known)) if replaces else []

@@ -116,3 +116,16 @@ def test_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
         write_folder(tmp_path / "tables", lambda folder: None, force=True, known=["a.csv"])
 
     assert (tmp_path / "tables").read_text() == "a file"
+
+
+@pytest.mark.parametrize("place", [".", "..", "/"])
+def test_a_folder_is_not_written_as_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(CannotWrite, match="Is a directory"):
+        write_file(place, lambda path: path.write_text("new"), force=True)
+    with pytest.raises(CannotWrite, match="-o"):
+        write_folder(place, lambda path: None, force=True, known=os.listdir(place))
+    assert os.listdir(tmp_path) == []

@@ -6,14 +6,13 @@ See also: docs/reference/json.md.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 
 from tlmem.errors import TlmemError
 from tlmem.outputs import write_file
 from tlmem.report import json_report, text
 from tlmem.report.summary import Summary, summarise
+from tlmem.streams import fail, to_stdout
 
 
 def render_html(summary: Summary) -> str:
@@ -68,22 +67,3 @@ def write(report: str, out: str | None) -> int:
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     return 0
-
-
-def to_stdout(report: str) -> int:
-    try:
-        sys.stdout.flush()
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(report.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of the pipe has seen enough; Python must not complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        return fail(f"the report cannot be written to stdout ({error.strerror}); give -o OUT.", 2)
-    return 0
-
-
-def fail(sentence: str, code: int) -> int:
-    sys.stderr.write(f"tlmem: {sentence}\n")
-    return code

@@ -13,8 +13,9 @@ from tlmem.analysis.diff import Side, compare, failures
 from tlmem.analysis.history import history
 from tlmem.errors import TlmemError
 from tlmem.recording import read
-from tlmem.report import balance_report, diff_report, fail, history_report, write
+from tlmem.report import balance_report, diff_report, history_report, write
 from tlmem.report.summary import DETAIL_EVENTS, summarise
+from tlmem.streams import fail
 
 
 def run_history(
