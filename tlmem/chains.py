@@ -141,5 +141,8 @@ def parse(payload: bytes) -> Holding:
 
 
 def _text(data: bytes) -> str:
-    """A text of the program, whatever bytes it has."""
-    return data.decode("utf-8", "backslashreplace")
+    """A text of the program, whatever bytes it has; lone surrogates, as in file names, stay."""
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "backslashreplace")

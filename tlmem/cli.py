@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return streams.finish(0)
     except SystemExit as left:  # of argparse
-        raise SystemExit(streams.finish(left.code)) from None
+        raise SystemExit(streams.finish(int(left.code or 0))) from None
 
 
 def _run(words: list[str]) -> int:

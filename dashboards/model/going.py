@@ -70,7 +70,7 @@ def _event(number: int, recording: Recording) -> Target:
 
 def _mark(word: str, recording: Recording) -> Target:
     marks = recording.marks
-    names = marks["label"].astype(str) + " " + marks["index"].astype(str)
+    names = marks["label"].astype(object) + " " + marks["index"].astype(str).astype(object)
     found = marks[(names == word) | (marks["label"] == word)]
     if not len(found):
         raise NoSuchPlace(f"'{word}' is nothing to go to; type {HINT}")

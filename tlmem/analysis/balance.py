@@ -151,7 +151,7 @@ def takings_until(recording: Recording, moment: int) -> Takings:
     arrays = objects[~objects.index.isin(held["object"]) & (objects["born_ns"] <= moment)]
     freed = (arrays["died_ns"] >= 0) & (arrays["died_ns"] <= moment)
     held, ended = held[taken], ended[taken]
-    name = held["holder"].astype(str)
+    name = held["holder"].astype(object)
     numbered = held["kind"].isin(_NUMBERED)
     name[numbered] = name[numbered].str.replace(r" #\d+$", "", regex=True)
     return Takings(
@@ -307,7 +307,7 @@ def _distinct(here: _Open, parents: Ints, size: pd.Series) -> tuple[Ints, Ints]:
 
 def _holders(here: _Open) -> dict[int, tuple[tuple[str, int], ...]]:
     """Who took what has no pair, at each blamed site."""
-    table = pd.DataFrame({"site": here.site, "holder": here.holder.astype(str)})
+    table = pd.DataFrame({"site": here.site, "holder": pd.Series(here.holder, dtype=object)})
     found: dict[int, list[tuple[str, int]]] = {}
     counts = table.groupby(["site", "holder"], sort=True).size()
     for key, count in counts.sort_values(ascending=False, kind="stable").items():

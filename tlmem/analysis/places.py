@@ -52,9 +52,9 @@ class Places:
         size = int(numbers.max(initial=0)) + 1
         blamed = np.zeros(size, np.int64)
         blamed[numbers] = recording.blame_table.reindex(sites.index).to_numpy(np.int64)
-        files = sites["file"].astype(str).to_numpy(object)
+        files = sites["file"].to_numpy(object)
         lines = sites["line"].to_numpy(np.int64)
-        functions = sites["function"].astype(str).to_numpy(object)
+        functions = sites["function"].to_numpy(object)
         row_of = np.full(size, -1, np.int64)
         row_of[numbers] = np.arange(len(numbers))
 

@@ -105,11 +105,17 @@ def encodable(table: pd.DataFrame) -> pd.DataFrame:
     changes = {}
     for name in table.columns:
         column = table[name]
-        if column.dtype != object:
+        if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
             continue
-        texts = [str(text).encode("utf-8", "backslashreplace").decode() for text in column]
-        changes[name] = texts
+        texts = [_encodable(text) for text in column]
+        if texts != column.to_list():
+            changes[name] = pd.Series(texts, column.index)
     return table.assign(**changes) if changes else table
+
+
+def _encodable(text: object) -> object:
+    """A text with escapes for halves of characters; what is no text, as one that is missing."""
+    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
 
 
 def about(recording: Recording, rows: dict[str, int]) -> str:

@@ -145,8 +145,16 @@ def _location(frame: Frame) -> dict[str, Any]:
 def _artifact(file: str) -> dict[str, str]:
     path = relative(file)
     if path.startswith("/"):
-        return {"uri": Path(path).as_uri()}
-    return {"uri": quote(path), "uriBaseId": "SRCROOT"}
+        return {"uri": f"file://{_quoted(path)}"}
+    return {"uri": _quoted(path), "uriBaseId": "SRCROOT"}
+
+
+def _quoted(path: str) -> str:
+    """A path as part of a URI; of one whose bytes are no UTF-8, just these bytes."""
+    try:
+        return quote(path, errors="surrogateescape")
+    except UnicodeEncodeError:
+        return quote(path, errors="backslashreplace")
 
 
 def _stack(finding: Finding) -> dict[str, Any]:
