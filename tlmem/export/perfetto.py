@@ -21,6 +21,7 @@ from tlmem.recording import Recording, read
 from tlmem.report.plots.objects import object_lives
 from tlmem.report.plots.sites import REST, sites_over_time
 from tlmem.report.plots.view import NothingToDraw, View, alive_at
+from tlmem.units import format_count
 
 PACKET = 1
 TIMESTAMP, SEQUENCE, EVENT, DESCRIPTOR = 8, 10, 11, 60
@@ -246,8 +247,8 @@ def write_objects(trace: Trace, view: View, process: int, offset_ns: int) -> str
     if len(lives.row) == lives.count:
         return ""
     return (
-        f"the trace shows {len(lives.row)} of {lives.count} objects, in proportion to how long "
-        "they lived; its counters count all of them."
+        f"the trace shows {format_count(len(lives.row))} of {format_count(lives.count)} objects, "
+        "in proportion to how long they lived; its counters count all of them."
     )
 
 

@@ -69,8 +69,8 @@ def tell(recording: Session, result: Statistics, seconds: float) -> None:
         reason = f" ({os.strerror(result.errno)})" if result.errno else ""
         early = " and the recording stopped before the program ended" if result.stopped else ""
         say(
-            f"{result.lost_events} events could not be recorded{reason}{early}; give -o FILE on a "
-            "disk with more room, or --max-file SIZE.",
+            f"{format_count(result.lost_events)} events could not be recorded{reason}{early}; give "
+            "-o FILE on a disk with more room, or --max-file SIZE.",
             False,
         )
     elif not result.sealed:
@@ -100,11 +100,10 @@ def _zombies(quarantined: Quarantined) -> str:
 
 
 def _verdict(path: str, events: int, seconds: float) -> str:
+    recorded = f"recorded {format_count(events)} events in {seconds:.1f} s; not judged yet"
     if events > JUDGED_EVENTS and events * NANOSECONDS_PER_EVENT > seconds * 1e8:
-        return f"recorded {events} events in {seconds:.1f} s; not judged yet, as they are many."
-    return _ask_reading_side(path) or (
-        f"recorded {events} events in {seconds:.1f} s; not judged yet."
-    )
+        return f"{recorded}, as they are many."
+    return _ask_reading_side(path) or f"{recorded}."
 
 
 def _ask_reading_side(path: str) -> str:
