@@ -51,7 +51,8 @@ def live(words: list[str]) -> int:
     from tlmem.dashboards import opening
 
     if not _has_terminal():
-        sys.stderr.write(f"tlmem: {_NO_TERMINAL.format(given.target or 'FILE')}\n")
+        file = "FILE" if given.target is None or given.target.isdigit() else given.target
+        sys.stderr.write(f"tlmem: {_NO_TERMINAL.format(file)}\n")
         return 2
     return opening.follow(given.target)
 

@@ -123,6 +123,13 @@ def test_what_cannot_be_shown_is_refused_before_the_screen_is_taken(
     assert "\x1b[?1049h" not in terminal.output and "Traceback" not in terminal.output
 
 
+def test_without_a_terminal_no_report_of_a_process_number_is_named() -> None:
+    done = run("live", "4711")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "tlmem report FILE prints" in done.stderr
+
+
 def test_without_a_terminal_the_report_is_named(story: Path) -> None:
     done = run("tui", str(story))
 
