@@ -38,6 +38,20 @@ def test_links_lead_to_files(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_lines_of_scenarios_that_examples_blame_are_the_ones_that_leak(page: Path) -> None:
+    named = set(re.findall(r"made at (\w+)\.py:(\d+)", page.read_text(encoding="utf-8")))
+    wrong = []
+    for name, line in sorted(named):
+        scenario = ROOT / "scenarios" / f"{name}.py"
+        if scenario.is_file():
+            lines = scenario.read_text(encoding="utf-8").splitlines()
+            if "# leaks here" not in (lines[int(line) - 1 : int(line)] or [""])[0]:
+                wrong.append(f"{name}.py:{line}")
+
+    assert wrong == []
+
+
 def test_the_seed_map_has_one_row_for_each_number() -> None:
     text = (ROOT / "docs" / "seed-map.md").read_text(encoding="utf-8")
     numbers = [int(number) for number in re.findall(r"^\| S(\d+) \|", text, re.MULTILINE)]
