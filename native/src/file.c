@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -161,6 +162,15 @@ static tlm_status fail(tlm_status status)
     return status;
 }
 
+/* Takes away a file that is to be replaced. To cut it short instead would kill a program that still records into it at its
+ * next event, and one that reads it. Where this fails, by the rights of its folder, the file is cut short all the same. */
+static void make_way(const char *path)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 && S_ISREG(about.st_mode))
+        unlink(path);
+}
+
 tlm_status tlmi_file_create(const tlm_recording_options *options)
 {
     memset(&tlmi_file, 0, sizeof tlmi_file);
@@ -171,6 +181,8 @@ tlm_status tlmi_file_create(const tlm_recording_options *options)
     strcpy(tlmi_file.path, options->path);
     if (options->limit_bytes)
         tlmi_file.slot_limit = (uint32_t)((options->limit_bytes - TLMI_HEADER_BYTES) / TLMI_SLOT_BYTES);
+    if (options->overwrite)
+        make_way(tlmi_file.path);
     int flags = O_RDWR | O_CREAT | O_CLOEXEC | (options->overwrite ? 0 : O_EXCL);
     int fd = open(tlmi_file.path, flags, 0644);
     if (fd < 0) {

@@ -299,3 +299,22 @@ def test_handler_of_the_program_does_not_hear_of_our_child(tmp_path: Path) -> No
 
     assert (done.returncode, done.stdout) == (0, b"")
     assert len(done.stderr.splitlines()) == 2
+
+
+def test_a_file_that_another_program_records_into_is_replaced_and_that_program_goes_on(
+    tmp_path: Path,
+) -> None:
+    goes_on = "import numpy as np\nprint(1, flush=True)\ninput()\n"
+    goes_on += "kept = [np.empty(10) for n in range(300_000)]\n"
+    words = [sys.executable, "-m", "tlmem", "record", "-q", "-f", "-o", "a.tlm"]
+    with subprocess.Popen(
+        [*words, "-c", goes_on], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as first:
+        assert first.stdout is not None
+        first.stdout.readline()
+        subprocess.run([*words, "-c", "print(2)"], cwd=tmp_path, check=True, timeout=60)
+        first.communicate(b"\n", timeout=60)
+
+    assert first.returncode == 0
+    recording = tlmem.read(tmp_path / "a.tlm")
+    assert recording.sealed and recording.pid != first.pid
