@@ -309,8 +309,8 @@ def seen(resolution: float | None) -> list[str]:
     if resolution is None:
         return []
     return [
-        f"Seen would have been {FEW_SURVIVORS} kept arrays of one line ({FEWEST_SURVIVORS} with "
-        f"{format_bytes(LEAST_BYTES_OF_FEW)} together), or native memory that grows steadily by "
+        f"Seen would have been {FEW_SURVIVORS} arrays of one line, kept evenly through the run "
+        f"({FEWEST_SURVIVORS} with {format_bytes(LEAST_BYTES_OF_FEW)} together), or native memory that grows steadily by "
         f"{format_rate(resolution)}."
     ]
 
