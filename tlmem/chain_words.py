@@ -22,6 +22,8 @@ CONTAINERS = {
     StepKind.LRU_CACHE: "lru_cache",
 }
 FRAMES = (StepKind.LOCAL, StepKind.GENERATOR)
+LINKS = (StepKind.INSTANCE, StepKind.EXCEPTION)
+"""What can be in a list of many that each refer to the next."""
 NAMING = (*FRAMES, StepKind.MODULE, StepKind.CLOSURE, StepKind.CLASS, StepKind.THREAD)
 """Roots: what they hold has a name there."""
 PLAIN = ("list", "dict", "tuple", "set", "frozenset", "collections.deque", "numpy.ndarray")
@@ -63,7 +65,7 @@ def _told(steps: Sequence[Step]) -> list[Step]:
     """The steps without repetitions, such as those of a linked list, and inner parts of CPython."""
     found: list[Step] = []
     for step in steps:
-        repeated = bool(found) and step == found[-1] and step.kind == StepKind.INSTANCE
+        repeated = bool(found) and step == found[-1] and step.kind in LINKS
         if not repeated and not (step.kind == StepKind.OTHER and step.type.startswith("hamt")):
             found.append(step)
     return found or list(steps)
@@ -169,7 +171,7 @@ def _name_and_place(steps: Sequence[Step], at: int) -> tuple[str, list[str]]:
         inside, details = _name_and_place(steps, at - 1)
         key = before.edge[1:-1] if before.edge.startswith("['") else ""
         return key, [f"in {_noun(before)} {inside}".rstrip(), *details]
-    if before.kind == StepKind.INSTANCE:
+    if before.kind == StepKind.INSTANCE or _has_attribute(before):
         outer = _reference(steps, at - 1)
         return f"{quoted} of {_owner(before)}".lstrip(), [outer] if outer else []
     if before.kind not in NAMING:
@@ -244,10 +246,20 @@ def _owner(step: Step) -> str:
 
 
 def _last_name(steps: Sequence[Step]) -> int | None:
-    """The last step that holds by a name; None when all that is known is a C object."""
+    """The last step that holds by a name; None when all that is known is a C object.
+
+    Not one behind an exception: the frames of its traceback are over, so who has it is to be told.
+    """
     wanted = (*NAMING, StepKind.INSTANCE, StepKind.EXCEPTION)
     named = [at for at, step in enumerate(steps) if step.kind in wanted]
+    raised = [at for at in named if steps[at].kind == StepKind.EXCEPTION]
+    named = [at for at in named if at < raised[0]] or named if raised else named
     return named[-1] if named else None
+
+
+def _has_attribute(error: Step) -> bool:
+    """Whether it is an exception that holds by anything but its traceback."""
+    return error.kind == StepKind.EXCEPTION and error.edge not in ("", "__traceback__", "tb_frame")
 
 
 def _other(step: Step) -> str:
@@ -255,8 +267,9 @@ def _other(step: Step) -> str:
     if step.kind == StepKind.EXCEPTION:
         if step.type == "traceback":
             return "a traceback"
-        traceback = step.edge in ("", "__traceback__")
-        return f"the traceback of {class_name(step.type)}" if traceback else class_name(step.type)
+        if _has_attribute(step):
+            return _attribute(step)
+        return f"the traceback of {class_name(step.type)}"
     if step.kind == StepKind.METHOD:
         return "a partial" if step.type.endswith("partial") else "a bound method"
     if step.kind == StepKind.VIEW:

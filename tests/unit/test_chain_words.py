@@ -103,6 +103,31 @@ TABLE: list[tuple[list[Step], str]] = [
     ),
     (
         [
+            local("last"),
+            *[Step(EXCEPTION, "ValueError", "__cause__")] * 6,
+            Step(EXCEPTION, "ValueError", "__traceback__"),
+            local("data", "attempt", 7),
+        ],
+        "local variable 'last' of main() at train.py:12 through attribute '__cause__' of "
+        "ValueError, the traceback of ValueError and local variable 'data' of attempt() at "
+        "train.py:7",
+    ),
+    (
+        [local("last"), Step(EXCEPTION, "__main__.BadBatch", "batches"), listed(9)],
+        "list 'batches' of BadBatch (local variable 'last' of main() at train.py:12, 9 items)",
+    ),
+    (
+        [
+            MODEL,
+            Step(INSTANCE, "__main__.Model", "error"),
+            Step(EXCEPTION, "__main__.BadBatch", "__traceback__"),
+            local("batch", "check", 16),
+        ],
+        "attribute 'error' of Model (variable 'model', module __main__) through the traceback of "
+        "BadBatch and local variable 'batch' of check() at train.py:16",
+    ),
+    (
+        [
             local("model"),
             Step(INSTANCE, "__main__.Model", "observers"),
             listed(50),
