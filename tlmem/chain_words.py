@@ -34,7 +34,8 @@ ANY_ITEM = ("", "[]")
 MOST_PASSED = 3
 """Things on the way from the container to the array that are named."""
 _CHANGING = re.compile(
-    r"(, |(?<=\())\d[\d\N{NO-BREAK SPACE}]* (items?|entry|entries)(?=\))"
+    r"(, |(?<=\())\d[\d\N{NO-BREAK SPACE}]* (of at most \d[\d\N{NO-BREAK SPACE}]* )?"
+    r"(items?|entry|entries)(?=\))"
     r"|(?<=\w):\d+(?=[,)]| |$)"
 )
 
@@ -90,6 +91,16 @@ def main_container(steps: Sequence[Step]) -> int | None:
     if not found or steps[0].kind == StepKind.CYCLE:
         return None
     return max(found, key=lambda at: (steps[at].kind != StepKind.TUPLE, steps[at].items, -at))
+
+
+def bound(steps: Sequence[Step]) -> int:
+    """How many items the only container on the way may have that has several; 0: not known.
+
+    Beside another container with several items it bounds nothing: of those there may be ever more.
+    """
+    several = [step for step in steps if step.kind in CONTAINERS and step.items > 1]
+    several = [step for step in several if step.most or step.kind != StepKind.TUPLE]
+    return several[0].most if len(several) == 1 else 0
 
 
 def turned(way: str) -> str:
@@ -153,7 +164,10 @@ def _container(steps: Sequence[Step], at: int) -> str:
         name, one, many = "", "entry", "entries"
     else:
         one, many = "item", "items"
-    if step.items:
+    if step.most:
+        many = f"of at most {format_count(step.most)} {many}"
+        details = [*details, f"{format_count(step.items)} {many}"]
+    elif step.items:
         details = [*details, f"{format_count(step.items)} {one if step.items == 1 else many}"]
     called = f"{_noun(step)} {name}".rstrip()
     return f"{called} ({', '.join(details)})" if details else called

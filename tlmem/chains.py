@@ -53,18 +53,24 @@ class StepKind(IntEnum):
     THREAD = 19
 
 
+BOUNDED = (StepKind.DEQUE, StepKind.LRU_CACHE)
+"""Containers that may have a bound, which then stands behind their type."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One object of a chain: its type or name, its number of items, and by what it holds the next.
 
     ``edge`` is the name of a variable or attribute, a key in brackets, ``[]`` for any item, or
-    empty where it has no name; of a cycle the way around it in words.
+    empty where it has no name; of a cycle the way around it in words. ``most`` is how many items it
+    may have, 0 where no bound is known.
     """
 
     kind: int
     type: str
     edge: str = ""
     items: int = 0
+    most: int = 0
 
     @property
     def code(self) -> tuple[str, int, str]:
@@ -121,8 +127,12 @@ def parse(payload: bytes) -> Holding:
         if end > len(payload):
             raise ValueError("a step is longer than the record")
         edge, type_name = plain(_text(payload[at:middle])), _text(payload[middle:end])
+        most = 0
+        if kind in BOUNDED:
+            type_name, _, bound = type_name.partition("\n")
+            most = int(bound) if bound.isdecimal() else 0
         is_frame = kind in (StepKind.LOCAL, StepKind.GENERATOR) and type_name.count("\n") == 2
-        found.append(Step(kind, plain(type_name, but="\n" if is_frame else ""), edge, items))
+        found.append(Step(kind, plain(type_name, but="\n" if is_frame else ""), edge, items, most))
         at = end
     return Holding(
         ticks=ticks,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from tlmem.chain_words import chain_text, main_container, words
+from tlmem.chain_words import bound, chain_text, main_container, words
 from tlmem.chains import TOTALS_GROUP, TRIGGERS, Holding, StepKind
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.schema import frame
@@ -58,6 +58,7 @@ def holdings_table(holdings: list[Holding], records: Records, to_ns: ToNs) -> pd
             "root": [kind_name(held.steps[0].kind) if held.steps else "" for held in holdings],
             "container": [kind_name(step.kind) if step else "" for step in containers],
             "items": _whole_numbers(step.items if step else 0 for step in containers),
+            "most": _whole_numbers(bound(held.steps) for held in holdings),
         },
     )
 

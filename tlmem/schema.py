@@ -214,6 +214,7 @@ SCHEMA: dict[str, Table] = {
             Column("root", "text", "", "what the chain begins at: module, local, cycle, ..."),
             Column("container", "text", "", "its largest container: list, dict, ...; empty: none"),
             Column("items", "int64", "", "items in that container"),
+            Column("most", "int64", "", "items that it may have; 0: no bound, or others grow"),
         ),
     ),
     "holding_steps": Table(

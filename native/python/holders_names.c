@@ -7,6 +7,7 @@
 #include "holders.h"
 
 #ifdef PYINSIDE_KNOWN
+#include <stdio.h>
 #include <string.h>
 
 enum { PLAIN_STEPS = 12, LOOK_BACK = 4 };
@@ -194,6 +195,53 @@ static uint32_t name_bound(tlmi_namer *n, uint32_t i)
     return after;
 }
 
+/* ---- containers with a bound ---- */
+
+/* Adds what a container may have at most, when that is known, behind its type. */
+static void tell_bound(tlmi_namer *n, PyObject *bound)
+{
+    long long most = bound != NULL && PyLong_CheckExact(bound) ? PyLong_AsLongLong(bound) : 0;
+    if (most == -1 && PyErr_Occurred())
+        PyErr_Clear(); /* so large that it bounds nothing */
+    if (most <= 0)
+        return;
+    char text[24];
+    snprintf(text, sizeof text, "\n%lld", most);
+    tlmi_text_add(&n->type, text);
+}
+
+static uint32_t name_deque(tlmi_namer *n, uint32_t i)
+{
+    PyObject *deque = object_at(n, i), *bound = NULL;
+    tlmi_step_begin(n);
+    tlmi_text_type(&n->type, Py_TYPE(deque));
+    const char *name = Py_TYPE(deque)->tp_name;
+    if (strcmp(name, "collections.deque") == 0) { /* a member of C; of a subclass it might be the program's code */
+        bound = PyObject_GetAttrString(deque, "maxlen");
+        if (bound == NULL)
+            PyErr_Clear();
+    }
+    tell_bound(n, bound);
+    Py_XDECREF(bound);
+    tlmi_text_add(&n->edge, "[]");
+    tlmi_step_end(n, TLMI_STEP_DEQUE, Py_SIZE(deque));
+    return i + 1;
+}
+
+/* What lru_cache was told as its maxsize, borrowed; NULL: it is not known. Its function `cache_parameters`, which is in the
+ * dict of each cache, is not called: maxsize is the only int in its closure. */
+static PyObject *lru_bound(PyObject *attributes)
+{
+    PyObject *tells = attributes == NULL ? NULL : PyDict_GetItemString(attributes, "cache_parameters");
+    PyObject *cells = tells != NULL && PyFunction_Check(tells) ? PyFunction_GetClosure(tells) : NULL;
+    for (Py_ssize_t i = 0; cells != NULL && i < PyTuple_GET_SIZE(cells); i++) {
+        PyObject *cell = PyTuple_GET_ITEM(cells, i), *value = PyCell_Check(cell) ? PyCell_GET(cell) : NULL;
+        if (value != NULL && PyLong_CheckExact(value))
+            return value;
+    }
+    return NULL;
+}
+
 static int find_results(PyObject *child, void *context)
 {
     PyObject **found = context;
@@ -209,6 +257,7 @@ static uint32_t name_lru_cache(tlmi_namer *n, uint32_t i)
     Py_TYPE(cache)->tp_traverse(cache, find_results, results);
     tlmi_step_begin(n);
     tlmi_text_named(&n->type, cache);
+    tell_bound(n, lru_bound(results[1]));
     uint32_t after = i + 1;
     if (next == results[1] || PyFunction_Check(next)) {
         after = tell_attribute(n, i);
@@ -339,7 +388,7 @@ uint32_t tlmi_name_next(tlmi_namer *n, uint32_t i)
     case TLMI_SET:
         return name_container(n, i, TLMI_STEP_SET, PySet_GET_SIZE(object));
     case TLMI_DEQUE:
-        return name_container(n, i, TLMI_STEP_DEQUE, Py_SIZE(object));
+        return name_deque(n, i);
     case TLMI_MODULE:
         if (object_at(n, i + 1) == PyModule_GetDict(object) && i + 2 < n->count)
             return tlmi_name_module(n, object_at(n, i + 1), NULL, i + 2);

@@ -157,6 +157,29 @@ def test_a_chain_names_what_holds(body: str, expected: str, tmp_path: Path) -> N
     assert found[expected][1] in (BYTES, 9 * BYTES)
 
 
+@pytest.mark.parametrize(
+    ("made", "most"),
+    [
+        ("collections.deque([np.ones(1000)] * 3, maxlen=7)", 7),
+        ("collections.deque([np.ones(1000)] * 3)", 0),
+        ("type('Replay', (collections.deque,), {})([np.ones(1000)] * 3, 7)", 0),
+        ("functools.lru_cache(lambda n: np.ones(n + 1000))", 128),
+        ("functools.lru_cache(9)(lambda n: np.ones(n + 1000))", 9),
+        ("functools.lru_cache(9, True)(lambda n: np.ones(n + 1000))", 9),
+        ("functools.cache(lambda n: np.ones(n + 1000))", 0),
+    ],
+)
+def test_the_bound_of_a_container_is_known(made: str, most: int, tmp_path: Path) -> None:
+    body = f"import collections, functools\nkept = {made}\nif callable(kept): kept(1), kept(2)"
+    (tmp_path / "held.py").write_text(program(body), encoding="utf-8")
+    done = recorded(["held.py"], tmp_path, options=("-q", "-o", "a.tlm"))
+    table = tlmem.read(tmp_path / "a.tlm").holdings
+    (bound,) = table[table["chain"].str.startswith("module __main__: kept")]["most"].unique()
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert bound == most
+
+
 def test_views_use_less_than_they_hold(tmp_path: Path) -> None:
     body = (
         "heads = [np.ones(1000)[:10] for _ in range(300)]\nwhole = np.ones(1000)\npart = whole[1:]"

@@ -3,6 +3,7 @@
 import pytest
 
 from tlmem.chain_words import (
+    bound,
     chain_text,
     class_name,
     function_name,
@@ -66,6 +67,14 @@ TABLE: list[tuple[list[Step], str]] = [
     (
         [Step(MODULE, "__main__", "load"), Step(LRU, "__main__.load", "[]", 1)],
         "lru_cache of load() (module __main__, 1 entry)",
+    ),
+    (
+        [Step(MODULE, "__main__", "load"), Step(LRU, "__main__.load", "[]", 7, 1280)],
+        "lru_cache of load() (module __main__, 7 of at most 1\u00a0280 entries)",
+    ),
+    (
+        [MAIN, Step(DEQUE, "collections.deque", "[]", 9, 9)],
+        "deque 'losses' (local variable of main() at train.py:12, 9 of at most 9 items)",
     ),
     (
         [Step(CLASS, "__main__.Model", "load"), Step(LRU, "__main__.Model.load", "[]", 7)],
@@ -291,9 +300,28 @@ def test_words_without_numbers_are_the_same_at_every_moment() -> None:
     assert without_numbers(said(1, 12)) == (
         "list 'rows' (local variable of main() at train.py) through the view's base"
     )
+    assert without_numbers("deque 'a' (module b, 7 of at most 1\u00a0280 items)") == (
+        "deque 'a' (module b)"
+    )
     assert without_numbers("tuple '__defaults__' of step() (1 item)") == (
         "tuple '__defaults__' of step()"
     )
+
+
+@pytest.mark.parametrize(
+    "steps, most",
+    [
+        ([MAIN, Step(DEQUE, "collections.deque", "[]", 9, 20)], 20),
+        ([MAIN, Step(DEQUE, "collections.deque", "[]", 9, 20), Step(TUPLE, "tuple", "[1]", 2)], 20),
+        ([MAIN, listed(1), Step(DEQUE, "collections.deque", "[]", 9, 20)], 20),
+        ([MAIN, listed(30), Step(DEQUE, "collections.deque", "[]", 9, 20)], 0),
+        ([MAIN, Step(LRU, "__main__.load", "[]", 9, 20), listed(30)], 0),
+        ([MAIN, Step(DEQUE, "collections.deque", "[]", 9)], 0),
+        ([MAIN], 0),
+    ],
+)
+def test_a_bound_counts_where_no_other_container_may_grow(steps: list[Step], most: int) -> None:
+    assert bound(steps) == most
 
 
 def test_the_frame_of_a_chain_is_that_of_its_root() -> None:
