@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tlmem.analysis.attribution import attribute_run
 from tlmem.analysis.devices import with_devices
 from tlmem.analysis.enlarging import enlarging_lines
+from tlmem.analysis.filling import filling_finding
 from tlmem.analysis.garbage import (
     arrays_in_cycles,
     garbage_finding,
@@ -62,7 +63,7 @@ def analyse(recording: Recording) -> Analysis:
     )
     growths = growing_lines(lives, places)
     lines = sort_lines(recording, places, lives, growths)
-    waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear)}
+    waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
     evidence = Evidence(
         recording=recording,
         places=places,
@@ -76,6 +77,7 @@ def analyse(recording: Recording) -> Analysis:
         kept=lines.leaks,
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
+        filling=[filling_finding(line) for line in lines.filling],
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
         mapped=mapped_file_findings(level, growth),
@@ -85,6 +87,7 @@ def analyse(recording: Recording) -> Analysis:
         *class_findings(evidence),
         *evidence.unclear,
         *evidence.garbage,
+        *evidence.filling,
         *enlargement_findings(evidence),
         *resident_findings(evidence),
         *misuse_findings(recording, places),

@@ -15,9 +15,10 @@ will not find, as it is off or what there was is frozen; see ``python_leaks``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tlmem.analysis.filling import fills_a_bound
 from tlmem.analysis.growth import Growth
 from tlmem.analysis.kept import MOST_LINES, Kept, kept_lines
 from tlmem.analysis.lifetimes import Lifetimes
@@ -61,12 +62,13 @@ class Sorted:
     """Growing lines with what keeps them: those that leak, and those of garbage.
 
     ``unclear`` are those whose survivors are garbage now, but may have been held by functions that
-    have returned since.
+    have returned since, ``filling`` those that may only fill a container up to its bound.
     """
 
     leaks: list[Kept]
     garbage: list[Kept]
     unclear: list[Kept]
+    filling: list[Kept] = field(default_factory=list)
 
 
 def sort_lines(
@@ -83,7 +85,9 @@ def sort_lines(
         kept += kept_lines(recording, places, lives, growths[MOST_LINES:])
     found = Sorted([], [], [])
     for line in kept:
-        if not waits_for_collector(line):
+        if fills_a_bound(line):
+            found.filling.append(line)
+        elif not waits_for_collector(line):
             found.leaks.append(line)
         elif line.were_cyclic or line.line.function == MODULE:
             found.garbage.append(line)

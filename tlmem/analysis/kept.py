@@ -106,12 +106,12 @@ class Kept:
         site = next((holder.site for holder in known), None)
         return place(site) if site is not None else "a place that is not in the recording"
 
-    def finding(self, kind: str, evidence: str) -> Finding:
+    def finding(self, kind: str, evidence: str, severity: str = "warning") -> Finding:
         """What a class says of this line."""
         growth = self.growth
         return Finding(
             kind=kind,
-            severity="warning",
+            severity=severity,
             count=growth.survivors,
             bytes=growth.bytes,
             evidence=evidence,

@@ -47,7 +47,8 @@ class Chain:
     ``arrays``, ``held_bytes`` and ``used_bytes`` are of the share; ``objects`` are those of them
     that the snapshot names. ``whole`` says that the snapshot had seen all Python objects, ``view``
     that what holds the memory at last is a view of it, ``collecting`` that Python's garbage
-    collector was on.
+    collector was on. ``most`` is how many items its container may have that has ``items``, 0 where
+    no bound is known or another container on the way may have ever more.
     """
 
     words: str
@@ -62,6 +63,8 @@ class Chain:
     frame: Frame | None
     objects: Ints
     collecting: bool = False
+    items: int = 0
+    most: int = 0
 
     @property
     def holder(self) -> Holder:
@@ -229,6 +232,8 @@ class Snapshots:
             frame=self._frames.get(key),
             objects=np.sort(objects),
             collecting=bool(said["collecting"]),
+            items=int(said["items"]),
+            most=int(said["most"]),
         )
 
 

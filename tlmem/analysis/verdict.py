@@ -75,8 +75,9 @@ class Evidence:
 
     ``kept`` are the worst of the growing lines with what keeps them. ``garbage`` is of lines that
     would grow too, but only make what Python's collector will free, ``unclear`` of lines of which
-    that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``unsettled`` is
-    what still rose at the end, ``mapped`` is of pages of files that did.
+    that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling`` is of
+    lines that may only fill a container with a bound. ``unsettled`` is what still rose at the end,
+    ``mapped`` is of pages of files that did.
     """
 
     recording: Recording
@@ -89,6 +90,7 @@ class Evidence:
     kept: list[Kept] = field(default_factory=list)
     garbage: list[Finding] = field(default_factory=list)
     unclear: list[Finding] = field(default_factory=list)
+    filling: list[Finding] = field(default_factory=list)
     garbage_arrays: int = 0
     unsettled: Unsettled | None = None
     mapped: list[Finding] = field(default_factory=list)
@@ -199,6 +201,8 @@ def brought_along(evidence: Evidence) -> int:
     """Up to how many bytes outside arrays grow with those that do, or that are garbage."""
     garbage = (*evidence.garbage, *evidence.unclear)
     arrays = max(evidence.garbage_arrays, sum(found.count for found in garbage))
+    garbage = (*garbage, *evidence.filling)
+    arrays += sum(found.count for found in evidence.filling)
     arrays += sum(growth.survivors for growth in evidence.growths)
     held = sum(growth.bytes for growth in evidence.growths)
     held += sum(found.bytes for found in garbage)
@@ -344,6 +348,8 @@ def reason_not_to_judge(evidence: Evidence) -> str:
             f"{evidence.unclear[0].evidence[:-1]}; run it for longer, or call tlmem.mark() or "
             "tlmem.snapshot() in its loop."
         )
+    if evidence.filling:
+        return f"{evidence.filling[0].evidence[:-1]}; run it for longer."
     if seconds < SHORTEST_RUN_S:
         return (
             f"the run lasted {format_seconds(seconds)} and no line kept {MANY_SURVIVORS} arrays "
