@@ -52,6 +52,30 @@ def test_a_leak_whose_frame_unwinds_before_the_end_is_a_leak() -> None:
     assert grown_lines(program) == [10]
 
 
+@pytest.mark.parametrize("large", [1, 9])
+def test_a_few_large_arrays_make_no_leak_of_tiny_results(large: int) -> None:
+    """A model of 120 small parts is built at a line that has a few buffers beside them."""
+    program = Program()
+    for step in range(120):
+        program.alloc(10, 60_000 if step < large else 16)
+        program.temporary(20, 1_000_000)
+        program.wait(2_000_000)
+
+    assert (grown_lines(program), outcome(program)) == ([], "stable")
+
+
+def test_large_arrays_among_many_tiny_ones_are_a_leak() -> None:
+    program = Program()
+    for _ in range(12):
+        program.alloc(10, 60_000)
+        for _ in range(11):
+            program.alloc(10, 16)
+            program.temporary(20, 1_000_000)
+            program.wait(1_000_000)
+
+    assert grown_lines(program) == [10]
+
+
 def test_a_few_big_arrays_kept_are_a_leak() -> None:
     program = Program()
     for _ in range(20):

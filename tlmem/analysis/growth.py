@@ -31,6 +31,7 @@ FEWEST_SURVIVORS = 10
 FEW_SURVIVORS = 20
 LEAST_BYTES = 2_500
 LEAST_BYTES_OF_FEW = 100_000
+LARGE_SHARE = 0.25
 MANY_SURVIVORS = 300
 """With so many survivors of one line even a run shorter than ``SHORTEST_GROWTH_S`` is judged."""
 SHORTEST_GROWTH_S = 0.1
@@ -110,8 +111,7 @@ def judge_line(
     alive = lives.died[rows] > judged_ns
     weight = lives.weight[rows]
     survivors = int(weight[alive].sum())
-    held = int((lives.size[rows] * weight)[alive].sum())
-    if not are_enough(survivors, held):
+    if not are_enough(survivors, held_by_most(lives.size[rows[alive]], weight[alive])):
         return None
     if lives.run_seconds < SHORTEST_GROWTH_S and survivors < MANY_SURVIVORS:
         return None
@@ -129,7 +129,7 @@ def judge_line(
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
     made, survivors = len(line), int(lives.weight[alive_rows].sum())
     held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
-    if not are_enough(survivors, held):
+    if not are_enough(survivors, held_by_most(lives.size[alive_rows], lives.weight[alive_rows])):
         return None
     if len(grown) < len(rows):
         made = int(lives.weight[grown].sum()) + len(line) - len(rows)
@@ -204,6 +204,21 @@ def are_enough(survivors: int, held: int) -> bool:
     if survivors < FEWEST_SURVIVORS or held < LEAST_BYTES and survivors < MANY_SURVIVORS:
         return False
     return survivors >= FEW_SURVIVORS or held >= LEAST_BYTES_OF_FEW
+
+
+def held_by_most(size: NDArray[np.int64], weight: NDArray[np.int64]) -> int:
+    """Bytes of survivors, were the few largest like the others.
+
+    A buffer or two that a line has while it makes small results are no habit; so many are that
+    would be enough by themselves. Of few survivors a quarter are the largest.
+    """
+    count = int(weight.sum())
+    large = min(FEWEST_SURVIVORS - 1, int(LARGE_SHARE * count))
+    order = np.argsort(size, kind="stable")
+    weight = weight[order]
+    before = np.cumsum(weight) - weight
+    others = np.clip(count - large - before, 0, weight)
+    return int((size[order] * others).sum() * count / max(1, count - large))
 
 
 def without_passing(
