@@ -185,13 +185,15 @@ static void note_array(tlmi_search *search, PyObject *array, uint32_t node)
     }
 }
 
-/* A tensor counts where its Python object is what holds the object; elsewhere that only names it. */
+/* A tensor or struct counts where its Python object is what holds the object; elsewhere that only names it. The Python object
+ * of a struct does not know the device, which is cpu. */
 static void note_tensor(tlmi_search *search, PyObject *object, uint32_t node)
 {
     const tlmi_reference *tensor = (const tlmi_reference *)object;
     if (node == 0 || tensor->object == 0 || tensor->holder == 0 || tensor->base != 0 || tensor->moved)
         return;
-    tlmi_owner *owner = tlmi_graph_owner(&search->graph, (uint8_t)tensor->device, tensor->object);
+    int device = tensor->device != 0 ? tensor->device : TLM_DEVICE_CPU;
+    tlmi_owner *owner = tlmi_graph_owner(&search->graph, (uint8_t)device, tensor->object);
     if (owner == NULL || owner->node != 0)
         return;
     owner->held_bytes = tensor->span;

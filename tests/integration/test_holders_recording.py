@@ -245,6 +245,25 @@ m.weights = [tlmem.zeros(1000, dtype='float64')]
     assert tensor.size_bytes == BYTES
 
 
+@pytest.mark.parametrize(
+    "made",
+    ["tlmem.struct({'rows': tlmem.zeros(1000)})", "tlmem.from_numpy(np.ones(1000))"],
+    ids=["struct", "adopted"],
+)
+def test_structs_and_adopted_memory_have_chains_too(made: str, tmp_path: Path) -> None:
+    body = f"import tlmem\nkept = [{made} for _ in range(30)]"
+    (tmp_path / "held.py").write_text(program(body), encoding="utf-8")
+    recorded(["held.py"], tmp_path, options=("-q", "-o", "a.tlm"))
+    recording = tlmem.read(tmp_path / "a.tlm")
+    table = recording.holdings
+    group = table[(table.chain == "module __main__: kept -> list of 30[] -> array")].iloc[-1]
+    sampled = recording.holding_objects
+    sampled = sampled[(sampled.snapshot == group.snapshot) & (sampled.group == group.group)]
+
+    assert (group.arrays, group.device, len(sampled)) == (30, 16, 30)
+    assert (recording.objects.loc[sampled.object].device == 16).all()
+
+
 def test_names_that_are_not_ascii_are_whole(tmp_path: Path) -> None:
     body = "class Größe: pass\nx = Größe()\nx.länge = {'ключ': np.ones(1000)}"
     (tmp_path / "held.py").write_text(program(body), encoding="utf-8")
