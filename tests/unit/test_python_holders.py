@@ -15,7 +15,7 @@ LOCAL = Step(StepKind.LOCAL, "main\n/home/user/program.py\n12", "rows")
 BASE = Step(StepKind.VIEW, "numpy.ndarray", "base")
 CYCLE = Step(StepKind.CYCLE, "__main__.Node", "Node.parent -> Node.children[] -> Node", 3)
 DATA = Step(StepKind.INSTANCE, "__main__.Node", "data")
-CPU, HANDLE, FOREIGN = 16, 3, 11
+CPU, HANDLE, VIEW, FOREIGN = 16, 3, 5, 11
 STEPS = 400
 
 
@@ -189,6 +189,20 @@ def test_tensors_that_handles_hold_have_their_container_named() -> None:
 
     assert [holder.kind for holder in found.holders] == ["handle", "python"]
     assert [holder.count for holder in found.holders] == [400, 300]
+
+
+@pytest.mark.parametrize("steps, said", [([listed(400), BASE], True), ([listed(400)], False)])
+def test_tensors_whose_views_a_list_keeps_have_a_class(steps: list[Step], said: bool) -> None:
+    """The Python object of a view keeps that of its base, and so the base's own handle."""
+    program = growing([MODULE, *steps], seen_at=400, device=CPU)
+    for number in range(0, 2 * STEPS, 2):
+        program.hold(number, VIEW, "view", 20, number)
+    found = [found for found in findings(program) if found.kind in FIXES]
+
+    assert [found.kind for found in found] == ["cache-only-grows"] * said
+    for leak in found:
+        assert "kept by their Python handles and views, taken at program.py:10" in leak.evidence
+        assert "in list 'heads' (module __main__, 400 items) through the view's" in leak.evidence
 
 
 def test_a_cycle_is_not_said_of_tensors_that_others_hold_as_well() -> None:

@@ -14,7 +14,7 @@ from tlmem.analysis.kept import Kept
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import place
-from tlmem.analysis.python_leaks import container_named, what_views_use
+from tlmem.analysis.python_leaks import container_named, views_reach, what_views_use
 from tlmem.events import HolderKind, Kind
 from tlmem.units import format_count
 
@@ -126,9 +126,11 @@ def cache_only_grows(kept: Kept) -> Finding | None:
     """What is kept once is kept for ever: a list, a dict, a cache, or objects in a cycle."""
     arrays = not kept.lives.runtime[kept.rows].any()
     python = (HolderKind.HANDLE, HolderKind.EXPORT, HolderKind.REGISTRY)
-    if not (arrays or kept.held_only_by(*python)) or lets_go(kept):
+    views = kept.held_only_by(*python, HolderKind.VIEW) and views_reach(kept)
+    if not (arrays or views or kept.held_only_by(*python)) or lets_go(kept):
         return None
     names = kept.holder_names.replace("handle", "their Python handles")
+    names = names.replace("and view", "and views") if views else names
     who = "Python objects" if arrays else f"{names}, taken at {kept.taken_at}"
     container, is_one = container_named(kept)
     if container:

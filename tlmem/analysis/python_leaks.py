@@ -73,6 +73,11 @@ def what_views_use(of_views: Sequence[Chain]) -> str:
     )
 
 
+def views_reach(kept: Kept) -> bool:
+    """Whether nearly all survivors are reached in Python through views of them."""
+    return nearly_all(kept, [chain for chain in kept.chains if chain.view])
+
+
 def container_named(kept: Kept) -> tuple[str, bool]:
     """Who holds most survivors in Python, in words, and whether that is one holder.
 
