@@ -52,6 +52,19 @@ def test_a_leak_whose_frame_unwinds_before_the_end_is_a_leak() -> None:
     assert grown_lines(program) == [10]
 
 
+def test_a_function_that_computes_in_place_what_it_made_first_is_judged() -> None:
+    """It returns before the end, and made nothing after its first moments."""
+    program = Program()
+    held = [program.alloc(10, 40_000) for _ in range(12)]
+    program.wait(1_000_000_000)
+    for number in held:
+        program.free(number)
+    program.end_ns = program.now_ns + 1_000_000
+    program.wait(2_000_000)
+
+    assert outcome(program) == "stable"
+
+
 @pytest.mark.parametrize("large", [1, 9])
 def test_a_few_large_arrays_make_no_leak_of_tiny_results(large: int) -> None:
     """A model of 120 small parts is built at a line that has a few buffers beside them."""

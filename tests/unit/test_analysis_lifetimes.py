@@ -32,7 +32,8 @@ def test_a_program_that_unwinds_is_judged_before() -> None:
         program.free(number)
     program.wait(1_000_000_000)
 
-    assert lives_of(program).judged_ns == full
+    lives = lives_of(program)
+    assert full <= lives.judged_ns < lives.died.min()
 
 
 def test_what_is_alive_is_counted_before_the_program_unwinds() -> None:

@@ -208,7 +208,8 @@ def moment_of_judging(born: Ints, died: Ints, size: Ints, cut_ns: int) -> int:
     """The last moment at which what the program holds is still held, in ns.
 
     Usually the end of the run. When most of what was usually alive is gone by then, frames have
-    unwound (``main()`` returned): then the latest allocation at which it was still there.
+    unwound (``main()`` returned): then the latest allocation at which it was still there, or
+    later, as long as nothing is made or freed: a program may compute in place what it has.
     """
     if len(born) == 0:
         return cut_ns
@@ -235,4 +236,6 @@ def moment_of_judging(born: Ints, died: Ints, size: Ints, cut_ns: int) -> int:
     there = (count >= UNWOUND_SHARE * usual_count) & (held >= UNWOUND_SHARE * usual_held)
     if not there.any():
         there = held >= UNWOUND_SHARE * usual_held
-    return int(born[last[np.flatnonzero(there)[-1]]])
+    latest = int(last[np.flatnonzero(there)[-1]])
+    later = np.concatenate((born[latest + 1 :], deaths[deaths > born[latest]], [cut_ns]))
+    return max(int(born[latest]), int(later.min()) - 1)
