@@ -314,8 +314,8 @@ def seen(resolution: float | None) -> list[str]:
         return []
     return [
         f"Seen would have been {FEW_SURVIVORS} arrays of one line, kept evenly through the run "
-        f"({FEWEST_SURVIVORS} with {format_bytes(LEAST_BYTES_OF_FEW)} together), or native memory that grows steadily by "
-        f"{format_rate(resolution)}."
+        f"({FEWEST_SURVIVORS} with {format_bytes(LEAST_BYTES_OF_FEW)} together), or native memory "
+        f"that grows steadily by {format_rate(resolution)}."
     ]
 
 
