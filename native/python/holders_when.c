@@ -2,8 +2,8 @@
  * holders_when.c: when the program's objects are searched for holders, and how long that may take.
  *
  * Asked for and at the end: always. At marks, when tracked memory has doubled and when the run is half as long again: only as
- * long as all of these together stay below 1 % of the time since the start, or below 20 ms in the first two seconds; what one
- * costs is told by the one before. The 20 ms are for short runs: what a function holds is gone at the end, and 1 % of half a
+ * long as all of these together stay below 1 % of the time since the start, or below 20 ms in the first two seconds, at 5 % of
+ * the time; what one costs is told by the one before. The 20 ms are for short runs: what a function holds is gone at the end, and 1 % of half a
  * second is too little for whole searches, of which the last must have seen half of what survives: the more so where a busy
  * machine takes as much again for each. The service thread knows when one is due and leaves it to the main thread as a pending
  * call, which that makes between two instructions.
@@ -18,9 +18,10 @@
 #include <string.h>
 
 enum { ASKED = 1, AT_MARK = 2, MEMORY_DOUBLED = 3, TIME_PASSED = 4, AT_END = 5 };
-enum { SHARE = 100, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384 };
+enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384 };
 #define MS UINT64_C(1000000)
 #define LEAST_SHARE_NS (20 * MS)
+#define EARLY_NS (EARLY_SHARE * LEAST_SHARE_NS)
 #define LONGEST_NS (50 * MS)
 #define LEAST_AT_END_NS (200 * MS)
 #define LONGEST_ASKED_NS (500 * MS)
@@ -72,9 +73,12 @@ static uint64_t budget_ns(uint64_t elapsed_ns)
     return share > spent ? share - spent : 0;
 }
 
+/* What a short run may spend in all is kept for its later parts, too: memory that doubles thrice in its first tenth of a second
+ * says little of what it has at the end. */
 static bool is_affordable(uint64_t elapsed_ns)
 {
-    return budget_ns(elapsed_ns) >= get(&state.estimate_ns);
+    uint64_t pace = elapsed_ns / EARLY_SHARE, spent = get(&state.spent_ns), estimate = get(&state.estimate_ns);
+    return budget_ns(elapsed_ns) >= estimate && (elapsed_ns >= EARLY_NS || pace >= spent + estimate);
 }
 
 /* The first few may come as they like; then the time between two grows with the run, so that their number does not. */

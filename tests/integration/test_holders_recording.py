@@ -355,6 +355,32 @@ while counters.snapshots < 4 and time.monotonic() < deadline:
     assert "doubled" in set(taken.trigger)
 
 
+def test_a_short_run_keeps_some_of_its_time_for_searches_for_later(tmp_path: Path) -> None:
+    """Memory doubles again and again from the begin on; no search comes before 5 % may be spent."""
+    body = """
+import time
+from tlmem._native import ffi, lib
+counters, spent = ffi.new("tlm_holders_statistics *"), [0]
+rows, many = [np.ones(40_000)], [{"n": n} for n in range(20_000)]
+deadline = time.monotonic() + 0.4
+while time.monotonic() < deadline:
+    rows.append(np.ones(1000))
+    passing = np.ones(40_000 * min(len(rows), 500))
+    lib.tlm_holders_stats(counters)
+    if counters.snapshots == len(spent): spent.append(counters.unasked_ns)
+print(*spent)
+"""
+    (tmp_path / "held.py").write_text(program(body), encoding="utf-8")
+    done = recorded(["held.py"], tmp_path, options=("-q", "-o", "a.tlm"))
+    taken = tlmem.read(tmp_path / "a.tlm").holdings
+    began = taken[taken.trigger.isin(["doubled", "time"])].groupby("snapshot").time_ns.first()
+    spent = [int(word) for word in done.stdout.split()]
+
+    assert done.returncode == 0 and spent[1] > 0 and len(began) >= 1
+    for number, time_ns in began.items():
+        assert spent[number - 1] <= min(time_ns / 20, 20_000_000)
+
+
 def test_a_program_that_never_lets_go_of_the_gil_is_looked_at_as_it_runs(tmp_path: Path) -> None:
     """Its own look at the counters goes past cffi, which would release the lock around the call."""
     body = """
