@@ -361,11 +361,12 @@ def test_a_short_run_keeps_some_of_its_time_for_searches_for_later(tmp_path: Pat
 import time
 from tlmem._native import ffi, lib
 counters, spent = ffi.new("tlm_holders_statistics *"), [0]
-rows, many = [np.ones(40_000)], [{"n": n} for n in range(20_000)]
-deadline = time.monotonic() + 0.4
+rows, many, size = [np.ones(40_000)], [{"n": n} for n in range(20_000)], 100_000
+deadline = time.monotonic() + 0.3
 while time.monotonic() < deadline:
-    rows.append(np.ones(1000))
-    passing = np.ones(40_000 * min(len(rows), 500))
+    size = min(size * 5 // 4, 2**24)
+    passing = np.empty(size)
+    time.sleep(0.001)
     lib.tlm_holders_stats(counters)
     if counters.snapshots == len(spent): spent.append(counters.unasked_ns)
 print(*spent)
