@@ -30,12 +30,14 @@
 #define NANOSECONDS 1000000000u
 #define FIRST_SLOW_NS 10000000u /* slow samples are at least so far apart in the first second */
 #define DEAR_SHARE 300          /* a dear part rests for 300 times what it took */
+#define EARLY_SHARE 100         /* the C allocator for 100 times in the first two seconds */
 #define GROWN_SHARE 100         /* a picture for 100 times, if much has come since */
 #define FORCED_SHARE 10         /* a picture that is asked for */
 #define LEAST_GROWN_BYTES (4u << 20)
 #define UNTOUCHED_BUDGET_NS 20000000u
 #define SHARP_NS 50000u /* waiting in the midst of asking for what belongs to one moment */
 #define SHARP_TRIES 3
+#define EARLY_NS 2000000000u
 
 enum dear_part { DEAR_ALLOCATOR, DEAR_UNTOUCHED, DEAR_MAPPINGS, DEAR_SMAPS, DEAR_PARTS };
 
@@ -345,7 +347,8 @@ static void add_dear(sample *taken, enum dear_part part, void (*add)(sample *), 
 }
 
 /* What tracked memory is subtracted from comes last, next to the events that tell it, and is asked again when the thread had
- * to wait for a processor meanwhile: a burst of arrays between the question and its event looks like a dip of the rest. */
+ * to wait for a processor meanwhile: a burst of arrays between the question and its event looks like a dip of the rest. What
+ * takes long anyway is not asked again. A short run is asked more often: a few points say nothing of growth. */
 static void add_moment(sample *taken, bool force)
 {
     bool due = force || tlmi_clock_ns() >= next_dear_ns[DEAR_ALLOCATOR];
@@ -360,10 +363,11 @@ static void add_moment(sample *taken, bool force)
         add_allocator(taken);
         uint64_t worked = tlmi_clock_thread_ns() - begin_thread;
         used += worked;
-        if (tlmi_clock_ns() - begin <= worked + SHARP_NS)
+        if (worked > SHARP_NS || tlmi_clock_ns() - begin <= worked + SHARP_NS)
             break;
     }
-    next_dear_ns[DEAR_ALLOCATOR] = tlmi_clock_ns() + used * DEAR_SHARE;
+    uint64_t now = tlmi_clock_ns();
+    next_dear_ns[DEAR_ALLOCATOR] = now + used * (now - opened_ns < EARLY_NS ? EARLY_SHARE : DEAR_SHARE);
 }
 
 static bool are_all_due(uint64_t now)
