@@ -33,7 +33,8 @@ def device_memory(
         objects: the table of the recording.
     Returns:
         ``objects`` that are alive and have memory of a device, ``handed_out`` by the drivers of all
-        devices, ``host`` of it from the C allocator (the device ``cpu``).
+        devices, ``host`` of it from the C allocator (the device ``cpu``), in ``host_count`` buffers
+        as far as they are not folded.
     """
     at, change = device_changes(timeline)
     when, host = to_ns(timeline.ticks[at]), timeline.device[at] == Device.CPU
@@ -51,6 +52,7 @@ def device_memory(
         "objects": used,
         "handed_out": before + _sum_until(times_ns, when, change),
         "host": before + _sum_until(times_ns, when[host], change[host]),
+        "host_count": _sum_until(times_ns, when[host], np.sign(change[host])),
     }
     known = times_ns >= horizon_ns
     return pd.DataFrame({name: np.where(known, of, np.nan) for name, of in columns.items()})

@@ -299,7 +299,7 @@ class Program:
         """What the reader would compute from the events of devices."""
         rows = {row["time_ns"]: row for row in self.samples}
         device = [rows[time_ns]["of_devices"] for time_ns in times_ns.tolist()]
-        return pd.DataFrame(device, columns=["objects", "handed_out", "host"])
+        return pd.DataFrame(device, columns=["objects", "handed_out", "host"]).assign(host_count=0)
 
     def held_at(self, objects: np.ndarray, time_ns: int) -> pd.DataFrame:
         """What the ledger of a recording would say."""

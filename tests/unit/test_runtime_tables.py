@@ -237,10 +237,10 @@ def test_devices_balance_and_tell_what_objects_use_of_them(recorded) -> None:
     assert recording.devices["driver_bytes"].tolist() == [7777, 7777]
     assert recording.samples["driver"].tolist() == [7777.0]
     memory = recording.device_memory(np.array([0, 6, 10**9]))
-    assert columns(memory, "objects", "handed_out", "host") == [
-        (0, 1000, 1000),
-        (600, 1500, 1500),
-        (0, 1300, 1000),
+    assert columns(memory, "objects", "handed_out", "host", "host_count") == [
+        (0, 1000, 1000, 1),
+        (600, 1500, 1500, 2),
+        (0, 1300, 1000, 1),
     ]
 
 
@@ -252,7 +252,7 @@ def test_what_devices_held_while_events_were_folded_is_not_known(recorded) -> No
     memory = device_memory(timeline, objects, folded, np.array([0, 9]), 5, to_ns)
 
     assert memory["objects"].isna().tolist() == [True, False]
-    assert memory.iloc[1].tolist() == [2 * 600, 6000, 6000]
+    assert memory.iloc[1].tolist() == [2 * 600, 6000, 6000, 1]
 
 
 def test_views_and_structs_are_objects_without_bytes(recorded) -> None:

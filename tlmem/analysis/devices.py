@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def with_devices(recording: Recording) -> pd.DataFrame:
     """The samples, with bytes of devices where the recording has any, quarantine and mappings.
 
-    ``device_objects`` are used by live objects, ``device_host`` came from the C allocator, and
-    ``device_unused`` is held by drivers and not used: arenas, kept buffers, what a driver keeps.
+    ``device_objects`` are used by live objects, ``device_host`` came from the C allocator in
+    ``device_host_count`` buffers, and ``device_unused`` is held by drivers and not used: arenas,
+    kept buffers, what a driver keeps.
     """
     samples = with_quarantine(recording)
     memory = recording.device_memory(samples["time_ns"].to_numpy(np.int64))
@@ -32,7 +33,10 @@ def with_devices(recording: Recording) -> pd.DataFrame:
     used = memory["objects"].to_numpy()
     return with_mappings(
         samples.assign(
-            device_objects=used, device_host=memory["host"].to_numpy(), device_unused=held - used
+            device_objects=used,
+            device_host=memory["host"].to_numpy(),
+            device_host_count=memory["host_count"].to_numpy(),
+            device_unused=held - used,
         )
     )
 

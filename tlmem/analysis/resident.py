@@ -206,7 +206,8 @@ def handed_out_bytes(window: Window) -> Floats:
 
 def native_bytes(window: Window) -> Floats:
     """Bytes that the C allocator has handed out to none of these, nor keeps in quarantine."""
-    overhead = ALLOCATOR_BYTES * window.bytes("tracked_count") + window.bytes("quarantine")
+    blocks = window.bytes("tracked_count") + window.bytes("device_host_count")
+    overhead = ALLOCATOR_BYTES * blocks + window.bytes("quarantine")
     return window.bytes("malloc_used") - handed_out_bytes(window) - overhead
 
 
