@@ -114,7 +114,12 @@ SCHEMA: dict[str, Table] = {
         "one sample of the process's memory, in time order; NaN where not taken",
         "",
         (
-            Column("time_ns", "int64", "ns", "when its first value was taken"),
+            Column(
+                "time_ns",
+                "int64",
+                "ns",
+                "when its values were known: when the C allocator had answered, where it was asked",
+            ),
             *(
                 Column(
                     name,

@@ -140,15 +140,12 @@ def samples_table(
     times = to_ns(np.concatenate(ticks))
     row = _sample_rows(metrics, times, np.concatenate(thread))
     count = int(row[-1]) + 1 if len(row) else 0
-    first = np.searchsorted(row, np.arange(count))
-    # The kernel takes a while to list mappings; the rest is asked, and told, right after it.
-    listed = np.flatnonzero(metrics == Metric.MAPPED)
-    first[row[listed]] = listed
-    # The allocator is asked last; what of it is tracked is what was tracked just then.
-    counted = first.copy()
-    asked = np.flatnonzero(metrics == Metric.MALLOC_USED)
-    counted[row[asked]] = asked
-    columns: dict[str, np.ndarray] = {"time_ns": times[first]}
+    told = np.searchsorted(row, np.arange(count))
+    # Asking takes a while; a sample is of the moment at which its last answer was there.
+    for last in (Metric.MAPPED, Metric.MALLOC_USED):
+        asked = np.flatnonzero(metrics == last)
+        told[row[asked]] = asked
+    columns: dict[str, np.ndarray] = {"time_ns": times[told]}
     values = np.concatenate(value).astype(np.float64)
     both = np.concatenate(tracked)
     for number, name in METRIC_NAMES.items():
@@ -156,7 +153,7 @@ def samples_table(
         columns[name] = np.full(count, np.nan)
         columns[name][row[chosen]] = values[chosen]
     for name, computed in (("tracked", both[:, 0]), ("tracked_count", both[:, 1])):
-        columns[name] = np.where(np.isnan(columns[name]), computed[counted], columns[name])
+        columns[name] = np.where(np.isnan(columns[name]), computed[told], columns[name])
     order = np.argsort(columns["time_ns"], kind="stable")
     return frame("samples", {name: values[order] for name, values in columns.items()})
 

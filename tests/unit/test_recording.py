@@ -131,7 +131,7 @@ def test_marks_leave_out_the_recorder_s_own(path: Path) -> None:
 def test_samples_have_one_row_for_each_visit_and_tracked_memory_from_events(path: Path) -> None:
     samples = read(path).samples
 
-    assert samples.time_ns.tolist() == [0, 250_000_000, 500_000_000, 550_000_000]
+    assert samples.time_ns.tolist() == [0, 250_000_000, 501_000_000, 550_000_000]
     assert samples.anon.tolist()[:3] == [10_000, 20_000, 30_000]
     assert np.isnan(samples.anon[3])
     assert samples.malloc_used.tolist()[2:] == [5_000, 6_000]

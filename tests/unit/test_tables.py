@@ -92,7 +92,10 @@ def test_tracked_memory_is_counted_when_the_allocator_was_asked(tmp_path: Path) 
     )
     meta, threads = [writer.site(2, 0, 1, 3)], {1: events}
     file = writer.RecordingWriter(form="sealed", meta=meta, threads=threads)
-    (sample,) = read(file.write(tmp_path / "x.tlm")).samples.reset_index().to_dict("records")
+    recording = read(file.write(tmp_path / "x.tlm"))
+    (sample,) = recording.samples.reset_index().to_dict("records")
 
+    assert recording.objects["born_ns"].iloc[0] < sample["time_ns"]
+    assert sample["time_ns"] < recording.objects["died_ns"].iloc[0]
     assert (sample["anon"], sample["malloc_used"]) == (50_000, 9_000)
     assert (sample["tracked"], sample["tracked_count"]) == (8_000, 1)
