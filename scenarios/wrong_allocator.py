@@ -51,8 +51,9 @@ def here() -> Place:
     """The line of the caller's caller."""
     caller = sys._getframe(2)
     if caller.f_lineno not in places:
-        name = caller.f_code.co_name.encode()
-        places[caller.f_lineno] = Place(__file__.encode(), name, caller.f_lineno, 0, 0)
+        code = caller.f_code
+        file, name = code.co_filename.encode(), code.co_name.encode()
+        places[caller.f_lineno] = Place(file, name, caller.f_lineno, 0, 0)
     return places[caller.f_lineno]
 
 

@@ -5,35 +5,11 @@ Arrays come and go as in ``arrays.py``, all of them freed: only resident memory 
 
 import ctypes
 import sys
-import time
 
-import numpy as np
+from tlmem.scenarios.seeded.arrays import Noise
 
 OUTCOME = "native"
 ITERATIONS = 2000
-
-
-class Noise:
-    """Allocates and frees in no order; what it keeps at a time is bounded."""
-
-    def __init__(self, seed: int) -> None:
-        self.chance = np.random.default_rng(seed)
-        self.window: list[np.ndarray | None] = [None] * 64
-
-    def step(self) -> float:
-        """Some temporaries, sometimes many, sometimes a pause; some results are replaced."""
-        chance, total = self.chance, 0.0
-        for _ in range(int(chance.integers(1, 12))):
-            size = int(np.exp(chance.uniform(2, 11)))
-            total += float(np.arange(size, dtype=float).sum())
-        if chance.random() < 0.02:
-            burst = [np.ones(int(chance.integers(1, 20_000))) for _ in range(50)]
-            total += len(burst)
-        if chance.random() < 0.5:
-            self.window[int(chance.integers(64))] = chance.random(int(chance.integers(1, 4000)))
-        if chance.random() < 0.05:
-            time.sleep(float(chance.uniform(0, 0.004)))
-        return total
 
 
 def main(size: int, seed: int) -> None:
