@@ -181,6 +181,11 @@ class Program:
             self.sample()
         self.now_ns = target
 
+    def stand_still(self, ns: int) -> None:
+        """Lets time pass without a sample: the machine runs something else."""
+        self.now_ns += ns
+        self.sample()
+
     def sample(self) -> None:
         row = dict.fromkeys(METRICS, 0.0)
         row |= {

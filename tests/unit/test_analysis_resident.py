@@ -171,6 +171,18 @@ def test_memory_freed_but_resident_all_the_time_is_retained() -> None:
     assert analyse(program.recording()).verdict.outcome == "retained"
 
 
+def test_a_machine_that_stops_a_program_at_its_peak_hides_nothing() -> None:
+    program = Program(kept=0)
+    for step in range(400):
+        program.temporary(20, 10_000)
+        program.kept = 200e6 if step > 50 else 0
+        program.wait(2_000_000)
+        if step == 30:
+            program.stand_still(800_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "retained"
+
+
 def test_little_memory_that_is_kept_free_is_not_retained() -> None:
     program = Program()
     for step in range(400):

@@ -80,8 +80,7 @@ HEALTHY = [
 def stall(program: Program, ns: int, stopped: bool) -> None:
     """Time passes in which the program does nothing; when it is stopped, nor do its samples."""
     if stopped:
-        program.now_ns += ns
-        program.sample()
+        program.stand_still(ns)
     else:
         program.wait(ns)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.places import Places
+from tlmem.analysis.robust import without_pauses
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ NEVER = np.iinfo(np.int64).max
 """``died_ns`` of an object that was alive when the recording ended."""
 ACTIVE_SHARE = 0.985
 """Activity ends with this share of the allocations: a few more may follow when the work is done."""
-USUAL_GAPS = 0.99
-"""Share of the gaps between allocations that are the program's own pace; longer ones are pauses."""
-LONGEST_PAUSE = 0.02
-"""The most that one pause counts, as a share of all the time at the program's own pace."""
 UNWOUND_SHARE = 0.5
 """Less than this share of the usual live set left at the end: the program's frames have unwound."""
 FEWEST_STEPS = 50
@@ -191,13 +188,9 @@ def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
     """
     if len(born) == 0:
         return np.zeros((3, 0))
-    gaps = np.diff(born, prepend=born[0]).astype(np.float64)
-    position = int(USUAL_GAPS * (len(gaps) - 1))
-    usual = np.partition(gaps, position)[: position + 1]
-    longest = max(float(usual[position]), LONGEST_PAUSE * float(usual.sum()))
     return np.vstack(
         (
-            np.cumsum(np.minimum(gaps, longest)),
+            without_pauses(born),
             ordinal.astype(np.float64),
             np.cumsum(np.maximum(size, 1), dtype=float),
         )

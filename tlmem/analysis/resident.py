@@ -22,6 +22,7 @@ from tlmem.analysis.robust import (
     share_at,
     spread,
     theil_sen,
+    without_pauses,
 )
 from tlmem.analysis.steady import last_regime
 
@@ -151,7 +152,7 @@ def judge_samples(
             a rise may be even on any of them.
     """
     window = Window(samples, begin_ns, end_ns)
-    steady_ns = begin_ns + WARM_UP * (end_ns - begin_ns)
+    steady_ns = steady_begin(window.time_ns, begin_ns, end_ns)
     rises: list[Rise] = []
     judged = False
     native, resolution = native_bytes(window), None
@@ -180,6 +181,16 @@ def judge_samples(
     return Resident(
         judged, tuple(rises), kept_memory(window, handed_out_bytes(window), steady_ns), resolution
     )
+
+
+def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int) -> float:
+    """When the warm-up is over, by the clock without pauses of the samples between two moments.
+
+    A machine that stops a program in its warm-up makes that no longer.
+    """
+    ticks = np.concatenate(([begin_ns], times, [end_ns]))
+    clock = without_pauses(ticks)
+    return float(np.interp(WARM_UP * clock[-1], clock, ticks))
 
 
 def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
