@@ -59,6 +59,7 @@ def test_too_few_points_have_no_interval() -> None:
 
 def test_words_say_the_unit_once_or_twice() -> None:
     assert Rate(4.1e6, 4.0e6, 4.2e6).per_second() == "4.10 MB/s (95 %: 4.00 to 4.20 MB/s)"
+    assert Rate(4.1e6, 0.0, 9.2e6).per_second() == "4.10 MB/s on average"
     assert Rate(900, 800, 1200).in_bytes() == "900 B (95 %: 800 B to 1.20 kB)"
 
 

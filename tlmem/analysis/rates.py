@@ -39,7 +39,13 @@ class Rate:
     high: float
 
     def per_second(self) -> str:
-        """``4.10 MB/s (95 %: 4.02 to 4.20 MB/s)``, of bytes over seconds."""
+        """``4.10 MB/s (95 %: 4.02 to 4.20 MB/s)``, of bytes over seconds.
+
+        An interval that reaches down to nothing says nothing of what is known to grow:
+        ``4.10 MB/s on average``.
+        """
+        if self.low <= 0:
+            return f"{format_rate(self.value)} on average"
         return f"{format_rate(self.value)} ({interval(self, format_rate)})"
 
     def in_bytes(self) -> str:
