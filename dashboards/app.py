@@ -34,6 +34,7 @@ from .screens.scopes import ScopesPage
 from .screens.sites import SitesPage
 from .screens.tape import TapePage
 from .screens.timeline import TimelinePage
+from .terminal import TerminalDriver
 
 PAGES: tuple[type[Page], ...] = (
     OverviewPage,
@@ -95,7 +96,7 @@ class TlmemApp(App[None]):
         read: Callable[[], None] = lambda: None,
         hurried: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=TerminalDriver)
         self.animation_level = "none"  # what moves is answered later than what jumps
         self.follower = follower
         self.read = read

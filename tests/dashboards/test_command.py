@@ -100,6 +100,35 @@ def test_after_a_stop_all_of_the_screen_is_drawn_again(story: Path) -> None:
     assert terminal.end("q") == 0
 
 
+def test_a_stop_that_nobody_asked_for_leaves_keys_and_terminal_as_they_were(story: Path) -> None:
+    terminal = Terminal("tui", str(story))
+    terminal.until("leak at train.py:12")
+    for _ in range(3):
+        os.kill(terminal.pid, signal.SIGSTOP)
+        os.waitpid(terminal.pid, os.WUNTRACED)
+        terminal.output = ""
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.until("leak at train.py:12")
+        terminal.until("[1 Overview]")
+    os.write(terminal.file, b"2")
+    terminal.until("[2 Timeline]")
+    os.write(terminal.file, b"q")
+    while "\x1b[?1049l" not in terminal.output.rpartition("\x1b[?1049h")[2] and terminal.read():
+        pass
+    after = termios.tcgetattr(terminal.file)
+
+    assert (terminal.end(), after) == (0, untouched())
+
+
+def untouched() -> list[object]:
+    """The state of a terminal that no command has changed."""
+    controlling, line = pty.openpty()
+    state = termios.tcgetattr(controlling)
+    os.close(controlling)
+    os.close(line)
+    return state
+
+
 @pytest.mark.parametrize(
     ("command", "content", "code", "words"),
     [
