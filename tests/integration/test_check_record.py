@@ -269,6 +269,8 @@ def test_interrupting_stops_the_program_too(place: Path) -> None:
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        # A shell's background job, such as these tests may be, ignores the signal; so would this.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert running.stdout is not None and running.stdout.readline() == "ready\n"
 
