@@ -2,7 +2,7 @@
  * internal.h: what the C files of tlmem share; never seen by Python. Prototypes stand under the file that defines them.
  *
  * Order (a file uses only what is to its left): status clock own < checksum codec < file < meta segment < label site
- * location < source_rss < compact fold seal < service recording; the runtime stands on top of them, see runtime.h. What only the files of the log share is in log.h.
+ * location < rss_system < source_rss < compact fold seal < service recording; the runtime stands on top of them, see runtime.h. What only the files of the log share is in log.h.
  * docs/format.md is the contract for everything that reaches the disk.
  */
 #ifndef TLMEM_INTERNAL_H

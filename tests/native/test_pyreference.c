@@ -4,7 +4,7 @@
  *
  * Python's own objects come from the C allocator here, so that a reference too few is a use after free.
  *
- * tlm-test: sources=all,-source_rss.c,-mappings.c python=yes modes=address */
+ * tlm-test: sources=all,-source_rss.c,-rss_system.c,-mappings.c python=yes modes=address */
 #include <Python.h>
 
 #include "check.h"

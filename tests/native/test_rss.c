@@ -2,7 +2,7 @@
  * test_rss.c: what a sample says about memory that was just taken, in which order samples are told, and that dear parts are
  * asked seldom. Own clock.
  *
- * tlm-test: sources=own.c,interpreter.c,mappings.c,source_rss.c */
+ * tlm-test: sources=own.c,interpreter.c,mappings.c,rss_system.c,source_rss.c */
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,12 +51,17 @@ static uint64_t untouched_bytes(uint64_t budget_ns, bool *known)
     return 4096;
 }
 
-static uint32_t waits, arenas_asked;
+static uint32_t waits, costly, arenas_asked;
+#define COSTLY_NS ((uint64_t)6 * MILLISECOND)
 
-/* While it is asked the thread waits, as often as it is told to. */
+/* While it is asked the thread waits, or its processor time goes on, as often as it is told to. */
 static uint64_t arena_bytes(bool *known)
 {
     arenas_asked++;
+    if (costly > 0) {
+        costly--;
+        now_ns += COSTLY_NS;
+    }
     if (waits > 0) {
         waits--;
         waited_ns += MILLISECOND;
@@ -240,6 +245,25 @@ static void check_moment(void)
     tlmi_rss_close();
 }
 
+/* Processor time that somebody else took from the thread puts the allocator's next question off a little; what it costs
+ * again and again, by a hundred times as long. */
+static void check_pace(void)
+{
+    tlmi_rss_open(false, NULL);
+    uint64_t known = take(1, 10 * MILLISECOND, false).count[TLM_METRIC_MALLOC_USED];
+    costly = 1;
+    take(1, 10 * MILLISECOND, false);
+    CHECK(costly == 0);
+    CHECK(take(20, 10 * MILLISECOND, false).count[TLM_METRIC_MALLOC_USED] == 20 * known);
+
+    costly = 1000;
+    take(60, 10 * MILLISECOND, false);
+    costly = 1000;
+    CHECK(take(100, 10 * MILLISECOND, false).count[TLM_METRIC_MALLOC_USED] <= 3 * known);
+    costly = 0;
+    tlmi_rss_close();
+}
+
 static pthread_t other;
 
 static void *sample_beside(void *unused)
@@ -278,6 +302,7 @@ int main(void)
     check_metrics();
     check_how_often();
     check_moment();
+    check_pace();
     check_order();
     return 0;
 }
