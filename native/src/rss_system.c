@@ -39,7 +39,6 @@ static tlmi_own_file statm = {.fd = -1}, status = {.fd = -1}, smaps = {.fd = -1}
 static allocator_statistics (*ask_allocator)(void);
 static uint64_t page_bytes;
 static uint64_t log_inode;
-static bool with_smaps;
 
 static void reopen_file(tlmi_own_file *file, const char *path)
 {
@@ -68,12 +67,11 @@ static bool find_bytes(const char *text, const char *label, uint64_t *bytes)
 
 void tlmi_system_open(bool ask_smaps, uint64_t inode)
 {
-    with_smaps = ask_smaps;
     log_inode = inode;
     page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     reopen_file(&statm, statm_path);
     reopen_file(&status, status_path);
-    reopen_file(&smaps, with_smaps ? smaps_path : NULL);
+    reopen_file(&smaps, ask_smaps ? smaps_path : NULL);
     reopen_file(&mappings, mappings_path);
     ask_allocator = (allocator_statistics (*)(void))dlsym(RTLD_DEFAULT, "mallinfo2");
 }
