@@ -13,6 +13,8 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.events import ScreenSuspend
 
 from tlmem.errors import TlmemError
@@ -96,7 +98,7 @@ class TlmemApp(App[None]):
         read: Callable[[], None] = lambda: None,
         hurried: bool = False,
     ) -> None:
-        super().__init__(driver_class=TerminalDriver)
+        super().__init__()
         self.animation_level = "none"  # what moves is answered later than what jumps
         self.follower = follower
         self.read = read
@@ -109,6 +111,11 @@ class TlmemApp(App[None]):
         self.stage = "reading events …"
         self.has_page = False
         self.background = Background(self, self.tell_failure)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's choice, but for the terminal one of ours."""
+        chosen = super().get_driver_class()
+        return TerminalDriver if chosen is LinuxDriver else chosen
 
     @property
     def section_names(self) -> dict[str, str]:
