@@ -63,6 +63,20 @@ def test_growth_of_arrays_is_held_against_its_budget(budget: str, state: str) ->
     assert judged(subject(kept=KEPT_BYTES), budget).state == state
 
 
+@pytest.mark.parametrize("budget", ["native-growth=0 B/s", "python-growth=0 B/s"])
+def test_a_machine_that_stands_still_near_the_end_leaves_enough_to_judge(budget: str) -> None:
+    program = Program()
+    for step in range(STEPS):
+        program.temporary(20, 16_000)
+        program.wait(STEP_NS)
+        if step == 290:
+            program.stand_still(4 * STALL_NS)
+    recording = program.recording()
+    stalled = Subject(Summary((Process(recording, analyse(recording)),)))
+
+    assert judged(stalled, budget).state == PASS
+
+
 @pytest.mark.parametrize(
     "budget, state",
     [

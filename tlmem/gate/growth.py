@@ -90,9 +90,10 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> Growth:
         x = curve.time_ns / 1e9
         if len(x):
             x = x - x[0]
+        steady = curve.time_ns >= _steady_begin(judged)
     else:
         curve, x = _by_mark(judged, curve, per, exact=metric == "tracked", kind=kind)
-    steady = resident.after_warm_up(x) if len(x) else np.zeros(0, bool)
+        steady = resident.after_warm_up(x) if len(x) else np.zeros(0, bool)
     if steady.sum() < FEWEST_POINTS:
         raise TooShort(
             f"after warm-up there are {int(steady.sum())} points of {metric} memory, and "
@@ -105,6 +106,12 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> Growth:
     if per == "":
         return _in_all(x, values, even, curve.floor if metric != "tracked" else 0.0)
     return _rate(x, values, even)
+
+
+def _steady_begin(judged: Judged) -> float:
+    """When the warm-up is over, in ns; the time in which the machine stood still is none of it."""
+    begin, end = judged.lives.work_begin_ns, judged.lives.judged_ns
+    return resident.steady_begin(Window(judged.samples, begin, end).time_ns, begin, end)
 
 
 def curve_of(judged: Judged, metric: str, kind: str) -> Curve:
