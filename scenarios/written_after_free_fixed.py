@@ -13,7 +13,7 @@ def main() -> None:
     total, signal = 0.0, np.ones(50_000)
     for step in long_enough(8000):
         np.multiply(signal, 0.9999, out=signal)
-        result = np.full(100, signal[step])
+        result = np.full(100, signal[step % signal.size])
         address = result.ctypes.data
         total += float(result.sum())
         if step == 4000:
