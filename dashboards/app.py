@@ -6,6 +6,7 @@ a screen (``screens``), where it comes from (``model``).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +15,6 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.driver import Driver
-from textual.drivers.linux_driver import LinuxDriver
 from textual.events import ScreenSuspend
 
 from tlmem.errors import TlmemError
@@ -36,7 +36,6 @@ from .screens.scopes import ScopesPage
 from .screens.sites import SitesPage
 from .screens.tape import TapePage
 from .screens.timeline import TimelinePage
-from .terminal import TerminalDriver
 
 PAGES: tuple[type[Page], ...] = (
     OverviewPage,
@@ -115,7 +114,11 @@ class TlmemApp(App[None]):
     def get_driver_class(self) -> type[Driver]:
         """Textual's choice, but for the terminal one of ours."""
         chosen = super().get_driver_class()
-        return TerminalDriver if chosen is LinuxDriver else chosen
+        if sys.platform == "win32":  # Textual's module for terminals cannot be imported there
+            return chosen
+        from .terminal import TerminalDriver
+
+        return TerminalDriver if issubclass(TerminalDriver, chosen) else chosen
 
     @property
     def section_names(self) -> dict[str, str]:
