@@ -71,6 +71,8 @@ on: then, and when the picture before it contradicts itself less, that one is ta
 Limits: what a library maps for itself is `mapped`, and nobody says by which library. Native blocks
 that were never touched count as native memory only as far as the kernel shows pages for them. A
 forked child has its parent's arrays as well, which its own recording does not know: native there.
+Where the sampler waits in the middle of a picture while a program frees what it had, what is gone
+by the second question is `mapped` instead of what it was, and the residual does not show it.
 """
 
 
