@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
 
 def list_scenarios() -> int:
     """Prints one line for each scenario, its name first."""
-    from tlmem.streams import to_stdout
+    from tlmem.output.stdio import to_stdout
 
     from .catalog import scenarios
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.model import Attribution
-from tlmem.recording import read
+from tlmem.recording.reader import read
 from tlmem.units import format_seconds
 
 KINDS = Path(__file__).parent / "kinds"

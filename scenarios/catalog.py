@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from tlmem.analysis import Analysis, Finding, analyse
-from tlmem.analysis.leak_classes import FIXES
-from tlmem.analysis.misuse import WHAT
-from tlmem.chain_words import without_numbers
-from tlmem.recording import read
+from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.ledger.misuse import WHAT
+from tlmem.recording.reader import read
+from tlmem.recording.tables.chain_format import without_numbers
 
 MARKER = "# leaks here"
 OF_TAPES = "tape-growth"

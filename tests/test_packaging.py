@@ -220,7 +220,7 @@ def test_an_editable_install_records_and_reports(
     again = place / "again.tlm"
     run(clean / "tlmem", "record", "-q", "-o", again, place / "leak.py", cwd=str(place))
     where = run(clean / "python", "-c", "import tlmem; print(tlmem.__file__)", cwd=str(place))
-    code = "from tlmem import linking; print(linking.get_include(), linking.get_library())"
+    code = "from tlmem.recorder import linking; print(linking.get_include(), linking.get_library())"
     found = run(clean / "python", "-c", code, cwd=str(place))
 
     assert Path(where.strip()).is_relative_to(checkout)

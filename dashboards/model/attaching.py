@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tlmem.errors import MissingFile, TlmemError
-from tlmem.recording import read
-from tlmem.segments import OPEN, FileHeader, Source, read_header
+from tlmem.recording.format.segments import OPEN, FileHeader, Source, read_header
+from tlmem.recording.reader import read
 
 from .glance import Glance, glance
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tlmem.analysis.diff import Difference, Side, compare
+from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.report.change_words import changed_by, held, line_name
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes

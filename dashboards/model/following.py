@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tlmem import family
 from tlmem.analysis.model import Frame
 from tlmem.errors import TlmemError
-from tlmem.segments import Scanner, Source
+from tlmem.recording import family
+from tlmem.recording.format.segments import Scanner, Source
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 from .attaching import is_running

@@ -15,26 +15,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tlmem.blocks import (
+from tlmem.events import EVENT_DTYPE
+from tlmem.recording.format.blocks import (
     EVENTS_BLOCK,
     EVENTS_PER_SLOT,
     SLOT_BYTES,
     SLOT_HEADER_BYTES,
 )
-from tlmem.contents import Snapshot, read_names
-from tlmem.events import EVENT_DTYPE
-from tlmem.folded import read_checkpoint
-from tlmem.growing import RAW_SLOT, gather
-from tlmem.names import NOTE, Names
-from tlmem.pairing import balance, pair
-from tlmem.recording import STATE_NAMES
-from tlmem.segments import (
-    OPEN,
-    Scanner,
-    Source,
-)
-from tlmem.tables import samples_table
-from tlmem.timeline import Loader
+from tlmem.recording.format.folded import read_checkpoint
+from tlmem.recording.format.growing import RAW_SLOT, gather
+from tlmem.recording.format.live_file import Snapshot, read_names
+from tlmem.recording.format.pairing import balance, pair
+from tlmem.recording.format.segments import OPEN, Scanner, Source
+from tlmem.recording.format.symbols import NOTE, Names
+from tlmem.recording.format.timeline import Loader
+from tlmem.recording.reader import STATE_NAMES
+from tlmem.recording.tables.memory import samples_table
 
 MOST_EVENTS = 300_000
 """So many events are decoded at most: about 20 ms."""

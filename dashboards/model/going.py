@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlmem.errors import TlmemError
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.units import format_count, format_seconds
 
 from .lanes import Lanes

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tlmem import family
 from tlmem.analysis import Analysis, analyse
-from tlmem.analysis.devices import with_devices
-from tlmem.analysis.history import History, NoSuchObject, history
-from tlmem.analysis.places import Places, place
+from tlmem.analysis.blame import Places, place
+from tlmem.analysis.ledger.history import History, NoSuchObject, history
+from tlmem.analysis.memory.devices import with_devices
 from tlmem.errors import TlmemError
-from tlmem.recording import read
+from tlmem.recording import family
+from tlmem.recording.reader import read
 from tlmem.report.summary import DETAIL_EVENTS
 
 from .frames import Frames

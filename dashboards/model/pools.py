@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.events import FIRST_RUNTIME_DEVICE, HOLDER_NUMBER_BITS, HolderKind, Kind
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.units import format_bytes, format_count
 
 from .curves import Floats, Grid, Steps, edges

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlmem.events import DEVICE_NAMES
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.units import format_bytes, format_count, format_seconds
 
 from .view import View

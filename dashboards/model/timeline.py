@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.history import History
+from tlmem.analysis.ledger.history import History
 
 from .lanes import LineLane
 from .loading import Loaded

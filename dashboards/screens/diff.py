@@ -16,7 +16,7 @@ from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.diff import Difference
+from tlmem.analysis.compare import Difference
 from tlmem.errors import TlmemError
 
 from .page import Page

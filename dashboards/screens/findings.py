@@ -19,7 +19,7 @@ from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.history import History
+from tlmem.analysis.ledger.history import History
 from tlmem.analysis.model import SEVERITIES, Finding
 
 from .page import Page

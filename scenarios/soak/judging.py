@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tlmem.scenarios.catalog import Result
 
-from tlmem.analysis.diff import GROWING
+from tlmem.analysis.compare import GROWING
 from tlmem.gate.budgets import INCOMPLETE, Plan, from_words
 from tlmem.gate.checked import reasons
 from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, OVER, judge

@@ -8,7 +8,7 @@ from tlmem.dashboards.model.finding_rows import SORTS, finding_rows
 from tlmem.dashboards.model.finding_text import finding_blocks, markdown
 from tlmem.dashboards.model.loading import Loaded
 
-from tlmem.analysis.history import history
+from tlmem.analysis.ledger.history import history
 from tlmem.analysis.model import Finding, Frame, Holder
 
 FINDINGS = (

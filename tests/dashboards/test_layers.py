@@ -6,8 +6,8 @@ import pytest
 from tlmem.dashboards.model.layers import PARTS, Layers, combined, layers_of
 from tlmem.dashboards.model.loading import Loaded
 
-from tlmem.analysis.attribution import attribute
-from tlmem.analysis.devices import with_devices
+from tlmem.analysis.memory.attribution import attribute
+from tlmem.analysis.memory.devices import with_devices
 
 METRICS = ("anon", "file", "tracked", "malloc_used", "malloc_free", "python_arena", "recorder")
 ARRAYS, POOLS, PYTHON, FREED, RECORDER, OTHER, RESIDUAL = range(len(PARTS))

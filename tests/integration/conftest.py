@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import programs
 from tests.support.foreign import ENDINGS, OVERRETAIN, STEPS, TRAIN, Run, build
-from tlmem import linking
+from tlmem.recorder import linking
 
 
 @pytest.fixture(scope="module")

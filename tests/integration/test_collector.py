@@ -7,7 +7,7 @@ from support.programs import recorded
 
 import tlmem
 from tlmem.analysis import analyse
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 
 PROGRAM = """
 import gc

@@ -13,9 +13,9 @@ import pytest
 import tlmem
 from tests.support import programs
 from tests.support.foreign import ROUNDS, STEPS, Run, probes
-from tlmem import linking
 from tlmem.errors import EmptyRecording
 from tlmem.events import Device, Kind
+from tlmem.recorder import linking
 
 
 def test_threads_that_outlive_main_do_not_stop_it_from_being_sealed(

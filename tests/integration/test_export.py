@@ -15,7 +15,7 @@ import pytest
 
 import tlmem
 from tests.support import programs
-from tlmem.schema import SCHEMA
+from tlmem.recording.tables.schema import SCHEMA
 
 pytestmark = pytest.mark.xdist_group("export")
 

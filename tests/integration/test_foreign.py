@@ -22,8 +22,8 @@ from tests.support.foreign import (
     probes,
     report_of,
 )
-from tlmem import linking
 from tlmem.events import Device, Kind
+from tlmem.recorder import linking
 
 STEPS_OF_A_SECOND = 9000
 """Of the example, each of 0.1 ms: enough to be judged, also when the machine stalls."""

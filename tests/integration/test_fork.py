@@ -7,7 +7,7 @@ import pytest
 from support.programs import assert_same, plain, recorded
 
 import tlmem
-from tlmem import family
+from tlmem.recording import family
 
 FORK = """
 import os, sys

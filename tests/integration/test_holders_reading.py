@@ -11,7 +11,7 @@ import tlmem
 from tests.support import programs
 from tlmem.analysis import analyse
 from tlmem.analysis.model import Finding
-from tlmem.chain_words import without_numbers
+from tlmem.recording.tables.chain_format import without_numbers
 
 GROWING = """
 import os, shutil, signal, sys, time

@@ -10,8 +10,8 @@ import pytest
 import tlmem
 from tests.support import programs
 from tests.support.foreign import Run, line_with
-from tlmem.analysis.balance import balance
-from tlmem.analysis.history import NoSuchObject, history
+from tlmem.analysis.ledger.balance import balance
+from tlmem.analysis.ledger.history import NoSuchObject, history
 from tlmem.report import balance_report, history_report
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tlmem import recording as recordings
+from tlmem.recording import reader
 
 LIMIT_BYTES = 8_400_000
 PROGRAM = """
@@ -51,7 +51,7 @@ if len(sys.argv) > 2:
 """
 
 
-def record(folder: Path, *arguments: str) -> tuple[recordings.Recording, dict]:
+def record(folder: Path, *arguments: str) -> tuple[reader.Recording, dict]:
     """The recording of the program and what it says of itself."""
     script, truth, path = folder / "program.py", folder / "truth.json", folder / "limited.tlm"
     script.write_text(PROGRAM)
@@ -60,7 +60,7 @@ def record(folder: Path, *arguments: str) -> tuple[recordings.Recording, dict]:
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == (-9 if arguments else 0), result.stderr
     assert path.stat().st_size <= LIMIT_BYTES
-    return recordings.read(path), json.loads(truth.read_text())
+    return reader.read(path), json.loads(truth.read_text())
 
 
 def live_at(recording, comment: str) -> tuple[int, int]:

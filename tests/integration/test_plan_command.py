@@ -13,7 +13,7 @@ from support import programs
 from tlmem import cli
 
 pytest.importorskip("tlmem._native", reason="planning needs the extension")
-from tlmem import planning  # noqa: E402  (after the check that it can be)
+from tlmem.planning import planner  # noqa: E402  (after the check that it can be)
 
 # At each step 2 MB of input and 1 MB of work are alive; the model stays. 6 MB at most.
 PROGRAM = """
@@ -242,7 +242,7 @@ def test_an_interrupt_is_one_sentence(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(planning, "plan", interrupt)
+    monkeypatch.setattr(planner, "plan", interrupt)
 
     assert cli.main(["plan", str(folder / "program.tlm")]) == 130
     assert capsys.readouterr() == ("", "tlmem: interrupted\n")

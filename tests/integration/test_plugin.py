@@ -9,7 +9,7 @@ import pytest
 import scipy.stats  # noqa: F401
 
 from tlmem.recorder import api  # noqa: F401
-from tlmem.runtime import factories  # noqa: F401
+from tlmem.runtime.tensors import factories  # noqa: F401
 from tlmem.testing import session  # noqa: F401
 
 pytest_plugins = ["pytester"]
@@ -112,7 +112,7 @@ def test_nothing_heavy_is_imported_while_it_is_off(
 
         def test_loaded():
             ours = sorted(n for n in sys.modules if n.partition(".")[0] == "tlmem")
-            assert ours == ["tlmem", "tlmem.public", "tlmem.pytest_plugin"]
+            assert ours == ["tlmem", "tlmem._exports", "tlmem.pytest_plugin"]
             heavy = {"numpy", "pandas", "scipy", "matplotlib", "textual", "psutil", "cffi"}
             assert not heavy & set(sys.modules)
         """

@@ -15,8 +15,8 @@ from tlmem.events import HolderKind
 TRAINING = """
 import sys
 import time
-from tlmem.runtime.factories import zeros
-from tlmem.runtime.scope import escape, scope
+from tlmem.runtime.tensors.factories import zeros
+from tlmem.runtime.ownership.scope import escape, scope
 
 history = []
 weight = zeros(1000)
@@ -36,7 +36,7 @@ LEAKING_LINE, TAKING_LINE, WEIGHT_LINE = 13, 15, 8
 
 VIEWS = """
 import time
-from tlmem.runtime.factories import zeros
+from tlmem.runtime.tensors.factories import zeros
 
 base, views = zeros((10, 100)), []
 for number in range(400):
@@ -47,8 +47,8 @@ for number in range(400):
 
 MISUSE = """
 from tlmem.runtime.errors import UseAfterFree
-from tlmem.runtime.factories import zeros
-from tlmem.runtime.scope import scope
+from tlmem.runtime.tensors.factories import zeros
+from tlmem.runtime.ownership.scope import scope
 
 with scope("epoch"):
     gone = zeros(10)
@@ -112,8 +112,8 @@ for thread in threads:
 KILLED = """
 import os
 import signal
-from tlmem.runtime.factories import zeros
-from tlmem.runtime.scope import scope
+from tlmem.runtime.tensors.factories import zeros
+from tlmem.runtime.ownership.scope import scope
 
 with scope("whole"):
     kept = [zeros(100) for _ in range(50)]
@@ -128,8 +128,8 @@ with scope("whole"):
 LONG = """
 from tlmem._native import lib
 from tlmem.runtime.errors import UseAfterFree
-from tlmem.runtime.factories import zeros
-from tlmem.runtime.scope import scope
+from tlmem.runtime.tensors.factories import zeros
+from tlmem.runtime.ownership.scope import scope
 
 kept = [zeros(100) for _ in range(300)]
 with scope("epoch"):

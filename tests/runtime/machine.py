@@ -23,15 +23,16 @@ from runtime.ownership_model import FLOATING, Holder, Ownership, Scope, Thing
 from runtime.things import Mock
 from runtime.trace import live_objects, statistics
 
-from tlmem.runtime import core, pool, strands
+from tlmem.runtime import contexts, core
 from tlmem.runtime import errors as e
-from tlmem.runtime.scope import (
+from tlmem.runtime.ownership import pool
+from tlmem.runtime.ownership.scope import (
     current_scope_id,
     scope_depth,
     scope_tensor_count,
     stats_of,
 )
-from tlmem.runtime.tensor_scope import TensorScope
+from tlmem.runtime.ownership.tensor_scope import TensorScope
 
 TASKS = 3
 PER_KEY = 2
@@ -65,11 +66,11 @@ class Tasks:
     def run(self, where: int, call: Callable[[], None]) -> None:
         if where == 0:
             call()
-            strands.settle()
+            contexts.settle()
             return
         self.inboxes[where - 1].put_nowait(call)
         self.loop.run_until_complete(asyncio.sleep(0))
-        strands.settle()
+        contexts.settle()
 
     def close(self) -> None:
         for inbox in self.inboxes:
@@ -77,7 +78,7 @@ class Tasks:
         self.loop.run_until_complete(asyncio.gather(*self.running))
         self.loop.close()
         self.running.clear()
-        strands.settle()
+        contexts.settle()
 
 
 class Name:

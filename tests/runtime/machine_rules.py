@@ -17,13 +17,11 @@ from runtime.machine import Machine, Name, number, size, task
 from runtime.ownership_model import FLOATING, Scope, Thing
 
 from tlmem.runtime import errors as e
-from tlmem.runtime.factories import empty
-from tlmem.runtime.frame import arena_empty, frame, get_buffer
-from tlmem.runtime.interop import from_numpy
-from tlmem.runtime.scope import (
-    scope,
-)
-from tlmem.runtime.tensor_scope import TensorScope
+from tlmem.runtime.ownership.frame import arena_empty, frame, get_buffer
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.ownership.tensor_scope import TensorScope
+from tlmem.runtime.tensors.factories import empty
+from tlmem.runtime.tensors.interop import from_numpy
 
 
 class Making(Machine):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tlmem
-from tlmem.runtime import autograd
+from tlmem.runtime.autograd import core_ops
 from tlmem.runtime.core import lib
 
 
@@ -463,5 +463,5 @@ def test_threads_compute_on_one_tape_beside_each_other() -> None:
 def test_ops_know_the_rows_that_python_asks_for() -> None:
     names = "add multiply matmul sum softmax slice reshape cast gelu dropout".split()
 
-    assert all(autograd.row(name) >= 0 for name in names)
-    assert autograd.row("no such op") == -1
+    assert all(core_ops.row(name) >= 0 for name in names)
+    assert core_ops.row("no such op") == -1

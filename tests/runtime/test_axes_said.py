@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tlmem.runtime import factories, reductions
 from tlmem.runtime.errors import WrongShape
+from tlmem.runtime.tensors import factories, reductions
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
 RIGHT = (

@@ -10,12 +10,12 @@ from runtime.exits import by_exception, each_way_out, recorded
 from runtime.trace import live_objects, statistics
 
 from tlmem.runtime.errors import NotAHolder, UseAfterFree
-from tlmem.runtime.factories import full, ones
-from tlmem.runtime.frame import arena_empty
-from tlmem.runtime.holders import acquire, move, release
-from tlmem.runtime.parameters import drop_parameter, register_parameter
-from tlmem.runtime.scope import promote, register, scope, unregister
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.frame import arena_empty
+from tlmem.runtime.ownership.holders import acquire, move, release
+from tlmem.runtime.ownership.parameters import drop_parameter, register_parameter
+from tlmem.runtime.ownership.scope import promote, register, scope, unregister
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors.factories import full, ones
 
 # ---- B10: borrowed arguments ----
 

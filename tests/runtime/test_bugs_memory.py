@@ -16,13 +16,13 @@ from runtime.trace import live_objects, statistics
 from tlmem.events import Kind
 from tlmem.runtime.device import Device, device, devices, limit_device
 from tlmem.runtime.errors import AlreadyPooled, StillHeld, UseAfterFree
-from tlmem.runtime.factories import empty, full, ones, zeros
-from tlmem.runtime.frame import frame, get_buffer
-from tlmem.runtime.holders import acquire, move, release
-from tlmem.runtime.interop import from_numpy
-from tlmem.runtime.pool import TensorPool
-from tlmem.runtime.scope import escape, promote, register, scope
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.frame import frame, get_buffer
+from tlmem.runtime.ownership.holders import acquire, move, release
+from tlmem.runtime.ownership.pool import TensorPool
+from tlmem.runtime.ownership.scope import escape, promote, register, scope
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors.factories import empty, full, ones, zeros
+from tlmem.runtime.tensors.interop import from_numpy
 
 USABLE = [each.name for each in devices() if each.available]
 

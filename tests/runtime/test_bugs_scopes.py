@@ -14,12 +14,12 @@ from runtime.trace import live_objects, statistics
 
 from tlmem.runtime import core
 from tlmem.runtime.core import lib
-from tlmem.runtime.factories import empty, full, ones
-from tlmem.runtime.frame import arena_empty, frame, framed, get_buffer
-from tlmem.runtime.holders import acquire, move, release
-from tlmem.runtime.pool import TensorPool
-from tlmem.runtime.scope import escape, promote, register, scope, scope_depth, unregister
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.frame import arena_empty, frame, framed, get_buffer
+from tlmem.runtime.ownership.holders import acquire, move, release
+from tlmem.runtime.ownership.pool import TensorPool
+from tlmem.runtime.ownership.scope import escape, promote, register, scope, scope_depth, unregister
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors.factories import empty, full, ones
 
 # ---- B1: a move released what it moved ----
 

@@ -16,16 +16,16 @@ from runtime.exits import each_way_out, recorded
 from runtime.things import Mock
 from runtime.trace import described, live_objects, statistics
 
-from tlmem.runtime import elementwise, factories, reductions, shaping
 from tlmem.runtime.errors import NotAHolder
-from tlmem.runtime.factories import arange, empty, full, ones
-from tlmem.runtime.frame import frame, get_buffer
-from tlmem.runtime.holders import acquire, move, release, release_safe
-from tlmem.runtime.interop import from_numpy
-from tlmem.runtime.parameters import drop_parameter, parameter, register_parameter
-from tlmem.runtime.pool import TensorPool
-from tlmem.runtime.scope import escape, promote, register, scope, unregister
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.frame import frame, get_buffer
+from tlmem.runtime.ownership.holders import acquire, move, release, release_safe
+from tlmem.runtime.ownership.parameters import drop_parameter, parameter, register_parameter
+from tlmem.runtime.ownership.pool import TensorPool
+from tlmem.runtime.ownership.scope import escape, promote, register, scope, unregister
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors import elementwise, factories, reductions, shaping
+from tlmem.runtime.tensors.factories import arange, empty, full, ones
+from tlmem.runtime.tensors.interop import from_numpy
 
 
 @dataclass

@@ -21,19 +21,19 @@ sys.path.insert(0, __file__.rpartition("/runtime/")[0])
 from runtime.things import Mock
 from runtime.trace import live_objects, statistics
 
-from tlmem.runtime import core, strands
+from tlmem.runtime import contexts, core
 from tlmem.runtime.core import lib
 from tlmem.runtime.device import LimitDevice, limit_device
 from tlmem.runtime.errors import DeviceOutOfMemory
-from tlmem.runtime.factories import empty, from_pool, full, ones, randn, tensor, zeros
-from tlmem.runtime.frame import arena_empty, frame, get_buffer
-from tlmem.runtime.holders import acquire, move, release_safe
-from tlmem.runtime.interop import from_numpy
-from tlmem.runtime.parameters import drop_parameter, parameter_names, register_parameter
-from tlmem.runtime.pool import TensorPool
-from tlmem.runtime.scope import escape, promote, register, scope, scope_depth, unregister
-from tlmem.runtime.struct import struct
-from tlmem.runtime.tensor_scope import TensorScope
+from tlmem.runtime.ownership.frame import arena_empty, frame, get_buffer
+from tlmem.runtime.ownership.holders import acquire, move, release_safe
+from tlmem.runtime.ownership.parameters import drop_parameter, parameter_names, register_parameter
+from tlmem.runtime.ownership.pool import TensorPool
+from tlmem.runtime.ownership.scope import escape, promote, register, scope, scope_depth, unregister
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.ownership.tensor_scope import TensorScope
+from tlmem.runtime.tensors.factories import empty, from_pool, full, ones, randn, tensor, zeros
+from tlmem.runtime.tensors.interop import from_numpy
 
 # ---- payloads ----
 
@@ -206,7 +206,7 @@ BOOKKEEPING: dict[str, Callable[[int], None]] = {
     "a pool": keep(lambda i: TensorPool(3)),
     "what a pool has": put,
     "a thing": in_scope(lambda i: register(Mock())),
-    "a task": keep(lambda i: strands.Strand(Mock())),
+    "a task": keep(lambda i: contexts.Strand(Mock())),
     "a parameter": on_tensor(lambda t: register_parameter(f"p{len(kept)}", t)),
 }
 UNFAILING: dict[str, Callable[[Any], Any]] = {

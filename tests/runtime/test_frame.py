@@ -15,8 +15,7 @@ from tlmem.runtime.errors import (
     UseAfterFree,
     WrongShape,
 )
-from tlmem.runtime.factories import empty
-from tlmem.runtime.frame import (
+from tlmem.runtime.ownership.frame import (
     arena_empty,
     frame,
     framed,
@@ -24,7 +23,8 @@ from tlmem.runtime.frame import (
     function_exit,
     get_buffer,
 )
-from tlmem.runtime.scope import escape, register, scope, scope_depth
+from tlmem.runtime.ownership.scope import escape, register, scope, scope_depth
+from tlmem.runtime.tensors.factories import empty
 
 
 def arena_statistics():

@@ -8,11 +8,12 @@ import weakref
 import numpy as np
 import pytest
 
-from tlmem.runtime import core, factories, interop, making
+from tlmem.runtime import core
 from tlmem.runtime.core import ffi, lib
 from tlmem.runtime.dtypes import NAMES
 from tlmem.runtime.errors import InArena, UseAfterFree, WrongDtype
-from tlmem.runtime.scope import scope
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.tensors import factories, interop, making
 
 address = interop.address_of
 

@@ -26,7 +26,7 @@ from runtime.queens import (
 from tlmem.scenarios import catalog, nqueens
 
 import tlmem
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 from tlmem.runtime.device import device, limit_device
 from tlmem.runtime.errors import DeviceOutOfMemory
 

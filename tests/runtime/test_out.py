@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 from runtime.trace import statistics
 
-from tlmem.runtime import elementwise, factories, interop, linalg, reductions, shaping, views
 from tlmem.runtime.errors import UseAfterFree, WrongDevice, WrongDtype, WrongShape
-from tlmem.runtime.scope import scope
-from tlmem.runtime.tensor import Tensor
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.tensors import (
+    elementwise,
+    factories,
+    interop,
+    linalg,
+    reductions,
+    shaping,
+    views,
+)
+from tlmem.runtime.tensors.tensor import Tensor
 
 A = np.arange(1.0, 13.0, dtype="float32").reshape(3, 4)
 INDEX = np.array([[0, 1, 2, 1]])

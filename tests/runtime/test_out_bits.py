@@ -3,11 +3,19 @@
 import numpy as np
 import pytest
 
-from tlmem.runtime import elementwise, factories, functions, interop, linalg, reductions, shaping
+from tlmem.runtime.autograd.grad_mode import no_grad
 from tlmem.runtime.device import limit_device
 from tlmem.runtime.errors import DeviceOutOfMemory, InPlaceOnSaved, NotDifferentiable, UseAfterFree
-from tlmem.runtime.grad_mode import no_grad
-from tlmem.runtime.tensor import Tensor
+from tlmem.runtime.tensors import (
+    elementwise,
+    factories,
+    functions,
+    interop,
+    linalg,
+    reductions,
+    shaping,
+)
+from tlmem.runtime.tensors.tensor import Tensor
 
 ONE = {
     "sqrt": elementwise.sqrt,

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tlmem.runtime import elementwise, linalg, reductions, shaping, views
-from tlmem.runtime.factories import arange
+from tlmem.runtime.tensors import elementwise, linalg, reductions, shaping, views
+from tlmem.runtime.tensors.factories import arange
 
 ROWS = 4
 Operation = Callable[..., Any]

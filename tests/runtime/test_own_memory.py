@@ -12,7 +12,7 @@ import pytest
 import tlmem
 from tlmem.events import Device
 from tlmem.recorder import Recorder
-from tlmem.runtime import computing
+from tlmem.runtime.tensors import computing
 
 NUMBERS = [0, 0.0, -0.0, 1, 1.0, True, False, -1, -7, 2, 0.1, 3.5, 2**31, 2**53 + 1, 2**63 - 1]
 NUMBERS += [2**64, 1e39, 1e300, math.inf, -math.inf, math.nan]

@@ -10,12 +10,13 @@ from runtime.exits import each_way_out, recorded
 from runtime.test_out import OPERATIONS, A
 from runtime.trace import live_objects, statistics
 
-from tlmem.runtime import core, factories
+from tlmem.runtime import core
 from tlmem.runtime.core import ffi, lib
 from tlmem.runtime.errors import NotAHolder, UseAfterFree
-from tlmem.runtime.holders import acquire, release
-from tlmem.runtime.scope import scope
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.holders import acquire, release
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors import factories
 
 
 def test_s1_first_registration_counts_one_and_the_last_release_frees_inside_its_call(trace) -> None:

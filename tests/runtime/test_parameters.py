@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import pytest
 
 from tlmem.runtime.errors import UseAfterFree
-from tlmem.runtime.factories import empty, ones
-from tlmem.runtime.parameters import (
+from tlmem.runtime.ownership.parameters import (
     drop_parameter,
     parameter,
     parameter_names,
     register_parameter,
 )
-from tlmem.runtime.scope import scope
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors.factories import empty, ones
 
 
 @pytest.fixture(autouse=True)

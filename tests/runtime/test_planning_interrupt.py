@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tlmem
-from tlmem import _native, planning
+from tlmem import _native
+from tlmem.planning import planner
 
 
 class CountedLib:
@@ -33,7 +34,7 @@ class CountedLib:
 
 def interrupt_when_placed_is(wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets another thread send an interrupt while the first such step is made."""
-    main, original = threading.main_thread().ident or 0, planning.step
+    main, original = threading.main_thread().ident or 0, planner.step
     sender = threading.Thread(target=lambda: signal.pthread_kill(main, signal.SIGINT))
 
     def step(made: Any, result: Any, cpu_ns: int) -> None:
@@ -43,7 +44,7 @@ def interrupt_when_placed_is(wanted: bool, monkeypatch: pytest.MonkeyPatch) -> N
         original(made, result, cpu_ns)
         return sender.join()
 
-    monkeypatch.setattr(planning, "step", step)
+    monkeypatch.setattr(planner, "step", step)
 
 
 def never_lowest(count: int) -> np.ndarray:
@@ -60,8 +61,8 @@ def test_an_interrupt_ends_a_plan_and_gives_its_memory_back(
     count: int, placed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lib, before = CountedLib(), signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(planning, "_native", SimpleNamespace(ffi=_native.ffi, lib=lib))
-    monkeypatch.setattr(planning, "SLICE_NS", 1)
+    monkeypatch.setattr(planner, "_native", SimpleNamespace(ffi=_native.ffi, lib=lib))
+    monkeypatch.setattr(planner, "SLICE_NS", 1)
     interrupt_when_placed_is(placed, monkeypatch)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -78,11 +79,9 @@ def test_an_interrupt_ends_a_plan_and_gives_its_memory_back(
 def test_many_buffers_are_placed_in_steps_between_which_an_interrupt_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    steps, original = [], planning.step
-    monkeypatch.setattr(planning, "SLICE_NS", 1)
-    monkeypatch.setattr(
-        planning, "step", lambda *arguments: (steps.append(1), original(*arguments))
-    )
+    steps, original = [], planner.step
+    monkeypatch.setattr(planner, "SLICE_NS", 1)
+    monkeypatch.setattr(planner, "step", lambda *arguments: (steps.append(1), original(*arguments)))
     rows = never_lowest(20_000)
 
     stepwise = tlmem.plan(rows)

@@ -12,9 +12,9 @@ from runtime.things import Mock, Poolable
 from runtime.trace import live_objects, statistics
 
 from tlmem.runtime.errors import AlreadyPooled
-from tlmem.runtime.factories import empty
-from tlmem.runtime.pool import PoolableTensor, TensorPool
-from tlmem.runtime.scope import register, scope
+from tlmem.runtime.ownership.pool import PoolableTensor, TensorPool
+from tlmem.runtime.ownership.scope import register, scope
+from tlmem.runtime.tensors.factories import empty
 
 
 def freed_since(first) -> int:

@@ -6,12 +6,12 @@ from runtime.trace import statistics
 
 from tlmem.runtime.device import limit_device
 from tlmem.runtime.errors import AlreadyPooled, InArena, StillHeld, UseAfterFree
-from tlmem.runtime.factories import empty, ones, zeros
-from tlmem.runtime.frame import arena_empty
-from tlmem.runtime.holders import acquire, move, release
-from tlmem.runtime.pool import TensorPool, global_pool
-from tlmem.runtime.scope import scope
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.frame import arena_empty
+from tlmem.runtime.ownership.holders import acquire, move, release
+from tlmem.runtime.ownership.pool import TensorPool, global_pool
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors.factories import empty, ones, zeros
 
 
 def freed_since(first) -> int:
@@ -351,7 +351,7 @@ def test_keys_are_dtype_and_shape_as_text() -> None:
 
 
 def test_there_is_one_global_pool() -> None:
-    from tlmem.runtime import pool as module
+    from tlmem.runtime.ownership import pool as module
 
     assert module.global_pool is global_pool
     assert global_pool.max_per_key == 16

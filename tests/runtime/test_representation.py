@@ -10,8 +10,7 @@ from runtime.things import Mock
 from runtime.trace import live_objects, statistics
 
 from tlmem.runtime.errors import NoSuchDevice, NotInScope, UseAfterFree, WrongShape
-from tlmem.runtime.factories import empty, ones, tensor, zeros
-from tlmem.runtime.representation import (
+from tlmem.runtime.ownership.representation import (
     BatchableTensorRepresentation,
     FixedShape,
     TensorRepresentation,
@@ -23,8 +22,9 @@ from tlmem.runtime.representation import (
     to_batched_tensor,
     to_tensor,
 )
-from tlmem.runtime.scope import escape, scope
-from tlmem.runtime.tensor_scope import TensorPlatform, TensorScope
+from tlmem.runtime.ownership.scope import escape, scope
+from tlmem.runtime.ownership.tensor_scope import TensorPlatform, TensorScope
+from tlmem.runtime.tensors.factories import empty, ones, tensor, zeros
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from runtime.things import Mock
 from runtime.trace import live_objects, statistics
 
 from tlmem.runtime.errors import NotInScope, NotRegistered, UnbalancedScope, UseAfterFree
-from tlmem.runtime.factories import empty, ones
-from tlmem.runtime.holders import acquire, release, release_safe
-from tlmem.runtime.scope import (
+from tlmem.runtime.ownership.holders import acquire, release, release_safe
+from tlmem.runtime.ownership.scope import (
     current_scope_id,
     escape,
     in_scope,
@@ -20,6 +19,7 @@ from tlmem.runtime.scope import (
     scope_tensor_count,
     unregister,
 )
+from tlmem.runtime.tensors.factories import empty, ones
 
 
 def leave_normally() -> None:

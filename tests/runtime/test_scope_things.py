@@ -8,8 +8,7 @@ from runtime.things import Bare, Mock
 from runtime.trace import live_objects
 
 from tlmem.runtime.errors import NotRegistered
-from tlmem.runtime.factories import empty
-from tlmem.runtime.scope import (
+from tlmem.runtime.ownership.scope import (
     ScopedTensor,
     escape,
     promote,
@@ -19,6 +18,7 @@ from tlmem.runtime.scope import (
     scope_tensor_count,
     unregister,
 )
+from tlmem.runtime.tensors.factories import empty
 
 
 def test_a_plain_object_with_three_attributes_is_a_scoped_tensor() -> None:

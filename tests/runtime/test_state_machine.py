@@ -24,15 +24,11 @@ from runtime.ownership_model import FLOATING, Thing
 from runtime.things import Mock
 from runtime.trace import live_objects
 
-from tlmem.runtime import adopted, core, parameters, struct
+from tlmem.runtime import core
 from tlmem.runtime import errors as e
-from tlmem.runtime.holders import acquire, move, release, release_safe
-from tlmem.runtime.scope import (
-    escape,
-    promote,
-    register,
-    unregister,
-)
+from tlmem.runtime.ownership import adopted, parameters, struct
+from tlmem.runtime.ownership.holders import acquire, move, release, release_safe
+from tlmem.runtime.ownership.scope import escape, promote, register, unregister
 
 
 class Everything(Making):

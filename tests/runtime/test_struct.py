@@ -7,11 +7,11 @@ import pytest
 from runtime.trace import live_objects, statistics
 
 from tlmem.runtime.errors import DoubleFree, UseAfterFree, UseAfterMove
-from tlmem.runtime.factories import empty, ones
-from tlmem.runtime.holders import acquire, move, release
-from tlmem.runtime.scope import escape, register, scope, unregister
-from tlmem.runtime.struct import Struct, struct
-from tlmem.runtime.tensor import Tensor
+from tlmem.runtime.ownership.holders import acquire, move, release
+from tlmem.runtime.ownership.scope import escape, register, scope, unregister
+from tlmem.runtime.ownership.struct import Struct, struct
+from tlmem.runtime.tensors.factories import empty, ones
+from tlmem.runtime.tensors.tensor import Tensor
 
 
 @dataclass

@@ -9,7 +9,8 @@ from runtime.trace import described, live_objects
 
 import tlmem
 from tlmem.optim import Adam
-from tlmem.runtime import core, recomputing
+from tlmem.runtime import core
+from tlmem.runtime.autograd import recomputing
 
 
 @tlmem.op(backward=lambda context, grad: grad * context.saved[0])

@@ -10,11 +10,10 @@ import time
 import pytest
 from runtime.trace import live_objects, statistics
 
-from tlmem.runtime import strands
+from tlmem.runtime import contexts
 from tlmem.runtime.errors import UnbalancedScope
-from tlmem.runtime.factories import empty
-from tlmem.runtime.frame import framed, get_buffer
-from tlmem.runtime.scope import (
+from tlmem.runtime.ownership.frame import framed, get_buffer
+from tlmem.runtime.ownership.scope import (
     current_scope_id,
     register,
     run_async,
@@ -22,6 +21,7 @@ from tlmem.runtime.scope import (
     scope_depth,
     scope_tensor_count,
 )
+from tlmem.runtime.tensors.factories import empty
 
 
 def test_run_async_returns_the_coroutines_own_result_and_frees_the_rest() -> None:
@@ -249,8 +249,8 @@ def test_frames_are_each_tasks_own() -> None:
 
 def test_settling_does_nothing_where_asyncio_was_never_imported() -> None:
     code = (
-        "import sys; from tlmem.runtime import strands, scope;"
-        "scope.scope_depth(); sys.exit('asyncio' in sys.modules or strands.in_force() is not None)"
+        "import sys; from tlmem.runtime import contexts; from tlmem.runtime.ownership import scope;"
+        "scope.scope_depth(); sys.exit('asyncio' in sys.modules or contexts.in_force() is not None)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -263,8 +263,8 @@ def test_an_ended_task_gives_its_strand_back() -> None:
     async def main() -> None:
         for _ in range(20):
             await asyncio.create_task(work())
-        strands.settle()
-        assert len(strands._strands) <= 2
+        contexts.settle()
+        assert len(contexts._strands) <= 2
 
     asyncio.run(main())
 

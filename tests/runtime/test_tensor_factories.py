@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tlmem.runtime import factories
 from tlmem.runtime.device import device
 from tlmem.runtime.errors import NoSuchDevice, SizeOverflow, WrongDtype, WrongShape
-from tlmem.runtime.pool import TensorPool
-from tlmem.runtime.scope import scope
+from tlmem.runtime.ownership.pool import TensorPool
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.tensors import factories
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float64"])

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from runtime.trace import live_objects, statistics
 
-from tlmem.runtime import elementwise, factories, reductions, shaping, views
 from tlmem.runtime.device import LimitDevice, limit_device
 from tlmem.runtime.errors import DeviceOutOfMemory
-from tlmem.runtime.scope import scope
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.tensors import elementwise, factories, reductions, shaping, views
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "zeros": lambda a, i: factories.zeros((4, 4), device=a._device),
@@ -106,9 +106,9 @@ def test_limit_of_a_device_is_the_limit_of_tensors() -> None:
 STARVE = """
 import contextlib
 from runtime.trace import live_objects
-from tlmem.runtime import factories
+from tlmem.runtime.tensors import factories
 from tlmem.runtime.core import lib
-from tlmem.runtime.scope import scope
+from tlmem.runtime.ownership.scope import scope
 before, refused = live_objects(), 0
 with scope("s") if {in_scope} else contextlib.nullcontext():
     kept = []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from runtime.trace import live_objects, statistics
 
-from tlmem.runtime import core, factories
+from tlmem.runtime import core
 from tlmem.runtime.core import lib
 from tlmem.runtime.errors import (
     DoubleFree,
@@ -19,9 +19,10 @@ from tlmem.runtime.errors import (
     UseAfterFree,
     UseAfterMove,
 )
-from tlmem.runtime.holders import move
-from tlmem.runtime.scope import scope
-from tlmem.runtime.tensor import Tensor
+from tlmem.runtime.ownership.holders import move
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.tensors import factories
+from tlmem.runtime.tensors.tensor import Tensor
 
 
 def line() -> int:
@@ -411,8 +412,8 @@ EXIT = """
 import sys, threading
 sys.path.insert(0, {root!r})
 import numpy as np
-from tlmem.runtime import factories, interop
-from tlmem.runtime.scope import scope
+from tlmem.runtime.tensors import factories, interop
+from tlmem.runtime.ownership.scope import scope
 held = [factories.ones(1000) for _ in range(50)]
 held.append(held)
 view, array = held[0][3:], held[1].numpy()

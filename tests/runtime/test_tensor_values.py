@@ -8,10 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tlmem.runtime import computing, elementwise, factories, interop, linalg, reductions, shaping
 from tlmem.runtime.dtypes import NAMES, NUMPY, dtype_name
 from tlmem.runtime.errors import UseAfterFree, WrongDtype, WrongShape
-from tlmem.runtime.tensor import Tensor
+from tlmem.runtime.tensors import (
+    computing,
+    elementwise,
+    factories,
+    interop,
+    linalg,
+    reductions,
+    shaping,
+)
+from tlmem.runtime.tensors.tensor import Tensor
 
 BINARY = {
     "add": np.add,

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tlmem.runtime import factories, functions, interop, shaping, views
 from tlmem.runtime.errors import UseAfterFree, WrongDevice, WrongDtype, WrongShape
-from tlmem.runtime.scope import scope
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.tensors import factories, functions, interop, shaping, views
 
 
 def grid(*shape: int):

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tlmem.contents import take_snapshot
 from tlmem.recorder import Recorder
+from tlmem.recording.format.live_file import take_snapshot
+from tlmem.recording.format.segments import Source, read_header
 from tlmem.runtime import core
-from tlmem.segments import Source, read_header
 
 FIRST_OWN_DEVICE = 16
 KINDS = (

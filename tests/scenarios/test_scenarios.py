@@ -8,8 +8,8 @@ import pytest
 from tlmem.scenarios import catalog
 
 from tlmem import scenarios
-from tlmem.analysis.leak_classes import FIXES
-from tlmem.analysis.misuse import WHAT
+from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.ledger.misuse import WHAT
 
 ALL = catalog.scenarios()
 LEAKS = {name for name, scenario in ALL.items() if scenario.outcome == "leak"}

@@ -14,8 +14,8 @@ import pytest
 
 import tlmem
 from tests.support import programs
-from tlmem import linking
 from tlmem.events import Device, Kind
+from tlmem.recorder import linking
 
 ROOT = Path(__file__).resolve().parents[2]
 OVERRETAIN = ROOT / "native" / "examples" / "overretain"

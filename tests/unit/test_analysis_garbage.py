@@ -4,8 +4,8 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
-from tlmem.analysis.garbage import containers_between
-from tlmem.chains import Step, StepKind
+from tlmem.analysis.leaks.garbage import containers_between
+from tlmem.recording.format.chains import Step, StepKind
 from tlmem.units import format_count
 
 CYCLE = Step(StepKind.CYCLE, "__main__.Node", "Node.parent -> Node.children[] -> Node", 3)

@@ -7,7 +7,7 @@ import pytest
 from support.traces import Program, Ring
 
 from tlmem.analysis import analyse
-from tlmem.analysis.robust import floor_curve, theil_sen, unevenness
+from tlmem.analysis.growth.robust import floor_curve, theil_sen, unevenness
 
 
 def grown_lines(program: Program) -> list[int]:

@@ -7,7 +7,7 @@ from support import writer
 
 from tlmem.analysis import analyse
 from tlmem.events import EVENT_DTYPE
-from tlmem.recording import read
+from tlmem.recording.reader import read
 
 STEPS, PER_SLOT = 40_000, 2_000
 META = [

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import theilslopes
 
-from tlmem.analysis.rates import CONFIDENCE, Rate, autocorrelation, doubt_about, rate_of
-from tlmem.analysis.steady import change_points, last_regime, risen_and_fallen
+from tlmem.analysis.growth.change_points import change_points, last_regime, risen_and_fallen
+from tlmem.analysis.growth.rates import CONFIDENCE, Rate, autocorrelation, doubt_about, rate_of
 
 
 def noise(chance: np.random.Generator, count: int, memory: float) -> np.ndarray:

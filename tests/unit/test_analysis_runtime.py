@@ -5,7 +5,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import analyse
-from tlmem.analysis.misuse import ERRORS, WHAT
+from tlmem.analysis.ledger.misuse import ERRORS, WHAT
 from tlmem.analysis.model import Finding
 from tlmem.events import MISUSE_NAMES
 from tlmem.report import json_report, text

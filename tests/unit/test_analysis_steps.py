@@ -9,9 +9,9 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
+from tlmem.analysis.growth.per_mark import Marks, step_of_line
+from tlmem.analysis.growth.per_scope import growth_per_scope, outermost
 from tlmem.analysis.lifetimes import NEVER
-from tlmem.analysis.per_mark import Marks, step_of_line
-from tlmem.analysis.per_scope import growth_per_scope, outermost
 from tlmem.report.steps import steps_block, steps_dict
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tlmem.analysis.attribution import Moments, attribute, attribute_run, difference
-from tlmem.analysis.mappings import with_mappings
+from tlmem.analysis.memory.attribution import Moments, attribute, attribute_run, difference
+from tlmem.analysis.memory.mappings import with_mappings
 from tlmem.analysis.model import Analysis, Attribution, Change, Peak, Verdict
 from tlmem.report.attribution import PARTS, attribution_block
 from tlmem.report.json_report import attributions

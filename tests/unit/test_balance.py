@@ -24,9 +24,9 @@ from support.owners import (
     holder,
 )
 
-from tlmem.analysis.balance import Balance, NoSuchSite, balance, matching
+from tlmem.analysis.ledger.balance import Balance, NoSuchSite, balance, matching
 from tlmem.analysis.model import Frame
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 from tlmem.report import balance_report
 
 FILES = ["/home/user/model.py", "/home/user/train.py"]

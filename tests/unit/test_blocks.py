@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import writer
 
-from tlmem.blocks import (
+from tlmem.recording.format.blocks import (
     EVENT_COLUMNS,
     BadBlock,
     column,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tlmem.chain_words import (
+from tlmem.recording.format.chains import Step
+from tlmem.recording.tables.chain_format import (
     bound,
     chain_text,
     class_name,
@@ -11,8 +12,7 @@ from tlmem.chain_words import (
     turned,
     without_numbers,
 )
-from tlmem.chain_words import words as words_of
-from tlmem.chains import Step
+from tlmem.recording.tables.chain_format import words as words_of
 
 MODULE, LOCAL, CLOSURE, CLASS, DICT, LIST, TUPLE, SET, DEQUE, INSTANCE, LRU = range(1, 12)
 GENERATOR, EXCEPTION, VIEW, OBJECTS, METHOD, CYCLE, OTHER, THREAD = range(12, 20)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import writer
 from support.oracle import FREE, Program
 
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 
 operations = st.lists(
     st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),

@@ -15,7 +15,7 @@ from support import writer
 from support.oracle import Program
 
 from tlmem.errors import TlmemError
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 
 TABLES = ("events", "objects", "samples", "sites", "site_totals", "marks", "threads")
 FORMS = ("compact", "raw", "sealed", "folded")

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from support import writer
 from support.owners import ALLOC, FREE
 
-from tlmem.analysis import analyse, leaks
+from tlmem.analysis import analyse
 from tlmem.analysis.aligning import Line, align, file_key
-from tlmem.analysis.diff import Difference, Side, Sums, compare, failures
+from tlmem.analysis.compare import Difference, Side, Sums, compare, failures
+from tlmem.analysis.leaks import alive_at_end
 from tlmem.analysis.model import Finding, Frame, Verdict
-from tlmem.recording import read
+from tlmem.recording.reader import read
 from tlmem.report import diff_report
 
 NUMPY, TICKS_PER_MS = 1, 2_000_000
@@ -289,7 +290,7 @@ def test_a_recording_that_was_analysed_is_not_gone_through_again(tmp_path, monke
     def never(*_: object) -> None:
         raise AssertionError("objects were gone through a second time")
 
-    monkeypatch.setattr(leaks, "lifetimes", never)
+    monkeypatch.setattr(alive_at_end, "lifetimes", never)
 
     assert [change.sums_after for change in compare(known, known).lines] == expected
     assert expected[0].alive_count == 500

@@ -4,7 +4,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
-from tlmem.chains import Step, StepKind
+from tlmem.recording.format.chains import Step, StepKind
 
 MODULE = Step(StepKind.MODULE, "__main__", "load")
 STEPS = 400

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from support import writer
 from support.oracle import Program
 
-from tlmem import folding
 from tlmem.events import RESIZE_FREE, Kind
-from tlmem.recording import Recording, read
-from tlmem.timeline import Timeline
+from tlmem.recording.format import folding
+from tlmem.recording.format.timeline import Timeline
+from tlmem.recording.reader import Recording, read
 
 operations = st.lists(
     st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlmem.cli_check import parser
+from tlmem.cli.check import parser
 from tlmem.gate import catalogue, config
 from tlmem.gate.amounts import (
     BYTES,

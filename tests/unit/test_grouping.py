@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlmem import grouping
-from tlmem.grouping import group_order, group_starts
+from tlmem.recording.format import grouping
+from tlmem.recording.format.grouping import group_order, group_starts
 
 numbers = st.lists(
     st.tuples(st.integers(0, 2**64 - 1) | st.integers(0, 5), st.integers(0, 2)), min_size=1

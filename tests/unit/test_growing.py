@@ -14,8 +14,8 @@ import pytest
 from support import writer
 from support.oracle import Program
 
-from tlmem.recording import read
-from tlmem.segments import Source
+from tlmem.recording.format.segments import Source
+from tlmem.recording.reader import read
 
 META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
 PER_SLOT = 6

@@ -23,9 +23,9 @@ from support.owners import (
     holder,
 )
 
-from tlmem.analysis.history import NoSuchObject, history
+from tlmem.analysis.ledger.history import NoSuchObject, history
 from tlmem.events import Kind
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 from tlmem.report import history_report
 
 A, B = 1 << 28 | 5, 1 << 28 | 6

@@ -8,10 +8,10 @@ import pytest
 from support import writer
 
 from tlmem.analysis import analyse
-from tlmem.analysis.history import history
-from tlmem.chain_words import words
-from tlmem.chains import parse
-from tlmem.recording import Recording, read
+from tlmem.analysis.ledger.history import history
+from tlmem.recording.format.chains import parse
+from tlmem.recording.reader import Recording, read
+from tlmem.recording.tables.chain_format import words
 from tlmem.report import history_report
 
 START, STEP = 1_000_000, 20_000_000

@@ -11,7 +11,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import analyse
-from tlmem.analysis.leak_classes import FIXES
+from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.model import Finding
 from tlmem.report import json_report, text
 from tlmem.report.summary import Process, Summary

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tlmem import linking
 from tlmem.cli import main
+from tlmem.recorder import linking
 
 
 def test_the_headers_and_the_library_are_where_it_says() -> None:

@@ -1,4 +1,4 @@
-"""``tlmem.outputs``: a file is there whole, or not at all."""
+"""``tlmem.output.atomic_write``: a file is there whole, or not at all."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tlmem.outputs import CannotWrite, write_file, write_folder
+from tlmem.output.atomic_write import CannotWrite, write_file, write_folder
 
 
 def no_room(path: Path) -> None:

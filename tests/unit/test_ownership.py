@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import writer
 from support.owners import ACQUIRE, ALLOC, CPU, FREE, REGISTER, RELEASE, Runtime, holder
 
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 
 operations = st.lists(
     st.tuples(st.integers(1, 3), st.integers(0, 17), st.integers(0, 1000)), min_size=1, max_size=100

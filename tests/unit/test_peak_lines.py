@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from support.traces import Program
 
-from tlmem.analysis.peak_lines import BY_BIRTH, BY_OWNERSHIP, PeakLine, last_uses, peak_lines
-from tlmem.analysis.places import Places
-from tlmem.analysis.planning_input import planned_lives
+from tlmem.analysis.blame import Places
 from tlmem.events import HolderKind
+from tlmem.planning.inputs import planned_lives
+from tlmem.planning.peak_lines import BY_BIRTH, BY_OWNERSHIP, PeakLine, last_uses, peak_lines
 
 MODEL, BATCH, WORK = 3, 12, 20
 

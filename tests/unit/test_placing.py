@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tlmem.analysis.placing import (
+from tlmem.planning.placing import (
     WAYS,
     best_fit,
     class_bytes,

@@ -9,8 +9,8 @@ import pytest
 from support import writer
 
 from tlmem.cli import main
-from tlmem.plain import plain
-from tlmem.recording import read
+from tlmem.recording.format.sanitize import plain
+from tlmem.recording.reader import read
 
 TITLE = "\x1b]0;owned\x07"
 CLEAR = "\x9b2J\x1b[2J"

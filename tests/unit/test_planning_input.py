@@ -5,7 +5,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis.lifetimes import NEVER
-from tlmem.analysis.planning_input import (
+from tlmem.planning.inputs import (
     PlannedLives,
     around_the_peak,
     memories,

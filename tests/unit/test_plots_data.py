@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from support.traces import Program, Ring
 
-from tlmem.analysis import attribution
-from tlmem.analysis.devices import with_devices
+from tlmem.analysis.memory import attribution
+from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding
 from tlmem.report.plots import growth, memory, objects, pools, sites
 from tlmem.report.plots.view import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tlmem
-from tlmem.public import MODULE_OF
+from tlmem._exports import MODULE_OF
 
 STUB = Path(tlmem.__file__).with_name("__init__.pyi")
 

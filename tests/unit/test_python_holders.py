@@ -4,9 +4,9 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import analyse
-from tlmem.analysis.leak_classes import FIXES
+from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.model import Finding, Frame
-from tlmem.chains import Step, StepKind
+from tlmem.recording.format.chains import Step, StepKind
 from tlmem.report import json_report, text
 from tlmem.report.summary import Process, Summary
 

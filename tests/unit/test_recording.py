@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from support import writer
 
-from tlmem import family, timeline
-from tlmem.names import is_users
-from tlmem.recording import read
+from tlmem.recording import family
+from tlmem.recording.format import timeline
+from tlmem.recording.format.symbols import is_users
+from tlmem.recording.reader import read
 
 HOME = "/home/user/train.py"
 NUMPY = "/usr/lib/python3/site-packages/numpy/lib.py"

@@ -24,10 +24,10 @@ from support.owners import (
     holder,
 )
 
-from tlmem.device_memory import device_memory
 from tlmem.events import HolderKind
-from tlmem.folded import FoldTotals
-from tlmem.recording import Recording, read
+from tlmem.recording.format.folded import FoldTotals
+from tlmem.recording.reader import Recording, read
+from tlmem.recording.tables.device_memory import device_memory
 
 FRAME_ENTER, FRAME_EXIT, MISS, DROP, PRUNE, RESERVE = 12, 13, 17, 19, 20, 21
 DEVICE_ALLOC, DEVICE_FREE, SAMPLE, DRIVER = 22, 23, 33, 18

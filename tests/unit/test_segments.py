@@ -17,8 +17,8 @@ from tlmem.errors import (
     TlmemError,
     UnsupportedVersion,
 )
-from tlmem.recording import read
-from tlmem.segments import FileHeader, Scanner, Source, read_header
+from tlmem.recording.format.segments import FileHeader, Scanner, Source, read_header
+from tlmem.recording.reader import read
 
 ROWS = writer.events([(1_000_004 + 4 * i, 64 * i, 100, 2, 0, 1, 1) for i in range(50)])
 

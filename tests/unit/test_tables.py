@@ -7,8 +7,8 @@ import pytest
 from support import writer
 
 from tlmem.events import Metric
-from tlmem.recording import read
-from tlmem.schema import SCHEMA, TEXT, describe, frame
+from tlmem.recording.reader import read
+from tlmem.recording.tables.schema import SCHEMA, TEXT, describe, frame
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/tables.md"
 UNITS = {"_ns": "ns", "_bytes": "bytes"}
@@ -61,7 +61,9 @@ def test_every_column_says_its_unit_and_meaning(name: str) -> None:
 def test_the_reference_page_is_what_the_schema_says() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert describe() in page, "write docs/reference/tables.md again: python -m tlmem.schema"
+    assert describe() in page, (
+        "write docs/reference/tables.md again: python -m tlmem.recording.tables.schema"
+    )
 
 
 def test_a_frame_shares_the_arrays_it_is_made_of() -> None:

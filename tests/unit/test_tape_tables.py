@@ -24,7 +24,7 @@ from support.owners import (
     of_tape,
 )
 
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 
 DETACH, RESET, CLEAR_GRADS = 29, 30, 31
 UNDER_WAY, GRADIENT, AGAIN, MULTIPLY, EXP = 1, 2, 3, 16, 17

@@ -13,30 +13,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.attribution import attribute_run
-from tlmem.analysis.devices import with_devices
-from tlmem.analysis.enlarging import enlarging_lines
-from tlmem.analysis.filling import filling_finding
-from tlmem.analysis.garbage import (
+from tlmem.analysis.blame import Places
+from tlmem.analysis.growth.growing_arrays import enlarging_lines
+from tlmem.analysis.growth.growing_sites import growing_lines
+from tlmem.analysis.growth.late_rise import still_rising
+from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
+from tlmem.analysis.growth.per_scope import scopes_of
+from tlmem.analysis.growth.process_growth import judge_samples
+from tlmem.analysis.holders.python_holders import with_python_holders
+from tlmem.analysis.holders.runtime_holders import with_holders
+from tlmem.analysis.leaks.alive_at_end import live_at_end
+from tlmem.analysis.leaks.bounded_caches import filling_finding
+from tlmem.analysis.leaks.classes import class_findings
+from tlmem.analysis.leaks.garbage import (
     arrays_in_cycles,
     garbage_finding,
     sort_lines,
     unclear_finding,
 )
-from tlmem.analysis.keepers import with_holders
-from tlmem.analysis.leak_classes import class_findings
-from tlmem.analysis.leaks import live_at_end
+from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import lifetimes
-from tlmem.analysis.lines import growing_lines
-from tlmem.analysis.mapped_files import mapped_file_findings
-from tlmem.analysis.misuse import misuse_findings
+from tlmem.analysis.memory.attribution import attribute_run
+from tlmem.analysis.memory.devices import with_devices
+from tlmem.analysis.memory.mapped_files import mapped_file_findings
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
-from tlmem.analysis.per_mark import Marks, growth_per_mark
-from tlmem.analysis.per_scope import scopes_of
-from tlmem.analysis.places import Places
-from tlmem.analysis.python_holders import with_python_holders
-from tlmem.analysis.resident import judge_samples
-from tlmem.analysis.unsettled import still_rising
 from tlmem.analysis.verdict import (
     Evidence,
     enlargement_findings,
@@ -47,7 +47,7 @@ from tlmem.analysis.verdict import (
 )
 
 if TYPE_CHECKING:
-    from tlmem.recording import Recording
+    from tlmem.recording.reader import Recording
 
 __all__ = ["Analysis", "Attribution", "Finding", "Frame", "Verdict", "analyse"]
 

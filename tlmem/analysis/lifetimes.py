@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.places import Places
-from tlmem.analysis.robust import without_pauses
+from tlmem.analysis.blame import Places
+from tlmem.analysis.growth.robust import without_pauses
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
 
 if TYPE_CHECKING:
-    from tlmem.recording import Recording
+    from tlmem.recording.reader import Recording
 
 NEVER = np.iinfo(np.int64).max
 """``died_ns`` of an object that was alive when the recording ended."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tlmem.analysis.per_mark import MarkGrowth
-    from tlmem.analysis.per_scope import ScopeGrowth
+    from tlmem.analysis.growth.per_mark import MarkGrowth
+    from tlmem.analysis.growth.per_scope import ScopeGrowth
 
 OUTCOMES = ("stable", "leak", "native", "python", "retained", "driver", "cannot-judge")
 """Every outcome of a verdict."""

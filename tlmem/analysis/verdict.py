@@ -9,25 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.enlarging import Enlargement
-from tlmem.analysis.growth import (
+from tlmem.analysis.blame import Places, place
+from tlmem.analysis.growth.growing_arrays import Enlargement
+from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.per_mark import Marks, step_of_line
+from tlmem.analysis.growth.process_growth import Resident, Rise
+from tlmem.analysis.growth.survival import (
     FEW_SURVIVORS,
     FEWEST_SURVIVORS,
     LEAST_BYTES_OF_FEW,
     MANY_SURVIVORS,
     Growth,
 )
-from tlmem.analysis.kept import Kept
+from tlmem.analysis.holders.survivors import Kept
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
-from tlmem.analysis.per_mark import Marks, step_of_line
-from tlmem.analysis.places import Places, place
-from tlmem.analysis.resident import Resident, Rise
-from tlmem.analysis.unsettled import Unsettled
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from tlmem.recording import Recording
+    from tlmem.recording.reader import Recording
 
 SHORTEST_RUN_S = 0.15
 """A run this long without a finding is stable. A program that runs for 0.2 s is recorded for about

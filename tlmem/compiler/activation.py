@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from tlmem.runtime import core
 from tlmem.runtime.core import lib
-from tlmem.runtime.frame import Frame, get_buffer
-from tlmem.runtime.holders import acquire, describe, named
-from tlmem.runtime.scope import Scope
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.frame import Frame, get_buffer
+from tlmem.runtime.ownership.holders import acquire, describe, named
+from tlmem.runtime.ownership.scope import Scope
+from tlmem.runtime.ownership.struct import struct
 
 OVER_RETAINED = "struct Tensor"
 FLOATING = core.FLOATING_HOLDER

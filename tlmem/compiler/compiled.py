@@ -26,7 +26,8 @@ from tlmem.compiler.policies import POLICIES
 from tlmem.compiler.signature import Signature, signature_of
 from tlmem.compiler.specialising import Specialisation, specialised
 from tlmem.compiler.specialising_owned import specialised_owned
-from tlmem.runtime import core, making
+from tlmem.runtime import core
+from tlmem.runtime.tensors import making
 
 MOST_SPECIALISATIONS = 16
 ENTRY = "%entry"

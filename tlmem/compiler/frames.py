@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tlmem.runtime import core, making
+from tlmem.runtime import core
 from tlmem.runtime.dtypes import NUMPY
+from tlmem.runtime.tensors import making
 
 KEPT_FRAMES = 4
 

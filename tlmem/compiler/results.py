@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd import apply_apart, require_out_without_gradient
-from tlmem.runtime.making import destination
-from tlmem.runtime.storage import Shape, Storage
+from tlmem.runtime.autograd.core_ops import apply_apart, require_out_without_gradient
+from tlmem.runtime.tensors.making import destination
+from tlmem.runtime.tensors.storage import Shape, Storage
 
 
 def into_out(value: Any, out: Any) -> Any:

@@ -26,11 +26,11 @@ from tlmem.compiler.passes.abstract import (
 )
 from tlmem.compiler.passes.shape_rules import EITHER, rule_of
 from tlmem.compiler.walking import defines, operands_of, walk
-from tlmem.runtime.autograd import needs
+from tlmem.runtime.autograd.core_ops import needs
 from tlmem.runtime.core import engine, lib
-from tlmem.runtime.storage import Storage
-from tlmem.runtime.struct import Struct
-from tlmem.runtime.tensor import Tensor
+from tlmem.runtime.ownership.struct import Struct
+from tlmem.runtime.tensors.storage import Storage
+from tlmem.runtime.tensors.tensor import Tensor
 
 LONGEST_TUPLE = 8
 GRAD_MODE, NEEDS = "%grad_mode", "%needs"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING
 
+from tlmem._exports import MODULE_OF
 from tlmem.compiler import ir
 from tlmem.compiler.backend import code, nodes
 from tlmem.compiler.backend.arrays import DESTINATION, Arrays
@@ -26,7 +27,6 @@ from tlmem.compiler.policies import POLICIES
 from tlmem.compiler.signature import Signature
 from tlmem.compiler.specialising import AGAIN, Specialisation, guard_of, outside_of
 from tlmem.compiler.walking import blocks_of
-from tlmem.public import MODULE_OF
 
 if TYPE_CHECKING:
     from tlmem.compiler.compiled import Compiled

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tlmem.errors import TlmemError
 from tlmem.export import memory_viz, perfetto, speedscope, table_files
-from tlmem.outputs import write_file, write_folder
-from tlmem.recording import Recording, read
+from tlmem.output.atomic_write import write_file, write_folder
+from tlmem.recording.reader import Recording, read
 from tlmem.units import format_bytes
 
 MOST_PROBLEMS = 3

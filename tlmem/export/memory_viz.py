@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE
 from tlmem.export.addresses import made_up, segments, without_overlaps
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 
 PROTOCOL = 4
 """The viewer reads no later one."""

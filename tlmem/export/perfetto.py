@@ -17,7 +17,7 @@ import numpy as np
 
 from tlmem.errors import TlmemError
 from tlmem.export.protobuf import message, number, text
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 from tlmem.report.plots.objects import object_lives
 from tlmem.report.plots.sites import REST, sites_over_time
 from tlmem.report.plots.view import NothingToDraw, View, alive_at

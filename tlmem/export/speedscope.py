@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.report.stacks import StackTree, stack_tree
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"

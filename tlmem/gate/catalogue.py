@@ -10,8 +10,8 @@ import difflib
 import re
 from dataclasses import dataclass
 
-from tlmem.analysis.leak_classes import FIXES
-from tlmem.analysis.misuse import WHAT
+from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import OUTCOMES
 from tlmem.gate.amounts import BYTES, OBJECTS, PERCENT, TIMES
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis import resident
+from tlmem.analysis.growth import process_growth
+from tlmem.analysis.growth.process_growth import Window
+from tlmem.analysis.growth.rates import MOST_POINTS, rate_of
+from tlmem.analysis.growth.robust import low_in_bins, spread, theil_sen
 from tlmem.analysis.lifetimes import Lifetimes
-from tlmem.analysis.rates import MOST_POINTS, rate_of
-from tlmem.analysis.resident import Window
-from tlmem.analysis.robust import low_in_bins, spread, theil_sen
 from tlmem.gate.amounts import OBJECTS, SECOND
 from tlmem.gate.catalogue import suggestion
 from tlmem.gate.subject import Judged
@@ -35,11 +35,11 @@ TRACKED_POINTS = 2000
 TRACKED_FLOOR_BYTES = 2_500
 TRACKED_FLOOR_OBJECTS = 20
 FLOORS = {
-    "resident": resident.RESIDENT_FLOOR_BYTES,
-    "native": resident.NATIVE_FLOOR_BYTES,
-    "python": resident.PYTHON_FLOOR_BYTES,
-    "device": resident.DRIVER_FLOOR_BYTES,
-    "recorder": resident.PYTHON_FLOOR_BYTES,
+    "resident": process_growth.RESIDENT_FLOOR_BYTES,
+    "native": process_growth.NATIVE_FLOOR_BYTES,
+    "python": process_growth.PYTHON_FLOOR_BYTES,
+    "device": process_growth.DRIVER_FLOOR_BYTES,
+    "recorder": process_growth.PYTHON_FLOOR_BYTES,
 }
 """Less than this in the whole run is below what a healthy process drifts by."""
 
@@ -93,7 +93,7 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> Growth:
         steady = curve.time_ns >= _steady_begin(judged)
     else:
         curve, x = _by_mark(judged, curve, per, exact=metric == "tracked", kind=kind)
-        steady = resident.after_warm_up(x) if len(x) else np.zeros(0, bool)
+        steady = process_growth.after_warm_up(x) if len(x) else np.zeros(0, bool)
     if steady.sum() < FEWEST_POINTS:
         raise TooShort(
             f"after warm-up there are {int(steady.sum())} points of {metric} memory, and "
@@ -102,7 +102,7 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> Growth:
     x, values = x[steady], curve.values[steady]
     if metric == "tracked":  # counted, so a rise is no less sure beside a large model
         values = values - values.min()
-    even = resident.steady_rise(x, values, curve.floor) is not None
+    even = process_growth.steady_rise(x, values, curve.floor) is not None
     if per == "":
         return _in_all(x, values, even, curve.floor if metric != "tracked" else 0.0)
     return _rate(x, values, even)
@@ -111,7 +111,7 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> Growth:
 def _steady_begin(judged: Judged) -> float:
     """When the warm-up is over, in ns; the time in which the machine stood still is none of it."""
     begin, end = judged.lives.work_begin_ns, judged.lives.judged_ns
-    return resident.steady_begin(Window(judged.samples, begin, end).time_ns, begin, end)
+    return process_growth.steady_begin(Window(judged.samples, begin, end).time_ns, begin, end)
 
 
 def curve_of(judged: Judged, metric: str, kind: str) -> Curve:
@@ -122,11 +122,11 @@ def curve_of(judged: Judged, metric: str, kind: str) -> Curve:
     window = Window(judged.samples, lives.work_begin_ns, lives.judged_ns)
     values, rows = {
         "resident": lambda: (window.bytes("anon") - window.bytes("recorder"), window.taken("anon")),
-        "native": lambda: (resident.native_bytes(window), window.taken("malloc_used")),
-        "python": lambda: (resident.python_bytes(window), window.taken("python_arena")),
+        "native": lambda: (process_growth.native_bytes(window), window.taken("malloc_used")),
+        "python": lambda: (process_growth.python_bytes(window), window.taken("python_arena")),
         "recorder": lambda: (window.bytes("recorder"), window.taken("anon")),
         "device": lambda: (
-            resident.excess_bytes(window),
+            process_growth.excess_bytes(window),
             window.taken("device_unused" if "device_unused" in judged.samples else "anon"),
         ),
     }[metric]()
@@ -205,10 +205,10 @@ def _lows(x: Floats, values: Floats) -> tuple[Floats, Floats]:
     bins = max(FEWEST_POINTS, min(MOST_POINTS, len(values) // 4))
     if x[-1] <= x[0]:
         return x[:1], values[:1]
-    middles, lows = low_in_bins(x, values, bins, resident.LOW_QUANTILE)
+    middles, lows = low_in_bins(x, values, bins, process_growth.LOW_QUANTILE)
     while len(middles) < FEWEST_POINTS and bins < MOST_PARTS:
         bins *= 2
-        middles, lows = low_in_bins(x, values, bins, resident.LOW_QUANTILE)
+        middles, lows = low_in_bins(x, values, bins, process_growth.LOW_QUANTILE)
     return middles, lows
 
 
@@ -216,7 +216,7 @@ def _in_all(x: Floats, values: Floats, even: bool, drift: float) -> Growth:
     """What the low points rose by from begin to end, give or take their spread and what a healthy
     process drifts by."""
     bins = min(MOST_BINS, max(FEWEST_POINTS, len(values) // 4))
-    middles, lows = low_in_bins(x, values, bins, resident.LOW_QUANTILE)
+    middles, lows = low_in_bins(x, values, bins, process_growth.LOW_QUANTILE)
     rise = float(lows[-1] - lows[0])
     noise = drift + 2.0 * spread(lows - theil_sen(middles, lows) * middles)
     return Growth(rise, rise - noise, rise + noise, even)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlmem.analysis.diff import GROWING, MOST_NAMED, Difference
+from tlmem.analysis.compare import GROWING, MOST_NAMED, Difference
 from tlmem.analysis.model import Finding, Verdict
 from tlmem.gate import catalogue
 from tlmem.gate.amounts import PERCENT, TIMES, Amount, Increase, write

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlmem.analysis.leak_classes import FIXES
-from tlmem.analysis.leaks import alive_by_line
-from tlmem.analysis.misuse import WHAT
+from tlmem.analysis.leaks.alive_at_end import alive_by_line
+from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import Finding
 from tlmem.gate import growth as growing
 from tlmem.gate.amounts import BYTES, PERCENT, TIMES

@@ -1,7 +1,7 @@
 """``tlmem check``, from files to an exit code.
 
 Covers: which files belong together, judging each program, writing every format that was asked for.
-Does not cover: words of the command line (``tlmem.cli_check``), repeated runs (``repeat``).
+Does not cover: words of the command line (``tlmem.cli.check``), repeated runs (``repeat``).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tlmem import family
 from tlmem.errors import TlmemError
 from tlmem.gate import subject, suppressions
 from tlmem.gate.budgets import BadPlan, Plan
 from tlmem.gate.checked import Checked, Unreadable, told
 from tlmem.gate.judge import judge
 from tlmem.gate.outputs import FORMATS, markdown
-from tlmem.outputs import write_file
+from tlmem.output.atomic_write import write_file
+from tlmem.recording import family
 from tlmem.report import write
 
 SUMMARY_FILE = "GITHUB_STEP_SUMMARY"

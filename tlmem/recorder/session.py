@@ -9,9 +9,9 @@ import gc
 import os
 import sys
 
-from tlmem.recorder import imports
 from tlmem.recorder.failure import CannotRecord, refusal
 from tlmem.recorder.options import Options
+from tlmem.recorder.sources import imports
 
 NUMPY_MODULES = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
 

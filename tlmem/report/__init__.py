@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlmem.errors import TlmemError
-from tlmem.outputs import write_file
+from tlmem.output.atomic_write import write_file
+from tlmem.output.stdio import fail, to_stdout
 from tlmem.report import json_report, text
 from tlmem.report.summary import Summary, summarise
-from tlmem.streams import fail, to_stdout
 
 
 def render_html(summary: Summary) -> str:

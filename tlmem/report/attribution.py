@@ -1,7 +1,7 @@
 """Where resident memory is and what it grew by, as a table for people.
 
 Covers: plain text of one process or of a family. Does not cover: how the parts are found; see
-``tlmem.analysis.attribution``.
+``tlmem.analysis.memory.attribution``.
 """
 
 from __future__ import annotations

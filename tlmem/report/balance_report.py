@@ -1,6 +1,6 @@
 """The balance of takings, as a tree in text and as JSON.
 
-Covers: which branches are shown, how. Does not cover: the sums; see ``tlmem.analysis.balance``.
+Covers: which branches are shown, how. Does not cover: the sums; see ``analysis.ledger.balance``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tlmem.analysis.balance import Balance, Node
+from tlmem.analysis.ledger.balance import Balance, Node
 from tlmem.report.json_report import frame_dict
 from tlmem.report.text import WIDTH, clipped, wrap
 from tlmem.units import format_bytes, format_count, format_seconds

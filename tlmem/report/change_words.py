@@ -1,13 +1,13 @@
 """How what changed between two recordings is said, on paper and on screens.
 
 Covers: what a line holds, by how much that changed, which line it is. Does not cover: which lines
-changed; see ``tlmem.analysis.diff``.
+changed; see ``tlmem.analysis.compare``.
 """
 
 from __future__ import annotations
 
-from tlmem.analysis.diff import LineChange, Sums
-from tlmem.analysis.places import place
+from tlmem.analysis.blame import place
+from tlmem.analysis.compare import LineChange, Sums
 from tlmem.report.text import clipped
 from tlmem.units import format_bytes, format_count
 

@@ -1,6 +1,6 @@
 """What differs between two recordings, as text and as JSON.
 
-Covers: how a ``Difference`` looks. Does not cover: what is in it; see ``tlmem.analysis.diff``.
+Covers: how a ``Difference`` looks. Does not cover: what is in it; see ``tlmem.analysis.compare``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tlmem.analysis.diff import Difference, LineChange, Side, Sums
+from tlmem.analysis.compare import Difference, LineChange, Side, Sums
 from tlmem.analysis.model import Finding
 from tlmem.report.change_words import changed_by, held, line_name
 from tlmem.report.json_report import finding_dict, frame_dict, verdict_dict

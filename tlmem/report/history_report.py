@@ -1,6 +1,6 @@
 """The life of one object, as text of at most 100 columns where names allow, and as JSON.
 
-Covers: how a ``History`` looks. Does not cover: what is in it; see ``tlmem.analysis.history``.
+Covers: how a ``History`` looks. Does not cover: what is in it; see ``analysis.ledger.history``.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tlmem.analysis.history import History, Step
+from tlmem.analysis.blame import place
+from tlmem.analysis.ledger.history import History, Step
 from tlmem.analysis.model import Frame
-from tlmem.analysis.places import place
 from tlmem.report.json_report import frame_dict
 from tlmem.report.text import clipped, named, source_line, wrap
 from tlmem.units import format_bytes, format_count

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tlmem.analysis.growth.rates import CONFIDENCE
 from tlmem.analysis.model import (
     Analysis,
     Attribution,
@@ -18,10 +19,9 @@ from tlmem.analysis.model import (
     Peak,
     Verdict,
 )
-from tlmem.analysis.rates import CONFIDENCE
+from tlmem.recording.format.segments import VERSION
 from tlmem.report.steps import steps_dict
 from tlmem.report.summary import Process, Summary
-from tlmem.segments import VERSION
 
 SCHEMA = 1
 

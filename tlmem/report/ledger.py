@@ -8,14 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from tlmem.analysis.balance import balance
-from tlmem.analysis.diff import Side, compare, failures
-from tlmem.analysis.history import history
+from tlmem.analysis.compare import Side, compare, failures
+from tlmem.analysis.ledger.balance import balance
+from tlmem.analysis.ledger.history import history
 from tlmem.errors import TlmemError
-from tlmem.recording import read
+from tlmem.output.stdio import fail
+from tlmem.recording.reader import read
 from tlmem.report import balance_report, diff_report, history_report, write
 from tlmem.report.summary import DETAIL_EVENTS, summarise
-from tlmem.streams import fail
 
 
 def run_history(

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.attribution import Moments
-from tlmem.analysis.devices import with_devices
+from tlmem.analysis.blame import Places
+from tlmem.analysis.memory.attribution import Moments
+from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Frame
-from tlmem.analysis.peak_lines import PeakLine, peak_lines
-from tlmem.analysis.places import Places
-from tlmem.analysis.placing import WAYS
-from tlmem.analysis.planning_input import (
+from tlmem.errors import TlmemError
+from tlmem.planning.inputs import (
     HOST,
     MOST_OBJECTS,
     UNIT_BYTES,
@@ -29,10 +28,11 @@ from tlmem.analysis.planning_input import (
     memories,
     on_sections,
 )
-from tlmem.errors import TlmemError
+from tlmem.planning.peak_lines import PeakLine, peak_lines
+from tlmem.planning.placing import WAYS
 
 if TYPE_CHECKING:
-    from tlmem.recording import Recording
+    from tlmem.recording.reader import Recording
 
 Ints = NDArray[np.int64]
 

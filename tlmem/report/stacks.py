@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tlmem.analysis.blame import Places
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import Frame
-from tlmem.analysis.places import Places
 
 if TYPE_CHECKING:
-    from tlmem.recording import Recording
+    from tlmem.recording.reader import Recording
 
 MEASURES = ("alive_bytes", "alive_count", "total_bytes", "total_count")
 """Alive when the program was judged, and allocated in all: bytes and numbers of objects."""

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from tlmem import family
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError
-from tlmem.recording import Recording, read
+from tlmem.recording import family
+from tlmem.recording.reader import Recording, read
 
 DETAIL_EVENTS = 10_000_000
 """So many of the latest events are looked at one by one, older ones in sums: memory is bounded."""

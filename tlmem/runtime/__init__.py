@@ -6,6 +6,6 @@ Does not cover: recording what happens (``tlmem.recorder``), reading it (``tlmem
 See also: docs/reference/tensor.md, docs/reference/runtime.md.
 """
 
-from tlmem.runtime.tensor import Tensor
+from tlmem.runtime.tensors.tensor import Tensor
 
 __all__ = ["Tensor"]

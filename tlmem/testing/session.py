@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tlmem import family
 from tlmem.gate import suppressions
 from tlmem.gate.budgets import BadPlan
+from tlmem.recording import family
 from tlmem.testing import failure
 from tlmem.testing.limits import NOT_RECORDED, Limits, Loop, limits_of, parse_loop
 from tlmem.testing.measuring import RUN, Measured, measured

@@ -329,7 +329,7 @@ class Emitter:
 
     def _latch(self, place: ir.Place) -> ast.stmt:
         """Clears gradients (S24)."""
-        from tlmem.runtime.tape import clear_grads
+        from tlmem.runtime.autograd.tape import clear_grads
 
         return placed(ast.Expr(ast.Call(self.helper(CLEAR_GRADS, clear_grads), [], [])), place)
 

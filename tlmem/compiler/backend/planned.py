@@ -23,7 +23,7 @@ from tlmem.compiler.passes.liveness import Liveness
 from tlmem.compiler.passes.shapes import Shapes
 from tlmem.compiler.results import array_of_out, computed_apart, copied_out, into_out
 from tlmem.compiler.walking import defines, names_in, reads, walk
-from tlmem.runtime.autograd import (
+from tlmem.runtime.autograd.core_ops import (
     apply_into,
     apply_into_strictly,
     apply_seen,
@@ -33,7 +33,7 @@ from tlmem.runtime.autograd import (
     seen_part,
 )
 from tlmem.runtime.core import lib
-from tlmem.runtime.making import destination
+from tlmem.runtime.tensors.making import destination
 
 OUT = "%out"
 SIMPLE = (int, float, str, type(None), tuple)

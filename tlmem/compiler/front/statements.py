@@ -165,7 +165,7 @@ class Statements(Expressions):
             path = self.names.path_of(node.func)
             found = self.names.value(path) if path else None
             kind = "range" if found is range else "steps"
-            if found is range or getattr(found, "__module__", "") == "tlmem.runtime.steps":
+            if found is range or getattr(found, "__module__", "") == "tlmem.runtime.autograd.steps":
                 given, options = self.operands(node.args), self.options(node.keywords)
                 self.names.capture(path)
                 return {"iterable": kind, "operands": given, "options": options, "callee": path}

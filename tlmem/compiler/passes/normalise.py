@@ -22,8 +22,8 @@ from tlmem.compiler import ir
 from tlmem.compiler.errors import NotCompilable
 from tlmem.compiler.passes.flow import Env, walked
 from tlmem.compiler.walking import rebuilt, walk
-from tlmem.runtime.storage import Storage
-from tlmem.runtime.struct import Struct
+from tlmem.runtime.ownership.struct import Struct
+from tlmem.runtime.tensors.storage import Storage
 
 NAME = "Tensor"
 Lookup = Callable[[str], Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from tlmem.compiler.passes.slots import Placed
-from tlmem.planning import plan
+from tlmem.planning.planner import plan
 
 ALIGNMENT = 64
 """Bytes; that of all memory of the runtime."""

@@ -13,7 +13,9 @@ import numpy as np
 
 from tlmem.compiler.passes.abstract import UNKNOWN, PlainType, TensorType, kind_of
 from tlmem.compiler.passes.shape_rules import NotKnown, Rule
-from tlmem.runtime.computing import (
+from tlmem.runtime.dtypes import RANK, floating, kind_of_number
+from tlmem.runtime.errors import WrongDevice, WrongDtype, WrongShape
+from tlmem.runtime.tensors.computing import (
     ARITHMETIC,
     COUNTING,
     FRACTION,
@@ -22,10 +24,8 @@ from tlmem.runtime.computing import (
     broadcast,
     result_dtype,
 )
-from tlmem.runtime.dtypes import RANK, floating, kind_of_number
-from tlmem.runtime.errors import WrongDevice, WrongDtype, WrongShape
-from tlmem.runtime.reductions import reduced
-from tlmem.runtime.storage import Shape, shape_text
+from tlmem.runtime.tensors.reductions import reduced
+from tlmem.runtime.tensors.storage import Shape, shape_text
 
 Pair = tuple[Shape | None, str | None]
 

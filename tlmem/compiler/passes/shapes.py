@@ -26,8 +26,8 @@ from tlmem.compiler.passes.abstract import (
     joined,
     text,
 )
+from tlmem.compiler.passes.constants import attribute, value_of
 from tlmem.compiler.passes.flow import Env, walked
-from tlmem.compiler.passes.plain import attribute, value_of
 from tlmem.compiler.passes.shape_rules import of_python, result_of
 from tlmem.compiler.walking import defines, walk
 

@@ -5,7 +5,7 @@ Covers: the data and the controls; ``page.js`` draws it. Does not cover: the tre
 
 from __future__ import annotations
 
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.report.html.markup import Markup, data, element
 from tlmem.report.stacks import StackTree, stack_tree
 

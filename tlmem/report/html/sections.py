@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlmem.analysis.leak_classes import FIXES
-from tlmem.analysis.misuse import EARLIER
+from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.model import Finding, Frame, Holder, Verdict
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.report import text
 from tlmem.report.attribution import attribution_block
 from tlmem.report.html.markup import Markup, element, joined

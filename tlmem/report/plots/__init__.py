@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlmem.errors import TlmemError
-from tlmem.outputs import write_file
-from tlmem.recording import read
+from tlmem.output.atomic_write import write_file
+from tlmem.recording.reader import read
 from tlmem.report.plots import growth, memory, objects, pools, sites, style
 from tlmem.report.plots.view import NothingToDraw, View
 from tlmem.report.summary import DETAIL_EVENTS

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.analysis import resident
-from tlmem.analysis.devices import with_devices
+from tlmem.analysis.growth import process_growth
+from tlmem.analysis.growth.rates import Rate, interval
+from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding
-from tlmem.analysis.rates import Rate, interval
 from tlmem.report.plots import style
 from tlmem.report.plots.view import Floats, Ints, NothingToDraw, View, alive_at, label_of
 from tlmem.units import format_rate
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 MOMENTS = 400
 MOST_CURVES = 4
-SAMPLED: dict[str, tuple[str, Callable[[resident.Window], Floats]]] = {
-    "native-growth": ("native memory", resident.native_bytes),
-    "python-growth": ("Python's own heap", resident.python_bytes),
-    "driver-growth": ("held by devices, unused", resident.excess_bytes),
+SAMPLED: dict[str, tuple[str, Callable[[process_growth.Window], Floats]]] = {
+    "native-growth": ("native memory", process_growth.native_bytes),
+    "python-growth": ("Python's own heap", process_growth.python_bytes),
+    "driver-growth": ("held by devices, unused", process_growth.excess_bytes),
     "tape-growth": ("records on tapes", lambda window: window.bytes("tapes")),
 }
 """Findings about samples: what they are about, and its curve."""
@@ -94,7 +94,7 @@ def curve_of_samples(view: View, finding: Finding) -> GrowthCurve:
     """What a finding about samples of resident memory looked at."""
     name, values = SAMPLED[finding.kind]
     samples = with_devices(view.recording)
-    window = resident.Window(samples, view.begin_ns, view.end_ns)
+    window = process_growth.Window(samples, view.begin_ns, view.end_ns)
     chosen = style.evenly(len(window.time_ns), MOMENTS)
     times, held = window.time_ns[chosen], values(window)[chosen]
     return fitted(name, times, held, finding)

@@ -1,7 +1,7 @@
 """Where was memory over time? Resident memory as a line above the areas that it is made of.
 
 Covers: the parts of resident memory at up to ``MOMENTS`` moments, and their picture.
-Does not cover: what the parts mean; see ``tlmem.analysis.attribution``.
+Does not cover: what the parts mean; see ``tlmem.analysis.memory.attribution``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.attribution import Moments
-from tlmem.analysis.devices import with_devices
+from tlmem.analysis.memory.attribution import Moments
+from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Attribution
 from tlmem.report.plots import style
 from tlmem.report.plots.view import Floats, Ints, NothingToDraw, View, alive_at
@@ -93,7 +93,7 @@ def highest_samples(
     """The highest sample of resident memory in each of many equal parts of a range of time.
 
     What a sample did not take is carried on from the one before, or back from the first. None of
-    them counts as a picture in which the kernel listed mappings (``tlmem.analysis.mappings``):
+    them counts as a picture in which the kernel listed mappings (``analysis.memory.mappings``):
     parts that were taken a moment later than resident memory would stand out of it there.
     """
     inside = samples["time_ns"].between(begin_ns, end_ns) & samples[list(CARRIED)].notna().all(

@@ -1,0 +1,129 @@
+"""Which line of the user's program every site belongs to.
+
+Covers: the blamed line of each site, groups of sites with the same blamed line, import-time sites,
+call paths.
+Does not cover: how the blamed frame is chosen; that is ``Recording.blame_table``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.analysis.model import Frame
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
+
+IMPORT_MACHINERY = "<frozen importlib"
+UNKNOWN = Frame("", 0, "")
+
+
+def place(frame: Frame) -> str:
+    """A place in a sentence: base name and line."""
+    name = frame.file.rpartition("/")[2]
+    return f"{name}:{frame.line}" if name else "a place without a Python stack"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The blamed lines of a recording.
+
+    ``group_of_site[site]`` is the number of a site's blamed line in ``frames``; ``importing[site]``
+    says that an import statement of the blamed line was still running; ``blamed[site]`` and
+    ``parents[site]`` are its blamed site and its caller's, 0 for none.
+    """
+
+    recording: Recording
+    group_of_site: NDArray[np.int32]
+    importing: NDArray[np.bool_]
+    blamed: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    frames: tuple[Frame, ...]
+
+    @classmethod
+    def of(cls, recording: Recording) -> Places:
+        """Groups every site of a recording by its blamed line."""
+        sites = recording.sites
+        numbers = sites.index.to_numpy(np.int64)
+        size = int(numbers.max(initial=0)) + 1
+        blamed = np.zeros(size, np.int64)
+        blamed[numbers] = recording.blame_table.reindex(sites.index).to_numpy(np.int64)
+        files = sites["file"].to_numpy(object)
+        lines = sites["line"].to_numpy(np.int64)
+        functions = sites["function"].to_numpy(object)
+        row_of = np.full(size, -1, np.int64)
+        row_of[numbers] = np.arange(len(numbers))
+
+        frames: list[Frame] = []
+        known: dict[Frame, int] = {}
+        group_of_site = np.zeros(size, np.int32)
+        group_of_blamed: dict[int, int] = {}
+        for site in range(size):
+            target = int(blamed[site])
+            group = group_of_blamed.get(target)
+            if group is None:
+                row = row_of[target] if 0 <= target < size else -1
+                frame = UNKNOWN
+                if row >= 0 and (files[row] or lines[row]):
+                    frame = Frame(files[row], int(lines[row]), functions[row])
+                group = group_of_blamed[target] = known.setdefault(frame, len(frames))
+                if group == len(frames):
+                    frames.append(frame)
+            group_of_site[site] = group
+
+        importing = np.zeros(size, bool)
+        parents = sites["parent"].to_numpy(np.int64)
+        order = np.argsort(sites["depth"].to_numpy(np.int64), kind="stable")
+        for row in order.tolist():
+            site, parent = int(numbers[row]), int(parents[row])
+            if site == blamed[site]:
+                continue
+            importing[site] = importing[parent] or files[row].startswith(IMPORT_MACHINERY)
+        parent_of = np.zeros(size, np.int64)
+        parent_of[numbers] = parents
+        # A caller that is not in the recording ends a path, as the outermost one does.
+        parent_of[(parent_of < 0) | (row_of[np.clip(parent_of, 0, size - 1)] < 0)] = 0
+        return cls(recording, group_of_site, importing, blamed, parent_of, tuple(frames))
+
+    def stack(self, site: int) -> tuple[Frame, ...]:
+        """The whole stack of a site, innermost first."""
+        return tuple(
+            Frame(frame["file"], int(frame["line"]), frame["function"])
+            for frame in self.recording.stack(site)
+        )
+
+    def blamed_frame(self, site: int) -> Frame:
+        """The blamed line of a site; an unknown one where the recording does not have the site."""
+        return self.frames[self.group_of_site[site if site < len(self.group_of_site) else 0]]
+
+    def paths(
+        self, sites: NDArray[np.int64], depth: int
+    ) -> tuple[NDArray[np.int64], list[tuple[Frame, ...]]]:
+        """Numbers, from 1, the call paths of sites by up to ``depth`` callers of the blamed line.
+
+        Callers are the user's own frames, nearest first; a line that calls twice is one caller.
+
+        Returns:
+            The number of each site's path, and the callers of path 1, 2 and so on.
+        """
+        known: dict[tuple[int, ...], int] = {}
+        numbers = []
+        for site in sites.tolist():
+            caller = int(self.parents[self.blamed[site]])
+            callers: list[int] = []
+            while caller > 0 and len(callers) < depth:
+                if self.blamed[caller] == caller:
+                    callers.append(int(self.group_of_site[caller]))
+                caller = int(self.parents[caller])
+            numbers.append(known.setdefault(tuple(callers), len(known) + 1))
+        paths = [tuple(self.frames[group] for group in callers) for callers in known]
+        return np.array(numbers, np.int64), paths
+
+    @property
+    def count(self) -> int:
+        """Number of blamed lines."""
+        return len(self.frames)

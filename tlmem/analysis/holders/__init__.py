@@ -1,0 +1,4 @@
+"""Who holds the objects that survive: runtime holders, and chains of Python objects.
+
+In: growing lines, the ledger, snapshots. Out: survivors of each line with their holders.
+"""

@@ -1,0 +1,4 @@
+"""What happened to objects one by one: history of one, acquires without a release, misuse.
+
+In: the ledger and the events of objects. Out: trees and findings.
+"""

@@ -1,0 +1,4 @@
+"""Where resident memory is, as parts that add up.
+
+In: samples of resident memory, mappings, device tables. Out: the attribution.
+"""

@@ -1,0 +1,1 @@
+"""Gradients: the tape, what is recorded on it, and how parameters move."""

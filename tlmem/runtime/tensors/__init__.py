@@ -1,0 +1,1 @@
+"""What a tensor is and what can be computed with it."""
