@@ -3,7 +3,7 @@
  *
  * Owns nothing beyond what its callers get. Any thread.
  */
-#include "axes.h"
+#include "ops/axes.h"
 
 int ops_reduced_shape(const tlm_tensor *tensor, uint32_t mask, bool keepdims, int64_t shape[static 8])
 {

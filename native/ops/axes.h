@@ -7,7 +7,7 @@
 #ifndef TLMEM_OPS_AXES_H
 #define TLMEM_OPS_AXES_H
 
-#include "ops.h"
+#include "ops/ops.h"
 
 /* The shape that is left of `tensor` when the axes of `mask` are reduced; returns how many axes. */
 int ops_reduced_shape(const tlm_tensor *tensor, uint32_t mask, bool keepdims, int64_t shape[static 8]);

@@ -3,7 +3,7 @@
  *
  * In that header REAL is the type of an element, OF(name) the name with the dtype behind it, and DTYPE the dtype.
  */
-#include "wide.h"
+#include "platform/simd.h"
 
 #define REAL float
 #define DTYPE TLM_FLOAT32

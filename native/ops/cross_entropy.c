@@ -5,17 +5,17 @@
  * softmax is kept, nor made on the way forward: the rule makes it again from the logits, in the memory of their gradient.
  * That costs no exponential more, since the logarithms that could be kept instead need one as well. Any thread.
  */
-#include "layouts.h"
-#include "softmax.h"
+#include "ops/layouts.h"
+#include "ops/softmax.h"
 
 enum { MEAN, SUM, EACH };
 
-#define OPS_BOTH "row_loops.h"
-#include "both.h"
-#define OPS_BOTH "exponential_rows.h"
-#include "both.h"
-#define OPS_BOTH "cross_entropy_rows.h"
-#include "both.h"
+#define OPS_BOTH "ops/row_loops.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/exponential_rows.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/cross_entropy_rows.h"
+#include "ops/both.h"
 
 /* ---- forward ---- */
 

@@ -6,7 +6,7 @@
  * shares, but for ops of each element, which may write over the very input. All else is computed in fresh memory and copied.
  * Keeps nothing; any thread may call.
  */
-#include "ops.h"
+#include "ops/ops.h"
 
 tlm_status ops_new_out(ops_call *call, uint32_t device, uint8_t dtype, int axes, const int64_t *shape)
 {

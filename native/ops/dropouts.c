@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 static inline uint64_t random_word(uint64_t seed, uint64_t counter)
 {

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 enum { MOST_INPUTS = 3, MOST_READ = 3 };
 

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 /* What was out of range, for the message. */
 typedef struct {

@@ -4,7 +4,7 @@
  * Owns nothing, keeps nothing; any thread may call. A tensor without an object (one number) has steps 0, so that moving its
  * offset moves nothing.
  */
-#include "layouts.h"
+#include "ops/layouts.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #ifndef TLMEM_LAYOUTS_H
 #define TLMEM_LAYOUTS_H
 
-#include "ops.h"
+#include "ops/ops.h"
 
 /* ---- shapes of the same memory ---- */
 /* The same elements, row by row, in another shape of as many: false when steps cannot say so (then nothing is filled). */

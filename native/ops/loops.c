@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "ops.h"
+#include "ops/ops.h"
 
 ops_loop ops_loops[OPS_LOOPS][2];
 ops_loop ops_matmul_loops[2];

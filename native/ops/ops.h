@@ -2,9 +2,9 @@
  * ops.h: what the files of the ops share: rows, calls, and the loops that do the arithmetic.
  *
  * An op is one row: its name, how many inputs, how it computes its output and lists what its rule will read (`forward`), and
- * how it computes the gradients of its inputs (`backward`, a tlm_rule). Nothing here knows of Python; native/python/pyops.c
+ * how it computes the gradients of its inputs (`backward`, a tlm_rule). Nothing here knows of Python; native/python/tensor/pyops.c
  * calls `forward`, makes the tensor and the record. Loops over elements are NumPy's own, the inner loops of its ufuncs
- * (native/python/numpy_loops.c puts them into ops_loops; docs/decisions/kernels-by-numpy.md): one row of elements, any
+ * (native/python/tensor/numpy_loops.c puts them into ops_loops; docs/decisions/kernels-by-numpy.md): one row of elements, any
  * steps. Where NumPy has no such loop (selecting, scattering, whole rows of softmax) a plain C loop stands in the op's file.
  *
  * Ownership. Tensors that are given are borrowed. What ops_new makes floats and is the caller's: forward gives it as call->out

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "optimisers.h"
+#include "ops/optimisers.h"
 
 /* Factors of a step, as the loops want them. */
 typedef struct {
@@ -17,8 +17,8 @@ typedef struct {
     double step_size, beta1, beta2, eps, weight_decay, root_of_correction;
 } adam_factors;
 
-#define OPS_BOTH "optimiser_rows.h"
-#include "both.h"
+#define OPS_BOTH "ops/optimiser_rows.h"
+#include "ops/both.h"
 
 static bool fits(const tlm_tensor *parameter, const tlm_tensor *other, bool written)
 {

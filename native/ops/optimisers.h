@@ -10,7 +10,7 @@
 #ifndef TLMEM_OPS_OPTIMISERS_H
 #define TLMEM_OPS_OPTIMISERS_H
 
-#include "ops.h"
+#include "ops/ops.h"
 
 typedef struct {
     double lr, momentum, weight_decay; /* weight_decay: times the parameter, added to the gradient */

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 /* What every forward here begins with: the output is a view of input 0, as it is. Numbers have no axes to look at. */
 static bool begin_view(ops_call *call)

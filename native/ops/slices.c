@@ -8,7 +8,7 @@
  * new. Then for each of the k axes begin, stop, step as PySlice_Unpack gives them (a stop that is left out is the largest or
  * smallest integer), or, with step 0, an integer that takes the axis away. The shape of the input follows.
  */
-#include "layouts.h"
+#include "ops/layouts.h"
 
 enum { AXIS_NUMBERS = 3 };
 

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 /* A tensor as (outer..., axis, inner): what lies before the axis is walked, what lies behind it is one row. */
 typedef struct {

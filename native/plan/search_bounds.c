@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "search.h"
-#include "wide.h"
+#include "plan/search.h"
+#include "platform/simd.h"
 
 uint64_t tlmi_plan_cpu_ns(void)
 {

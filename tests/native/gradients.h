@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "ops.h"
+#include "ops/ops.h"
 
 enum { GRADIENT_INPUTS = 8, GRADIENT_ELEMENTS = 4096 };
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "ops.h"
+#include "ops/ops.h"
 
 #define PLAIN_UNARY(NAME, TYPE, EXPRESSION)                                                                            \
     static void NAME(char **at, const intptr_t *count, const intptr_t *steps, void *unused)                            \

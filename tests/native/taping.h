@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "tape.h"
+#include "tape/tape.h"
 #include "trace.h"
 
 #define FLOATING TLM_HOLDER(TLM_HOLDER_FLOATING, 0)

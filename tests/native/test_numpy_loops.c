@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "plain_loops.h"
-#include "python.h"
+#include "python/python.h"
 
 STAND_IN_FOR_SAMPLER
 

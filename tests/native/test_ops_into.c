@@ -3,8 +3,8 @@
  * not fit, and what fails, leaves it as it was.
  *
  * tlm-test: sources=core,ops modes=address,valgrind */
+#include "memory/runtime.h"
 #include "ops_values.h"
-#include "runtime.h"
 
 STAND_IN_FOR_SAMPLER
 

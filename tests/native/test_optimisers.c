@@ -3,7 +3,7 @@
  *
  * tlm-test: sources=core,ops modes=address,valgrind */
 #include "gradients.h"
-#include "optimisers.h"
+#include "ops/optimisers.h"
 #include "plain_loops.h"
 
 STAND_IN_FOR_SAMPLER
