@@ -22,3 +22,9 @@
 #undef OF
 
 #undef OPS_BOTH
+
+#ifndef OPS_BY_DTYPE
+/* The function for a dtype with fractions, of the two that are made here. */
+#define OPS_BY_DTYPE(dtype, name, ...)                                                                                 \
+    ((dtype) == TLM_FLOAT64 ? name##_float64(__VA_ARGS__) : name##_float32(__VA_ARGS__))
+#endif

@@ -37,7 +37,7 @@ static bool extent(const tlm_tensor *tensor, uintptr_t *begin, uintptr_t *end)
         return false;
     intptr_t low = 0, high = 0;
     for (int axis = 0; axis < tensor->axes; axis++) {
-        intptr_t reach = (tensor->shape[axis] - 1) * tensor->steps[axis];
+        intptr_t reach = (tensor->shape[axis] - 1) * tensor->strides[axis];
         if (reach < 0)
             low += reach;
         else

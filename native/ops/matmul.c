@@ -34,9 +34,9 @@ static bool broadcast_stacks(tlm_tensor *a, tlm_tensor *b)
         return false;
     for (int i = 0; i < 2; i++) {
         one.shape[one.axes + i] = a->shape[a->axes - 2 + i];
-        one.steps[one.axes + i] = a->steps[a->axes - 2 + i];
+        one.strides[one.axes + i] = a->strides[a->axes - 2 + i];
         other.shape[other.axes + i] = b->shape[b->axes - 2 + i];
-        other.steps[other.axes + i] = b->steps[b->axes - 2 + i];
+        other.strides[other.axes + i] = b->strides[b->axes - 2 + i];
     }
     one.axes += 2;
     other.axes += 2;
@@ -169,7 +169,7 @@ static void exchange(int64_t *pair)
 static tlm_tensor transposed(tlm_tensor matrix)
 {
     exchange(matrix.shape + matrix.axes - 2);
-    exchange(matrix.steps + matrix.axes - 2);
+    exchange(matrix.strides + matrix.axes - 2);
     return matrix;
 }
 

@@ -2,7 +2,7 @@
  * optimisers.c: the steps of SGD and Adam in place.
  *
  * Owns nothing, keeps nothing. Rows that lie side by side take a loop that the compiler makes wide; all others the same loop
- * by steps.
+ * by strides.
  */
 #include <math.h>
 
@@ -25,7 +25,7 @@ static bool fits(const tlm_tensor *parameter, const tlm_tensor *other, bool writ
     if (other->dtype != parameter->dtype || other->axes != parameter->axes || (written && !other->object))
         return false;
     for (int i = 0; i < parameter->axes; i++) {
-        bool repeated = written && other->steps[i] == 0 && other->shape[i] > 1;
+        bool repeated = written && other->strides[i] == 0 && other->shape[i] > 1;
         if (repeated || other->shape[i] != parameter->shape[i])
             return false;
     }

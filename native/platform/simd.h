@@ -2,12 +2,12 @@
  * simd.h: how loops of our own over rows of elements are compiled: once for each width of vectors that processors have.
  *
  * NumPy has no loop for a whole row of softmax, of a normalisation or of an optimiser, and several passes over memory instead of
- * one would cost what fusing them saves. A function marked OPS_WIDE is compiled for SSE, AVX2 and AVX-512 and chosen when the
+ * one would cost what fusing them saves. A function marked TLMI_SIMD_CLONES is compiled for SSE, AVX2 and AVX-512 and chosen when the
  * program starts; elsewhere, and under sanitizers, it is compiled once. Sums are in lanes of a fixed number, so that the same
  * input gives the same bits on the same machine wherever it lies.
  */
-#ifndef TLMEM_OPS_WIDE_H
-#define TLMEM_OPS_WIDE_H
+#ifndef TLMI_SIMD_H
+#define TLMI_SIMD_H
 
 #include <stdint.h>
 
@@ -18,13 +18,9 @@
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                           \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define OPS_WIDE __attribute__((target_clones("default", "avx2", "avx512f")))
+#define TLMI_SIMD_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
-#define OPS_WIDE
+#define TLMI_SIMD_CLONES
 #endif
-#define OPS_INLINE static inline __attribute__((always_inline, unused))
-
-/* The function for a dtype with fractions, of the two that both.h makes. */
-#define OPS_BY_DTYPE(dtype, name, ...)                                                                                 \
-    ((dtype) == TLM_FLOAT64 ? name##_float64(__VA_ARGS__) : name##_float32(__VA_ARGS__))
+#define TLMI_INLINE static inline __attribute__((always_inline, unused))
 #endif

@@ -176,7 +176,7 @@ void tlmi_let_go(tlm_object object, tlm_holder holder);
 bool tlmi_is_sole(tlm_object object); /* one count, and it is a tensor with memory of its own */
 
 /* ---- tape_grads.c ---- */
-bool tlmi_tensor_is_dense(const tlm_tensor *tensor); /* row by row, no gaps, no steps of 0 */
+bool tlmi_tensor_is_dense(const tlm_tensor *tensor); /* row by row, no gaps, no strides of 0 */
 int64_t tlmi_tensor_elements(const tlm_tensor *tensor);
 /* Adds a gradient to what has arrived at the slot. Takes an owned object over, whatever is returned. */
 tlm_status tlmi_grad_arrive(tlm_tape *tape, tlmi_tape_slot *slot, const tlm_tensor *gradient, bool owned);

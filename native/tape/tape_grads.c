@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * tape_grads.c: gradients: what arrives at a slot during a pass, what leaves and kept slots have afterwards.
  *
- * What arrives may share its object with others and have steps of 0: it is only read, and added to in place only when nobody
+ * What arrives may share its object with others and have strides of 0: it is only read, and added to in place only when nobody
  * else holds it. What is stored has memory of its own.
  */
 #include "tape/tape.h"
@@ -35,7 +35,7 @@ bool tlmi_tensor_is_dense(const tlm_tensor *tensor)
     if (!tensor->object)
         return false;
     for (int axis = tensor->axes - 1; axis >= 0; axis--) {
-        if (tensor->shape[axis] != 1 && tensor->steps[axis] != step)
+        if (tensor->shape[axis] != 1 && tensor->strides[axis] != step)
             return false;
         step *= tensor->shape[axis];
     }
@@ -46,7 +46,7 @@ bool tlmi_tensor_is_dense(const tlm_tensor *tensor)
 static bool may_add_to(const tlm_tensor *tensor)
 {
     for (int axis = 0; axis < tensor->axes; axis++)
-        if (tensor->shape[axis] > 1 && tensor->steps[axis] == 0)
+        if (tensor->shape[axis] > 1 && tensor->strides[axis] == 0)
             return false;
     return tlmi_is_sole(tensor->object);
 }

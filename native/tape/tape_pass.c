@@ -347,7 +347,7 @@ static tlm_status seed_root(tlm_pass *pass, tlmi_tape_slot *root, const tlm_tens
     else
         one.at.float64 = 1;
     for (int axis = 0; axis < one.axes; axis++)
-        one.steps[axis] = 0;
+        one.strides[axis] = 0;
     return tlmi_grad_arrive(pass->tape, root, &one, false);
 }
 

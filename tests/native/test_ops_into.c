@@ -133,7 +133,7 @@ static tlm_tensor part_of(const tlm_tensor *memory, int axes, const int64_t *sha
     made.at.offset += offset;
     for (int i = axes; i-- > 0; step *= shape[i]) {
         made.shape[i] = shape[i];
-        made.steps[i] = step;
+        made.strides[i] = step;
     }
     return made;
 }

@@ -40,7 +40,7 @@ int tlmi_ops_settle(void)
 static bool shows_one_often(const tlm_tensor *tensor)
 {
     for (int axis = 0; axis < tensor->axes; axis++)
-        if (tensor->steps[axis] == 0 && tensor->shape[axis] > 1)
+        if (tensor->strides[axis] == 0 && tensor->shape[axis] > 1)
             return true;
     return false;
 }

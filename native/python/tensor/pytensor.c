@@ -2,7 +2,7 @@
  * pytensor.c: what a tensor has in C: its shape and dtype, where its elements are, its slot on a tape, and its operators.
  *
  * The shape is a tuple that Python gave, or lengths in `tensor` that an op gave; either is made from the other when it is
- * first asked for. So are offset and steps: those of an array that Python laid over the memory, else row by row.
+ * first asked for. So are offset and strides: those of an array that Python laid over the memory, else row by row.
  */
 #include <stddef.h>
 
@@ -24,7 +24,7 @@ static uint8_t dtype_of(const tlmi_reference *self)
     return 0;
 }
 
-/* Lengths as Python gave them, and steps row by row. */
+/* Lengths as Python gave them, and strides row by row. */
 static bool describe_rows(PyObject *shape, tlm_tensor *out)
 {
     if (shape == NULL || !PyTuple_Check(shape) || PyTuple_GET_SIZE(shape) > TLM_MOST_AXES)
@@ -37,13 +37,13 @@ static bool describe_rows(PyObject *shape, tlm_tensor *out)
             PyErr_Clear();
             return false;
         }
-        out->steps[axis] = step;
+        out->strides[axis] = step;
         step *= out->shape[axis];
     }
     return true;
 }
 
-/* Offset and steps of an array over the payload. */
+/* Offset and strides of an array over the payload. */
 static bool describe_array(PyObject *array, const void *payload, tlm_tensor *out)
 {
     Py_buffer view;
@@ -53,7 +53,7 @@ static bool describe_array(PyObject *array, const void *payload, tlm_tensor *out
     }
     bool fits = view.ndim == out->axes;
     for (int axis = 0; fits && axis < view.ndim; axis++)
-        out->steps[axis] = view.strides[axis];
+        out->strides[axis] = view.strides[axis];
     if (fits && view.len > 0 && payload != NULL)
         out->at.offset = (uint64_t)((char *)view.buf - (char *)payload);
     PyBuffer_Release(&view);
@@ -148,7 +148,7 @@ static int set_dtype(PyObject *self, PyObject *value, void *unused)
     return set_named((tlmi_reference *)self, &((tlmi_reference *)self)->dtype, value);
 }
 
-/* () for elements that lie row by row from the beginning, else (offset, steps). */
+/* () for elements that lie row by row from the beginning, else (offset, strides). */
 static PyObject *layout(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -158,15 +158,15 @@ static PyObject *layout(PyObject *object, PyObject *unused)
     const tlm_tensor *tensor = &self->tensor;
     if ((tensor->at.offset == 0 && ops_is_dense(tensor)) || ops_elements(tensor) == 0)
         return PyTuple_New(0);
-    PyObject *steps = PyTuple_New(tensor->axes);
-    for (int axis = 0; steps != NULL && axis < tensor->axes; axis++)
-        PyTuple_SET_ITEM(steps, axis, PyLong_FromLongLong(tensor->steps[axis]));
-    return steps != NULL ? Py_BuildValue("(KN)", (unsigned long long)tensor->at.offset, steps) : NULL;
+    PyObject *strides = PyTuple_New(tensor->axes);
+    for (int axis = 0; strides != NULL && axis < tensor->axes; axis++)
+        PyTuple_SET_ITEM(strides, axis, PyLong_FromLongLong(tensor->strides[axis]));
+    return strides != NULL ? Py_BuildValue("(KN)", (unsigned long long)tensor->at.offset, strides) : NULL;
 }
 
 static PyMethodDef methods[] = {
     {"_layout", layout, METH_NOARGS,
-     "Where an op laid its elements: () row by row from the beginning, else (offset, steps) in bytes."},
+     "Where an op laid its elements: () row by row from the beginning, else (offset, strides) in bytes."},
     {NULL, NULL, 0, NULL},
 };
 
