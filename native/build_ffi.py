@@ -21,12 +21,21 @@ HEADERS = (
     "include/tlmem_plan.h",
     "python/tlmem_python.h",
 )
+# The folders of the library and of the extension module; each is a layer (native/README.md). Loops
+# that measure are files of bench/: those of the extension begin with "py".
+LIBRARY_FOLDERS = ("platform", "log", "memory/devices", "memory", "tape", "plan")
+EXTENSION_FOLDERS = ("ops", "python", "python/*")
 IS_MACOS = sys.platform == "darwin"
 
 
 def files(pattern: str) -> list[str]:
     """Files below ``native`` that match, in a fixed order, relative to the repository root."""
     return sorted(path.as_posix() for path in Path("native").glob(pattern))
+
+
+def sources_of(folders: tuple[str, ...]) -> list[str]:
+    """The C files directly in these folders."""
+    return [name for folder in folders for name in files(f"{folder}/*.[cm]")]
 
 
 def interface() -> str:
@@ -37,15 +46,17 @@ def interface() -> str:
 
 def library_sources() -> list[str]:
     """The C files of the library: one backend for Metal, where there is one."""
-    other = "native/src/backend_absent.c" if IS_MACOS else "native/src/backend_metal.m"
-    return [*files("plan/*.c"), *(name for name in files("src/*.[cm]") if name != other)]
+    other = "absent.c" if IS_MACOS else "metal.m"
+    sources = [*sources_of(LIBRARY_FOLDERS), *files("bench/bench*.c")]
+    return [name for name in sources if name != f"native/memory/devices/backend_{other}"]
 
 
 COMPILE = ["-O2", "-fvisibility=hidden", "-pthread", "-Wall"]
 # Loops over elements are written for the compiler to vectorise.
 OPS_COMPILE = ["-O3", "-fno-math-errno"]
 STANDARD = ["-std=gnu11"]
-INCLUDE = ["native/include", "native/src", "native/plan", "native/ops", "native/python"]
+# A file is included as "folder/file.h"; the public headers by their name alone.
+INCLUDE = ["native/include", "native"]
 LIBRARY = "libtlmem.dylib" if IS_MACOS else "libtlmem.so"
 LIBRARY_LINK = ["-pthread"]
 LIBRARY_NEEDS: list[str] = []
@@ -67,9 +78,9 @@ ffibuilder = FFI()
 ffibuilder.cdef(interface())
 ffibuilder.set_source(
     "tlmem._native",
-    '#include "tlmem_python.h"',
-    sources=[*files("ops/*.c"), *files("python/*.c")],
-    depends=[*files("**/*.h"), *files("src/*")],
+    '#include "python/tlmem_python.h"',
+    sources=[*sources_of(EXTENSION_FOLDERS), *files("bench/py*.c")],
+    depends=[*files("**/*.h"), *library_sources()],
     include_dirs=[*INCLUDE, numpy.get_include()],
     extra_compile_args=[*COMPILE, *OPS_COMPILE, *STANDARD],
     extra_link_args=["-pthread", *FIND_LIBRARY],

@@ -186,7 +186,7 @@ class Reference:
     """A Python object that names an object and may hold one count of it.
 
     It gives the count back when it dies. Methods that end in a status return it; see
-    ``native/python/pyreference.c``.
+    ``native/python/tensor/pyreference.c``.
     """
 
     handle: int
@@ -229,7 +229,7 @@ class Lent(Reference):
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Operand(Reference):
-    """What a tensor has in C; see ``native/python/pytensor.c``."""
+    """What a tensor has in C; see ``native/python/tensor/pytensor.c``."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -256,7 +256,8 @@ class Operand(Reference):
     def __neg__(self) -> Any: ...
 
 class _Engine:
-    """Ops on tensors and the tape in force; see ``native/python/pyops.c`` and ``pytape.c``."""
+    """Ops on tensors and the tape in force; see ``pyops.c`` and ``pytape.c`` of
+    ``native/python/tensor``."""
 
     def apply(self, row: int, count: int, *operands_and_params: Any) -> Any: ...
     def apply_strictly(self, row: int, count: int, *operands_and_params: Any) -> Any: ...

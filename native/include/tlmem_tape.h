@@ -29,7 +29,7 @@ extern "C" {
 /* ---- tensors ---- */
 typedef enum { TLM_FLOAT32 = 1, TLM_FLOAT64 = 2, TLM_INT64 = 3, TLM_BOOL = 4 } tlm_dtype;
 
-/* Elements in memory of an object, or, with object 0, one number as often as the shape says (steps 0). Owns nothing. */
+/* Elements in memory of an object, or, with object 0, one number as often as the shape says (strides 0). Owns nothing. */
 typedef struct {
     tlm_object object; /* that has the payload; never a view */
     union {
@@ -43,7 +43,7 @@ typedef struct {
     uint8_t dtype, axes; /* at most 8 axes: TLM_MOST_AXES */
     uint8_t unused[2];
     int64_t shape[8];
-    int64_t steps[8]; /* in bytes; 0: the same element along that axis */
+    int64_t strides[8]; /* in bytes; 0: the same element along that axis */
 } tlm_tensor;
 
 /* ---- ops ---- */
@@ -73,7 +73,7 @@ typedef uint64_t tlm_slot; /* tape << 56 | generation << 28 | index; never used 
 
 /* What a tape asks to be computed. Both get contents, not ownership. */
 typedef struct {
-    /* into += from, element by element; same shape and dtype, any steps in `from`, none 0 in `into`. */
+    /* into += from, element by element; same shape and dtype, any strides in `from`, none 0 in `into`. */
     tlm_status (*add)(const tlm_tensor *into, const tlm_tensor *from);
     /* A fresh floating object with the elements of `from` row by row; fills out. */
     tlm_status (*copy)(const tlm_tensor *from, tlm_tensor *out);
@@ -159,7 +159,7 @@ void *tlm_pass_context(const tlm_pass *pass);
 const void *tlm_pass_params(const tlm_pass *pass);
 uint32_t tlm_pass_inputs(const tlm_pass *pass);
 int tlm_pass_wants(const tlm_pass *pass, uint32_t input);
-/* The gradient of the output; its steps may be 0, its object may be others' too: read only. */
+/* The gradient of the output; its strides may be 0, its object may be others' too: read only. */
 const tlm_tensor *tlm_pass_grad(const tlm_pass *pass);
 const tlm_tensor *tlm_pass_saved(const tlm_pass *pass, uint32_t index);
 /* 1: nobody else holds or retains the gradient of the output, and its elements lie row by row: the rule may write its result

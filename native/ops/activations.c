@@ -3,7 +3,7 @@
  *
  * One input. All but gelu save their output; gelu saves its input. gelu: n[0] = 1 for the form with tanh, 0 for the exact one.
  */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 static tlm_status saving_output(ops_call *call, tlm_status status)
 {

@@ -4,7 +4,7 @@
  * No params but the shapes of inputs that were repeated (elementwise.h). A factor is saved only when the other one wants a
  * gradient.
  */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 static ops_loop numpy_loop(tlm_pass *pass, ops_loop_name name)
 {

@@ -3,7 +3,7 @@
  *
  * Owns nothing beyond what its callers get. Any thread.
  */
-#include "axes.h"
+#include "ops/axes.h"
 
 int ops_reduced_shape(const tlm_tensor *tensor, uint32_t mask, bool keepdims, int64_t shape[static 8])
 {
@@ -33,7 +33,7 @@ void ops_seen_along(const tlm_tensor *small, uint32_t mask, bool keepdims, int a
     for (int i = 0, from = 0; i < axes; i++) {
         bool reduced = mask >> i & 1;
         seen.shape[i] = shape[i];
-        seen.steps[i] = reduced ? 0 : small->steps[from];
+        seen.strides[i] = reduced ? 0 : small->strides[from];
         from += !reduced || keepdims;
     }
     *out = seen;
@@ -94,7 +94,7 @@ tlm_status ops_walk_begin(ops_walk *walk, const tlm_tensor *const *tensors, int 
     for (int i = 0; *some && i < count; i++) {
         walk->of[i] = tensors[i];
         walk->at[i] = ops_data(tensors[i]);
-        walk->step[i] = axes ? tensors[i]->steps[axes - 1] : 0;
+        walk->step[i] = axes ? tensors[i]->strides[axes - 1] : 0;
         if (!walk->at[i])
             return TLM_FREED;
     }
@@ -106,7 +106,7 @@ bool ops_walk_next(ops_walk *walk)
     for (int axis = walk->axes - 2; axis >= 0; axis--) {
         bool wraps = ++walk->index[axis] == walk->of[0]->shape[axis];
         for (int i = 0; i < walk->tensors; i++)
-            walk->at[i] += walk->of[i]->steps[axis] * (wraps ? 1 - walk->of[i]->shape[axis] : 1);
+            walk->at[i] += walk->of[i]->strides[axis] * (wraps ? 1 - walk->of[i]->shape[axis] : 1);
         if (!wraps)
             return true;
         walk->index[axis] = 0;

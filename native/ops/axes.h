@@ -7,13 +7,13 @@
 #ifndef TLMEM_OPS_AXES_H
 #define TLMEM_OPS_AXES_H
 
-#include "ops.h"
+#include "ops/ops.h"
 
 /* The shape that is left of `tensor` when the axes of `mask` are reduced; returns how many axes. */
 int ops_reduced_shape(const tlm_tensor *tensor, uint32_t mask, bool keepdims, int64_t shape[static 8]);
 /* How many elements become one. */
 int64_t ops_reduced_count(int axes, const int64_t *shape, uint32_t mask);
-/* A reduced tensor seen with the shape from before: the same memory, steps 0 along the axes of `mask`. `out` may be `small`. */
+/* A reduced tensor seen with the shape from before: the same memory, strides 0 along the axes of `mask`. `out` may be `small`. */
 void ops_seen_along(const tlm_tensor *small, uint32_t mask, bool keepdims, int axes, const int64_t *shape,
                     tlm_tensor *out);
 /* A fresh tensor that `tensor` is reduced into, and how it is seen along the axes. */

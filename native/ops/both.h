@@ -3,7 +3,7 @@
  *
  * In that header REAL is the type of an element, OF(name) the name with the dtype behind it, and DTYPE the dtype.
  */
-#include "wide.h"
+#include "platform/simd.h"
 
 #define REAL float
 #define DTYPE TLM_FLOAT32
@@ -22,3 +22,9 @@
 #undef OF
 
 #undef OPS_BOTH
+
+#ifndef OPS_BY_DTYPE
+/* The function for a dtype with fractions, of the two that are made here. */
+#define OPS_BY_DTYPE(dtype, name, ...)                                                                                 \
+    ((dtype) == TLM_FLOAT64 ? name##_float64(__VA_ARGS__) : name##_float32(__VA_ARGS__))
+#endif

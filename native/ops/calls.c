@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops.h"
+#include "ops/ops.h"
 
 tlm_status ops_fail(ops_call *call, tlm_status status, const char *format, ...)
 {

@@ -5,7 +5,7 @@
  * nothing: the rule takes the gradient back to where the input is. Integers and bools have no gradient, so that a cast to
  * them of what needs one is not for the ops (the caller takes it for a constant); from them there is nothing to give.
  */
-#include "layouts.h"
+#include "ops/layouts.h"
 
 static bool has_fractions(uint8_t dtype)
 {

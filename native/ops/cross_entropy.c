@@ -5,17 +5,17 @@
  * softmax is kept, nor made on the way forward: the rule makes it again from the logits, in the memory of their gradient.
  * That costs no exponential more, since the logarithms that could be kept instead need one as well. Any thread.
  */
-#include "layouts.h"
-#include "softmax.h"
+#include "ops/layouts.h"
+#include "ops/softmax.h"
 
 enum { MEAN, SUM, EACH };
 
-#define OPS_BOTH "row_loops.h"
-#include "both.h"
-#define OPS_BOTH "exponential_rows.h"
-#include "both.h"
-#define OPS_BOTH "cross_entropy_rows.h"
-#include "both.h"
+#define OPS_BOTH "ops/row_loops.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/exponential_rows.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/cross_entropy_rows.h"
+#include "ops/both.h"
 
 /* ---- forward ---- */
 
@@ -38,7 +38,7 @@ static tlm_status check_target(ops_call *call)
     if (!numbers)
         return TLM_FREED;
     for (int64_t i = 0; i < rows; i++) {
-        int64_t number = *(const int64_t *)(const void *)(numbers + i * target->steps[0]);
+        int64_t number = *(const int64_t *)(const void *)(numbers + i * target->strides[0]);
         if (number < 0 || number >= classes)
             return ops_fail(call, (tlm_status)OPS_WRONG_VALUE,
                             "target[%lld] of cross_entropy is %lld, but the logits have %lld classes, from 0 on",
@@ -55,7 +55,7 @@ static tlm_status losses(const tlm_tensor *logits, const tlm_tensor *target, int
     const void *numbers = rows ? ops_data(target) : NULL, *from = rows ? ops_data(logits) : NULL;
     if ((rows && (!from || !numbers)) || (!into && (rows || reduction != EACH)))
         return TLM_FREED;
-    entropy_rows work = {from, numbers, target->steps[0], rows, logits->shape[1]};
+    entropy_rows work = {from, numbers, target->strides[0], rows, logits->shape[1]};
     OPS_BY_DTYPE(logits->dtype, row_losses, &work, reduction, into);
     return TLM_OK;
 }
@@ -95,14 +95,14 @@ tlm_status ops_cross_entropy_forward(ops_call *call)
 static tlm_status gradients(const tlm_tensor *from, const tlm_tensor *target, const tlm_tensor *gradient,
                             int64_t reduction, const tlm_tensor *out)
 {
-    int64_t rows = out->shape[0], step = reduction == EACH ? gradient->steps[0] : 0;
+    int64_t rows = out->shape[0], step = reduction == EACH ? gradient->strides[0] : 0;
     if (rows == 0)
         return TLM_OK;
     const void *in = ops_data(from), *numbers = ops_data(target), *factors = ops_data(gradient);
     void *into = ops_data(out);
     if (!in || !numbers || !factors || !into)
         return TLM_FREED;
-    entropy_rows work = {in, numbers, target->steps[0], rows, out->shape[1]};
+    entropy_rows work = {in, numbers, target->strides[0], rows, out->shape[1]};
     double divisor = reduction == MEAN ? (double)rows : 1;
     bool fits = OPS_BY_DTYPE(out->dtype, row_gradients, &work, factors, step, divisor, into);
     return fits ? TLM_OK : TLM_BAD_ARGUMENT;

@@ -6,7 +6,7 @@
  * shares, but for ops of each element, which may write over the very input. All else is computed in fresh memory and copied.
  * Keeps nothing; any thread may call.
  */
-#include "ops.h"
+#include "ops/ops.h"
 
 tlm_status ops_new_out(ops_call *call, uint32_t device, uint8_t dtype, int axes, const int64_t *shape)
 {
@@ -37,7 +37,7 @@ static bool extent(const tlm_tensor *tensor, uintptr_t *begin, uintptr_t *end)
         return false;
     intptr_t low = 0, high = 0;
     for (int axis = 0; axis < tensor->axes; axis++) {
-        intptr_t reach = (tensor->shape[axis] - 1) * tensor->steps[axis];
+        intptr_t reach = (tensor->shape[axis] - 1) * tensor->strides[axis];
         if (reach < 0)
             low += reach;
         else

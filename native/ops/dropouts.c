@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 static inline uint64_t random_word(uint64_t seed, uint64_t counter)
 {
@@ -48,10 +48,10 @@ static void draw(uint8_t *mask, int64_t count, const ops_params *params)
         memcpy(&value, &bits, sizeof bits);                                                                            \
         return value;                                                                                                  \
     }                                                                                                                  \
-    static void NAME(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)                       \
+    static void NAME(char **arguments, const intptr_t *count, const intptr_t *strides, void *data)                     \
     {                                                                                                                  \
         TYPE scale = (TYPE) * (double *)data;                                                                          \
-        if (steps[0] == sizeof(TYPE) && steps[1] == 1 && steps[2] == sizeof(TYPE)) { /* can be vectorised */           \
+        if (strides[0] == sizeof(TYPE) && strides[1] == 1 && strides[2] == sizeof(TYPE)) { /* can be vectorised */     \
             const TYPE *value = (TYPE *)arguments[0];                                                                  \
             const uint8_t *mask = (uint8_t *)arguments[1];                                                             \
             TYPE *out = (TYPE *)arguments[2];                                                                          \
@@ -60,8 +60,8 @@ static void draw(uint8_t *mask, int64_t count, const ops_params *params)
             return;                                                                                                    \
         }                                                                                                              \
         for (intptr_t i = 0; i < *count; i++) {                                                                        \
-            TYPE value = *(TYPE *)(arguments[0] + i * steps[0]) * scale;                                               \
-            *(TYPE *)(arguments[2] + i * steps[2]) = NAME##_one(value, (uint8_t)arguments[1][i * steps[1]]);           \
+            TYPE value = *(TYPE *)(arguments[0] + i * strides[0]) * scale;                                             \
+            *(TYPE *)(arguments[2] + i * strides[2]) = NAME##_one(value, (uint8_t)arguments[1][i * strides[1]]);       \
         }                                                                                                              \
     }
 KEEP_LOOP(keep_float32, float, uint32_t)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 /* The output is at most an input itself: no element depends on another one. */
 #if defined(__clang__)
@@ -13,8 +13,8 @@
 #define OPS_APART _Pragma("GCC ivdep")
 #endif
 
-#define OPS_BOTH "element_rows.h"
-#include "both.h"
+#define OPS_BOTH "ops/element_rows.h"
+#include "ops/both.h"
 
 #define BOTH(name) {name##_float32, name##_float64}
 

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT
  * element_rows.h: what NumPy has no loop for, element by element: selections, activations, gradients; for both.h.
  *
- * A row gets pointers, a count and steps as NumPy's loops do, so that both are used alike (ops.h). The output may be an input
- * with the same steps: elements are read before they are written. Rows that need a function of NumPy's go in blocks that stay
+ * A row gets pointers, a count and strides as NumPy's loops do, so that both are used alike (ops.h). The output may be an input
+ * with the same strides: elements are read before they are written. Rows that need a function of NumPy's go in blocks that stay
  * in the fastest cache.
  */
 
-/* The loop of a row of `from` inputs and one output, made for each of the usual steps. `data` is called `with`. */
+/* The loop of a row of `from` inputs and one output, made for each of the usual strides. `data` is called `with`. */
 #define ROW(NAME, FROM, EXPRESSION)                                                                                    \
-    OPS_INLINE void OF(NAME##_by)(char **at, intptr_t count, intptr_t s0, intptr_t s1, intptr_t s2, intptr_t s3,       \
-                                  const REAL *with)                                                                    \
+    TLMI_INLINE void OF(NAME##_by)(char **at, intptr_t count, intptr_t s0, intptr_t s1, intptr_t s2, intptr_t s3,      \
+                                   const REAL *with)                                                                   \
     {                                                                                                                  \
         (void)s2, (void)s3, (void)with;                                                                                \
         char *out = at[FROM];                                                                                          \
-        const intptr_t steps[] = {s0, s1, s2, s3};                                                                     \
+        const intptr_t strides[] = {s0, s1, s2, s3};                                                                   \
         OPS_APART for (intptr_t i = 0; i < count; i++)                                                                 \
         {                                                                                                              \
             REAL g = *(const REAL *)(at[0] + i * s0);                                                                  \
             REAL a = FROM > 1 ? *(const REAL *)(at[1] + i * s1) : g;                                                   \
             REAL b = FROM > 2 ? *(const REAL *)(at[FROM > 2 ? 2 : 0] + i * (FROM > 2 ? s2 : s0)) : a;                  \
             (void)g, (void)a, (void)b;                                                                                 \
-            *(REAL *)(out + i * steps[FROM]) = EXPRESSION;                                                             \
+            *(REAL *)(out + i * strides[FROM]) = EXPRESSION;                                                           \
         }                                                                                                              \
     }                                                                                                                  \
-    OPS_WIDE static void OF(NAME)(char **at, const intptr_t *count, const intptr_t *steps, void *data)                 \
+    TLMI_SIMD_CLONES static void OF(NAME)(char **at, const intptr_t *count, const intptr_t *strides, void *data)       \
     {                                                                                                                  \
         const intptr_t item = sizeof(REAL);                                                                            \
         REAL with[2] = {0};                                                                                            \
@@ -31,13 +31,14 @@
             with[0] = (REAL)((double *)data)[0], with[1] = (REAL)((double *)data)[1];                                  \
         bool rest = true;                                                                                              \
         for (int i = 1; i <= FROM; i++)                                                                                \
-            rest = rest && steps[i] == item;                                                                           \
-        if (rest && steps[0] == item)                                                                                  \
+            rest = rest && strides[i] == item;                                                                         \
+        if (rest && strides[0] == item)                                                                                \
             OF(NAME##_by)(at, *count, item, item, item, item, with);                                                   \
-        else if (rest && steps[0] == 0)                                                                                \
+        else if (rest && strides[0] == 0)                                                                              \
             OF(NAME##_by)(at, *count, 0, item, item, item, with);                                                      \
         else                                                                                                           \
-            OF(NAME##_by)(at, *count, steps[0], steps[1], FROM > 1 ? steps[2] : 0, FROM > 2 ? steps[3] : 0, with);     \
+            OF(NAME##_by)(at, *count, strides[0], strides[1], FROM > 1 ? strides[2] : 0, FROM > 2 ? strides[3] : 0,    \
+                          with);                                                                                       \
     }
 
 /* g: the gradient of the output; a: the output, or where it says so the input. */
@@ -63,7 +64,7 @@ ROW(greater_rule, 3, a == b ? g / 2 : a < b ? 0 : g)
 
 /* Of float32: the quotient of two polynomials in x * x, fitted on [0, 4] with weights until the relative error was the same
  * everywhere, 2.5e-8; beyond 4 it is 1 to the last bit. Of float64: the C library's. */
-OPS_INLINE REAL OF(erf_of)(REAL x)
+TLMI_INLINE REAL OF(erf_of)(REAL x)
 {
     if (sizeof(REAL) == sizeof(double))
         return (REAL)erf((double)x);
@@ -90,7 +91,7 @@ OPS_INLINE REAL OF(erf_of)(REAL x)
 enum { OF(BLOCK) = 2048 / sizeof(REAL) };
 
 /* Elements of a row side by side; returns them where they are when they lie so already. */
-OPS_INLINE const REAL *OF(gathered)(const char *from, intptr_t step, intptr_t count, REAL *room)
+TLMI_INLINE const REAL *OF(gathered)(const char *from, intptr_t step, intptr_t count, REAL *room)
 {
     if (step == sizeof(REAL))
         return (const REAL *)from;
@@ -99,25 +100,25 @@ OPS_INLINE const REAL *OF(gathered)(const char *from, intptr_t step, intptr_t co
     return room;
 }
 
-OPS_INLINE void OF(apply)(ops_loop_name name, const REAL *in, REAL *out, intptr_t count)
+TLMI_INLINE void OF(apply)(ops_loop_name name, const REAL *in, REAL *out, intptr_t count)
 {
     const ops_loop *loop = ops_loop_of(name, DTYPE);
     char *at[] = {(char *)in, (char *)out};
-    const intptr_t steps[] = {sizeof(REAL), sizeof(REAL)};
-    loop->call(at, &count, steps, loop->data);
+    const intptr_t strides[] = {sizeof(REAL), sizeof(REAL)};
+    loop->call(at, &count, strides, loop->data);
 }
 
 /* `step`: of the right operand, in bytes. */
-OPS_INLINE void OF(combine)(ops_loop_name name, const REAL *left, const REAL *right, intptr_t step, REAL *out,
-                            intptr_t count)
+TLMI_INLINE void OF(combine)(ops_loop_name name, const REAL *left, const REAL *right, intptr_t step, REAL *out,
+                             intptr_t count)
 {
     const ops_loop *loop = ops_loop_of(name, DTYPE);
     char *at[] = {(char *)left, (char *)right, (char *)out};
-    const intptr_t steps[] = {sizeof(REAL), step, sizeof(REAL)};
-    loop->call(at, &count, steps, loop->data);
+    const intptr_t strides[] = {sizeof(REAL), step, sizeof(REAL)};
+    loop->call(at, &count, strides, loop->data);
 }
 
-OPS_INLINE void OF(scatter)(const REAL *from, char *to, intptr_t step, intptr_t count)
+TLMI_INLINE void OF(scatter)(const REAL *from, char *to, intptr_t step, intptr_t count)
 {
     if (step == sizeof(REAL))
         memcpy(to, from, (size_t)count * sizeof(REAL));
@@ -129,25 +130,25 @@ OPS_INLINE void OF(scatter)(const REAL *from, char *to, intptr_t step, intptr_t 
 /* A row of `from` inputs in blocks: in BODY, x[i] are the inputs' elements of the block side by side, y is where the results
  * go, z room, n how many. Results go past the room for them when no input would be overwritten. */
 #define BLOCKS(NAME, FROM, BODY)                                                                                       \
-    OPS_WIDE static void OF(NAME)(char **at, const intptr_t *count, const intptr_t *steps, void *data)                 \
+    TLMI_SIMD_CLONES static void OF(NAME)(char **at, const intptr_t *count, const intptr_t *strides, void *data)       \
     {                                                                                                                  \
         const REAL with[] = {data ? (REAL)((double *)data)[0] : 0, data ? (REAL)((double *)data)[1] : 0};              \
         (void)with;                                                                                                    \
-        bool is_direct = steps[FROM] == sizeof(REAL);                                                                  \
+        bool is_direct = strides[FROM] == sizeof(REAL);                                                                \
         REAL room[FROM][OF(BLOCK)], results[OF(BLOCK)], z[OF(BLOCK)];                                                  \
         (void)z;                                                                                                       \
         for (int i = 0; i < FROM; i++)                                                                                 \
             is_direct = is_direct && at[i] != at[FROM];                                                                \
         for (intptr_t done = 0; done < *count; done += OF(BLOCK)) {                                                    \
             intptr_t left = *count - done, n = left < OF(BLOCK) ? left : OF(BLOCK);                                    \
-            char *out = at[FROM] + done * steps[FROM];                                                                 \
+            char *out = at[FROM] + done * strides[FROM];                                                               \
             REAL *y = is_direct ? (REAL *)out : results;                                                               \
             const REAL *x[FROM];                                                                                       \
             for (int i = 0; i < FROM; i++)                                                                             \
-                x[i] = OF(gathered)(at[i] + done * steps[i], steps[i], n, room[i]);                                    \
+                x[i] = OF(gathered)(at[i] + done * strides[i], strides[i], n, room[i]);                                \
             BODY;                                                                                                      \
             if (!is_direct)                                                                                            \
-                OF(scatter)(y, out, steps[FROM], n);                                                                   \
+                OF(scatter)(y, out, strides[FROM], n);                                                                 \
         }                                                                                                              \
     }
 #define EACH OPS_APART for (intptr_t i = 0; i < n; i++)
@@ -224,7 +225,7 @@ BLOCKS(gelu_tanh_rule, 2, {
 
 /* ---- with a condition ---- */
 
-OPS_INLINE void OF(choose_by)(char **at, intptr_t count, intptr_t when, intptr_t left, intptr_t right, intptr_t to)
+TLMI_INLINE void OF(choose_by)(char **at, intptr_t count, intptr_t when, intptr_t left, intptr_t right, intptr_t to)
 {
     OPS_APART for (intptr_t i = 0; i < count; i++)
     {
@@ -234,24 +235,24 @@ OPS_INLINE void OF(choose_by)(char **at, intptr_t count, intptr_t when, intptr_t
 }
 
 /* left where the condition holds, else right */
-OPS_WIDE static void OF(choose)(char **at, const intptr_t *count, const intptr_t *steps, void *unused)
+TLMI_SIMD_CLONES static void OF(choose)(char **at, const intptr_t *count, const intptr_t *strides, void *unused)
 {
     const intptr_t item = sizeof(REAL);
     (void)unused;
-    if (steps[0] == 1 && steps[1] == item && steps[2] == item && steps[3] == item)
+    if (strides[0] == 1 && strides[1] == item && strides[2] == item && strides[3] == item)
         OF(choose_by)(at, *count, 1, item, item, item);
-    else if (steps[0] == 1 && steps[1] == item && steps[2] == 0 && steps[3] == item)
+    else if (strides[0] == 1 && strides[1] == item && strides[2] == 0 && strides[3] == item)
         OF(choose_by)(at, *count, 1, item, 0, item);
     else
-        OF(choose_by)(at, *count, steps[0], steps[1], steps[2], steps[3]);
+        OF(choose_by)(at, *count, strides[0], strides[1], strides[2], strides[3]);
 }
 
 /* The gradient g where the condition is what `data` says, else 0. */
-OPS_WIDE static void OF(choose_rule)(char **at, const intptr_t *count, const intptr_t *steps, void *data)
+TLMI_SIMD_CLONES static void OF(choose_rule)(char **at, const intptr_t *count, const intptr_t *strides, void *data)
 {
     const REAL zero = 0;
     bool is_left = *(const double *)data != 0;
     char *shuffled[] = {at[1], is_left ? at[0] : (char *)&zero, is_left ? (char *)&zero : at[0], at[2]};
-    const intptr_t their_steps[] = {steps[1], is_left ? steps[0] : 0, is_left ? 0 : steps[0], steps[2]};
-    OF(choose)(shuffled, count, their_steps, NULL);
+    const intptr_t their_strides[] = {strides[1], is_left ? strides[0] : 0, is_left ? 0 : strides[0], strides[2]};
+    OF(choose)(shuffled, count, their_strides, NULL);
 }

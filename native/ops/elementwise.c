@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 enum { MOST_INPUTS = 3, MOST_READ = 3 };
 
@@ -104,13 +104,13 @@ tlm_status ops_rule_give(tlm_pass *pass, uint32_t input, const tlm_tensor *gradi
 static void compute_number(ops_loop loop, const tlm_tensor *const *read, int count, tlm_tensor *out)
 {
     char *at[MOST_READ + 1];
-    const intptr_t steps[MOST_READ + 1] = {0}, once = 1;
+    const intptr_t strides[MOST_READ + 1] = {0}, once = 1;
     ops_constant(0, read[0]->dtype, read[0]->axes, read[0]->shape, out);
     out->device = read[0]->device;
     for (int i = 0; i < count; i++)
         at[i] = (char *)&read[i]->at;
     at[count] = (char *)&out->at;
-    loop.call(at, &once, steps, loop.data);
+    loop.call(at, &once, strides, loop.data);
 }
 
 /* Room for a gradient that has the shape of the output's. */

@@ -8,7 +8,7 @@
 #ifndef TLMEM_OPS_ELEMENTWISE_H
 #define TLMEM_OPS_ELEMENTWISE_H
 
-#include "ops.h"
+#include "ops/ops.h"
 
 /* Rows of our own beside NumPy's loops (element_rows.h); those of two parameters get them as two doubles. */
 typedef enum {

@@ -10,8 +10,8 @@ static inline void OF(apply)(ops_loop_name name, const REAL *from, REAL *to, int
 {
     const ops_loop *loop = ops_loop_of(name, DTYPE);
     char *arguments[] = {(char *)(uintptr_t)from, (char *)to};
-    intptr_t count = elements, steps[] = {sizeof(REAL), sizeof(REAL)};
-    loop->call(arguments, &count, steps, loop->data);
+    intptr_t count = elements, strides[] = {sizeof(REAL), sizeof(REAL)};
+    loop->call(arguments, &count, strides, loop->data);
 }
 
 /* Of a row too short for a call: four candidates, because each comparison waits for the one before it. */
@@ -36,25 +36,25 @@ static inline REAL OF(row_greatest)(const REAL *row, int64_t count)
     REAL greatest = row[0];
     const ops_loop *loop = ops_loop_of(OPS_MAXIMUM, DTYPE);
     char *arguments[] = {(char *)&greatest, (char *)(uintptr_t)row, (char *)&greatest};
-    intptr_t elements = count, steps[] = {0, sizeof(REAL), 0};
-    loop->call(arguments, &elements, steps, loop->data);
+    intptr_t elements = count, strides[] = {0, sizeof(REAL), 0};
+    loop->call(arguments, &elements, strides, loop->data);
     return greatest;
 }
 
-OPS_WIDE static void OF(rows_less)(const REAL *from, REAL *to, const REAL *less, int64_t rows, int64_t length)
+TLMI_SIMD_CLONES static void OF(rows_less)(const REAL *from, REAL *to, const REAL *less, int64_t rows, int64_t length)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < length; i++)
             to[r * length + i] = from[r * length + i] - less[r];
 }
 
-OPS_WIDE static void OF(row_sums)(const REAL *from, REAL *sums, int64_t rows, int64_t length)
+TLMI_SIMD_CLONES static void OF(row_sums)(const REAL *from, REAL *sums, int64_t rows, int64_t length)
 {
     for (int64_t r = 0; r < rows; r++)
         sums[r] = OF(row_sum)(from + r * length, length);
 }
 
-OPS_WIDE static void OF(rows_times)(REAL *to, const REAL *factors, int64_t rows, int64_t length)
+TLMI_SIMD_CLONES static void OF(rows_times)(REAL *to, const REAL *factors, int64_t rows, int64_t length)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < length; i++)

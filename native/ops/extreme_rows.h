@@ -3,13 +3,13 @@
  */
 
 /* A NaN is a result when the result is NaN. */
-OPS_INLINE bool OF(is_result)(REAL value, REAL result)
+TLMI_INLINE bool OF(is_result)(REAL value, REAL result)
 {
     return value == result || (value != value && result != result);
 }
 
 /* How many of a row are the result. */
-OPS_WIDE static int64_t OF(equal_in_row)(const REAL *row, REAL result, int64_t count)
+TLMI_SIMD_CLONES static int64_t OF(equal_in_row)(const REAL *row, REAL result, int64_t count)
 {
     int64_t equal = 0;
     for (int64_t first = 0; first < count; first += PIECE) {
@@ -70,20 +70,20 @@ static void OF(give_row)(const ops_walk *walk, char *into)
 }
 
 /* x, result, count: one more for an element that is the result. */
-static void OF(count_row)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)
+static void OF(count_row)(char **arguments, const intptr_t *count, const intptr_t *strides, void *data)
 {
     (void)data;
     for (intptr_t i = 0; i < *count; i++)
-        *(REAL *)(arguments[2] + i * steps[2]) +=
-            OF(is_result)(*(REAL *)(arguments[0] + i * steps[0]), *(REAL *)(arguments[1] + i * steps[1]));
+        *(REAL *)(arguments[2] + i * strides[2]) +=
+            OF(is_result)(*(REAL *)(arguments[0] + i * strides[0]), *(REAL *)(arguments[1] + i * strides[1]));
 }
 
 /* x, result, share, out. */
-static void OF(share_row)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)
+static void OF(share_row)(char **arguments, const intptr_t *count, const intptr_t *strides, void *data)
 {
     (void)data;
     for (intptr_t i = 0; i < *count; i++) {
-        bool is_one = OF(is_result)(*(REAL *)(arguments[0] + i * steps[0]), *(REAL *)(arguments[1] + i * steps[1]));
-        *(REAL *)(arguments[3] + i * steps[3]) = is_one ? *(REAL *)(arguments[2] + i * steps[2]) : 0;
+        bool is_one = OF(is_result)(*(REAL *)(arguments[0] + i * strides[0]), *(REAL *)(arguments[1] + i * strides[1]));
+        *(REAL *)(arguments[3] + i * strides[3]) = is_one ? *(REAL *)(arguments[2] + i * strides[2]) : 0;
     }
 }

@@ -6,13 +6,13 @@
  * element is: 8 bytes, never more than input and output. Only when several are equal both of these are saved instead, and
  * the rule looks for the equal ones again. A NaN is a result, and as such equal to another. Any thread.
  */
-#include "axes.h"
+#include "ops/axes.h"
 
 enum { MASK, KEEP, TIES, AXES, SHAPE };
 enum { PIECE = 1 << 20 }; /* of a row: elements that an int counts */
 
-#define OPS_BOTH "extreme_rows.h"
-#include "both.h"
+#define OPS_BOTH "ops/extreme_rows.h"
+#include "ops/both.h"
 
 /* ---- where the extremes are ---- */
 

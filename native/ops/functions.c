@@ -4,7 +4,7 @@
  * One input. Params of sqrt: x[0]: 1 when it makes a deviation of a variance, which has no slope where it is 0. exp and sqrt
  * save their output, the others their input.
  */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 static tlm_status forward(ops_call *call, ops_loop_name name, bool saves_output)
 {

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 /* What was out of range, for the message. */
 typedef struct {
@@ -42,10 +42,10 @@ typedef struct {
 /* The memory of `tensor` in the shape of the index, at place 0 of the axis. */
 static chooser choose_along(const tlm_tensor *tensor, const tlm_tensor *index, int axis, tlm_tensor *seen)
 {
-    chooser chooser = {tensor->shape[axis], tensor->steps[axis], ops_item_bytes(tensor->dtype), {0}};
+    chooser chooser = {tensor->shape[axis], tensor->strides[axis], ops_item_bytes(tensor->dtype), {0}};
     *seen = *tensor;
     memcpy(seen->shape, index->shape, sizeof seen->shape);
-    seen->steps[axis] = 0;
+    seen->strides[axis] = 0;
     return chooser;
 }
 
@@ -73,31 +73,31 @@ static inline void copy_item(char *to, const char *from, int64_t item)
 }
 
 /* index, tensor, out */
-static void gather_row(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)
+static void gather_row(char **arguments, const intptr_t *count, const intptr_t *strides, void *data)
 {
     chooser *chooser = data;
     for (intptr_t i = 0; i < *count; i++) {
         int64_t index;
-        memcpy(&index, arguments[0] + i * steps[0], sizeof index);
+        memcpy(&index, arguments[0] + i * strides[0], sizeof index);
         int64_t place = place_of(index, chooser->length, &chooser->bad);
         if (place < 0)
             return;
-        copy_item(arguments[2] + i * steps[2], arguments[1] + i * steps[1] + place * chooser->step, chooser->item);
+        copy_item(arguments[2] + i * strides[2], arguments[1] + i * strides[1] + place * chooser->step, chooser->item);
     }
 }
 
 /* index, what is added, tensor */
-static void scatter_row(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)
+static void scatter_row(char **arguments, const intptr_t *count, const intptr_t *strides, void *data)
 {
     chooser *chooser = data;
     for (intptr_t i = 0; i < *count; i++) {
         int64_t index;
-        memcpy(&index, arguments[0] + i * steps[0], sizeof index);
+        memcpy(&index, arguments[0] + i * strides[0], sizeof index);
         int64_t place = place_of(index, chooser->length, &chooser->bad);
         if (place < 0)
             return;
-        char *to = arguments[2] + i * steps[2] + place * chooser->step;
-        const char *from = arguments[1] + i * steps[1];
+        char *to = arguments[2] + i * strides[2] + place * chooser->step;
+        const char *from = arguments[1] + i * strides[1];
         if (chooser->item == 4)
             *(float *)to += *(const float *)from;
         else

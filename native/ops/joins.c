@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 enum { MOST_INPUTS = 4096, MOST_LENGTHS = OPS_MOST_NUMBERS - 2 };
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * layouts.c: where the elements of a tensor lie; see layouts.h for what each function promises.
  *
- * Owns nothing, keeps nothing; any thread may call. A tensor without an object (one number) has steps 0, so that moving its
+ * Owns nothing, keeps nothing; any thread may call. A tensor without an object (one number) has strides 0, so that moving its
  * offset moves nothing.
  */
-#include "layouts.h"
+#include "ops/layouts.h"
 
 #include <string.h>
 
 /* ---- shapes of the same memory ---- */
 
-static void steps_of_dense(tlm_tensor *tensor)
+static void strides_of_dense(tlm_tensor *tensor)
 {
     int64_t step = tensor->object ? ops_item_bytes(tensor->dtype) : 0;
     for (int i = tensor->axes; i-- > 0;) {
-        tensor->steps[i] = step;
+        tensor->strides[i] = step;
         step *= tensor->shape[i];
     }
 }
@@ -27,8 +27,8 @@ bool ops_axes_as_one(const tlm_tensor *tensor, int from, int to, int64_t *length
         if (here == 1)
             continue;
         if (count == 1)
-            apart = tensor->steps[i];
-        else if (tensor->steps[i] != apart * count)
+            apart = tensor->strides[i];
+        else if (tensor->strides[i] != apart * count)
             return false;
         count *= here;
     }
@@ -37,7 +37,7 @@ bool ops_axes_as_one(const tlm_tensor *tensor, int from, int to, int64_t *length
     return true;
 }
 
-/* Takes axes from both shapes until they have as many elements; gives the new ones their steps. */
+/* Takes axes from both shapes until they have as many elements; gives the new ones their strides. */
 static bool split_run(const tlm_tensor *tensor, int *from, tlm_tensor *out, int *to)
 {
     int first = *from, start = *to;
@@ -52,7 +52,7 @@ static bool split_run(const tlm_tensor *tensor, int *from, tlm_tensor *out, int 
     if (!ops_axes_as_one(tensor, first, *from, &length, &step))
         return false;
     for (int i = *to; i-- > start;) {
-        out->steps[i] = step;
+        out->strides[i] = step;
         step *= out->shape[i];
     }
     return true;
@@ -63,7 +63,7 @@ bool ops_reshape_in_place(const tlm_tensor *tensor, int axes, const int64_t *sha
     tlm_tensor made = *tensor;
     made.axes = (uint8_t)axes;
     memcpy(made.shape, shape, sizeof *shape * (size_t)axes);
-    steps_of_dense(&made);
+    strides_of_dense(&made);
     if (!ops_is_dense(tensor) && ops_elements(tensor)) {
         int from = 0, to = 0;
         while (from < tensor->axes && to < axes)
@@ -80,7 +80,7 @@ void ops_drop_axis(tlm_tensor *tensor, int axis)
     tensor->axes--;
     for (int i = axis; i < tensor->axes; i++) {
         tensor->shape[i] = tensor->shape[i + 1];
-        tensor->steps[i] = tensor->steps[i + 1];
+        tensor->strides[i] = tensor->strides[i + 1];
     }
 }
 
@@ -88,13 +88,13 @@ void ops_insert_axis(tlm_tensor *tensor, int place)
 {
     int64_t step = tensor->object ? ops_item_bytes(tensor->dtype) : 0;
     if (place < tensor->axes)
-        step = tensor->shape[place] * tensor->steps[place];
+        step = tensor->shape[place] * tensor->strides[place];
     for (int i = tensor->axes; i > place; i--) {
         tensor->shape[i] = tensor->shape[i - 1];
-        tensor->steps[i] = tensor->steps[i - 1];
+        tensor->strides[i] = tensor->strides[i - 1];
     }
     tensor->shape[place] = 1;
-    tensor->steps[place] = step;
+    tensor->strides[place] = step;
     tensor->axes++;
 }
 
@@ -102,7 +102,7 @@ void ops_narrow(tlm_tensor *tensor, int axis, int64_t begin, int64_t length)
 {
     tensor->shape[axis] = length;
     if (length)
-        tensor->at.offset += (uint64_t)(begin * tensor->steps[axis]);
+        tensor->at.offset += (uint64_t)(begin * tensor->strides[axis]);
 }
 
 /* ---- memory ---- */

@@ -7,12 +7,12 @@
 #ifndef TLMEM_LAYOUTS_H
 #define TLMEM_LAYOUTS_H
 
-#include "ops.h"
+#include "ops/ops.h"
 
 /* ---- shapes of the same memory ---- */
-/* The same elements, row by row, in another shape of as many: false when steps cannot say so (then nothing is filled). */
+/* The same elements, row by row, in another shape of as many: false when strides cannot say so (then nothing is filled). */
 bool ops_reshape_in_place(const tlm_tensor *tensor, int axes, const int64_t *shape, tlm_tensor *out);
-/* Axes `from` to `to` - 1 as one: how long it is and how far its elements are apart; false when steps cannot say so. */
+/* Axes `from` to `to` - 1 as one: how long it is and how far its elements are apart; false when strides cannot say so. */
 bool ops_axes_as_one(const tlm_tensor *tensor, int from, int to, int64_t *length, int64_t *step);
 /* Without the axis. */
 void ops_drop_axis(tlm_tensor *tensor, int axis);

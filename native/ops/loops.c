@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * loops.c: NumPy's inner loops over tensors of one shape, any steps.
+ * loops.c: NumPy's inner loops over tensors of one shape, any strides.
  *
- * A walk puts the axes in order of their steps, makes one of those that lie behind each other, and calls a loop for each row
+ * A walk puts the axes in order of their strides, makes one of those that lie behind each other, and calls a loop for each row
  * of what is left. Tensors that lie row by row take one call and no walk. No state but ops_loops, which are filled once
  * before any use; any thread may call.
  */
 #include <string.h>
 
-#include "ops.h"
+#include "ops/ops.h"
 
 ops_loop ops_loops[OPS_LOOPS][2];
 ops_loop ops_matmul_loops[2];
@@ -17,7 +17,7 @@ enum { MOST_TENSORS = 4, SHORT_ROW = 16 };
 typedef struct {
     int axes, count;
     int64_t shape[TLM_MOST_AXES];
-    int64_t steps[MOST_TENSORS][TLM_MOST_AXES];
+    int64_t strides[MOST_TENSORS][TLM_MOST_AXES];
     char *data[MOST_TENSORS];
 } walk;
 
@@ -31,8 +31,8 @@ static inline int64_t flat_step(const tlm_tensor *tensor)
     for (int axis = tensor->axes - 1; axis >= 0; axis--) {
         if (tensor->shape[axis] == 1)
             continue;
-        is_dense = is_dense && tensor->steps[axis] == step;
-        is_still = is_still && tensor->steps[axis] == 0;
+        is_dense = is_dense && tensor->strides[axis] == step;
+        is_still = is_still && tensor->strides[axis] == 0;
         step *= tensor->shape[axis];
     }
     return is_dense ? item : is_still ? 0 : -1;
@@ -44,9 +44,9 @@ static void swap_axes(walk *walk, int one, int other)
     walk->shape[one] = walk->shape[other];
     walk->shape[other] = kept;
     for (int i = 0; i < walk->count; i++) {
-        kept = walk->steps[i][one];
-        walk->steps[i][one] = walk->steps[i][other];
-        walk->steps[i][other] = kept;
+        kept = walk->strides[i][one];
+        walk->strides[i][one] = walk->strides[i][other];
+        walk->strides[i][other] = kept;
     }
 }
 
@@ -54,13 +54,13 @@ static int64_t total_step(const walk *walk, int axis)
 {
     int64_t total = 0;
     for (int i = 0; i < walk->count; i++) {
-        int64_t step = walk->steps[i][axis];
+        int64_t step = walk->strides[i][axis];
         total += step < 0 ? -step : step;
     }
     return total;
 }
 
-/* Axes of one element go; of the others the one with the shortest steps comes last. */
+/* Axes of one element go; of the others the one with the shortest strides comes last. */
 static void sort_axes(walk *walk)
 {
     int kept = 0;
@@ -76,7 +76,7 @@ static void sort_axes(walk *walk)
 static bool continues(const walk *walk, int outer, int inner)
 {
     for (int i = 0; i < walk->count; i++)
-        if (walk->steps[i][outer] != walk->steps[i][inner] * walk->shape[inner])
+        if (walk->strides[i][outer] != walk->strides[i][inner] * walk->shape[inner])
             return false;
     return true;
 }
@@ -118,11 +118,11 @@ static tlm_status prepare(const tlm_tensor *const *tensors, int count, const tlm
         out->data[i] = ops_data(tensors[i]);
         if (!out->data[i])
             return TLM_FREED;
-        memcpy(out->steps[i], tensors[i]->steps, shape->axes * sizeof *out->shape);
+        memcpy(out->strides[i], tensors[i]->strides, shape->axes * sizeof *out->shape);
     }
     for (int axis = 0; still >> axis; axis++)
         if (still >> axis & 1)
-            out->steps[0][axis] = out->steps[count - 1][axis] = 0;
+            out->strides[0][axis] = out->strides[count - 1][axis] = 0;
     sort_axes(out);
     merge_axes(out);
     lengthen_rows(out);
@@ -138,7 +138,7 @@ static bool next_rows(const walk *walk, int axis, int64_t *index, char **data)
         bool is_inside = ++index[axis] < walk->shape[axis];
         int64_t by = is_inside ? 1 : 1 - walk->shape[axis];
         for (int i = 0; i < walk->count; i++)
-            data[i] += by * walk->steps[i][axis];
+            data[i] += by * walk->strides[i][axis];
         if (is_inside)
             return true;
         index[axis] = 0;
@@ -150,18 +150,18 @@ static bool next_rows(const walk *walk, int axis, int64_t *index, char **data)
 static void run(const walk *walk, ops_row_call call, void *data)
 {
     int last = walk->axes - 1;
-    intptr_t count = last < 0 ? 1 : walk->shape[last], steps[MOST_TENSORS] = {0}, moves[MOST_TENSORS] = {0};
+    intptr_t count = last < 0 ? 1 : walk->shape[last], strides[MOST_TENSORS] = {0}, moves[MOST_TENSORS] = {0};
     int64_t rows = last < 1 ? 1 : walk->shape[last - 1], index[TLM_MOST_AXES] = {0};
     char *first[MOST_TENSORS] = {0};
     for (int i = 0; i < walk->count; i++) {
         first[i] = walk->data[i];
-        steps[i] = last < 0 ? 0 : walk->steps[i][last];
-        moves[i] = last < 1 ? 0 : walk->steps[i][last - 1];
+        strides[i] = last < 0 ? 0 : walk->strides[i][last];
+        moves[i] = last < 1 ? 0 : walk->strides[i][last - 1];
     }
     do {
         char *at[MOST_TENSORS] = {first[0], first[1], first[2], first[3]};
         for (int64_t row = 0; row < rows; row++) {
-            call(at, &count, steps, data);
+            call(at, &count, strides, data);
             for (int i = 0; i < walk->count; i++)
                 at[i] += moves[i];
         }
@@ -180,16 +180,16 @@ static tlm_status walk_rows(const tlm_tensor *const *tensors, int count, ops_row
 tlm_status ops_each_row(const tlm_tensor *const *tensors, int count, ops_row_call row, void *data)
 {
     char *arguments[MOST_TENSORS];
-    intptr_t elements = ops_elements(tensors[count - 1]), steps[MOST_TENSORS];
+    intptr_t elements = ops_elements(tensors[count - 1]), strides[MOST_TENSORS];
     if (elements == 0)
         return TLM_OK;
     for (int i = 0; i < count; i++)
-        if ((steps[i] = flat_step(tensors[i])) < 0)
+        if ((strides[i] = flat_step(tensors[i])) < 0)
             return walk_rows(tensors, count, row, data);
     for (int i = 0; i < count; i++)
         if ((arguments[i] = ops_data(tensors[i])) == NULL)
             return TLM_FREED;
-    row(arguments, &elements, steps, data);
+    row(arguments, &elements, strides, data);
     return TLM_OK;
 }
 
@@ -228,12 +228,12 @@ tlm_status ops_reduce(ops_loop_name name, const tlm_tensor *in, uint32_t axes, d
 /* ---- copying ---- */
 
 #define COPY_LOOP(NAME, FROM, TO, VALUE)                                                                               \
-    static void NAME(char **arguments, const intptr_t *count, const intptr_t *steps, void *unused)                     \
+    static void NAME(char **arguments, const intptr_t *count, const intptr_t *strides, void *unused)                   \
     {                                                                                                                  \
         (void)unused;                                                                                                  \
         const char *from = arguments[0];                                                                               \
         char *to = arguments[1];                                                                                       \
-        for (intptr_t i = 0; i < *count; i++, from += steps[0], to += steps[1]) {                                      \
+        for (intptr_t i = 0; i < *count; i++, from += strides[0], to += strides[1]) {                                  \
             FROM value = *(const FROM *)from;                                                                          \
             *(TO *)to = (TO)(VALUE);                                                                                   \
         }                                                                                                              \
@@ -254,20 +254,20 @@ COPY_LOOP(bool_to_int, uint8_t, int64_t, value)
 
 /* The same bits: rows without gaps are one block, and a single element is repeated. */
 #define MOVE_LOOP(NAME, TYPE)                                                                                          \
-    static void NAME(char **arguments, const intptr_t *count, const intptr_t *steps, void *unused)                     \
+    static void NAME(char **arguments, const intptr_t *count, const intptr_t *strides, void *unused)                   \
     {                                                                                                                  \
         (void)unused;                                                                                                  \
         intptr_t item = sizeof(TYPE);                                                                                  \
         const char *from = arguments[0];                                                                               \
         char *to = arguments[1];                                                                                       \
-        if (steps[0] == item && steps[1] == item) {                                                                    \
+        if (strides[0] == item && strides[1] == item) {                                                                \
             memmove(to, from, (size_t)(*count * item));                                                                \
-        } else if (steps[0] == 0 && steps[1] == item) {                                                                \
+        } else if (strides[0] == 0 && strides[1] == item) {                                                            \
             TYPE value = *(const TYPE *)from, *row = (TYPE *)to;                                                       \
             for (intptr_t i = 0; i < *count; i++)                                                                      \
                 row[i] = value;                                                                                        \
         } else {                                                                                                       \
-            for (intptr_t i = 0; i < *count; i++, from += steps[0], to += steps[1])                                    \
+            for (intptr_t i = 0; i < *count; i++, from += strides[0], to += strides[1])                                \
                 *(TYPE *)to = *(const TYPE *)from;                                                                     \
         }                                                                                                              \
     }

@@ -4,7 +4,7 @@
  * `weight` and `bias` have an element for each of a row's, or are NULL. `to` may be `from`.
  */
 
-OPS_WIDE static void OF(norm_rows)(const norm_row_set *set, const void *from, void *to)
+TLMI_SIMD_CLONES static void OF(norm_rows)(const norm_row_set *set, const void *from, void *to)
 {
     const REAL *weight = set->weight, *bias = set->bias;
     int64_t length = set->length;
@@ -28,7 +28,7 @@ OPS_WIDE static void OF(norm_rows)(const norm_row_set *set, const void *from, vo
     }
 }
 
-OPS_WIDE static void OF(bias_gradient)(const norm_row_set *set, const void *gradient, void *to)
+TLMI_SIMD_CLONES static void OF(bias_gradient)(const norm_row_set *set, const void *gradient, void *to)
 {
     REAL *restrict sums = to;
     for (int64_t r = 0; r < set->rows; r++)
@@ -36,7 +36,7 @@ OPS_WIDE static void OF(bias_gradient)(const norm_row_set *set, const void *grad
             sums[i] += ((const REAL *)gradient)[r * set->length + i];
 }
 
-OPS_WIDE static void OF(weight_gradient)(const norm_row_set *set, const void *gradient, const void *x, void *to)
+TLMI_SIMD_CLONES static void OF(weight_gradient)(const norm_row_set *set, const void *gradient, const void *x, void *to)
 {
     const REAL *means = set->means, *scales = set->scales;
     REAL *restrict sums = to;
@@ -49,7 +49,7 @@ OPS_WIDE static void OF(weight_gradient)(const norm_row_set *set, const void *gr
 }
 
 /* Of one row: `row` holds the gradient, already times the weight, and becomes that of x. */
-OPS_INLINE void OF(x_gradient_row)(REAL *row, const REAL *x, REAL mean, REAL scale, int64_t length)
+TLMI_INLINE void OF(x_gradient_row)(REAL *row, const REAL *x, REAL mean, REAL scale, int64_t length)
 {
     OF(ops_vector) sums = {0}, products = {0};
     int64_t i = 0;
@@ -69,7 +69,7 @@ OPS_INLINE void OF(x_gradient_row)(REAL *row, const REAL *x, REAL mean, REAL sca
 }
 
 /* `to` holds the gradient of the output, and becomes that of x. */
-OPS_WIDE static void OF(x_gradient)(const norm_row_set *set, const void *x, void *to)
+TLMI_SIMD_CLONES static void OF(x_gradient)(const norm_row_set *set, const void *x, void *to)
 {
     const REAL *weight = set->weight, *means = set->means, *scales = set->scales;
     int64_t length = set->length;

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "axes.h"
-#include "layouts.h"
+#include "ops/axes.h"
+#include "ops/layouts.h"
 
 enum { ROW_AXES, HAS_ROWS, HAS_WEIGHT, PARAMS };
 enum { X, WEIGHT, BIAS };
@@ -22,10 +22,10 @@ typedef struct {
     double eps;
 } norm_row_set;
 
-#define OPS_BOTH "row_loops.h"
-#include "both.h"
-#define OPS_BOTH "norm_rows.h"
-#include "both.h"
+#define OPS_BOTH "ops/row_loops.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/norm_rows.h"
+#include "ops/both.h"
 
 static norm_row_set rows_of(const tlm_tensor *x, int row_axes)
 {

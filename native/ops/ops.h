@@ -2,10 +2,10 @@
  * ops.h: what the files of the ops share: rows, calls, and the loops that do the arithmetic.
  *
  * An op is one row: its name, how many inputs, how it computes its output and lists what its rule will read (`forward`), and
- * how it computes the gradients of its inputs (`backward`, a tlm_rule). Nothing here knows of Python; native/python/pyops.c
+ * how it computes the gradients of its inputs (`backward`, a tlm_rule). Nothing here knows of Python; native/python/tensor/pyops.c
  * calls `forward`, makes the tensor and the record. Loops over elements are NumPy's own, the inner loops of its ufuncs
- * (native/python/numpy_loops.c puts them into ops_loops; docs/decisions/kernels-by-numpy.md): one row of elements, any
- * steps. Where NumPy has no such loop (selecting, scattering, whole rows of softmax) a plain C loop stands in the op's file.
+ * (native/python/tensor/numpy_loops.c puts them into ops_loops; docs/decisions/kernels-by-numpy.md): one row of elements, any
+ * strides. Where NumPy has no such loop (selecting, scattering, whole rows of softmax) a plain C loop stands in the op's file.
  *
  * Ownership. Tensors that are given are borrowed. What ops_new makes floats and is the caller's: forward gives it as call->out
  * or saves it as an extra; a rule gives it to an input (tlm_pass_give) or frees it (ops_drop). On failure a forward and a
@@ -145,7 +145,7 @@ void ops_drop(const tlm_tensor *made);                            /* frees what 
 void ops_constant(double value, uint8_t dtype, int axes, const int64_t *shape, tlm_tensor *out);
 /* The number of such a tensor. */
 double ops_number_of(const tlm_tensor *tensor);
-/* The shape that two have together, with steps 0 along repeated axes: *left and *right are then of one shape.
+/* The shape that two have together, with strides 0 along repeated axes: *left and *right are then of one shape.
  * OPS_WRONG_SHAPE. */
 tlm_status ops_broadcast(tlm_tensor *left, tlm_tensor *right);
 /* `tensor` seen with another shape that it broadcasts to; the same memory. */
@@ -158,8 +158,8 @@ tlm_status ops_give_reduced(tlm_pass *pass, uint32_t input, const tlm_tensor *gr
  * needs it (*shared = true: give it with tlm_pass_share), else fresh. Of the shape of the output's gradient. */
 tlm_status ops_new_grad(tlm_pass *pass, tlm_tensor *out, bool *shared);
 
-/* ---- loops.c: NumPy's loops over tensors of one shape, any steps ---- */
-typedef void (*ops_loop_call)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data);
+/* ---- loops.c: NumPy's loops over tensors of one shape, any strides ---- */
+typedef void (*ops_loop_call)(char **arguments, const intptr_t *count, const intptr_t *strides, void *data);
 typedef struct {
     ops_loop_call call;
     void *data;
@@ -189,21 +189,21 @@ typedef enum {
 } ops_loop_name;
 enum { OPS_FLOAT32 = 0, OPS_FLOAT64 = 1 };
 extern ops_loop ops_loops[OPS_LOOPS][2]; /* by dtype */
-extern ops_loop ops_matmul_loops[2];     /* of the gufunc (n?,k),(k,m?)->(n?,m?): BLAS where the steps allow it */
+extern ops_loop ops_matmul_loops[2];     /* of the gufunc (n?,k),(k,m?)->(n?,m?): BLAS where the strides allow it */
 static inline const ops_loop *ops_loop_of(ops_loop_name name, uint8_t dtype)
 {
     return &ops_loops[name][dtype == TLM_FLOAT64 ? OPS_FLOAT64 : OPS_FLOAT32];
 }
-/* All of one shape and dtype; `out` may be an input, with the same steps. TLM_FREED. */
+/* All of one shape and dtype; `out` may be an input, with the same strides. TLM_FREED. */
 tlm_status ops_unary(ops_loop_name name, const tlm_tensor *in, const tlm_tensor *out);
 tlm_status ops_binary(ops_loop_name name, const tlm_tensor *left, const tlm_tensor *right, const tlm_tensor *out);
-/* out = `name` over the axes whose bit is set in `axes`; `out` has length 1 there (or steps that do not move), and is filled
+/* out = `name` over the axes whose bit is set in `axes`; `out` has length 1 there (or strides that do not move), and is filled
  * first with `start`. */
 tlm_status ops_reduce(ops_loop_name name, const tlm_tensor *in, uint32_t axes, double start, const tlm_tensor *out);
 tlm_status ops_copy(const tlm_tensor *from, const tlm_tensor *to); /* one shape; dtypes may differ: converted */
 tlm_status ops_fill(const tlm_tensor *to, double value);
-/* For loops of an op's own: walks the rows of up to four tensors of one shape. `row` gets pointers, the count and steps, and
+/* For loops of an op's own: walks the rows of up to four tensors of one shape. `row` gets pointers, the count and strides, and
  * changes none of them. */
-typedef void (*ops_row_call)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data);
+typedef void (*ops_row_call)(char **arguments, const intptr_t *count, const intptr_t *strides, void *data);
 tlm_status ops_each_row(const tlm_tensor *const *tensors, int count, ops_row_call row, void *data);
 #endif

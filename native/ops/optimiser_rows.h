@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT
  * optimiser_rows.h: rows of a parameter with its gradient and state; for both.h.
  *
- * Each step is an inlined function over pointers and steps counted in elements; with steps that are known to be 1 it becomes a
+ * Each step is an inlined function over pointers and strides counted in elements; with strides that are known to be 1 it becomes a
  * loop over vectors.
  */
 
-OPS_INLINE void OF(sgd_plain_row)(REAL *parameter, const REAL *gradient, intptr_t count, intptr_t to, intptr_t by,
-                                  const sgd_factors *factors)
+TLMI_INLINE void OF(sgd_plain_row)(REAL *parameter, const REAL *gradient, intptr_t count, intptr_t to, intptr_t by,
+                                   const sgd_factors *factors)
 {
     REAL lr = (REAL)factors->lr, decay = (REAL)factors->weight_decay;
     for (intptr_t i = 0; i < count; i++)
         parameter[i * to] -= lr * (gradient[i * by] + decay * parameter[i * to]);
 }
 
-OPS_WIDE static void OF(sgd_plain_dense)(REAL *restrict parameter, const REAL *restrict gradient, intptr_t count,
-                                         const sgd_factors *factors)
+TLMI_SIMD_CLONES static void OF(sgd_plain_dense)(REAL *restrict parameter, const REAL *restrict gradient,
+                                                 intptr_t count, const sgd_factors *factors)
 {
     OF(sgd_plain_row)(parameter, gradient, count, 1, 1, factors);
 }
 
-static void OF(sgd_plain)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)
+static void OF(sgd_plain)(char **arguments, const intptr_t *count, const intptr_t *strides, void *data)
 {
     const intptr_t item = sizeof(REAL);
     REAL *parameter = (REAL *)(void *)arguments[0], *gradient = (REAL *)(void *)arguments[1];
-    if (steps[0] == item && steps[1] == item)
+    if (strides[0] == item && strides[1] == item)
         OF(sgd_plain_dense)(parameter, gradient, *count, data);
     else
-        OF(sgd_plain_row)(parameter, gradient, *count, steps[0] / item, steps[1] / item, data);
+        OF(sgd_plain_row)(parameter, gradient, *count, strides[0] / item, strides[1] / item, data);
 }
 
-OPS_INLINE void OF(sgd_moving_row)(REAL *const *of, const intptr_t *by, intptr_t count, const sgd_factors *factors)
+TLMI_INLINE void OF(sgd_moving_row)(REAL *const *of, const intptr_t *by, intptr_t count, const sgd_factors *factors)
 {
     REAL lr = (REAL)factors->lr, decay = (REAL)factors->weight_decay, momentum = (REAL)factors->momentum;
     REAL keep = factors->first ? 0 : momentum, ahead = factors->nesterov ? momentum : 0;
@@ -43,14 +43,14 @@ OPS_INLINE void OF(sgd_moving_row)(REAL *const *of, const intptr_t *by, intptr_t
     }
 }
 
-OPS_WIDE static void OF(sgd_moving_dense)(REAL *const *of, intptr_t count, const sgd_factors *factors)
+TLMI_SIMD_CLONES static void OF(sgd_moving_dense)(REAL *const *of, intptr_t count, const sgd_factors *factors)
 {
     OF(sgd_moving_row)(of, (const intptr_t[]){1, 1, 1}, count, factors);
 }
 
-static void OF(sgd_moving)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)
+static void OF(sgd_moving)(char **arguments, const intptr_t *count, const intptr_t *strides, void *data)
 {
-    const intptr_t item = sizeof(REAL), by[] = {steps[0] / item, steps[1] / item, steps[2] / item};
+    const intptr_t item = sizeof(REAL), by[] = {strides[0] / item, strides[1] / item, strides[2] / item};
     REAL *of[] = {(REAL *)(void *)arguments[0], (REAL *)(void *)arguments[1], (REAL *)(void *)arguments[2]};
     if (by[0] == 1 && by[1] == 1 && by[2] == 1)
         OF(sgd_moving_dense)(of, *count, data);
@@ -58,12 +58,12 @@ static void OF(sgd_moving)(char **arguments, const intptr_t *count, const intptr
         OF(sgd_moving_row)(of, by, *count, data);
 }
 
-OPS_INLINE REAL OF(root)(REAL square)
+TLMI_INLINE REAL OF(root)(REAL square)
 {
     return sizeof(REAL) == sizeof(float) ? (REAL)__builtin_sqrtf((float)square) : (REAL)__builtin_sqrt((double)square);
 }
 
-OPS_INLINE void OF(adam_row)(REAL *const *of, const intptr_t *by, intptr_t count, const adam_factors *factors)
+TLMI_INLINE void OF(adam_row)(REAL *const *of, const intptr_t *by, intptr_t count, const adam_factors *factors)
 {
     REAL part1 = (REAL)(1 - factors->beta1), keep2 = (REAL)factors->beta2, part2 = (REAL)(1 - factors->beta2);
     REAL size = (REAL)factors->step_size, eps = (REAL)factors->eps, root = (REAL)factors->root_of_correction;
@@ -80,19 +80,19 @@ OPS_INLINE void OF(adam_row)(REAL *const *of, const intptr_t *by, intptr_t count
     }
 }
 
-OPS_WIDE static void OF(adam_dense)(REAL *const *of, intptr_t count, const adam_factors *factors)
+TLMI_SIMD_CLONES static void OF(adam_dense)(REAL *const *of, intptr_t count, const adam_factors *factors)
 {
     OF(adam_row)(of, (const intptr_t[]){1, 1, 1, 1}, count, factors);
 }
 
-static void OF(adam)(char **arguments, const intptr_t *count, const intptr_t *steps, void *data)
+static void OF(adam)(char **arguments, const intptr_t *count, const intptr_t *strides, void *data)
 {
     const intptr_t item = sizeof(REAL);
     intptr_t by[4];
     REAL *of[4];
     bool dense = true;
     for (int i = 0; i < 4; i++) {
-        by[i] = steps[i] / item;
+        by[i] = strides[i] / item;
         of[i] = (REAL *)(void *)arguments[i];
         dense = dense && by[i] == 1;
     }

@@ -2,11 +2,11 @@
  * optimisers.c: the steps of SGD and Adam in place.
  *
  * Owns nothing, keeps nothing. Rows that lie side by side take a loop that the compiler makes wide; all others the same loop
- * by steps.
+ * by strides.
  */
 #include <math.h>
 
-#include "optimisers.h"
+#include "ops/optimisers.h"
 
 /* Factors of a step, as the loops want them. */
 typedef struct {
@@ -17,15 +17,15 @@ typedef struct {
     double step_size, beta1, beta2, eps, weight_decay, root_of_correction;
 } adam_factors;
 
-#define OPS_BOTH "optimiser_rows.h"
-#include "both.h"
+#define OPS_BOTH "ops/optimiser_rows.h"
+#include "ops/both.h"
 
 static bool fits(const tlm_tensor *parameter, const tlm_tensor *other, bool written)
 {
     if (other->dtype != parameter->dtype || other->axes != parameter->axes || (written && !other->object))
         return false;
     for (int i = 0; i < parameter->axes; i++) {
-        bool repeated = written && other->steps[i] == 0 && other->shape[i] > 1;
+        bool repeated = written && other->strides[i] == 0 && other->shape[i] > 1;
         if (repeated || other->shape[i] != parameter->shape[i])
             return false;
     }

@@ -4,7 +4,7 @@
  * power: base and exponent, each a tensor or a number. Exponents that are numbers and have a simpler loop take that one: 2,
  * 1/2, 1, 0 and -1. Both inputs are saved, numbers in the record itself; of exponents 0 and 1 nothing is.
  */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 /* The exponent when it is one number; false: it is not. */
 static bool number_of(const tlm_tensor *exponent, double *number)

@@ -4,7 +4,7 @@
  * Long rows are summed in pieces, and these in float64, so that the error does not grow with the length.
  */
 
-OPS_INLINE double OF(long_sum)(const REAL *row, int64_t count)
+TLMI_INLINE double OF(long_sum)(const REAL *row, int64_t count)
 {
     double sum = 0;
     for (int64_t i = 0; i < count; i += PIECE)
@@ -12,13 +12,13 @@ OPS_INLINE double OF(long_sum)(const REAL *row, int64_t count)
     return sum;
 }
 
-OPS_WIDE static void OF(sum_rows)(const void *from, void *to, int64_t rows, int64_t length, double divisor)
+TLMI_SIMD_CLONES static void OF(sum_rows)(const void *from, void *to, int64_t rows, int64_t length, double divisor)
 {
     for (int64_t r = 0; r < rows; r++)
         ((REAL *)to)[r] = (REAL)(OF(long_sum)((const REAL *)from + r * length, length) / divisor);
 }
 
-OPS_WIDE static void OF(var_rows)(const void *from, void *to, int64_t rows, int64_t length, double divisor)
+TLMI_SIMD_CLONES static void OF(var_rows)(const void *from, void *to, int64_t rows, int64_t length, double divisor)
 {
     for (int64_t r = 0; r < rows; r++) {
         const REAL *row = (const REAL *)from + r * length;

@@ -5,15 +5,15 @@
  * shape that the rule needs: n[3] how many axes, n[4] on their lengths. The gradient of a sum is that of its output, seen
  * along the axes: it takes no memory. Any thread.
  */
-#include "axes.h"
+#include "ops/axes.h"
 
 enum { MASK, KEEP, CORRECTION, AXES, SHAPE };
 enum { PIECE = 2048 }; /* of a long row, in elements */
 
-#define OPS_BOTH "row_loops.h"
-#include "both.h"
-#define OPS_BOTH "reduction_rows.h"
-#include "both.h"
+#define OPS_BOTH "ops/row_loops.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/reduction_rows.h"
+#include "ops/both.h"
 
 static void keep_shape(ops_call *call)
 {

@@ -7,7 +7,7 @@
 typedef REAL OF(ops_vector) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
 enum { OF(OPS_LANES) = 64 / sizeof(REAL) };
 
-OPS_INLINE REAL OF(lane_sum)(const OF(ops_vector) * lanes)
+TLMI_INLINE REAL OF(lane_sum)(const OF(ops_vector) * lanes)
 {
     REAL part[OF(OPS_LANES)];
     for (int i = 0; i < OF(OPS_LANES); i++)
@@ -19,7 +19,7 @@ OPS_INLINE REAL OF(lane_sum)(const OF(ops_vector) * lanes)
 }
 
 /* Of a row too short for lanes: four sums, because each addition waits for the one before it. */
-OPS_INLINE REAL OF(short_sum)(const REAL *row, int64_t count)
+TLMI_INLINE REAL OF(short_sum)(const REAL *row, int64_t count)
 {
     REAL part[4] = {0};
     int64_t i = 0;
@@ -31,7 +31,7 @@ OPS_INLINE REAL OF(short_sum)(const REAL *row, int64_t count)
     return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
-OPS_INLINE REAL OF(row_sum)(const REAL *row, int64_t count)
+TLMI_INLINE REAL OF(row_sum)(const REAL *row, int64_t count)
 {
     OF(ops_vector) lanes = {0};
     int64_t i = 0;
@@ -41,7 +41,7 @@ OPS_INLINE REAL OF(row_sum)(const REAL *row, int64_t count)
     return count < OF(OPS_LANES) ? rest : OF(lane_sum)(&lanes) + rest;
 }
 
-OPS_INLINE REAL OF(row_product_sum)(const REAL *left, const REAL *right, int64_t count)
+TLMI_INLINE REAL OF(row_product_sum)(const REAL *left, const REAL *right, int64_t count)
 {
     OF(ops_vector) lanes = {0};
     int64_t i = 0;
@@ -54,7 +54,7 @@ OPS_INLINE REAL OF(row_product_sum)(const REAL *left, const REAL *right, int64_t
 }
 
 /* The sum of squares of the distances from `middle`. */
-OPS_INLINE REAL OF(row_distance_sum)(const REAL *row, REAL middle, int64_t count)
+TLMI_INLINE REAL OF(row_distance_sum)(const REAL *row, REAL middle, int64_t count)
 {
     OF(ops_vector) lanes = {0};
     int64_t i = 0;

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "ops.h"
+#include "ops/ops.h"
 
 enum { MOST_ROWS = 128 };
 

@@ -4,7 +4,7 @@
  * maximum and minimum save both inputs, where its condition, clip its input. clip: x[0] the lower limit, x[1] the upper one,
  * infinite where there is none. where: the first input is the condition, of bools, and wants no gradient.
  */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 /* ---- the greater, the lesser ---- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * shapes.c: the same elements in another shape or order: reshape, transpose, swapaxes, squeeze, unsqueeze, broadcast_to.
  *
- * All but reshape give a view, whatever the steps; reshape copies when steps cannot say what is asked for, and records that.
+ * All but reshape give a view, whatever the strides; reshape copies when strides cannot say what is asked for, and records that.
  * Nothing is saved: a rule sees the gradient in the shape of the input, which takes no memory, or sums what was repeated.
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 /* What every forward here begins with: the output is a view of input 0, as it is. Numbers have no axes to look at. */
 static bool begin_view(ops_call *call)
@@ -155,7 +155,7 @@ static void permute(const tlm_tensor *tensor, const int64_t *order, tlm_tensor *
     *out = *tensor;
     for (int i = 0; i < tensor->axes; i++) {
         out->shape[i] = tensor->shape[order[i]];
-        out->steps[i] = tensor->steps[order[i]];
+        out->strides[i] = tensor->strides[order[i]];
     }
 }
 
@@ -210,7 +210,7 @@ static void swap(const tlm_tensor *tensor, const int64_t *axes, tlm_tensor *out)
     *out = *tensor;
     for (int i = 0; i < 2; i++) {
         out->shape[axes[i]] = tensor->shape[axes[1 - i]];
-        out->steps[axes[i]] = tensor->steps[axes[1 - i]];
+        out->strides[axes[i]] = tensor->strides[axes[1 - i]];
     }
 }
 

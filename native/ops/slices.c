@@ -8,7 +8,7 @@
  * new. Then for each of the k axes begin, stop, step as PySlice_Unpack gives them (a stop that is left out is the largest or
  * smallest integer), or, with step 0, an integer that takes the axis away. The shape of the input follows.
  */
-#include "layouts.h"
+#include "ops/layouts.h"
 
 enum { AXIS_NUMBERS = 3 };
 
@@ -56,7 +56,7 @@ static void take_part(const ops_params *params, const tlm_tensor *whole, tlm_ten
             ops_drop_axis(part, axis);
         else if (range.length >
                  1) /* with one element at most there is no way to go, and the step may be too large to */
-            part->steps[axis] *= range.step;
+            part->strides[axis] *= range.step;
     }
     for (int axis = 0; params->n[1] >> axis; axis++)
         if (params->n[1] >> axis & 1)

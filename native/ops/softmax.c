@@ -4,16 +4,16 @@
  * Params of both: n[0] the axis, from 0 on. Saved is the output. A rule writes its result over the gradient that it gets when
  * nobody else needs that. Any thread.
  */
-#include "softmax.h"
+#include "ops/softmax.h"
 
-#define OPS_BOTH "row_loops.h"
-#include "both.h"
-#define OPS_BOTH "exponential_rows.h"
-#include "both.h"
-#define OPS_BOTH "softmax_rows.h"
-#include "both.h"
-#define OPS_BOTH "softmax_panels.h"
-#include "both.h"
+#define OPS_BOTH "ops/row_loops.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/exponential_rows.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/softmax_rows.h"
+#include "ops/both.h"
+#define OPS_BOTH "ops/softmax_panels.h"
+#include "ops/both.h"
 
 typedef void (*rows_call)(const void *from, void *to, int64_t rows, int64_t length);
 typedef void (*panel_call)(const void *from, void *to, int64_t length, int64_t apart, int64_t width);

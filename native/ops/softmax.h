@@ -4,7 +4,7 @@
 #ifndef TLMEM_OPS_SOFTMAX_H
 #define TLMEM_OPS_SOFTMAX_H
 
-#include "axes.h"
+#include "ops/axes.h"
 
 /* Elements and rows of a block: elements stay in the first cache, also as float64. Below SHORT_ROW a call costs more than it
  * saves. */

@@ -5,7 +5,8 @@
  * is in arrays as wide as the panel. `to` may be `from`.
  */
 
-OPS_WIDE static void OF(panel_greatest)(const REAL *from, REAL *greatest, int64_t length, int64_t apart, int64_t width)
+TLMI_SIMD_CLONES static void OF(panel_greatest)(const REAL *from, REAL *greatest, int64_t length, int64_t apart,
+                                                int64_t width)
 {
     for (int64_t j = 0; j < width; j++)
         greatest[j] = from[j];
@@ -14,19 +15,19 @@ OPS_WIDE static void OF(panel_greatest)(const REAL *from, REAL *greatest, int64_
             greatest[j] = from[k * apart + j] > greatest[j] ? from[k * apart + j] : greatest[j];
 }
 
-OPS_WIDE static void OF(line_less)(const REAL *from, const REAL *less, REAL *to, int64_t width)
+TLMI_SIMD_CLONES static void OF(line_less)(const REAL *from, const REAL *less, REAL *to, int64_t width)
 {
     for (int64_t j = 0; j < width; j++)
         to[j] = from[j] - less[j];
 }
 
-OPS_WIDE static void OF(line_added)(REAL *sums, const REAL *line, int64_t width)
+TLMI_SIMD_CLONES static void OF(line_added)(REAL *sums, const REAL *line, int64_t width)
 {
     for (int64_t j = 0; j < width; j++)
         sums[j] += line[j];
 }
 
-OPS_WIDE static void OF(line_over)(REAL *line, const REAL *sums, int64_t width)
+TLMI_SIMD_CLONES static void OF(line_over)(REAL *line, const REAL *sums, int64_t width)
 {
     for (int64_t j = 0; j < width; j++)
         line[j] /= sums[j];
@@ -62,7 +63,8 @@ static void OF(log_softmax_panel)(const void *from, void *to, int64_t length, in
 }
 
 /* to = y (to - sum(to y)), where `to` holds the gradient. */
-OPS_WIDE static void OF(softmax_gradient_panel)(const void *y, void *to, int64_t length, int64_t apart, int64_t width)
+TLMI_SIMD_CLONES static void OF(softmax_gradient_panel)(const void *y, void *to, int64_t length, int64_t apart,
+                                                        int64_t width)
 {
     const REAL *in = y;
     REAL *out = to, sums[BLOCK_ROWS] = {0};

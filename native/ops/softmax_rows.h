@@ -30,7 +30,7 @@ static void OF(log_softmax_rows)(const void *from, void *to, int64_t rows, int64
 }
 
 /* to = y (to - sum(to y)), where `to` holds the gradient. */
-OPS_WIDE static void OF(softmax_gradient_rows)(const void *y, void *to, int64_t rows, int64_t length)
+TLMI_SIMD_CLONES static void OF(softmax_gradient_rows)(const void *y, void *to, int64_t rows, int64_t length)
 {
     for (int64_t r = 0; r < rows; r++) {
         const REAL *row = (const REAL *)y + r * length;
@@ -41,7 +41,7 @@ OPS_WIDE static void OF(softmax_gradient_rows)(const void *y, void *to, int64_t 
 }
 
 /* to -= powers times their row's factor. */
-OPS_WIDE static void OF(part_less_powers)(REAL *to, const REAL *powers, REAL factor, int64_t count)
+TLMI_SIMD_CLONES static void OF(part_less_powers)(REAL *to, const REAL *powers, REAL factor, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         to[i] -= powers[i] * factor;

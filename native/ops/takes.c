@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "layouts.h"
+#include "ops/layouts.h"
 
 /* A tensor as (outer..., axis, inner): what lies before the axis is walked, what lies behind it is one row. */
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
     int64_t at[TLM_MOST_AXES], byte; /* where the walk is */
 } rows_of;
 
-/* Splits a tensor at axes `from` to `to` - 1; false when steps do not let it. */
+/* Splits a tensor at axes `from` to `to` - 1; false when strides do not let it. */
 static bool split(const tlm_tensor *tensor, int from, int to, rows_of *out)
 {
     *out = (rows_of){.outer_axes = from, .tensor = tensor};
@@ -32,10 +32,10 @@ static bool split(const tlm_tensor *tensor, int from, int to, rows_of *out)
 static bool next(rows_of *rows)
 {
     for (int i = rows->outer_axes; i-- > 0;) {
-        rows->byte += rows->tensor->steps[i];
+        rows->byte += rows->tensor->strides[i];
         if (++rows->at[i] < rows->tensor->shape[i])
             return true;
-        rows->byte -= rows->tensor->steps[i] * rows->tensor->shape[i];
+        rows->byte -= rows->tensor->strides[i] * rows->tensor->shape[i];
         rows->at[i] = 0;
     }
     return false;
@@ -94,7 +94,7 @@ static bool copy_rows(rows_of *from, char *source, const int64_t *index, int64_t
 static bool add_rows(rows_of *to, char *sum, const int64_t *index, rows_of *gradient, char *added)
 {
     const ops_loop *add = ops_loop_of(OPS_ADD, to->tensor->dtype);
-    intptr_t length = to->row_length, steps[] = {to->row_step, gradient->row_step, to->row_step};
+    intptr_t length = to->row_length, strides[] = {to->row_step, gradient->row_step, to->row_step};
     int64_t bad;
     do {
         for (int64_t i = 0; i < gradient->length; i++) {
@@ -103,7 +103,7 @@ static bool add_rows(rows_of *to, char *sum, const int64_t *index, rows_of *grad
                 return false;
             char *row = sum + to->byte + place * to->step;
             char *arguments[] = {row, added + gradient->byte + i * gradient->step, row};
-            add->call(arguments, &length, steps, add->data);
+            add->call(arguments, &length, strides, add->data);
         }
     } while (next(to) && next(gradient));
     return true;
@@ -125,7 +125,7 @@ static tlm_status make_out(const ops_call *call, int axis, tlm_tensor *out)
     return ops_new(in->device, in->dtype, axes, shape, out);
 }
 
-/* The rows of dense memory, or of memory whose rows have steps. */
+/* The rows of dense memory, or of memory whose rows have strides. */
 static tlm_status take_dense(ops_call *call, const tlm_tensor *in, const tlm_tensor *index, int axis)
 {
     rows_of rows;

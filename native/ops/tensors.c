@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "ops.h"
+#include "ops/ops.h"
 
 /* ---- look ---- */
 
@@ -24,7 +24,7 @@ bool ops_is_dense(const tlm_tensor *tensor)
     for (int axis = tensor->axes - 1; axis >= 0; axis--) {
         if (tensor->shape[axis] == 0)
             return true;
-        if (tensor->shape[axis] != 1 && tensor->steps[axis] != step)
+        if (tensor->shape[axis] != 1 && tensor->strides[axis] != step)
             is_dense = false;
         step *= tensor->shape[axis];
     }
@@ -46,14 +46,14 @@ bool ops_same_shape(const tlm_tensor *left, const tlm_tensor *right)
 
 /* ---- make ---- */
 
-/* Writes shape and steps of elements that lie row by row; the bytes that takes, or -1 when no memory has so many. */
+/* Writes shape and strides of elements that lie row by row; the bytes that takes, or -1 when no memory has so many. */
 static int64_t lay_out(tlm_tensor *out, uint8_t dtype, int axes, const int64_t *shape)
 {
     int64_t bytes = ops_item_bytes(dtype);
     bool is_empty = false;
     for (int axis = axes - 1; axis >= 0; axis--) {
         out->shape[axis] = shape[axis];
-        out->steps[axis] = bytes;
+        out->strides[axis] = bytes;
         is_empty = is_empty || shape[axis] == 0;
         if (shape[axis] > 1 && __builtin_mul_overflow(bytes, shape[axis], &bytes))
             return -1;
@@ -156,7 +156,7 @@ tlm_status ops_expand(const tlm_tensor *tensor, int axes, const int64_t *shape, 
     /* From the last axis on, so that nothing is overwritten before it is read when both are one. */
     for (int axis = axes - 1; axis >= 0; axis--) {
         bool is_repeated = axis < before || tensor->shape[axis - before] != shape[axis];
-        out->steps[axis] = is_repeated ? 0 : tensor->steps[axis - before];
+        out->strides[axis] = is_repeated ? 0 : tensor->strides[axis - before];
         out->shape[axis] = shape[axis];
     }
     out->axes = (uint8_t)axes;
@@ -189,7 +189,7 @@ static tlm_status reduce_to(const tlm_tensor *gradient, const tlm_tensor *like, 
     summed.axes = gradient->axes;
     for (int axis = 0; axis < gradient->axes; axis++) {
         summed.shape[axis] = axis < before ? 1 : like->shape[axis - before];
-        summed.steps[axis] = axis < before ? 0 : out->steps[axis - before];
+        summed.strides[axis] = axis < before ? 0 : out->strides[axis - before];
     }
     status = ops_reduce(OPS_ADD, gradient, mask, 0, &summed);
     if (status != TLM_OK)

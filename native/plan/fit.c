@@ -10,8 +10,8 @@
  */
 #include <string.h>
 
-#include "plan.h"
-#include "ranges.h"
+#include "plan/plan.h"
+#include "plan/ranges.h"
 
 typedef struct {
     tlmi_ranges within, across;

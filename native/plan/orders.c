@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "plan.h"
+#include "plan/plan.h"
 
 /* What is largest goes first. */
 typedef enum { CROWD, SIZE, LONG, SHORT, EARLY, LATE, LATE_END, AREA } key_kind;

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "plan.h"
+#include "plan/plan.h"
 
 enum { FIRST_TRIES = 8, MOST_TRIES = 1 << 20 };
 

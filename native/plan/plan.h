@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "internal.h"
+#include "platform/internal.h"
 #include "tlmem_plan.h"
 
 /* A buffer with room to it, as the files below see it. */

@@ -3,11 +3,11 @@
  *
  * A store owns the places of many sets, in blocks of its own memory that are given back together. Not thread-safe.
  */
-#include "ranges.h"
+#include "plan/ranges.h"
 
 #include <string.h>
 
-#include "internal.h"
+#include "platform/internal.h"
 
 struct tlmi_range_block {
     tlmi_range_block *next;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search.h"
+#include "plan/search.h"
 
 enum { CLOCK_EVERY = 1024 };
 

@@ -4,7 +4,7 @@
 #ifndef TLMEM_PLAN_SEARCH_H
 #define TLMEM_PLAN_SEARCH_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 typedef struct {
     uint32_t first, last; /* sections */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "search.h"
-#include "wide.h"
+#include "plan/search.h"
+#include "platform/simd.h"
 
 uint64_t tlmi_plan_cpu_ns(void)
 {
@@ -17,8 +17,8 @@ uint64_t tlmi_plan_cpu_ns(void)
 }
 
 /* The bound of each item from those of its sections, and the lowest item of each section. */
-static OPS_WIDE void spread(const tlmi_span *spans, const uint32_t *ids, uint32_t count, const int32_t *restrict bound,
-                            int32_t *restrict low_of, int32_t *restrict lowest)
+static TLMI_SIMD_CLONES void spread(const tlmi_span *spans, const uint32_t *ids, uint32_t count,
+                                    const int32_t *restrict bound, int32_t *restrict low_of, int32_t *restrict lowest)
 {
     for (uint32_t i = 0; i < count; i++) {
         const tlmi_span *span = &spans[ids[i]];
@@ -32,9 +32,9 @@ static OPS_WIDE void spread(const tlmi_span *spans, const uint32_t *ids, uint32_
     }
 }
 
-static OPS_WIDE void count_fitting(const tlmi_span *spans, const uint32_t *ids, uint32_t count,
-                                   const int32_t *restrict bound, const int32_t *restrict lowest,
-                                   int32_t *restrict fitting)
+static TLMI_SIMD_CLONES void count_fitting(const tlmi_span *spans, const uint32_t *ids, uint32_t count,
+                                           const int32_t *restrict bound, const int32_t *restrict lowest,
+                                           int32_t *restrict fitting)
 {
     for (uint32_t i = 0; i < count; i++) {
         const tlmi_span *span = &spans[ids[i]];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search.h"
+#include "plan/search.h"
 
 enum { MOST_ITEMS = 4096, LEVELS_BYTES = 256 << 20, COARSEST = 1 << 24, LITTLE = 200, HIGHEST = 1 << 30 };
 enum { MOST_ROUNDING = 1 << 16, REGULAR = 2, EXACTLY = 16 };

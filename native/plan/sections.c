@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "plan.h"
+#include "plan/plan.h"
 
 typedef struct {
     int64_t time;

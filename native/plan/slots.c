@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan.h"
+#include "plan/plan.h"
 
 enum { NONE = UINT32_MAX, MOST_LEVELS = 6 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * hooks.c: gives the core its table of what this interpreter can tell, when the extension module is loaded.
  */
-#include "python.h"
+#include "python/python.h"
 
 static const tlmi_interpreter_hooks cpython = {
     .site = tlmi_pystack_whole_site,

@@ -8,7 +8,7 @@
  */
 #include <Python.h>
 
-#include "python.h"
+#include "python/python.h"
 
 static bool waiting;         /* the parent has forked and our thread is not running yet */
 static const void *forking;  /* the frame that called fork; only compared */

@@ -4,8 +4,8 @@
 #ifndef TLMI_PYTHON_H
 #define TLMI_PYTHON_H
 
-#include "internal.h"
-#include "tlmem_python.h"
+#include "platform/internal.h"
+#include "python/tlmem_python.h"
 
 /* ---- pystack.c: the walk of interpreter frames ---- */
 uint32_t tlmi_pystack_site(void);         /* site of the calling thread's Python stack; 0: none. Needs no GIL */

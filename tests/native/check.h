@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "log/log.h"
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

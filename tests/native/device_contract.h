@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "device.h"
+#include "memory/devices/device.h"
 #include "trace.h"
 
 enum { KB = 1024, MB = 1 << 20 };

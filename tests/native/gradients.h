@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "ops.h"
+#include "ops/ops.h"
 
 enum { GRADIENT_INPUTS = 8, GRADIENT_ELEMENTS = 4096 };
 
@@ -41,7 +41,7 @@ static inline void *element_at(const tlm_tensor *tensor, int64_t number)
 {
     char *at = ops_data(tensor);
     for (int axis = tensor->axes - 1; axis >= 0; number /= tensor->shape[axis--])
-        at += number % tensor->shape[axis] * tensor->steps[axis];
+        at += number % tensor->shape[axis] * tensor->strides[axis];
     return at;
 }
 
@@ -283,7 +283,7 @@ static inline int check_failing(gradient_run *run)
     return failed - 1;
 }
 
-/* Inputs keep the steps they came with only here: elsewhere they lie row by row. */
+/* Inputs keep the strides they came with only here: elsewhere they lie row by row. */
 static inline void check_as_they_lie(const gradient_case *of, const gradient_run *expected, gradient_run *run)
 {
     *run = *expected;

@@ -5,14 +5,13 @@ Near its top it says what it needs::
 
     /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
 
-``sources`` are files of ``native/src``, ``plan``, ``ops``, ``python`` or this directory;
-``core`` stands for the library without its source of memory samples, ``plan`` and ``ops`` for every
-file of those folders, ``all`` for every C file, and a name with a minus in front is taken out
-again. ``python=yes`` links the interpreter. A source in Objective-C (``.m``) is built against
-GNUstep and the stand-in for Metal in ``metal``. Each part may
-be left out; the values above, with ``sources=core``, are then meant. Objects are kept in
-``build/native-tests`` by the hash of what they were made from, so that a second run compiles only
-what changed.
+``sources`` are files below ``native`` by their name, or files of this directory;
+``core`` stands for the library without its source of memory samples and the planner, ``plan`` and
+``ops`` for every file of those folders, ``all`` for every C file, and a name with a minus in front
+is taken out again. ``python=yes`` links the interpreter. A source in Objective-C (``.m``) is built
+against GNUstep and the stand-in for Metal in ``metal``. Each part may be left out; the values
+above, with ``sources=core``, are then meant. Objects are kept in ``build/native-tests`` by the hash
+of what they were made from, so that a second run compiles only what changed.
 """
 
 import functools
@@ -31,10 +30,8 @@ from pathlib import Path
 import numpy
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "native" / "src"
-OPS_SOURCES = ROOT / "native" / "ops"
-PLAN_SOURCES = ROOT / "native" / "plan"
-PYTHON_SOURCES = ROOT / "native" / "python"
+NATIVE = ROOT / "native"
+CORE = ("platform", "log", "memory", "memory/devices", "tape")
 TESTS = ROOT / "tests" / "native"
 CACHE = ROOT / "build" / "native-tests"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -97,20 +94,34 @@ class Needs:
         return any(name.endswith(".m") for name in self.sources)
 
 
+def files_of(*patterns: str) -> list[str]:
+    """The names of the files below ``native`` that match one of these patterns."""
+    return sorted(path.name for pattern in patterns for path in NATIVE.glob(pattern))
+
+
 def core() -> list[str]:
-    """The C files of the library, without the source of memory samples."""
-    return sorted(path.name for path in SOURCES.glob("*.c") if not path.name.startswith("source_"))
+    """The C files of the library, without the planner and the source of memory samples."""
+    library = files_of(*(f"{folder}/*.c" for folder in CORE), "bench/bench*.c")
+    return [name for name in library if not name.startswith("source_")]
+
+
+@functools.cache
+def native_files() -> dict[str, Path]:
+    """Every source file below ``native``, but the examples, by its name.
+
+    Raises:
+        ValueError: two files have one name.
+    """
+    found: dict[str, Path] = {}
+    for path in sorted(NATIVE.rglob("*.[cm]")):
+        if "examples" not in path.parts and found.setdefault(path.name, path) != path:
+            raise ValueError(f"{path} and {found[path.name]} have one name")
+    return found
 
 
 def path_of(name: str) -> Path:
     """The source file of this name, of the library, the extension module or the tests."""
-    places = (
-        OPS_SOURCES / name,
-        PLAN_SOURCES / name,
-        PYTHON_SOURCES / name,
-        TESTS / name,
-    )
-    return next((path for path in places if path.exists()), SOURCES / name)
+    return native_files().get(name, TESTS / name)
 
 
 def needs(test: Path) -> Needs:
@@ -127,12 +138,11 @@ def needs(test: Path) -> Needs:
         if name == "core":
             sources += core()
         elif name == "plan":
-            sources += sorted(path.name for path in PLAN_SOURCES.glob("*.c"))
+            sources += files_of("plan/*.c")
         elif name == "ops":
-            sources += sorted(path.name for path in OPS_SOURCES.glob("*.c"))
+            sources += files_of("ops/*.c")
         elif name == "all":
-            for folder in (SOURCES, PLAN_SOURCES, OPS_SOURCES, PYTHON_SOURCES):
-                sources += sorted(path.name for path in folder.glob("*.c"))
+            sources += sorted(n for n in native_files() if n.endswith(".c"))
         elif name.startswith("-"):
             sources.remove(name[1:])
         else:
@@ -260,15 +270,7 @@ def make(command: list[str], inputs: list[Path], suffix: str) -> Path:
 def build(test: Path, mode: Mode, wanted: Needs) -> Path:
     """The program of a test, built for a mode."""
     base = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
-    folders = (
-        ROOT / "native" / "include",
-        SOURCES,
-        PLAN_SOURCES,
-        OPS_SOURCES,
-        PYTHON_SOURCES,
-        TESTS,
-    )
-    base += [f"-I{folder}" for folder in folders]
+    base += [f"-I{folder}" for folder in (NATIVE / "include", NATIVE, TESTS)]
     link: list[str] = ["-lm"]
     if wanted.python:
         compile_flags, python_link = python_flags()

@@ -39,7 +39,7 @@ static inline char *address(const tlm_tensor *tensor, const int64_t *index)
 {
     char *at = ops_data(tensor);
     for (int i = 0; i < tensor->axes; i++)
-        at += index[i] * tensor->steps[i];
+        at += index[i] * tensor->strides[i];
     return at;
 }
 
@@ -67,13 +67,13 @@ static inline tlm_tensor random_tensor(int axes, const int64_t *shape, int layou
     out = memory;
     for (int i = 0; i < axes; i++) {
         out.shape[i] = shape[i];
-        out.steps[i] =
-            layout == TRANSPOSED ? memory.steps[axes - 1 - i] : memory.steps[i] * (layout == STEPPED ? 2 : 1);
+        out.strides[i] =
+            layout == TRANSPOSED ? memory.strides[axes - 1 - i] : memory.strides[i] * (layout == STEPPED ? 2 : 1);
         if (layout == REPEATED)
-            out.steps[i] = 0;
+            out.strides[i] = 0;
         if (layout == REVERSED && shape[i]) {
-            out.at.offset += (uint64_t)((shape[i] - 1) * memory.steps[i]);
-            out.steps[i] = -memory.steps[i];
+            out.at.offset += (uint64_t)((shape[i] - 1) * memory.strides[i]);
+            out.strides[i] = -memory.strides[i];
         }
     }
     return out;

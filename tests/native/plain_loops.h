@@ -8,24 +8,24 @@
 
 #include <math.h>
 
-#include "ops.h"
+#include "ops/ops.h"
 
 #define PLAIN_UNARY(NAME, TYPE, EXPRESSION)                                                                            \
-    static void NAME(char **at, const intptr_t *count, const intptr_t *steps, void *unused)                            \
+    static void NAME(char **at, const intptr_t *count, const intptr_t *strides, void *unused)                          \
     {                                                                                                                  \
         (void)unused;                                                                                                  \
         for (intptr_t i = 0; i < *count; i++) {                                                                        \
-            TYPE a = *(TYPE *)(at[0] + i * steps[0]);                                                                  \
-            *(TYPE *)(at[1] + i * steps[1]) = (TYPE)(EXPRESSION);                                                      \
+            TYPE a = *(TYPE *)(at[0] + i * strides[0]);                                                                \
+            *(TYPE *)(at[1] + i * strides[1]) = (TYPE)(EXPRESSION);                                                    \
         }                                                                                                              \
     }
 #define PLAIN_BINARY(NAME, TYPE, EXPRESSION)                                                                           \
-    static void NAME(char **at, const intptr_t *count, const intptr_t *steps, void *unused)                            \
+    static void NAME(char **at, const intptr_t *count, const intptr_t *strides, void *unused)                          \
     {                                                                                                                  \
         (void)unused;                                                                                                  \
         for (intptr_t i = 0; i < *count; i++) {                                                                        \
-            TYPE a = *(TYPE *)(at[0] + i * steps[0]), b = *(TYPE *)(at[1] + i * steps[1]);                             \
-            *(TYPE *)(at[2] + i * steps[2]) = (TYPE)(EXPRESSION);                                                      \
+            TYPE a = *(TYPE *)(at[0] + i * strides[0]), b = *(TYPE *)(at[1] + i * strides[1]);                         \
+            *(TYPE *)(at[2] + i * strides[2]) = (TYPE)(EXPRESSION);                                                    \
         }                                                                                                              \
     }
 #define PLAIN_BOTH(KIND, NAME, EXPRESSION)                                                                             \
@@ -52,19 +52,20 @@ PLAIN_BOTH(PLAIN_UNARY, reciprocal, 1 / a)
 PLAIN_BOTH(PLAIN_UNARY, expm1, expm1(a))
 PLAIN_BOTH(PLAIN_UNARY, log1p, log1p(a))
 
-/* dims: outer, n, k, m; steps: of a, b, c along the outer one, then a n k, b k m, c n m. */
+/* dims: outer, n, k, m; strides: of a, b, c along the outer one, then a n k, b k m, c n m. */
 #define PLAIN_MATMUL(NAME, TYPE)                                                                                       \
-    static void NAME(char **at, const intptr_t *dims, const intptr_t *steps, void *unused)                             \
+    static void NAME(char **at, const intptr_t *dims, const intptr_t *strides, void *unused)                           \
     {                                                                                                                  \
         (void)unused;                                                                                                  \
         for (intptr_t outer = 0; outer < dims[0]; outer++)                                                             \
             for (intptr_t i = 0; i < dims[1]; i++)                                                                     \
                 for (intptr_t j = 0; j < dims[3]; j++) {                                                               \
-                    char *a = at[0] + outer * steps[0] + i * steps[3], *b = at[1] + outer * steps[1] + j * steps[6];   \
+                    char *a = at[0] + outer * strides[0] + i * strides[3],                                             \
+                         *b = at[1] + outer * strides[1] + j * strides[6];                                             \
                     TYPE sum = 0;                                                                                      \
                     for (intptr_t k = 0; k < dims[2]; k++)                                                             \
-                        sum += *(TYPE *)(a + k * steps[4]) * *(TYPE *)(b + k * steps[5]);                              \
-                    *(TYPE *)(at[2] + outer * steps[2] + i * steps[7] + j * steps[8]) = sum;                           \
+                        sum += *(TYPE *)(a + k * strides[4]) * *(TYPE *)(b + k * strides[5]);                          \
+                    *(TYPE *)(at[2] + outer * strides[2] + i * strides[7] + j * strides[8]) = sum;                     \
                 }                                                                                                      \
     }
 PLAIN_MATMUL(plain_matmul_float, float)

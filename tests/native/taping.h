@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "tape.h"
+#include "tape/tape.h"
 #include "trace.h"
 
 #define FLOATING TLM_HOLDER(TLM_HOLDER_FLOATING, 0)
@@ -37,12 +37,12 @@ static inline double *data(const tlm_tensor *tensor)
 
 static inline double element(const tlm_tensor *tensor, int64_t i)
 {
-    return data(tensor)[tensor->object ? i * tensor->steps[0] / 8 : 0];
+    return data(tensor)[tensor->object ? i * tensor->strides[0] / 8 : 0];
 }
 
 static inline tlm_status fresh(int64_t length, tlm_tensor *out)
 {
-    *out = (tlm_tensor){.device = TLM_DEVICE_CPU, .dtype = TLM_FLOAT64, .axes = 1, .shape = {length}, .steps = {8}};
+    *out = (tlm_tensor){.device = TLM_DEVICE_CPU, .dtype = TLM_FLOAT64, .axes = 1, .shape = {length}, .strides = {8}};
     return tlm_object_alloc(TLM_DEVICE_CPU, (uint64_t)length * 8, &out->object);
 }
 

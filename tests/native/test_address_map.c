@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "address_map.h"
 #include "check.h"
+#include "platform/address_map.h"
 
 enum { KEYS = 3000, READERS = 3, ROUNDS = 200000 };
 

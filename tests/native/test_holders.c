@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "holders_groups.h"
+#include "python/holders/holders_groups.h"
 
 enum { OBJECTS = 200000, ANY_ITEM = 1 << 20 };
 

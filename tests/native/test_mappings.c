@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "check.h"
-#include "mappings.h"
+#include "platform/mappings.h"
 
 #define KB UINT64_C(1024)
 

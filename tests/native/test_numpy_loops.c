@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "plain_loops.h"
-#include "python.h"
+#include "python/python.h"
 
 STAND_IN_FOR_SAMPLER
 
@@ -15,8 +15,8 @@ enum { COUNT = 37 };
 static void run(const ops_loop *loop, bool is_binary, char *left, char *right, char *out, intptr_t item)
 {
     char *unary[] = {left, out}, *binary[] = {left, right, out};
-    const intptr_t count = COUNT, steps[] = {item, item, item};
-    loop->call(is_binary ? binary : unary, &count, steps, loop->data);
+    const intptr_t count = COUNT, strides[] = {item, item, item};
+    loop->call(is_binary ? binary : unary, &count, strides, loop->data);
 }
 
 static void check_loop(ops_loop_name name, const ops_loop *numpy, const ops_loop *plain)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_ops.c: the ops of each element give the values and the gradients that they should, whatever shapes and steps come.
+ * test_ops.c: the ops of each element give the values and the gradients that they should, whatever shapes and strides come.
  *
  * tlm-test: sources=core,ops modes=address,valgrind */
 #include "gradients.h"
@@ -27,7 +27,7 @@ static tlm_tensor transposed(const tlm_tensor *tensor)
     tlm_tensor seen = *tensor;
     for (int axis = 0; axis < seen.axes; axis++) {
         seen.shape[axis] = tensor->shape[seen.axes - 1 - axis];
-        seen.steps[axis] = tensor->steps[seen.axes - 1 - axis];
+        seen.strides[axis] = tensor->strides[seen.axes - 1 - axis];
     }
     return seen;
 }
@@ -37,8 +37,8 @@ static tlm_tensor reversed(const tlm_tensor *tensor)
 {
     tlm_tensor seen = *tensor;
     int last = seen.axes - 1;
-    seen.at.offset += (uint64_t)((seen.shape[last] - 1) * seen.steps[last]);
-    seen.steps[last] = -seen.steps[last];
+    seen.at.offset += (uint64_t)((seen.shape[last] - 1) * seen.strides[last]);
+    seen.strides[last] = -seen.strides[last];
     return seen;
 }
 
@@ -279,7 +279,7 @@ static void test_copies_convert(void)
         }
 }
 
-static void test_reductions_sum_any_axes_of_any_steps(void)
+static void test_reductions_sum_any_axes_of_any_strides(void)
 {
     const int64_t shape[] = {4, 3, 5};
     tlm_tensor whole = random_of(3, shape, -1, 1), turned = transposed(&whole), back = reversed(&whole);
@@ -444,7 +444,7 @@ int main(void)
     test_where_takes_one_or_the_other();
     test_what_is_wrong_is_said_and_leaves_nothing();
     test_copies_convert();
-    test_reductions_sum_any_axes_of_any_steps();
+    test_reductions_sum_any_axes_of_any_strides();
     test_gradients_of_one_input();
     test_gradients_of_two_inputs();
     test_gradients_beside_numbers();

@@ -21,11 +21,12 @@ static tlm_tensor laid_out(int layout, uint8_t dtype, int axes, const int64_t *s
     tlm_tensor memory = random_tensor(TLM_DEVICE_CPU, dtype, axes, room, -2, 2), seen = memory;
     for (int i = 0; i < axes; i++) {
         seen.shape[i] = shape[i];
-        seen.steps[i] = layout == TURNED ? memory.steps[axes - 1 - i] : memory.steps[i] * (layout == APART ? 2 : 1);
+        seen.strides[i] =
+            layout == TURNED ? memory.strides[axes - 1 - i] : memory.strides[i] * (layout == APART ? 2 : 1);
         if (layout != BACKWARDS || !shape[i])
             continue;
-        seen.at.offset += (uint64_t)((shape[i] - 1) * memory.steps[i]);
-        seen.steps[i] = -memory.steps[i];
+        seen.at.offset += (uint64_t)((shape[i] - 1) * memory.strides[i]);
+        seen.strides[i] = -memory.strides[i];
     }
     return seen;
 }
@@ -135,7 +136,7 @@ static void check_reduction(const char *name, const tlm_tensor *x, uint32_t mask
     ops_drop(&call.out);
 }
 
-static void test_reductions_of_any_axes_and_steps(void)
+static void test_reductions_of_any_axes_and_strides(void)
 {
     static const int64_t shapes[][4] = {{3, 4, 2, 5}, {1, 7, 1, 3}, {2, 33, 2, 21}};
     for (int s = 0; s < 3; s++)
@@ -269,7 +270,7 @@ static void check_cross_entropy(const tlm_tensor in[2], int64_t reduction)
     ops_drop(&call.out);
 }
 
-static void test_cross_entropy_of_any_steps(void)
+static void test_cross_entropy_of_any_strides(void)
 {
     static const int64_t shapes[][2] = {{5, 3}, {1, 1}, {130, 10}, {3, 2100}};
     for (int s = 0; s < 4; s++)
@@ -425,13 +426,13 @@ int main(void)
 {
     plain_loops();
     CHECK(ops_define() == TLM_OK);
-    test_reductions_of_any_axes_and_steps();
+    test_reductions_of_any_axes_and_strides();
     test_long_rows_are_summed_exactly();
     test_reductions_of_nothing();
     test_whole_numbers_are_not_for_the_ops();
     test_softmax_along_any_axis();
     test_softmax_of_numbers_whose_powers_do_not_fit();
-    test_cross_entropy_of_any_steps();
+    test_cross_entropy_of_any_strides();
     test_cross_entropy_refuses_what_is_no_class();
     test_layer_norm_of_rows_of_any_axes();
     test_layer_norm_refuses_a_weight_of_another_shape();

@@ -16,7 +16,7 @@ static tlm_tensor numbers(bool turned, int axes, const int64_t *shape)
     tlm_tensor memory = random_tensor(TLM_DEVICE_CPU, TLM_FLOAT64, axes, room, -2, 2), seen = memory;
     for (int i = 0; turned && i < axes; i++) {
         seen.shape[i] = shape[i];
-        seen.steps[i] = memory.steps[axes - 1 - i];
+        seen.strides[i] = memory.strides[axes - 1 - i];
     }
     return seen;
 }

@@ -3,8 +3,8 @@
  * not fit, and what fails, leaves it as it was.
  *
  * tlm-test: sources=core,ops modes=address,valgrind */
+#include "memory/runtime.h"
 #include "ops_values.h"
-#include "runtime.h"
 
 STAND_IN_FOR_SAMPLER
 
@@ -133,7 +133,7 @@ static tlm_tensor part_of(const tlm_tensor *memory, int axes, const int64_t *sha
     made.at.offset += offset;
     for (int i = axes; i-- > 0; step *= shape[i]) {
         made.shape[i] = shape[i];
-        made.steps[i] = step;
+        made.strides[i] = step;
     }
     return made;
 }

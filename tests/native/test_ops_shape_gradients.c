@@ -19,7 +19,7 @@ typedef struct {
     double x;
 } row;
 
-/* Also from a seed that is one number, as that of a sum is: no rule may take its steps for those of memory. */
+/* Also from a seed that is one number, as that of a sum is: no rule may take its strides for those of memory. */
 static void check_constant_seed(const gradient_case *of)
 {
     static gradient_run run;
@@ -45,7 +45,7 @@ static tlm_tensor turned(const tlm_tensor *tensor)
     tlm_tensor seen = made;
     for (int i = 0; i < tensor->axes; i++) {
         seen.shape[i] = tensor->shape[i];
-        seen.steps[i] = made.steps[tensor->axes - 1 - i];
+        seen.strides[i] = made.strides[tensor->axes - 1 - i];
     }
     CHECK(ops_copy(tensor, &seen) == TLM_OK);
     return seen;

@@ -18,13 +18,14 @@ static bool is_for_blas(intptr_t rows, intptr_t columns, intptr_t row_step, intp
 }
 
 /* The loop that the ops are given: what NumPy would not hand to BLAS is an error. */
-static void checked_matmul(char **at, const intptr_t *dims, const intptr_t *steps, void *data)
+static void checked_matmul(char **at, const intptr_t *dims, const intptr_t *strides, void *data)
 {
-    CHECK(is_for_blas(dims[1], dims[2], steps[3], steps[4]) && is_for_blas(dims[2], dims[3], steps[5], steps[6]));
-    CHECK(is_for_blas(dims[1], dims[3], steps[7], steps[8]));
-    plain_matmul_double(at, dims, steps, data);
+    CHECK(is_for_blas(dims[1], dims[2], strides[3], strides[4]) &&
+          is_for_blas(dims[2], dims[3], strides[5], strides[6]));
+    CHECK(is_for_blas(dims[1], dims[3], strides[7], strides[8]));
+    plain_matmul_double(at, dims, strides, data);
     for (int i = 0; i < 3; i++) /* as NumPy's does */
-        at[i] += dims[0] * steps[i];
+        at[i] += dims[0] * strides[i];
 }
 
 /* One element of a @ b by definition; `index` is that of the result, vectors included. */
@@ -161,7 +162,7 @@ static void check_reshape(void)
     ops_drop(&x);
 }
 
-/* reshape is a view exactly where the steps of the input can say so. */
+/* reshape is a view exactly where the strides of the input can say so. */
 static void check_reshape_copies_only_where_it_must(void)
 {
     tlm_tensor x = random_tensor(3, (int64_t[]){2, 3, 4}, TRANSPOSED), out;
@@ -173,7 +174,7 @@ static void check_reshape_copies_only_where_it_must(void)
     ops_drop(&x);
     x = random_tensor(1, (int64_t[]){6}, STEPPED);
     out = apply("reshape", &x, 1, (int64_t[]){2, 2, 3}, 3);
-    CHECK(last_was_view && out.steps[0] == 3 * x.steps[0] && out.steps[1] == x.steps[0]);
+    CHECK(last_was_view && out.strides[0] == 3 * x.strides[0] && out.strides[1] == x.strides[0]);
     ops_drop(&x);
     x = random_tensor(2, (int64_t[]){0, 3}, DENSE);
     out = apply("reshape", &x, 1, (int64_t[]){3, 3, 0, 7}, 4);

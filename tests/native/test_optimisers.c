@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * test_optimisers.c: steps of SGD and Adam are those of their definitions, for any steps in memory; what does not fit is refused.
+ * test_optimisers.c: steps of SGD and Adam are those of their definitions, for any strides in memory; what does not fit is refused.
  *
  * tlm-test: sources=core,ops modes=address,valgrind */
 #include "gradients.h"
-#include "optimisers.h"
+#include "ops/optimisers.h"
 #include "plain_loops.h"
 
 STAND_IN_FOR_SAMPLER
@@ -44,7 +44,7 @@ static tlm_tensor fresh(uint8_t dtype, bool turned, double low, double high)
     tlm_tensor made = random_tensor(TLM_DEVICE_CPU, dtype, 2, turned ? other : shape, low, high), seen = made;
     for (int i = 0; turned && i < 2; i++) {
         seen.shape[i] = made.shape[1 - i];
-        seen.steps[i] = made.steps[1 - i];
+        seen.strides[i] = made.strides[1 - i];
     }
     return seen;
 }
@@ -133,7 +133,7 @@ static void test_a_gradient_may_be_one_number(void)
     for (int i = 0; i < ELEMENTS; i++)
         value[i] -= 1.5;
     check_value(&parameter);
-    row.steps[0] = 0;
+    row.strides[0] = 0;
     CHECK(ops_sgd_step(&sgd, &parameter, &row, NULL, true) == TLM_OK);
     for (int i = 0; i < ELEMENTS; i++)
         value[i] -= 0.5 * element(&row, i % COLUMNS);
@@ -152,7 +152,7 @@ static void test_what_does_not_fit_changes_nothing(void)
     read_all(&parameter, value);
     turned.shape[0] = COLUMNS;
     turned.shape[1] = ROWS;
-    repeated.steps[0] = 0;
+    repeated.strides[0] = 0;
     fewer.axes = 1;
     whole.dtype = TLM_INT64;
     CHECK(ops_sgd_step(&sgd, &parameter, &narrow, NULL, true) == TLM_BAD_ARGUMENT);

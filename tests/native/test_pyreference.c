@@ -8,7 +8,7 @@
 #include <Python.h>
 
 #include "check.h"
-#include "tlmem_python.h"
+#include "python/tlmem_python.h"
 
 STAND_IN_FOR_SAMPLER
 

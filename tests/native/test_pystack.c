@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "python.h"
+#include "python/python.h"
 
 enum { DEPTH = 24, MOST = 200000, NAME = 48 };
 

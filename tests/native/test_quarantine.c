@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "quarantine.h"
+#include "memory/devices/quarantine.h"
 #include "trace.h"
 
 STAND_IN_FOR_SAMPLER

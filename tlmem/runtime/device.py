@@ -1,7 +1,8 @@
 """Devices: where memory comes from, what becomes of freed memory, and devices that fail on purpose.
 
 Covers: ``device``, ``devices``, ``limit_device``, statistics of drivers and of their buffers.
-Does not cover: pools of tensors (``pool``); what a device is made of (``native/src/backend.h``).
+Does not cover: pools of tensors (``pool``); what a device is made of
+(``native/memory/devices/backend.h``).
 
 A freed payload goes back to the driver at once (``"direct"``), is kept for reuse up to a budget of
 bytes (``"bounded"``), or is kept for ever (``"persistent"``: never used again;

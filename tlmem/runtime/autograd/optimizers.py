@@ -1,7 +1,7 @@
 """Optimisers, SGD and Adam: they update in place and take memory in their first step only.
 
 Covers: which parameters there are, what is kept for each, errors. Does not cover: the arithmetic
-(``native/ops/optimisers.c``) and the walk over the parameters (``native/python/pyoptim.c``).
+(``native/ops/optimisers.c``) and the walk over the parameters (``native/python/tensor/pyoptim.c``).
 See also: docs/reference/tape.md, "Optimisers". Public as ``tlmem.optim``.
 """
 

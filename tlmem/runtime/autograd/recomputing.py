@@ -1,7 +1,7 @@
 """Which ops do not save their output but have it computed again when a rule reads it.
 
 Covers: the choice for a block of the program. Does not cover: whole functions (``checkpointing``),
-how a tape computes again (``native/src/tape_replay.c``).
+how a tape computes again (``native/tape/tape_replay.c``).
 See also: docs/reference/tape.md, "Memory or time".
 """
 

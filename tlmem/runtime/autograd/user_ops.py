@@ -5,7 +5,7 @@ tlmem has (``native/ops``), functions that are run again (``checkpointing``).
 
 A call runs its forward with recording off and makes one record. The record holds what was saved, as
 any other does, and this file's ``Call``, which has the rule and the context; both go when the
-record goes. The C part is ``native/python/pyrules.c``.
+record goes. The C part is ``native/python/tensor/pyrules.c``.
 See also: docs/reference/tape.md, "Ops of your own".
 """
 

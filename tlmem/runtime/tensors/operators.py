@@ -36,7 +36,7 @@ BY_NAME = {
     "negative": operator(elementwise.negative),
     "matmul": matmul_operator,
 }
-"""Of the operators that the core computes first (``native/python/pyoperators.c``)."""
+"""Of the operators that the core computes first (``native/python/tensor/pyoperators.c``)."""
 
 
 class Operators:

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ * recording.c: begin and end of a recording, forks, and the small public functions; see tlmem.h for every promise.
+ *
+ * `gate` serialises begin and end; the locks of log.h come after it.
+ */
+#include <string.h>
+
+#include "log/log.h"
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static bool running;                             /* under gate */
+static tlm_recording_statistics last_statistics; /* of the recording that ended last */
+static int last_error;
+
+enum { LEAST_LIMIT_BYTES = 8 << 20, MOST_STACK_DEPTH = 1024 };
+
+/* ---- fork: docs of the three functions in tlmem.h ---- */
+
+static void on_fork_prepare(void)
+{
+    pthread_mutex_lock(&tlmi_recording.work);
+    pthread_mutex_lock(&tlmi_recording.lock);
+}
+
+static void on_fork_parent(void)
+{
+    pthread_mutex_unlock(&tlmi_recording.lock);
+    pthread_mutex_unlock(&tlmi_recording.work);
+}
+
+static void on_fork_child(void)
+{
+    atomic_store(&tlmi_recording_on, false);
+    tlmi_self.end = tlmi_self.cursor = NULL;
+    pthread_mutex_init(&tlmi_recording.lock, NULL);
+    pthread_mutex_init(&tlmi_recording.work, NULL);
+}
+
+static void install_fork_handlers(void)
+{
+    pthread_atfork(on_fork_prepare, on_fork_parent, on_fork_child);
+}
+
+/* ---- begin and end ---- */
+
+static void close_parts(void)
+{
+    tlmi_rss_close();
+    tlmi_interpreter_now()->stacks_close();
+    tlmi_site_reset();
+    tlmi_meta_close();
+    tlmi_fold_close();
+    tlmi_compact_close();
+    tlmi_codec_close();
+    tlmi_deflate_close();
+    tlmi_segment_close();
+    tlmi_file_close();
+}
+
+static tlm_status open_parts(const tlm_recording_options *options)
+{
+    tlmi_clock_init();
+    tlmi_checksum_init();
+    tlm_status status = tlmi_file_create(options);
+    if (status != TLM_OK)
+        return status;
+    tlmi_deflate_open(); /* without zlib, columns stay plain */
+    if (!tlmi_codec_open() || !tlmi_segment_open() || !tlmi_meta_open() || !tlmi_compact_open() ||
+        !tlmi_site_init(options->stack_depth))
+        return TLM_NO_MEMORY;
+    tlmi_interpreter_now()->stacks_open(options->stack_depth);
+    tlmi_rss_open(options->sample_smaps != 0, &tlmi_file.file);
+    return TLM_OK;
+}
+
+static bool options_are_valid(const tlm_recording_options *options)
+{
+    return options && options->path && options->stack_depth <= MOST_STACK_DEPTH &&
+           (options->limit_bytes == 0 || options->limit_bytes >= LEAST_LIMIT_BYTES);
+}
+
+static tlm_status start(const tlm_recording_options *options)
+{
+    tlmi_recording_state *r = &tlmi_recording;
+    tlm_status status = open_parts(options);
+    bool created = status == TLM_OK || status == TLM_NO_MEMORY;
+    r->compacting = options->compact != 0;
+    r->sample_ms = options->sample_ms;
+    if (status == TLM_OK && (r->compacting || r->sample_ms) && !tlmi_service_start())
+        status = TLM_IO;
+    last_error = tlmi_file.error;
+    if (status != TLM_OK) {
+        if (created && tlmi_file.file.fd >= 0)
+            tlmi_file_remove();
+        close_parts();
+        return status;
+    }
+    pthread_once(&fork_once, install_fork_handlers);
+    atomic_fetch_add(&tlmi_recording_epoch, 1);
+    atomic_store(&tlmi_recording_on, true);
+    running = true;
+    tlmi_rss_fast();
+    tlmi_rss_slow(true);
+    tlmi_file_calibrate(); /* so that times are known even if the program is killed before the next sample */
+    return TLM_OK;
+}
+
+tlm_status tlm_recording_start(const tlm_recording_options *options)
+{
+    if (!options_are_valid(options))
+        return TLM_BAD_ARGUMENT;
+    pthread_mutex_lock(&gate);
+    tlm_status status = running ? TLM_ALREADY_RUNNING : start(options);
+    pthread_mutex_unlock(&gate);
+    return status;
+}
+
+static void fill_statistics(tlm_recording_statistics *out)
+{
+    tlmi_recording_state *r = &tlmi_recording;
+    uint32_t threads = r->thread_count;
+    *out = (tlm_recording_statistics){
+        .events = tlmi_segment_event_count(),
+        .lost_events = atomic_load(&tlmi_file.header->lost_events),
+        .folded_events = tlmi_file.header->folded_events,
+        .file_bytes = tlmi_file_slot_offset(tlmi_file.slot_count),
+        .own_bytes = tlmi_own_current_bytes(),
+        .compacted_events = r->compacted_events,
+        .compact_ns = r->compact_ns,
+        .fold_ns = r->fold_ns,
+        .sites = tlmi_site_count(),
+        .codes = tlmi_site_code_count(),
+        .threads = threads,
+        .running = 1,
+        .stopped = atomic_load(&r->stopped),
+    };
+}
+
+/* Under gate. */
+static tlm_status stop(bool seal)
+{
+    tlmi_recording_state *r = &tlmi_recording;
+    tlmi_rss_fast();
+    tlmi_rss_slow(true);
+    atomic_store(&tlmi_recording_on, false);
+    tlmi_service_stop();
+    pthread_mutex_lock(&r->work);
+    pthread_mutex_lock(&r->lock);
+    tlmi_file_calibrate();
+    tlmi_segment_close_all();
+    fill_statistics(&last_statistics);
+    pthread_mutex_unlock(&r->lock);
+    bool sealed = !seal || tlmi_seal();
+    last_statistics.file_bytes = tlmi_file_size();
+    last_statistics.compacted_events = r->compacted_events;
+    last_statistics.compact_ns = r->compact_ns;
+    last_statistics.fold_ns = r->fold_ns;
+    last_statistics.folded_events = tlmi_file.header->folded_events;
+    last_statistics.running = 0;
+    last_error = tlmi_file.error;
+    pthread_mutex_lock(&r->lock);
+    close_parts();
+    running = false;
+    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&r->work);
+    return sealed ? TLM_OK : TLM_NO_SPACE;
+}
+
+tlm_status tlm_recording_stop(int seal)
+{
+    pthread_mutex_lock(&gate);
+    tlm_status status = running ? stop(seal != 0) : TLM_NOT_RUNNING;
+    pthread_mutex_unlock(&gate);
+    return status;
+}
+
+void tlm_recording_stats(tlm_recording_statistics *out)
+{
+    pthread_mutex_lock(&gate);
+    if (running) {
+        pthread_mutex_lock(&tlmi_recording.lock);
+        fill_statistics(out);
+        pthread_mutex_unlock(&tlmi_recording.lock);
+    } else {
+        *out = last_statistics;
+    }
+    pthread_mutex_unlock(&gate);
+}
+
+int tlm_recording_errno(void)
+{
+    return last_error ? last_error : tlmi_file.error;
+}
+
+void tlm_fork_before(void)
+{
+    pthread_mutex_lock(&gate); /* held across the fork: no begin or end in between */
+    if (running)
+        tlmi_service_stop();
+}
+
+tlm_status tlm_fork_after_in_parent(void)
+{
+    tlmi_recording_state *r = &tlmi_recording;
+    bool good = !running || !(r->compacting || r->sample_ms) || tlmi_service_start();
+    pthread_mutex_unlock(&gate);
+    return good ? TLM_OK : TLM_IO;
+}
+
+void tlm_fork_after_in_child(void)
+{
+    if (running) {
+        tlmi_segment_forget();
+        close_parts();
+        memset(&last_statistics, 0, sizeof last_statistics);
+    }
+    running = false;
+    pthread_mutex_init(&gate, NULL);
+}
+
+/* ---- small public functions ---- */
+
+static bool is_on(void)
+{
+    return atomic_load_explicit(&tlmi_recording_on, memory_order_relaxed);
+}
+
+tlm_status tlm_note(const char *key, const char *text)
+{
+    if (!key || !text)
+        return TLM_BAD_ARGUMENT;
+    if (!is_on())
+        return TLM_NOT_RUNNING;
+    return tlmi_meta_note(key, text) ? TLM_OK : TLM_NO_SPACE;
+}
+
+tlm_status tlm_mark(const char *label, int64_t index)
+{
+    if (!label)
+        return TLM_BAD_ARGUMENT;
+    if (!is_on())
+        return TLM_NOT_RUNNING;
+    uint32_t number = tlmi_label_write(tlm_label_of(label));
+    if (!number)
+        return TLM_NO_SPACE;
+    tlmi_event_append(TLM_KIND_MARK, TLM_DEVICE_NONE, number, (uint64_t)index, tlmi_site_here(), 0);
+    return TLM_OK;
+}
+
+tlm_status tlm_thread_name(const char *name)
+{
+    if (!name)
+        return TLM_BAD_ARGUMENT;
+    return is_on() && tlmi_segment_name(name) ? TLM_OK : TLM_NOT_RUNNING;
+}
+
+tlm_status tlm_event_record(int kind, int device, uint64_t object, uint64_t arg)
+{
+    if (kind <= TLM_KIND_NONE || kind > TLM_KIND_MISUSE || device < 0 || device > 255)
+        return TLM_BAD_ARGUMENT;
+    if (!is_on())
+        return TLM_NOT_RUNNING;
+    tlmi_event_append((uint8_t)kind, (uint8_t)device, object, arg, tlmi_site_here(), 0);
+    return TLM_OK;
+}
+
+tlm_status tlm_sample_now(void)
+{
+    if (!is_on())
+        return TLM_NOT_RUNNING;
+    tlmi_rss_fast();
+    tlmi_rss_slow(true);
+    return TLM_OK;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * service.c: our one thread. It takes samples on time and compacts full segments.
+ *
+ * It blocks every signal, so that the program's threads get theirs; it holds no GIL, calls no Python and no malloc. It is
+ * joined before a fork and started again after it: no thread of ours is alive across a fork.
+ */
+#include <errno.h>
+#include <signal.h>
+
+#include "log/log.h"
+
+enum { STACK_BYTES = 256 * 1024 };
+
+static pthread_t thread;
+static bool running;
+static bool quit; /* under recording.lock */
+
+static void wait_until(uint64_t deadline_ns)
+{
+    tlmi_recording_state *r = &tlmi_recording;
+    if (deadline_ns == UINT64_MAX) {
+        pthread_cond_wait(&r->wake, &r->lock);
+        return;
+    }
+#if defined(__APPLE__)
+    uint64_t now = tlmi_clock_ns();
+    uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+    struct timespec span = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+    pthread_cond_timedwait_relative_np(&r->wake, &r->lock, &span);
+#else
+    struct timespec at = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
+    pthread_cond_timedwait(&r->wake, &r->lock, &at);
+#endif
+}
+
+static void sample(void)
+{
+    tlmi_rss_fast();
+    tlmi_rss_slow(false);
+    tlmi_file_calibrate();
+    tlmi_interpreter_now()->tick();
+}
+
+static void *serve(void *unused)
+{
+    tlmi_recording_state *r = &tlmi_recording;
+    uint64_t interval = (uint64_t)r->sample_ms * 1000000u;
+    uint64_t due = interval ? tlmi_clock_ns() + interval : UINT64_MAX;
+    (void)unused;
+    pthread_mutex_lock(&r->lock);
+    while (!quit) {
+        bool on_time = due == UINT64_MAX || tlmi_clock_ns() < due;
+        if (!on_time || (r->compacting && r->pending_count)) {
+            pthread_mutex_unlock(&r->lock);
+            if (!on_time) {
+                sample();
+                due = tlmi_clock_ns() + interval;
+            } else if (!tlmi_compact_step()) {
+                sched_yield(); /* no room: the thread that needs it will say so */
+            }
+            pthread_mutex_lock(&r->lock);
+            continue;
+        }
+        wait_until(due);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+static void make_condition(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+#if !defined(__APPLE__)
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+#endif
+    pthread_cond_init(&tlmi_recording.wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+bool tlmi_service_start(void)
+{
+    if (running)
+        return true;
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    make_condition();
+    quit = false;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, &attributes, serve, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    running = error == 0;
+    if (error)
+        tlmi_file.error = error;
+    return running;
+}
+
+void tlmi_service_stop(void)
+{
+    if (!running)
+        return;
+    pthread_mutex_lock(&tlmi_recording.lock);
+    quit = true;
+    pthread_cond_signal(&tlmi_recording.wake);
+    pthread_mutex_unlock(&tlmi_recording.lock);
+    pthread_join(thread, NULL);
+    running = false;
+}

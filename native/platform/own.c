@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * own.c: memory for our own bookkeeping, straight from the kernel, and the files that we keep open.
+ *
+ * Never malloc: the program's allocator, its arenas and its statistics must look as they would without us. Every byte is
+ * counted, so that a report can subtract it. Thread-safe. For tests, the n-th next request can be made to fail.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "platform/internal.h"
+
+static _Atomic uint64_t current_bytes;
+static _Atomic uint64_t fail_countdown;
+
+/* Where our memory lies, to ask how much of it is resident. What finds no place counts as resident. */
+enum { PLACES = 1024 };
+static struct {
+    _Atomic uintptr_t start; /* 0: empty */
+    _Atomic size_t bytes;
+} places[PLACES];
+static _Atomic uint64_t placeless_bytes;
+
+static size_t round_to_pages(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+static bool fails_on_demand(void)
+{
+    uint64_t left = atomic_load_explicit(&fail_countdown, memory_order_relaxed);
+    while (tlmi_unlikely(left)) {
+        if (atomic_compare_exchange_weak(&fail_countdown, &left, left - 1))
+            return left == 1;
+    }
+    return false;
+}
+
+static void remember(uintptr_t start, size_t bytes)
+{
+    for (size_t i = 0; i < PLACES; i++) {
+        uintptr_t empty = 0;
+        if (atomic_load_explicit(&places[i].start, memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(&places[i].start, &empty, start)) {
+            atomic_store(&places[i].bytes, bytes);
+            return;
+        }
+    }
+    atomic_fetch_add(&placeless_bytes, bytes);
+}
+
+static void forget(uintptr_t start, size_t bytes)
+{
+    for (size_t i = 0; i < PLACES; i++) {
+        if (atomic_load_explicit(&places[i].start, memory_order_relaxed) == start) {
+            atomic_store(&places[i].bytes, 0);
+            atomic_store(&places[i].start, 0);
+            return;
+        }
+    }
+    atomic_fetch_sub(&placeless_bytes, bytes);
+}
+
+void *tlmi_own_alloc(size_t bytes)
+{
+    if (bytes == 0 || fails_on_demand())
+        return NULL;
+    size_t whole = round_to_pages(bytes);
+    void *start = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    atomic_fetch_add_explicit(&current_bytes, whole, memory_order_relaxed);
+    remember((uintptr_t)start, whole);
+    return start;
+}
+
+void tlmi_own_free(void *start, size_t bytes)
+{
+    if (!start)
+        return;
+    size_t whole = round_to_pages(bytes);
+    forget((uintptr_t)start, whole); /* first: the address may be another's at once */
+    munmap(start, whole);
+    atomic_fetch_sub_explicit(&current_bytes, whole, memory_order_relaxed);
+}
+
+uint64_t tlmi_own_current_bytes(void)
+{
+    return atomic_load_explicit(&current_bytes, memory_order_relaxed);
+}
+
+/* Pages that are not resident, in bytes; 0 for memory that was just given back. */
+static uint64_t absent_bytes(uintptr_t start, size_t bytes)
+{
+#ifdef __APPLE__
+    typedef char residency;
+#else
+    typedef unsigned char residency;
+#endif
+    residency pages[1024];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t absent = 0;
+    for (uintptr_t end = start + bytes, at = start; at < end;) {
+        size_t count = (end - at) / page < sizeof pages ? (end - at) / page : sizeof pages;
+        if (mincore((void *)at, count * page, pages) != 0)
+            return 0;
+        for (size_t i = 0; i < count; i++)
+            absent += (pages[i] & 1) == 0;
+        at += count * page;
+    }
+    return absent * page;
+}
+
+uint64_t tlmi_own_resident_bytes(void)
+{
+    uint64_t resident = atomic_load(&placeless_bytes);
+    for (size_t i = 0; i < PLACES; i++) {
+        uintptr_t start = atomic_load(&places[i].start);
+        size_t bytes = atomic_load(&places[i].bytes);
+        if (start != 0 && bytes != 0)
+            resident += bytes - absent_bytes(start, bytes);
+    }
+    return resident;
+}
+
+void tlm_own_fail_after(uint64_t n)
+{
+    atomic_store(&fail_countdown, n);
+}
+
+/* Low numbers are the program's, and many a program closes those below 256; far higher ones cost the kernel memory. */
+enum { LEAST_NUMBER = 1000, NUMBERS_KEPT = 16 };
+
+void tlmi_own_file_keep(tlmi_own_file *file, int fd)
+{
+    *file = (tlmi_own_file){.fd = fd};
+    if (fd < 0)
+        return;
+    struct rlimit limit;
+    long least = LEAST_NUMBER;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < LEAST_NUMBER + NUMBERS_KEPT)
+        least = (long)limit.rlim_cur - NUMBERS_KEPT;
+    int high = least > fd ? fcntl(fd, F_DUPFD_CLOEXEC, (int)least) : -1;
+    if (high >= 0) {
+        close(fd);
+        file->fd = high;
+    }
+    struct stat now;
+    if (fstat(file->fd, &now) == 0) {
+        file->device = (uint64_t)now.st_dev;
+        file->inode = (uint64_t)now.st_ino;
+    }
+}
+
+bool tlmi_own_file_is_ours(const tlmi_own_file *file)
+{
+    struct stat now;
+    return file->fd >= 0 && fstat(file->fd, &now) == 0 && (uint64_t)now.st_dev == file->device &&
+           (uint64_t)now.st_ino == file->inode;
+}
+
+void tlmi_own_file_close(tlmi_own_file *file)
+{
+    if (tlmi_own_file_is_ours(file))
+        close(file->fd);
+    file->fd = -1;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * holders_graph.c: tables of holders_graph.h: open addressing with linear probing, at most half full, doubled as needed.
+ *
+ * One search at a time uses them, so there is no lock. Nodes are in chunks that never move; their order is the order in
+ * which objects were met, so that they are the queue of a breadth-first search as well.
+ */
+#include <string.h>
+
+#include "python/holders/holders_graph.h"
+
+enum { LEAST_SEEN = 1 << 11, OBJECTS_PER_PAGE = 16, FIRST_OWNERS = 1 << 10, MOST_NODES = 1 << 28 };
+
+static uint32_t power_above(uint64_t wanted, uint32_t least)
+{
+    uint32_t power = least;
+    while (power < wanted && power < MOST_NODES)
+        power *= 2;
+    return power;
+}
+
+bool tlmi_graph_open(tlmi_graph *graph, uint32_t objects, uint32_t owners)
+{
+    memset(graph, 0, sizeof *graph);
+    uint32_t slots = power_above(2 * ((uint64_t)objects / OBJECTS_PER_PAGE), LEAST_SEEN);
+    uint32_t room = power_above(owners, FIRST_OWNERS);
+    graph->seen = tlmi_own_alloc(slots * sizeof *graph->seen);
+    graph->seen_mask = slots - 1;
+    graph->chunks[0] = tlmi_own_alloc(TLMI_NODES_PER_CHUNK * sizeof(tlmi_node));
+    graph->owners = tlmi_own_alloc((size_t)room * sizeof(tlmi_owner));
+    graph->owners_room = room;
+    graph->owner_table = tlmi_own_alloc(2 * (size_t)room * sizeof(uint32_t));
+    graph->owner_mask = 2 * room - 1;
+    graph->count = 1;
+    bool opened = graph->seen && graph->chunks[0] && graph->owners && graph->owner_table;
+    if (!opened)
+        tlmi_graph_close(graph);
+    return opened;
+}
+
+void tlmi_graph_close(tlmi_graph *graph)
+{
+    tlmi_own_free(graph->seen, ((size_t)graph->seen_mask + 1) * sizeof *graph->seen);
+    for (uint32_t i = 0; i < TLMI_NODE_CHUNKS && graph->chunks[i] != NULL; i++)
+        tlmi_own_free(graph->chunks[i], TLMI_NODES_PER_CHUNK * sizeof(tlmi_node));
+    tlmi_own_free(graph->owners, graph->owners_room * sizeof(tlmi_owner));
+    tlmi_own_free(graph->owner_table, ((size_t)graph->owner_mask + 1) * sizeof(uint32_t));
+    memset(graph, 0, sizeof *graph);
+}
+
+/* Where the page is, or the empty place where it belongs. */
+static tlmi_seen *place_of(const tlmi_graph *graph, uintptr_t page)
+{
+    uint32_t at = tlmi_graph_home(page << 4, graph->seen_mask);
+    while (graph->seen[at].page != 0 && graph->seen[at].page != page)
+        at = (at + 1) & graph->seen_mask;
+    return &graph->seen[at];
+}
+
+static bool grow_seen(tlmi_graph *graph)
+{
+    tlmi_graph bigger = {.seen_mask = 2 * graph->seen_mask + 1};
+    if (graph->seen_mask >= MOST_NODES)
+        return false;
+    bigger.seen = tlmi_own_alloc(((size_t)bigger.seen_mask + 1) * sizeof *bigger.seen);
+    if (bigger.seen == NULL)
+        return false;
+    for (size_t at = 0; at <= graph->seen_mask; at++)
+        if (graph->seen[at].page != 0)
+            *place_of(&bigger, graph->seen[at].page) = graph->seen[at];
+    tlmi_own_free(graph->seen, ((size_t)graph->seen_mask + 1) * sizeof *graph->seen);
+    graph->seen = bigger.seen;
+    graph->seen_mask = bigger.seen_mask;
+    return true;
+}
+
+static uintptr_t page_of(uintptr_t object)
+{
+    return (object >> TLMI_SEEN_SHIFT) + 1;
+}
+
+static uint32_t bit_of(uintptr_t object)
+{
+    return (uint32_t)(object >> 4) % (TLMI_SEEN_WORDS * 64);
+}
+
+bool tlmi_graph_has(const tlmi_graph *graph, uintptr_t object)
+{
+    const tlmi_seen *seen = place_of(graph, page_of(object));
+    return (seen->bits[bit_of(object) / 64] >> bit_of(object) % 64 & 1) != 0;
+}
+
+bool tlmi_graph_mark(tlmi_graph *graph, uintptr_t object)
+{
+    tlmi_seen *seen = place_of(graph, page_of(object));
+    if (tlmi_unlikely(seen->page == 0)) {
+        if (2 * graph->seen_count > graph->seen_mask) {
+            if (!grow_seen(graph)) {
+                graph->is_full = true;
+                return false;
+            }
+            seen = place_of(graph, page_of(object));
+        }
+        seen->page = page_of(object);
+        graph->seen_count++;
+    }
+    uint64_t *word = &seen->bits[bit_of(object) / 64], bit = UINT64_C(1) << bit_of(object) % 64;
+    bool is_new = (*word & bit) == 0;
+    *word |= bit;
+    return is_new;
+}
+
+uint32_t tlmi_graph_append(tlmi_graph *graph, uintptr_t object, uint32_t parent, uint32_t edge)
+{
+    uint32_t chunk = graph->count / TLMI_NODES_PER_CHUNK;
+    if (chunk < TLMI_NODE_CHUNKS && graph->chunks[chunk] == NULL)
+        graph->chunks[chunk] = tlmi_own_alloc(TLMI_NODES_PER_CHUNK * sizeof(tlmi_node));
+    if (chunk >= TLMI_NODE_CHUNKS || graph->chunks[chunk] == NULL) {
+        graph->is_full = true;
+        return 0;
+    }
+    *tlmi_graph_node(graph, graph->count) = (tlmi_node){object, parent, edge};
+    return graph->count++;
+}
+
+static uint32_t *owner_place(const tlmi_graph *graph, uint8_t device, uint64_t address)
+{
+    uint32_t at = tlmi_graph_home(address, graph->owner_mask);
+    for (; graph->owner_table[at] != 0; at = (at + 1) & graph->owner_mask) {
+        const tlmi_owner *owner = &graph->owners[graph->owner_table[at] - 1];
+        if (owner->address == address && owner->device == device)
+            break;
+    }
+    return &graph->owner_table[at];
+}
+
+/* Twice the room, for owners and for the table of their numbers. */
+static bool grow_owners(tlmi_graph *graph)
+{
+    uint32_t room = 2 * graph->owners_room, slots = 2 * (graph->owner_mask + 1);
+    if (room > MOST_NODES)
+        return false;
+    tlmi_owner *owners = tlmi_own_alloc((size_t)room * sizeof *owners);
+    uint32_t *table = owners == NULL ? NULL : tlmi_own_alloc((size_t)slots * sizeof *table);
+    if (table == NULL) {
+        tlmi_own_free(owners, (size_t)room * sizeof *owners);
+        return false;
+    }
+    memcpy(owners, graph->owners, graph->owners_count * sizeof *owners);
+    tlmi_own_free(graph->owners, graph->owners_room * sizeof *owners);
+    tlmi_own_free(graph->owner_table, ((size_t)graph->owner_mask + 1) * sizeof *table);
+    graph->owners = owners;
+    graph->owners_room = room;
+    graph->owner_table = table;
+    graph->owner_mask = slots - 1;
+    for (uint32_t i = 0; i < graph->owners_count; i++)
+        *owner_place(graph, owners[i].device, owners[i].address) = i + 1;
+    return true;
+}
+
+tlmi_owner *tlmi_graph_owner(tlmi_graph *graph, uint8_t device, uint64_t address)
+{
+    uint32_t *place = owner_place(graph, device, address);
+    if (*place != 0)
+        return &graph->owners[*place - 1];
+    if (graph->owners_count == graph->owners_room) {
+        if (!grow_owners(graph)) {
+            graph->is_full = true;
+            return NULL;
+        }
+        place = owner_place(graph, device, address);
+    }
+    tlmi_owner *owner = &graph->owners[graph->owners_count++];
+    *owner = (tlmi_owner){.address = address, .device = device};
+    *place = graph->owners_count;
+    return owner;
+}
+
+void tlmi_graph_fetch_owner(const tlmi_graph *graph, uint64_t address)
+{
+    __builtin_prefetch(&graph->owner_table[tlmi_graph_home(address, graph->owner_mask)]);
+}
+
+uint64_t tlmi_owner_used(const tlmi_owner *owner)
+{
+    return owner->is_direct || owner->seen_bytes > owner->held_bytes ? owner->held_bytes : owner->seen_bytes;
+}

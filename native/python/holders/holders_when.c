@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ * holders_when.c: when the program's objects are searched for holders, and how long that may take.
+ *
+ * Asked for and at the end: always. At marks, when tracked memory has doubled and when the run is half as long again: only as
+ * long as all of these together stay below 1 % of the time since the start, or below 20 ms in the first two seconds, at 5 % of
+ * the time; what one costs is told by the one before. The 20 ms are for short runs: what a function holds is gone at the end, and 1 % of half a
+ * second is too little for whole searches, of which the last must have seen half of what survives: the more so where a busy
+ * machine takes as much again for each. The service thread knows when one is due and leaves it to the main thread as a pending
+ * call, which that makes between two instructions.
+ * What a snapshot takes is CPU time of its thread: waiting for a processor is not its doing, and no reason to stop.
+ * Numbers that the service thread reads are atomic; everything else is under the GIL.
+ */
+#include "python/holders/holders.h"
+
+#include "python/stack/pycode.h"
+
+#ifdef PYINSIDE_KNOWN
+#include <string.h>
+
+enum { ASKED = 1, AT_MARK = 2, MEMORY_DOUBLED = 3, TIME_PASSED = 4, AT_END = 5 };
+enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384 };
+#define MS UINT64_C(1000000)
+#define LEAST_SHARE_NS (20 * MS)
+#define EARLY_NS (EARLY_SHARE * LEAST_SHARE_NS)
+#define LONGEST_NS (50 * MS)
+#define LEAST_AT_END_NS (200 * MS)
+#define LONGEST_ASKED_NS (500 * MS)
+#define FIRST_ESTIMATE_NS (1 * MS)
+#define WORTHWHILE_NS (4 * MS)
+#define FIRST_TIME_NS (100 * MS)
+#define LEAST_MEMORY_BYTES (UINT64_C(1) << 20)
+#define WORTHWHILE_BYTES (UINT64_C(64) << 10)
+#define SNAPSHOT_BYTES (UINT64_C(64) << 10)
+#define ALL_SNAPSHOTS_BYTES (UINT64_C(16) << 20)
+
+static struct {
+    _Atomic bool on;
+    _Atomic bool is_asked; /* the main thread has a pending call */
+    _Atomic uint8_t why;
+    _Atomic uint64_t start_ns, spent_ns, estimate_ns;
+    _Atomic uint64_t last_at_ns;    /* since the start, when the last one was taken; 0: none yet */
+    _Atomic uint64_t base_bytes;    /* tracked at the last one, or less since */
+    _Atomic uint64_t highest_bytes; /* the most that was tracked at any of them */
+    _Atomic uint64_t rare;          /* taken without being asked for */
+    uint64_t epoch;
+    uint32_t last_owners;           /* found by the last one */
+    uint64_t each_bytes, all_bytes; /* room in the file */
+    tlm_holders_statistics statistics;
+    char elsewhere[ELSEWHERE_ROOM]; /* texts one after another, an empty one at the end */
+} state;
+
+static uint64_t get(_Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+static void set(_Atomic uint64_t *number, uint64_t value)
+{
+    atomic_store_explicit(number, value, memory_order_relaxed);
+}
+
+static uint64_t tracked_bytes(void)
+{
+    int64_t arrays = tlmi_numpy_live_bytes(), objects = tlmi_tally_current_bytes();
+    return (uint64_t)(arrays > 0 ? arrays : 0) + (uint64_t)(objects > 0 ? objects : 0);
+}
+
+/* Nanoseconds that may be spent now without being asked for. */
+static uint64_t budget_ns(uint64_t elapsed_ns)
+{
+    uint64_t share = elapsed_ns / SHARE, spent = get(&state.spent_ns);
+    share = share < LEAST_SHARE_NS ? LEAST_SHARE_NS : share;
+    return share > spent ? share - spent : 0;
+}
+
+/* What a short run may spend in all is kept for its later parts, too: memory that doubles thrice in its first tenth of a second
+ * says little of what it has at the end. */
+static bool is_affordable(uint64_t elapsed_ns)
+{
+    uint64_t pace = elapsed_ns / EARLY_SHARE, spent = get(&state.spent_ns), estimate = get(&state.estimate_ns);
+    return budget_ns(elapsed_ns) >= estimate && (elapsed_ns >= EARLY_NS || pace >= spent + estimate);
+}
+
+/* The first few may come as they like; then the time between two grows with the run, so that their number does not. */
+static bool is_rare(uint64_t elapsed_ns)
+{
+    return get(&state.rare) < FREE_SNAPSHOTS || elapsed_ns >= get(&state.last_at_ns) / 8 * 9;
+}
+
+static bool is_on(void)
+{
+    return atomic_load_explicit(&state.on, memory_order_relaxed) && tlmi_probe_on();
+}
+
+/* ---- taking one; under the GIL ---- */
+
+static void note_taken(uint8_t trigger, uint64_t tracked, uint64_t found, uint64_t elapsed_ns, uint64_t took_ns,
+                       bool is_whole)
+{
+    bool is_free = trigger == ASKED || trigger == AT_END;
+    /* What is not whole would have taken longer; but the beginning tells most, so no more than some time is waited for. */
+    uint64_t estimate = is_whole ? took_ns + took_ns / 4 : 2 * took_ns;
+    set(&state.estimate_ns, estimate < WORTHWHILE_NS ? estimate : WORTHWHILE_NS);
+    set(&state.last_at_ns, elapsed_ns);
+    if (found > 0)
+        set(&state.base_bytes, tracked);
+    if (found > 0 && tracked > get(&state.highest_bytes))
+        set(&state.highest_bytes, tracked);
+    if (!is_free) {
+        set(&state.spent_ns, get(&state.spent_ns) + took_ns);
+        set(&state.rare, get(&state.rare) + 1);
+    }
+    state.statistics.snapshots++;
+    state.statistics.total_ns += took_ns;
+    state.statistics.unasked_ns += is_free ? 0 : took_ns;
+    state.statistics.last_ns = took_ns;
+}
+
+static tlm_status take(uint8_t trigger, uint64_t limit_ns, PyObject *error)
+{
+    uint64_t begin_ns = tlmi_clock_thread_ns(), elapsed_ns = tlmi_clock_ns() - get(&state.start_ns), bytes = 0;
+    uint64_t used_room = state.statistics.bytes, each = state.each_bytes;
+    if (trigger != AT_END && used_room + each > state.all_bytes)
+        return TLM_NO_SPACE;
+    uint32_t objects = 0;
+    tlmi_snapshot snapshot = {.number = (uint32_t)state.statistics.snapshots + 1,
+                              .trigger = trigger,
+                              .begin_ns = begin_ns,
+                              .tracked_bytes = tracked_bytes(),
+                              .room_bytes = each};
+    tlmi_search_request request = {.limit_ns = limit_ns,
+                                   .may_stop = trigger != ASKED && trigger != AT_END,
+                                   .elsewhere = state.elsewhere,
+                                   .error = error,
+                                   .objects = (uint32_t)state.statistics.last_objects,
+                                   .owners = state.last_owners};
+    bool taken = tlmi_search_run(&request, &snapshot, &objects, &state.last_owners, &bytes);
+    uint64_t took_ns = tlmi_clock_thread_ns() - begin_ns;
+    note_taken(trigger, snapshot.tracked_bytes, snapshot.found_bytes, elapsed_ns, taken ? took_ns : LONGEST_NS,
+               took_ns < limit_ns);
+    state.statistics.bytes += bytes;
+    state.statistics.last_objects = objects;
+    return taken ? TLM_OK : TLM_NO_MEMORY;
+}
+
+static bool may_take(void)
+{
+    /* Python 3.11.0 shows frames while they are being cleared. */
+    return Py_Version >= 0x030B0100 && is_on() && state.epoch == atomic_load(&tlmi_recording_epoch) &&
+           !tlmi_python_is_ending() && PyInterpreterState_Get() == PyInterpreterState_Main();
+}
+
+static tlm_status take_unasked(uint8_t trigger)
+{
+    uint64_t budget = budget_ns(tlmi_clock_ns() - get(&state.start_ns));
+    return take(trigger, budget < LONGEST_NS ? budget : LONGEST_NS, NULL);
+}
+
+static int take_pending(void *unused)
+{
+    (void)unused;
+    if (atomic_load(&state.is_asked) && may_take())
+        take_unasked(atomic_load(&state.why));
+    atomic_store(&state.is_asked, false); /* not before: until then the service thread must not ask again */
+    return 0;
+}
+
+/* ---- when ---- */
+
+/* Of the service thread, without the GIL. 0: none is due. */
+static uint8_t find_reason(uint64_t elapsed_ns)
+{
+    uint64_t tracked = tracked_bytes(), base = get(&state.base_bytes), highest = get(&state.highest_bytes);
+    if (tracked < base)
+        set(&state.base_bytes, base = tracked);
+    if (tracked >= LEAST_MEMORY_BYTES && tracked >= 2 * highest)
+        return MEMORY_DOUBLED;
+    if (tracked >= LEAST_MEMORY_BYTES && tracked >= 2 * base && is_rare(elapsed_ns))
+        return MEMORY_DOUBLED;
+    bool is_old = elapsed_ns >= FIRST_TIME_NS && elapsed_ns >= get(&state.last_at_ns) / 2 * 3;
+    return is_old && tracked >= WORTHWHILE_BYTES ? TIME_PASSED : 0;
+}
+
+void tlmi_holders_tick(void)
+{
+    if (!is_on() || atomic_load_explicit(&state.is_asked, memory_order_relaxed))
+        return;
+    uint64_t elapsed_ns = tlmi_clock_ns() - get(&state.start_ns);
+    uint8_t why = is_affordable(elapsed_ns) ? find_reason(elapsed_ns) : 0;
+    if (why == 0)
+        return;
+    atomic_store(&state.why, why);
+    atomic_store(&state.is_asked, true);
+    if (Py_AddPendingCall(take_pending, NULL) != 0)
+        atomic_store(&state.is_asked, false); /* too many wait; at the next sample */
+    else
+        pyinside_make_main_look();
+}
+
+tlm_status tlm_holders_offer(void)
+{
+    uint64_t elapsed_ns = tlmi_clock_ns() - get(&state.start_ns);
+    if (!is_on() || !is_affordable(elapsed_ns) || !is_rare(elapsed_ns))
+        return TLM_NOT_RUNNING;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    tlm_status status = may_take() ? take_unasked(AT_MARK) : TLM_NOT_RUNNING;
+    PyGILState_Release(gil);
+    return status;
+}
+
+static uint64_t longest_at_end(void)
+{
+    uint64_t share = (tlmi_clock_ns() - get(&state.start_ns)) / 10;
+    return share < LEAST_AT_END_NS ? LEAST_AT_END_NS : share > LONGEST_ASKED_NS ? LONGEST_ASKED_NS : share;
+}
+
+tlm_status tlm_holders_now(int at_end, uint64_t error)
+{
+    if (!is_on())
+        return TLM_NOT_RUNNING;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    tlm_status status = TLM_NOT_RUNNING;
+    if (may_take())
+        status =
+            take(at_end ? AT_END : ASKED, at_end ? longest_at_end() : LONGEST_ASKED_NS, (PyObject *)(uintptr_t)error);
+    /* What the service thread asked for until now has been answered; after the end it would show the runner's frames. */
+    if (status == TLM_OK)
+        atomic_store(&state.is_asked, false);
+    PyGILState_Release(gil);
+    return status;
+}
+
+tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    memset(&state.statistics, 0, sizeof state.statistics);
+    memset(state.elsewhere, 0, sizeof state.elsewhere);
+    strncpy(state.elsewhere, elsewhere, ELSEWHERE_ROOM - 2);
+    for (char *at = state.elsewhere; *at != 0; at++)
+        if (*at == '\n')
+            *at = 0;
+    state.each_bytes = limit_bytes != 0 && limit_bytes / 128 < SNAPSHOT_BYTES ? limit_bytes / 128 : SNAPSHOT_BYTES;
+    state.all_bytes = limit_bytes != 0 && limit_bytes / 8 < ALL_SNAPSHOTS_BYTES ? limit_bytes / 8 : ALL_SNAPSHOTS_BYTES;
+    state.epoch = atomic_load(&tlmi_recording_epoch);
+    state.last_owners = 0;
+    set(&state.start_ns, tlmi_clock_ns());
+    set(&state.spent_ns, 0);
+    set(&state.estimate_ns, FIRST_ESTIMATE_NS);
+    set(&state.last_at_ns, 0);
+    set(&state.base_bytes, 0);
+    set(&state.highest_bytes, 0);
+    set(&state.rare, 0);
+    atomic_store(&state.is_asked, false);
+    atomic_store(&state.on, true);
+    PyGILState_Release(gil);
+    return TLM_OK;
+}
+
+void tlm_holders_stop(void)
+{
+    atomic_store(&state.on, false);
+}
+
+void tlm_holders_stats(tlm_holders_statistics *out)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    *out = state.statistics;
+    PyGILState_Release(gil);
+}
+
+#else
+
+void tlmi_holders_tick(void)
+{
+}
+
+tlm_status tlm_holders_offer(void)
+{
+    return TLM_UNSUPPORTED;
+}
+
+tlm_status tlm_holders_now(int at_end, uint64_t error)
+{
+    (void)at_end, (void)error;
+    return TLM_UNSUPPORTED;
+}
+
+tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes)
+{
+    (void)elsewhere, (void)limit_bytes;
+    return TLM_UNSUPPORTED;
+}
+
+void tlm_holders_stop(void)
+{
+}
+
+void tlm_holders_stats(tlm_holders_statistics *out)
+{
+    *out = (tlm_holders_statistics){0};
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * pyinside.h: what the search for holders reads of the interpreter's private layout: locals of frames, attributes of
+ * instances that have no dict of their own, the lists of the collector.
+ *
+ * Beside pyframe.h, whose frames it takes. Where the layout is not known, or threads run without the GIL, PYINSIDE_KNOWN is
+ * not defined and nobody searches. All of it under the GIL; nothing is created, counted or changed.
+ */
+#ifndef TLMI_PYINSIDE_H
+#define TLMI_PYINSIDE_H
+
+/* Python.h must not have been included before: with the layout it declares some things differently. */
+#define Py_BUILD_CORE 1
+#include <Python.h>
+#if !defined(Py_GIL_DISABLED) && PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000
+#define PYINSIDE_KNOWN 1
+#if PY_VERSION_HEX < 0x030C0000
+#include "internal/pycore_gc.h"
+#endif
+#if PY_VERSION_HEX < 0x030D0000
+#include "internal/pycore_interp.h"
+#endif
+#include "internal/pycore_dict.h"
+#include "internal/pycore_object.h"
+#endif
+#undef Py_BUILD_CORE
+
+#include "python/stack/pyframe.h"
+
+#ifdef PYSTACK_NEEDS_GIL
+#undef PYINSIDE_KNOWN
+#endif
+
+#ifdef PYINSIDE_KNOWN
+
+/* ---- pending calls ---- */
+
+/* Up to 3.12 a pending call that another thread adds waits until something else makes the main thread look, which in a
+ * loop that never gives up the GIL may be its end. This is what a signal does. Of any thread, without the GIL. */
+static inline void pyinside_make_main_look(void)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
+#endif
+}
+
+/* ---- frames ---- */
+
+static inline PyObject *pyinside_local(pyframe *frame, int index)
+{
+    return frame->localsplus[index];
+}
+
+/* Locals and temporary values that may be read. While a frame runs C code its temporary values are nowhere told. */
+static inline int pyinside_values(pyframe *frame, PyCodeObject *code)
+{
+    return frame->stacktop > code->co_nlocalsplus ? frame->stacktop : code->co_nlocalsplus;
+}
+
+/* The dict of names that code without fast locals uses; NULL: none. */
+static inline PyObject *pyinside_names(pyframe *frame)
+{
+    return frame->f_locals;
+}
+
+static inline PyObject *pyinside_globals(pyframe *frame)
+{
+    return frame->f_globals;
+}
+
+static inline bool pyinside_is_generator(pyframe *frame)
+{
+    return frame->owner == FRAME_OWNED_BY_GENERATOR;
+}
+
+/* Of a frame object. Frames that were cleared have no values left. */
+static inline pyframe *pyinside_frame_of(PyObject *frame_object)
+{
+    return ((PyFrameObject *)frame_object)->f_frame;
+}
+
+/* Of a generator, a coroutine or an asynchronous generator; NULL: it is finished. */
+static inline pyframe *pyinside_generator_frame(PyObject *generator)
+{
+    PyGenObject *self = (PyGenObject *)generator;
+    return self->gi_frame_state >= FRAME_COMPLETED ? NULL : (pyframe *)self->gi_iframe;
+}
+
+/* ---- attributes of instances ---- */
+
+/* The dict that an instance has, never a new one; NULL: none, or not yet. */
+static inline PyObject *pyinside_dict(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+#if PY_VERSION_HEX < 0x030C0000
+        return *_PyObject_ManagedDictPointer(object);
+#elif PY_VERSION_HEX < 0x030D0000
+        PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
+        return _PyDictOrValues_IsValues(either) ? NULL : _PyDictOrValues_GetDict(either);
+#else
+        return (PyObject *)_PyObject_GetManagedDict(object);
+#endif
+    }
+    Py_ssize_t offset = type->tp_dictoffset;
+    if (offset < 0) {
+        Py_ssize_t items = Py_SIZE(object);
+        offset += (Py_ssize_t)_PyObject_VAR_SIZE(type, items < 0 ? -items : items);
+    }
+    return offset > 0 ? *(PyObject **)((char *)object + offset) : NULL;
+}
+
+/* The name under which an instance without a dict keeps the value; borrowed, NULL: it does not. */
+static inline PyObject *pyinside_inline_name(PyObject *object, PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyDictValues *values = NULL;
+    if (!(type->tp_flags & Py_TPFLAGS_MANAGED_DICT))
+        return NULL;
+#if PY_VERSION_HEX < 0x030C0000
+    values = *_PyObject_ValuesPointer(object);
+#elif PY_VERSION_HEX < 0x030D0000
+    PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
+    values = _PyDictOrValues_IsValues(either) ? _PyDictOrValues_GetValues(either) : NULL;
+#else
+    if ((type->tp_flags & Py_TPFLAGS_INLINE_VALUES) && _PyObject_InlineValues(object)->valid)
+        values = _PyObject_InlineValues(object);
+#endif
+    PyDictKeysObject *keys = ((PyHeapTypeObject *)type)->ht_cached_keys;
+    if (values == NULL || keys == NULL || !DK_IS_UNICODE(keys))
+        return NULL;
+    for (Py_ssize_t i = 0; i < keys->dk_nentries; i++)
+        if (values->values[i] == value)
+            return DK_UNICODE_ENTRIES(keys)[i].me_key;
+    return NULL;
+}
+
+/* ---- the collector ---- */
+
+typedef int (*pyinside_visit)(PyObject *object, void *context); /* 0: no more */
+
+/* Every object that the collector follows, as long as there are no collections meanwhile. false: it is at work just now. */
+static inline bool pyinside_each_tracked(pyinside_visit visit, void *context)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    struct _gc_runtime_state *gc = &PyInterpreterState_Get()->gc;
+    if (gc->collecting)
+        return false;
+    for (int i = 0; i <= NUM_GENERATIONS; i++) {
+        PyGC_Head *head = i < NUM_GENERATIONS ? &gc->generations[i].head : &gc->permanent_generation.head;
+        for (PyGC_Head *at = _PyGCHead_NEXT(head); at != head; at = _PyGCHead_NEXT(at))
+            if (!visit((PyObject *)(at + 1), context))
+                return true;
+    }
+#else
+    PyUnstable_GC_VisitObjects(visit, context);
+#endif
+    return true;
+}
+#endif
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ * pycode.c: gives each code object a number when first met, and writes its names into the file.
+ *
+ * No code object is kept alive. One that has a number carries its own address in its extra slot; when it dies CPython hands
+ * that to code_died(), which forgets the number and begins a new epoch, so the address may come to mean another. Names are
+ * read from the characters of the str objects, so nothing is cached on them. Numbers are found without the GIL; they are
+ * given and forgotten only under it. Code that is made anew again and again, by exec or a class factory, has the same number
+ * each time, as its names and lines are the same: otherwise a long run would fill the file with them.
+ */
+#include "python/stack/pycode.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "platform/address_map.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+#define request_extra_index PyUnstable_Eval_RequestCodeExtraIndex
+#define get_code_extra PyUnstable_Code_GetExtra
+#define set_code_extra PyUnstable_Code_SetExtra
+#else
+#define request_extra_index _PyEval_RequestCodeExtraIndex
+#define get_code_extra _PyCode_GetExtra
+#define set_code_extra _PyCode_SetExtra
+#endif
+
+#define PATH_ROOM 4096
+#define NAME_ROOM 1024
+/* When the file had no room for a name, so many code objects are given up at once before it is asked again. */
+#define REFUSED_AT_ONCE 256
+#define MAX_CODES (1u << 20)
+
+_Atomic uint64_t tlmi_pycode_current_epoch = 1;
+
+static tlmi_map codes = TLMI_MAP_EMPTY; /* address -> number */
+static tlmi_map twins = TLMI_MAP_EMPTY; /* hash of names and lines -> number */
+static _Atomic uint32_t recording_number;
+static _Atomic uint32_t to_refuse;
+static Py_ssize_t extra_index = -1;           /* asked for once; under the GIL */
+static PyInterpreterState *extra_interpreter; /* whose index it is */
+static char start_directory[PATH_ROOM];       /* relative file names are relative to this */
+static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
+
+static void code_died(void *extra)
+{
+    if (tlmi_map_take(&codes, (uintptr_t)extra) != 0)
+        atomic_fetch_add_explicit(&tlmi_pycode_current_epoch, 1, memory_order_release);
+}
+
+static void mend_after_fork(void)
+{
+    tlmi_map_after_fork(&codes);
+    tlmi_map_after_fork(&twins);
+}
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, mend_after_fork);
+}
+
+/* Deaths of code objects are not told from here on, so what was known of their addresses must go as well. */
+static void forget_numbers(void)
+{
+    tlmi_map_clear(&codes);
+    tlmi_map_clear(&twins);
+    atomic_fetch_add_explicit(&tlmi_pycode_current_epoch, 1, memory_order_release);
+}
+
+void tlmi_pycode_reset(void)
+{
+    pthread_once(&fork_handler_once, install_fork_handler);
+    atomic_fetch_add_explicit(&recording_number, 1, memory_order_release);
+    atomic_store_explicit(&to_refuse, 0, memory_order_relaxed);
+    forget_numbers();
+    if (getcwd(start_directory, sizeof start_directory) == NULL)
+        start_directory[0] = 0;
+}
+
+/* UTF-8 of the text, surrogates passed through; as many whole characters as there is room for. */
+static size_t encode_text(PyObject *text, char *out, size_t room)
+{
+    if (!PyUnicode_Check(text))
+        return 0;
+#if PY_VERSION_HEX < 0x030C0000
+    if (!PyUnicode_IS_READY(text))
+        return 0;
+#endif
+    size_t used = 0;
+    Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+    int kind = PyUnicode_KIND(text);
+    const void *data = PyUnicode_DATA(text);
+    for (Py_ssize_t at = 0; at < length && used + 4 <= room; at++) {
+        uint32_t c = PyUnicode_READ(kind, data, at);
+        if (c < 0x80) {
+            out[used++] = (char)c;
+        } else if (c < 0x800) {
+            out[used++] = (char)(0xC0 | c >> 6);
+            out[used++] = (char)(0x80 | (c & 0x3F));
+        } else if (c < 0x10000) {
+            out[used++] = (char)(0xE0 | c >> 12);
+            out[used++] = (char)(0x80 | (c >> 6 & 0x3F));
+            out[used++] = (char)(0x80 | (c & 0x3F));
+        } else {
+            out[used++] = (char)(0xF0 | c >> 18);
+            out[used++] = (char)(0x80 | (c >> 12 & 0x3F));
+            out[used++] = (char)(0x80 | (c >> 6 & 0x3F));
+            out[used++] = (char)(0x80 | (c & 0x3F));
+        }
+    }
+    return used;
+}
+
+/* The file name, absolute unless it is a made-up one such as <string>. */
+static size_t encode_path(PyObject *file, char *out, size_t room)
+{
+    size_t directory = strlen(start_directory);
+    size_t used = encode_text(file, out, room);
+    if (used == 0 || out[0] == '/' || out[0] == '<' || directory == 0 || directory + 1 >= room)
+        return used;
+    memcpy(out, start_directory, directory);
+    if (out[directory - 1] != '/')
+        out[directory++] = '/';
+    used = encode_text(file, out + directory, room - directory);
+    while (used > 2 && out[directory] == '.' && out[directory + 1] == '/') {
+        used -= 2;
+        memmove(out + directory, out + directory + 2, used);
+    }
+    return directory + used;
+}
+
+/* Makes sure that the code's death will be told. */
+static bool watch_code(PyObject *code)
+{
+    void *extra = NULL;
+    if (extra_index < 0) {
+        extra_index = request_extra_index(code_died);
+        extra_interpreter = PyInterpreterState_Get();
+    }
+    if (extra_index < 0 || get_code_extra(code, extra_index, &extra) != 0)
+        return false;
+    return extra == code || set_code_extra(code, extra_index, code) == 0;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001B3u;
+    return (hash ^ count) * 0x9E3779B97F4A7C15u;
+}
+
+/* Writes the names of the code into the file, unless they are there. 0: no room. */
+static uint32_t name_code(PyCodeObject *code)
+{
+    char file[PATH_ROOM], name[NAME_ROOM];
+    size_t file_bytes = encode_path(code->co_filename, file, sizeof file);
+    size_t name_bytes = encode_text(code->co_qualname, name, sizeof name);
+    uint32_t first_line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
+    uint64_t hash = hash_bytes(0xCBF29CE484222325u ^ first_line, file, file_bytes);
+    hash = hash_bytes(hash, name, name_bytes);
+    /* The line table says which line each instruction is of. */
+    hash = hash_bytes(hash, PyBytes_AS_STRING(code->co_linetable), (size_t)PyBytes_GET_SIZE(code->co_linetable));
+    hash += hash == 0;
+    uint32_t number = (uint32_t)tlmi_map_find(&twins, hash);
+    if (number != 0)
+        return number;
+    number = tlmi_site_new_code();
+    bool room = number <= MAX_CODES &&
+                tlmi_meta_code(number, first_line, file, (uint32_t)file_bytes, name, (uint32_t)name_bytes);
+    return room && tlmi_map_put(&twins, hash, number) ? number : 0;
+}
+
+__attribute__((noinline)) static uint32_t give_number(PyCodeObject *code)
+{
+    uint32_t recording = atomic_load_explicit(&recording_number, memory_order_acquire);
+    uint32_t number = name_code(code);
+    if (number == 0 || !tlmi_map_put(&codes, (uintptr_t)code, number)) {
+        atomic_store_explicit(&to_refuse, REFUSED_AT_ONCE, memory_order_relaxed);
+        return 0;
+    }
+    if (atomic_load_explicit(&recording_number, memory_order_acquire) != recording) {
+        /* The names went into a recording that has ended meanwhile. */
+        forget_numbers();
+        return 0;
+    }
+    return number;
+}
+
+uint32_t tlmi_pycode_number(PyObject *code, PyThreadState *tstate)
+{
+    uint32_t number = (uint32_t)tlmi_map_find(&codes, (uintptr_t)code);
+    if (tlmi_likely(number != 0))
+        return number;
+    if (!tlmi_pycode_holds_gil(tstate) || tlmi_python_is_ending() || !PyCode_Check(code))
+        return 0;
+    if (extra_interpreter != NULL && PyThreadState_GetInterpreter(tstate) != extra_interpreter)
+        return 0;
+    uint32_t left = atomic_load_explicit(&to_refuse, memory_order_relaxed);
+    if (tlmi_unlikely(left > 0)) {
+        atomic_store_explicit(&to_refuse, left - 1, memory_order_relaxed);
+        return 0;
+    }
+    /* Arrays are freed while exceptions are under way; ours must not replace them. */
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *pending = PyErr_GetRaisedException();
+    bool watched = watch_code(code);
+    PyErr_SetRaisedException(pending);
+#else
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    bool watched = watch_code(code);
+    PyErr_Restore(type, value, traceback);
+#endif
+    return watched ? give_number((PyCodeObject *)code) : 0;
+}
