@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * optimiser_rows.h: rows of a parameter with its gradient and state; for both.h.
+ * optimiser_loops.h: rows of a parameter with its gradient and state; for both.h.
  *
  * Each step is an inlined function over pointers and strides counted in elements; with strides that are known to be 1 it becomes a
  * loop over vectors.

@@ -1,6 +1,36 @@
 /* SPDX-License-Identifier: MIT
- * extreme_rows.h: finding extremes in a row of elements, and giving them their gradients; for both.h.
+ * reduction_loops.h: sums, variances and extremes of rows of elements; for both.h, after row_loops.h.
+ *
+ * Long rows that lie side by side are summed in pieces, and these in float64, so that the error does not grow with the length.
  */
+
+TLMI_INLINE double OF(long_sum)(const REAL *row, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i += PIECE)
+        sum += (double)OF(row_sum)(row + i, count - i < PIECE ? count - i : PIECE);
+    return sum;
+}
+
+TLMI_SIMD_CLONES static void OF(sum_rows)(const void *from, void *to, int64_t rows, int64_t length, double divisor)
+{
+    for (int64_t r = 0; r < rows; r++)
+        ((REAL *)to)[r] = (REAL)(OF(long_sum)((const REAL *)from + r * length, length) / divisor);
+}
+
+TLMI_SIMD_CLONES static void OF(var_rows)(const void *from, void *to, int64_t rows, int64_t length, double divisor)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const REAL *row = (const REAL *)from + r * length;
+        REAL mean = (REAL)(OF(long_sum)(row, length) / (double)length);
+        double sum = 0;
+        for (int64_t i = 0; i < length; i += PIECE)
+            sum += (double)OF(row_distance_sum)(row + i, mean, length - i < PIECE ? length - i : PIECE);
+        ((REAL *)to)[r] = (REAL)(sum / divisor);
+    }
+}
+
+/* ---- extremes: finding them, and giving them their gradients ---- */
 
 /* A NaN is a result when the result is NaN. */
 TLMI_INLINE bool OF(is_result)(REAL value, REAL result)
@@ -12,8 +42,8 @@ TLMI_INLINE bool OF(is_result)(REAL value, REAL result)
 TLMI_SIMD_CLONES static int64_t OF(equal_in_row)(const REAL *row, REAL result, int64_t count)
 {
     int64_t equal = 0;
-    for (int64_t first = 0; first < count; first += PIECE) {
-        int64_t until = first + PIECE < count ? first + PIECE : count;
+    for (int64_t first = 0; first < count; first += COUNTED_PIECE) {
+        int64_t until = first + COUNTED_PIECE < count ? first + COUNTED_PIECE : count;
         int part = 0;
         for (int64_t i = first; i < until; i++)
             part += row[i] == result;

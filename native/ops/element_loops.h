@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * element_rows.h: what NumPy has no loop for, element by element: selections, activations, gradients; for both.h.
+ * element_loops.h: the loops of the ops of each element that are not NumPy's: functions, selections, gradients; for both.h.
  *
  * A row gets pointers, a count and strides as NumPy's loops do, so that both are used alike (ops.h). The output may be an input
  * with the same strides: elements are read before they are written. Rows that need a function of NumPy's go in blocks that stay
@@ -41,24 +41,14 @@
                           with);                                                                                       \
     }
 
-/* g: the gradient of the output; a: the output, or where it says so the input. */
-ROW(sqrt_rule, 2, g / (2 * a))
-ROW(deviation_rule, 2, a == 0 ? 0 : g / (2 * a))  /* of equal values there is none, and no slope */
-ROW(absolute_rule, 2, a > 0 ? g : a < 0 ? -g : 0) /* of the input */
-ROW(square_rule, 2, 2 * a * g)                    /* of the input */
-ROW(tanh_rule, 2, g * (1 - a * a))
-ROW(sigmoid_rule, 2, g * (1 - a) * a)
-ROW(relu_rule, 2, a <= 0 ? 0 : g)                       /* of NaN: g */
-ROW(clip_rule, 2, a >= with[0] && a <= with[1] ? g : 0) /* of the input; of NaN: 0 */
-/* 1 / a and a * a * a: of the input */
+/* g: the gradient of the output; a, b: inputs. */
+/* of 1 / a and a * a * a */
 ROW(reciprocal_rule, 2, -g / (a * a))
 ROW(cube_rule, 2, 3 * (a * a) * g)
 /* a / b: the gradient of b */
 ROW(divisor_rule, 3, -g *((a / b) / b))
 /* the greater of a and b: the gradient of a. Two that are equal share it; of NaN both have it */
 ROW(greater_rule, 3, a == b ? g / 2 : a < b ? 0 : g)
-
-#undef ROW
 
 /* ---- with the Gaussian error function ---- */
 
@@ -153,25 +143,6 @@ TLMI_INLINE void OF(scatter)(const REAL *from, char *to, intptr_t step, intptr_t
     }
 #define EACH OPS_APART for (intptr_t i = 0; i < n; i++)
 
-/* 1 / (1 + exp(-x)) without overflow for any x. */
-BLOCKS(sigmoid, 1, {
-    EACH y[i] = x[0][i] * (REAL)0.5;
-    OF(apply)(OPS_TANH, y, y, n);
-    EACH y[i] = y[i] * (REAL)0.5 + (REAL)0.5;
-})
-/* not below with[0], then not above with[1]; NaN stays */
-BLOCKS(clip, 1, {
-    OF(combine)(OPS_MAXIMUM, x[0], &with[0], 0, y, n);
-    OF(combine)(OPS_MINIMUM, y, &with[1], 0, y, n);
-})
-BLOCKS(sin_rule, 2, {
-    OF(apply)(OPS_COS, x[1], y, n);
-    EACH y[i] *= x[0][i];
-})
-BLOCKS(cos_rule, 2, {
-    OF(apply)(OPS_SIN, x[1], y, n);
-    EACH y[i] *= -x[0][i];
-})
 /* the square root again, of the input that was saved */
 BLOCKS(root_rule, 2, {
     OF(apply)(OPS_SQRT, x[1], y, n);
@@ -220,6 +191,22 @@ BLOCKS(gelu_tanh_rule, 2, {
 #undef GAUSS_HEIGHT
 #undef TANH_SCALE
 #undef TANH_CUBE
+
+/* ---- functions of one input ---- */
+
+#define FUNCTION(...)
+#define BY_NUMPY(...)
+#define BY_BLOCKS(NAME, BODY) BLOCKS(NAME, 1, BODY)
+#define GRADIENT(NAME, VALUE) ROW(NAME##_gradient, 2, VALUE)
+#define GRADIENT_BLOCKS(NAME, BODY) BLOCKS(NAME##_gradient, 2, BODY)
+#include "ops/functions.h"
+#undef FUNCTION
+#undef BY_NUMPY
+#undef BY_BLOCKS
+#undef GRADIENT
+#undef GRADIENT_BLOCKS
+
+#undef ROW
 #undef BLOCKS
 #undef EACH
 
