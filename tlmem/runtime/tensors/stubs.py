@@ -1,8 +1,9 @@
 """``python -m tlmem.runtime.tensors.stubs``: writes the files that follow from the operations.
 
 They are what cannot be found out at run time: the public names, which must be known before NumPy is
-imported (``tlmem/_exports.py``), and what type checkers read (``tlmem/__init__.pyi``,
-``operators.pyi``). A test finds them out of date. Does not cover: the operations (``rows``).
+imported (``tlmem/_exports.py``), what type checkers read (``tlmem/__init__.pyi``,
+``operators.pyi``), and the lists of docs/reference/tensor.md. A test finds them out of date.
+Does not cover: the operations (``rows``).
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ from textwrap import fill
 from typing import Any
 
 from tlmem.runtime.tensors import functions, operators, shaping
-from tlmem.runtime.tensors.rows import FUNCTIONS, METHODS
+from tlmem.runtime.tensors.rows import ALONG, FUNCTION, FUNCTIONS, METHODS, OF_TWO, ROWS
 
 DECLARING = (functions, operators, shaping)
 """All operations are declared when these are imported."""
 PACKAGE = Path(__file__).parents[2]
+PAGE = PACKAGE.parent / "docs" / "reference" / "tensor.md"
 WIDTH = 100
+LISTS = (
+    ("- Two operands:", OF_TWO, ", with"),
+    ("- One operand:", FUNCTION, "; and"),
+    ("Along an axis:", ALONG, "."),
+)
+"""Of the page: how a list begins, which kind of operations it names, what follows it."""
 HEAD = '''"""The operators and operations of a tensor, for type checkers; written by ``stubs``."""
 
 from collections.abc import Callable
@@ -109,6 +117,23 @@ def wrapped(line: str) -> str:
     return f"{begin}(\n        {inside}\n    ){end}"
 
 
+def documented(text: str) -> str:
+    """``docs/reference/tensor.md`` with its lists of operations."""
+    for begin, kind, end in LISTS:
+        names = ", ".join(f"`{name}`" for name, row in ROWS.items() if row.kind == kind)
+        pattern = rf"{re.escape(begin)}[`\w,\s]*{re.escape(end)}"
+        text, count = re.subn(pattern, f"{begin} {names}{end}", text)
+        assert count == 1, f"tensor.md has no list that begins with {begin}"
+    items = re.split(r"(?m)^(?=- )", text)
+    changed = tuple(begin for begin, *_ in LISTS if begin.startswith("- "))
+    return "".join(bullet(each) if each.startswith(changed) else each for each in items)
+
+
+def bullet(text: str) -> str:
+    """An item of a list, wrapped as the pages are."""
+    return fill(" ".join(text.split()), 140, subsequent_indent="  ", break_on_hyphens=False) + "\n"
+
+
 def files() -> Iterator[tuple[Path, str]]:
     """Each file, and what should be in it."""
     path = PACKAGE / "_exports.py"
@@ -116,6 +141,8 @@ def files() -> Iterator[tuple[Path, str]]:
     path = PACKAGE / "__init__.pyi"
     yield path, public(path.read_text("utf-8"))
     yield Path(__file__).with_name("operators.pyi"), methods()
+    if PAGE.exists():  # not beside an installed package
+        yield PAGE, documented(PAGE.read_text("utf-8"))
 
 
 def main() -> None:
