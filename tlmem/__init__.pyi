@@ -64,6 +64,7 @@ from tlmem.runtime.tensors.elementwise import (
     remainder as remainder,
     sigmoid as sigmoid,
     sin as sin,
+    softplus as softplus,
     sqrt as sqrt,
     square as square,
     subtract as subtract,

@@ -14,7 +14,7 @@ _NAMES = {
         "absolute add bitwise_and bitwise_or bitwise_xor clip cos divide equal exp floor_divide "
         "greater greater_equal invert isfinite isnan less less_equal log logical_and logical_not "
         "logical_or logical_xor maximum minimum multiply negative not_equal power relu remainder "
-        "sigmoid sin sqrt square subtract tanh where"
+        "sigmoid sin softplus sqrt square subtract tanh where"
     ),
     "runtime.errors": (
         "AlreadyPooled AlreadyRegistered BackwardRunning BadSlot DeviceOutOfMemory DoubleFree "

@@ -66,6 +66,23 @@ BY_BLOCKS(sigmoid, {
 })
 GRADIENT(sigmoid, g * (1 - a) * a)
 
+/* log(1 + exp(x)) without overflow for any x: the greater of x and 0, and log1p(exp(-|x|)). The gradient is g * sigmoid(x). */
+FUNCTION(softplus, INPUT, PLAIN, .dtype = OPS_FRACTION, .method = "softplus")
+BY_BLOCKS(softplus, {
+    const REAL zero = 0;
+    OF(apply)(OPS_ABSOLUTE, x[0], z, n);
+    EACH z[i] = -z[i];
+    OF(apply)(OPS_EXP, z, z, n);
+    OF(apply)(OPS_LOG1P, z, z, n);
+    OF(combine)(OPS_MAXIMUM, x[0], &zero, 0, y, n);
+    EACH y[i] += z[i];
+})
+GRADIENT_BLOCKS(softplus, {
+    EACH z[i] = x[1][i] * (REAL)0.5;
+    OF(apply)(OPS_TANH, z, z, n);
+    EACH y[i] = x[0][i] * (z[i] * (REAL)0.5 + (REAL)0.5);
+})
+
 /* The greater of the input and 0; NaN stays. At 0 the gradient is 0, of NaN it is g. */
 FUNCTION(relu, OUTPUT, PLAIN, .dtype = OPS_COUNTING, .numpy = "maximum", .method = "relu")
 BY_BLOCKS(relu, {

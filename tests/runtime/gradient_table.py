@@ -139,6 +139,12 @@ ELEMENTWISE = [
         lambda a, b, chosen: tlmem.where(tlmem.tensor(chosen, None), a, b),
         lambda a, b, chosen: torch().where(tensor(chosen), a, b),
     ),
+    Op(
+        "softplus",
+        one(scaled(Random.normal, 3)),
+        tlmem.softplus,
+        lambda a: functional().softplus(a),
+    ),
     Op("dropout", one(Random.normal), lambda a: tlmem.dropout(a, 0.4, seed=7), None),
     Op("clip", bounds, tlmem.clip, lambda a, low, high: a.clip(low, high)),
 ]

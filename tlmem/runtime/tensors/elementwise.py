@@ -231,6 +231,11 @@ def sigmoid(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``1 / (1 + exp(-value))``, without overflow for any value."""
 
 
+@by_row
+def softplus(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """``log(1 + exp(value))``, without overflow for any value."""
+
+
 # ---- of three ----
 
 
