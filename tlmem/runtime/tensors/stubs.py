@@ -121,7 +121,8 @@ def documented(text: str) -> str:
     """``docs/reference/tensor.md`` with its lists of operations."""
     for begin, kind, end in LISTS:
         names = ", ".join(f"`{name}`" for name, row in ROWS.items() if row.kind == kind)
-        pattern = rf"{re.escape(begin)}[`\w,\s]*{re.escape(end)}"
+        after = end.replace(" ", r"\s+").replace(".", r"\.")
+        pattern = rf"{re.escape(begin)}[`\w,\s]*{after}"
         text, count = re.subn(pattern, f"{begin} {names}{end}", text)
         assert count == 1, f"tensor.md has no list that begins with {begin}"
     items = re.split(r"(?m)^(?=- )", text)
