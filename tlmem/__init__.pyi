@@ -162,6 +162,7 @@ from tlmem.runtime.tensors.reductions import (
     any as any,
     argmax as argmax,
     argmin as argmin,
+    cumsum as cumsum,
     log_softmax as log_softmax,
     max as max,
     mean as mean,

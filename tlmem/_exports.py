@@ -42,7 +42,7 @@ _NAMES = {
     "runtime.ownership.pool_stats": "PoolStats",
     "runtime.autograd.recomputing": "recompute",
     "runtime.tensors.reductions": (
-        "all any argmax argmin log_softmax max mean min prod softmax std sum var"
+        "all any argmax argmin cumsum log_softmax max mean min prod softmax std sum var"
     ),
     "runtime.ownership.representation": (
         "BatchableTensorRepresentation FixedShape TensorRepresentation from_batched_tensor "

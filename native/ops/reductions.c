@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * reductions.c: sum, mean, variance, and the greatest and the least along axes.
+ * reductions.c: sum, mean, variance, the greatest and the least along axes, and running sums.
  *
  * Params: n[0] the mask of axes, n[1] whether they stay with length 1, n[2] var: what is taken off the count. Forward adds the
  * shape that the rule needs: n[3] how many axes, n[4] on their lengths. The gradient of a sum is that of its output, seen
  * along the axes: it takes no memory. Any thread.
  */
+#include <string.h>
+
 #include "ops/axes.h"
 
 enum { MASK, KEEP, CORRECTION, TIES = CORRECTION, AXES, SHAPE };
@@ -407,6 +409,78 @@ static tlm_status extreme_backward(tlm_pass *pass)
     return status;
 }
 
+/* ---- running sums ----
+ * Params: n[0] the axis, from 0 on. Nothing is saved: the gradient is the sum of the output's from the other end.
+ */
+
+/* The tensor with an axis last, where ops_walk goes along it; from its end when `backwards`. */
+static tlm_tensor with_axis_last(const tlm_tensor *tensor, int axis, bool backwards)
+{
+    tlm_tensor seen = *tensor;
+    int last = seen.axes - 1;
+    memmove(seen.shape + axis, seen.shape + axis + 1, (size_t)(last - axis) * sizeof *seen.shape);
+    memmove(seen.strides + axis, seen.strides + axis + 1, (size_t)(last - axis) * sizeof *seen.strides);
+    seen.shape[last] = tensor->shape[axis];
+    seen.strides[last] = tensor->strides[axis];
+    if (backwards && seen.object && ops_elements(tensor) > 0) {
+        seen.at.offset += (uint64_t)((seen.shape[last] - 1) * seen.strides[last]);
+        seen.strides[last] = -seen.strides[last];
+    }
+    return seen;
+}
+
+/* Sums as NumPy's add.accumulate: each element is added to the result before it. `to` may be `from`. */
+static tlm_status accumulate(const tlm_tensor *from, const tlm_tensor *to, int axis, bool backwards)
+{
+    tlm_tensor in = with_axis_last(from, axis, backwards), out = with_axis_last(to, axis, backwards);
+    const ops_loop *add = ops_loop_of(OPS_ADD, to->dtype);
+    size_t item = (size_t)ops_item_bytes(to->dtype);
+    ops_walk walk;
+    bool some;
+    tlm_status status = ops_walk_begin(&walk, (const tlm_tensor *[]){&in, &out}, 2, &some);
+    while (status == TLM_OK && some) {
+        char *at[] = {walk.at[1], walk.at[0] + walk.step[0], walk.at[1] + walk.step[1]};
+        const intptr_t strides[] = {walk.step[1], walk.step[0], walk.step[1]}, count = walk.length - 1;
+        memmove(walk.at[1], walk.at[0], item);
+        if (count > 0)
+            add->call(at, &count, strides, add->data);
+        some = ops_walk_next(&walk);
+    }
+    return status;
+}
+
+static tlm_status cumsum_forward(ops_call *call)
+{
+    const tlm_tensor *x = &call->in[0];
+    int64_t axis = call->params.n[0];
+    if (!ops_common_dtype(call) || axis < 0 || axis >= x->axes)
+        return (tlm_status)OPS_NOT_HERE;
+    call->params.count = 1;
+    tlm_status status = ops_new_out(call, x->device, x->dtype, x->axes, x->shape);
+    if (status != TLM_OK)
+        return status;
+    status = accumulate(x, &call->out, (int)axis, false);
+    if (status != TLM_OK)
+        ops_drop_out(call);
+    return status;
+}
+
+static tlm_status cumsum_backward(tlm_pass *pass)
+{
+    const ops_params *params = tlm_pass_params(pass);
+    tlm_tensor out;
+    bool shared;
+    tlm_status status = ops_grad_copied(pass, &out, &shared);
+    if (status != TLM_OK)
+        return status;
+    status = accumulate(&out, &out, (int)params->n[0], true);
+    if (status == TLM_OK)
+        return ops_give_made(pass, 0, &out, shared);
+    if (!shared)
+        ops_drop(&out);
+    return status;
+}
+
 static const ops_row rows[] = {
     {"sum", "", 1, 1, true, sum_forward, sum_backward, OPS_REDUCING, OPS_WRITES_APART, .dtype = OPS_COUNTING,
      .numpy = "add", .method = "sum"},
@@ -417,5 +491,7 @@ static const ops_row rows[] = {
      .numpy = "maximum", .method = "max"},
     {"min", "indices", 1, 1, true, min_forward, extreme_backward, OPS_REDUCING, OPS_WRITES_APART, .dtype = OPS_SAME,
      .numpy = "minimum", .method = "min"},
+    {"cumsum", "", 1, 1, true, cumsum_forward, cumsum_backward, OPS_ALONG, OPS_WRITES_APART, .dtype = OPS_COUNTING,
+     .numpy = "add", .method = "cumsum"},
 };
 const ops_family ops_reductions = {rows, sizeof rows / sizeof *rows};

@@ -258,6 +258,7 @@ OVER_AXES = [
         lambda a, axis, keep: a.amin(axes(a, axis), keepdim=keep) if a.ndim else a + 0,
     ),
     Op("softmax", one_axis, tlmem.softmax, lambda a, axis: a.softmax(axis)),
+    Op("cumsum", one_axis, tlmem.cumsum, lambda a, axis: a.cumsum(axis)),
     Op("log_softmax", one_axis, tlmem.log_softmax, lambda a, axis: a.log_softmax(axis)),
     *(
         Op(

@@ -204,3 +204,8 @@ def softmax(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Tensor:
 @by_row
 def log_softmax(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """The logarithm of ``softmax``, exact also where that is nearly 0."""
+
+
+@by_row
+def cumsum(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Tensor:
+    """The sum of the elements up to each one along an axis; int64 for bool and int64."""
