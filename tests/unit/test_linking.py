@@ -34,7 +34,7 @@ def test_flags_name_both_and_survive_a_shell(
         folder = place / ("lib" if name == linking.LIBRARY else "include")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
-    monkeypatch.setattr(linking, "__file__", str(place / "linking.py"))
+    monkeypatch.setattr(linking, "__file__", str(place / "recorder" / "linking.py"))
     lib = os.path.join(place, "lib")
 
     assert shlex.split(linking.compile_flags()) == [f"-I{place / 'include'}"]

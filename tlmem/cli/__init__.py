@@ -86,15 +86,15 @@ _CHECK_VALUES = ("--budget", "--config", "--baseline", "--suppressions", "--allo
 _CHECK_FLAGS = ("--no-config", "--strict")
 """Options of ``check`` that ``record --check`` takes too."""
 _ELSEWHERE = {
-    "history": "cli_ledger",
-    "balance": "cli_ledger",
-    "diff": "cli_ledger",
-    "check": "cli_check",
-    "plot": "cli_pictures",
-    "export": "cli_pictures",
-    "plan": "cli_plan",
-    "tui": "cli_screens",
-    "live": "cli_screens",
+    "history": "cli.ledger",
+    "balance": "cli.ledger",
+    "diff": "cli.ledger",
+    "check": "cli.check",
+    "plot": "cli.pictures",
+    "export": "cli.pictures",
+    "plan": "cli.plan",
+    "tui": "cli.screens",
+    "live": "cli.screens",
 }
 """Commands whose words are taken apart in another module, by its table ``COMMANDS``."""
 
