@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "benchmarks" / "programs"
 PAGE = ROOT / "docs" / "benchmarks.md"
 WHOLE = ["mlp", "pandas_pipeline", "pure_python", "storm", "ten_million", "ten_million_runtime"]

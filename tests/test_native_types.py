@@ -5,7 +5,7 @@ import re
 import runpy
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PROTOTYPE = re.compile(
     r"^(?!typedef)([\w ]+?[ *]+)(tlm_\w+)\(([^;]*?)\);", re.MULTILINE | re.DOTALL
 )

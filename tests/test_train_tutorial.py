@@ -4,10 +4,10 @@ import re
 import sys
 from pathlib import Path
 
-from tests.support import programs
-from tests.support.foreign import report_of
+from support import programs
+from support.foreign import report_of
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "train.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "train.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 
 

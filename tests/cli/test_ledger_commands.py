@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import programs
+from support.foreign import Run, line_with
 
 import tlmem
-from tests.support import programs
-from tests.support.foreign import Run, line_with
 from tlmem.analysis.ledger.balance import balance
 from tlmem.analysis.ledger.history import NoSuchObject, history
 from tlmem.report import balance_report, history_report

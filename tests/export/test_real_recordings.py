@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support import programs
 
 import tlmem
-from tests.support import programs
 from tlmem.recording.tables.schema import SCHEMA
 
 pytestmark = pytest.mark.xdist_group("export")

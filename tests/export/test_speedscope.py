@@ -9,10 +9,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.browser import Browser, find
 from support.story import write_story
 
 import tlmem
-from tests.support.browser import Browser, find
 from tlmem.export import speedscope
 
 COMMAND = shutil.which("speedscope")

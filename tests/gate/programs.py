@@ -8,7 +8,8 @@ import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from tests.support import programs
+from support import programs
+
 from tlmem.cli import main
 
 LEAK = """\

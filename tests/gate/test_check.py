@@ -11,9 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.writer import HEADER_BYTES
-
-from tests.integration.gates import (
+from gate.programs import (
     EPOCHS,
     HEALTHY,
     LEAK,
@@ -25,6 +23,8 @@ from tests.integration.gates import (
     states,
     tlmem,
 )
+from support.writer import HEADER_BYTES
+
 from tlmem import Recorder
 from tlmem.cli import main
 
@@ -106,7 +106,7 @@ def test_several_programs_are_judged_each_and_the_worst_decides(place: Path) -> 
     ],
 )
 def test_budgets_are_kept_or_not(place: Path, budget: str, state: str) -> None:
-    """Those per second, and of growth in all, are in tests/unit/test_gate_rates.py."""
+    """Those per second, and of growth in all, are in tests/gate/test_rates.py."""
     code, found = check("leak.tlm", "--budget", budget, cwd=place)
 
     assert states(found)[budget.partition("=")[0]] == state

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from gate.programs import HEALTHY, LEAK, LEAK_LINE, tlmem
+from support.programs import LONGEST_S
 
-from tests.integration.gates import HEALTHY, LEAK, LEAK_LINE, tlmem
-from tests.support.programs import LONGEST_S
 from tlmem.gate import repeat
 from tlmem.gate.budgets import BadPlan, Plan, from_words
 from tlmem.gate.repeat import Asked, asked

@@ -7,8 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-
-from tests.support.programs import LONGEST_S
+from support.programs import LONGEST_S
 
 ROOT = Path(__file__).resolve().parents[2]
 LINE = "        loss = total_loss(p)\n"

@@ -6,8 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-
-from tests.integration.gates import HEALTHY, LEAK, LEAK_LINE, recorded, tlmem
+from gate.programs import HEALTHY, LEAK, LEAK_LINE, recorded, tlmem
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Budgets of growth, on programs whose clock is the test's own.
 
 How fast a real program grows depends on the machine that runs it, and how evenly on what else that
-machine does. See also: tests/integration/test_check.py, budgets of real programs.
+machine does. See also: tests/gate/test_check.py, budgets of real programs.
 """
 
 import functools

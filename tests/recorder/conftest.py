@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support import programs
+from support.foreign import ENDINGS, OVERRETAIN, STEPS, TRAIN, Run, build
 
-from tests.support import programs
-from tests.support.foreign import ENDINGS, OVERRETAIN, STEPS, TRAIN, Run, build
 from tlmem.recorder import linking
 
 

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from support import programs
+from support.foreign import ROUNDS, STEPS, Run, probes
 
 import tlmem
-from tests.support import programs
-from tests.support.foreign import ROUNDS, STEPS, Run, probes
 from tlmem.errors import EmptyRecording
 from tlmem.events import Device, Kind
 from tlmem.recorder import linking

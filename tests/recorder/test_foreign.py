@@ -8,10 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-import tlmem
-from tests.support import programs
-from tests.support.foreign import (
+from support import programs
+from support.foreign import (
     ENDINGS,
     STEPS,
     TRAIN,
@@ -22,6 +20,8 @@ from tests.support.foreign import (
     probes,
     report_of,
 )
+
+import tlmem
 from tlmem.events import Device, Kind
 from tlmem.recorder import linking
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support import programs
 
 import tlmem
-from tests.support import programs
 from tlmem.analysis import analyse
 from tlmem.analysis.model import Finding
 from tlmem.recording.tables.chain_format import without_numbers

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from recorder.test_stacks import record
+from support import programs
 
 import tlmem
-from tests.integration.test_stacks import record
-from tests.support import programs
 from tlmem._native import ffi, lib
 
 HANDLER_SLOT = 306

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support import programs
 
 import tlmem
-from tests.support import programs
 
 MB = 1_000_000
 PROGRAM = """

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import programs
 
 import tlmem
-from tests.support import programs
 
 PROGRAM = r"""
 import asyncio, concurrent.futures, json, os, sys, threading

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from support import programs
+from support.foreign import report_of
+
 import tlmem
-from tests.support import programs
-from tests.support.foreign import report_of
 
 TRAINING = """
 import os, time

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from tests.support import programs
-from tests.support.browser import Browser, find
+from support import programs
+from support.browser import Browser, find
 
 pytestmark = [
     pytest.mark.xdist_group("browser"),

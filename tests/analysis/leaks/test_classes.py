@@ -372,7 +372,7 @@ def test_the_class_of_a_leak_does_not_change_the_verdict() -> None:
 
 
 def test_every_class_has_a_page_and_is_in_the_contract_of_the_report() -> None:
-    docs = Path(__file__).resolve().parents[2] / "docs"
+    docs = Path(__file__).resolve().parents[3] / "docs"
     pages = {path.stem for path in (docs / "findings").glob("*.md")}
     contract = (docs / "reference" / "json.md").read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from runtime.gradients import Array, Op, Random, Trial
+from runtime.autograd.gradients import Array, Op, Random, Trial
 
 import tlmem
 

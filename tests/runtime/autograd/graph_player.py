@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-from runtime.gradients import Random, close
-from runtime.graph_reference import gradients
-from runtime.graphs import Reference, Step, perform
+from runtime.autograd.gradients import Random, close
+from runtime.autograd.graph_reference import gradients
+from runtime.autograd.graphs import Reference, Step, perform
 
 import tlmem
 

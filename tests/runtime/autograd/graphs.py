@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from runtime import graph_reference
-from runtime.gradients import Random
+from runtime.autograd import graph_reference
+from runtime.autograd.gradients import Random
 
 MOST_ELEMENTS = 240
 LARGEST = 6.0

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtime.autograd.gradient_table import OPS
+from runtime.autograd.gradients import Random
 from runtime.exits import Left, each_way_out, recorded
-from runtime.gradient_table import OPS
-from runtime.gradients import Random
 from runtime.trace import live_objects, statistics
 
 import tlmem

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from runtime.gradient_table import OPS
-from runtime.gradients import (
+from runtime.autograd.gradient_table import OPS
+from runtime.autograd.gradients import (
     LAYOUTS,
     Random,
     close,

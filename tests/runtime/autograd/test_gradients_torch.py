@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runtime.gradient_table import OPS
-from runtime.gradients import Op, Random, Trial, close, gradients, shown
+from runtime.autograd.gradient_table import OPS
+from runtime.autograd.gradients import Op, Random, Trial, close, gradients, shown
 
 import tlmem
 

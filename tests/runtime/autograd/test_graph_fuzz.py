@@ -12,9 +12,9 @@ import time
 import traceback
 
 import pytest
-from runtime.gradients import Random
-from runtime.graph_player import ENDINGS, Play
-from runtime.graphs import program, text
+from runtime.autograd.gradients import Random
+from runtime.autograd.graph_player import ENDINGS, Play
+from runtime.autograd.graphs import program, text
 from runtime.trace import live_objects
 
 import tlmem

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runtime.gradients import Random, close
-from runtime.graph_reference import gradients
-from runtime.graphs import Reference, evaluate, program, text
+from runtime.autograd.gradients import Random, close
+from runtime.autograd.graph_reference import gradients
+from runtime.autograd.graphs import Reference, evaluate, program, text
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch: pip install tlmem[torch]")
 

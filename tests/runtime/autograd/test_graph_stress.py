@@ -8,9 +8,9 @@ import traceback
 from pathlib import Path
 
 import pytest
-from runtime.gradients import Random
-from runtime.graph_player import ENDINGS, Play
-from runtime.graphs import Step, program, text
+from runtime.autograd.gradients import Random
+from runtime.autograd.graph_player import ENDINGS, Play
+from runtime.autograd.graphs import Step, program, text
 from runtime.trace import live_objects
 
 import tlmem

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
 )
-from runtime.ownership_model import FLOATING, Holder, Ownership, Scope, Thing
+from runtime.ownership.ownership_model import FLOATING, Holder, Ownership, Scope, Thing
 from runtime.things import Mock
 from runtime.trace import live_objects, statistics
 

@@ -13,8 +13,8 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from runtime.machine import Machine, Name, number, size, task
-from runtime.ownership_model import FLOATING, Scope, Thing
+from runtime.ownership.machine import Machine, Name, number, size, task
+from runtime.ownership.ownership_model import FLOATING, Scope, Thing
 
 from tlmem.runtime import errors as e
 from tlmem.runtime.ownership.frame import arena_empty, frame, get_buffer

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 from runtime.exits import each_way_out, recorded
-from runtime.test_out import OPERATIONS, A
+from runtime.tensors.test_out import OPERATIONS, A
 from runtime.trace import live_objects, statistics
 
 from tlmem.runtime import core

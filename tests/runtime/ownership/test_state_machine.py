@@ -18,9 +18,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from runtime.machine import PER_KEY, TASKS, Name, label, number, size, task
-from runtime.machine_rules import Making
-from runtime.ownership_model import FLOATING, Thing
+from runtime.ownership.machine import PER_KEY, TASKS, Name, label, number, size, task
+from runtime.ownership.machine_rules import Making
+from runtime.ownership.ownership_model import FLOATING, Thing
 from runtime.things import Mock
 from runtime.trace import live_objects
 
