@@ -32,30 +32,41 @@ def recording(request: pytest.FixtureRequest, tmp_path: Path):
     )
 
 
-@pytest.mark.parametrize("name", SCHEMA)
-def test_columns_dtypes_and_index_are_those_of_the_schema(name: str, recording) -> None:
-    table, found = SCHEMA[name], getattr(recording, name)
-    expected = {column.name: column.dtype for column in table.columns}
-    index = expected.pop(table.index, None)
+def test_columns_dtypes_and_index_are_those_of_the_schema(recording) -> None:
+    wrong = []
+    for name, table in SCHEMA.items():
+        found = getattr(recording, name)
+        expected = {column.name: column.dtype for column in table.columns}
+        index = expected.pop(table.index, None)
+        if index is not None and found.index.name != table.index:
+            wrong.append(f"{name}: the index is {found.index.name}, not {table.index}")
+        if index is not None and len(found.index) and found.index.dtype != np.dtype(index):
+            wrong.append(f"{name}: the index is of {found.index.dtype}, not {index}")
+        if list(found.columns) != list(expected):
+            wrong.append(f"{name}: has {list(found.columns)}, not {list(expected)}")
+            continue
+        for column, dtype in expected.items():
+            if dtype == TEXT:
+                fits = all(isinstance(text, str) for text in found[column])
+            else:
+                fits = str(found[column].dtype) == dtype
+            if not fits:
+                wrong.append(f"{name}.{column}: is {found[column].dtype}, not {dtype}")
 
-    if index is not None:
-        assert found.index.name == table.index
-        assert len(found.index) == 0 or found.index.dtype == np.dtype(index)
-    assert list(found.columns) == list(expected)
-    for column, dtype in expected.items():
-        if dtype == TEXT:
-            assert all(isinstance(text, str) for text in found[column])
-        else:
-            assert str(found[column].dtype) == dtype, column
+    assert wrong == []
 
 
-@pytest.mark.parametrize("name", SCHEMA)
-def test_every_column_says_its_unit_and_meaning(name: str) -> None:
-    for column in SCHEMA[name].columns:
-        assert column.meaning
-        for ending, unit in UNITS.items():
-            if column.name.endswith(ending):
-                assert column.unit == unit
+def test_every_column_says_its_unit_and_meaning() -> None:
+    wrong = []
+    for name, table in SCHEMA.items():
+        for column in table.columns:
+            if not column.meaning:
+                wrong.append(f"{name}.{column.name}: no meaning")
+            for ending, unit in UNITS.items():
+                if column.name.endswith(ending) and column.unit != unit:
+                    wrong.append(f"{name}.{column.name}: in {column.unit}, not {unit}")
+
+    assert wrong == []
 
 
 def test_the_reference_page_is_what_the_schema_says() -> None:
