@@ -42,7 +42,7 @@ def list_scenarios() -> int:
     """Prints one line for each scenario, its name first."""
     from tlmem.streams import to_stdout
 
-    from .catalog import scenarios
+    from .harness.catalog import scenarios
 
     return to_stdout(
         "".join(
@@ -56,10 +56,10 @@ def run_scenario(name: str) -> int:
     """Records one scenario and compares what is found with its truth."""
     from tlmem.errors import TlmemError
 
-    from .catalog import ScenarioFailed, run, scenarios
+    from .harness.catalog import ScenarioFailed, run, scenarios
 
     if name == "policies":
-        from .policies import main as print_policies
+        from .harness.policies import main as print_policies
 
         print_policies()
         return 0

@@ -14,7 +14,7 @@ from tlmem.analysis.balance import balance
 from tlmem.analysis.history import NoSuchObject, history
 from tlmem.report import balance_report, history_report
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
+PROGRAMS = Path(__file__).parents[2] / "scenarios" / "programs"
 KEPT = """
 import tlmem
 for step in range(20_000):
@@ -30,16 +30,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with recordings of scenarios."""
     folder = tmp_path_factory.mktemp("ledger")
     for name in ("over_retain", "over_retain_fixed", "dict_cache"):
-        done = programs.recorded(
-            [str(SCENARIOS / f"{name}.py")], folder, options=("-q", "-o", f"{name}.tlm")
-        )
+        done = programs.recorded([str(path_of(name))], folder, options=("-q", "-o", f"{name}.tlm"))
         assert done.returncode == 0, done.stderr
     return folder
 
 
+def path_of(scenario: str) -> Path:
+    """The file of a scenario."""
+    return next(PROGRAMS.glob(f"*/{scenario}.py"))
+
+
 def line_of(scenario: str, text: str) -> str:
     """``name.py:LINE`` of the line of a scenario with this text."""
-    lines = (SCENARIOS / f"{scenario}.py").read_text(encoding="utf-8").splitlines()
+    lines = path_of(scenario).read_text(encoding="utf-8").splitlines()
     return f"{scenario}.py:{next(n for n, line in enumerate(lines, 1) if text in line)}"
 
 
@@ -195,7 +198,7 @@ def test_diff_of_a_leak_that_went_passes(folder: Path) -> None:
 def test_diff_finds_lines_again_in_a_checkout_elsewhere_where_they_moved(
     folder: Path, tmp_path: Path
 ) -> None:
-    source = (SCENARIOS / "dict_cache.py").read_text(encoding="utf-8")
+    source = path_of("dict_cache").read_text(encoding="utf-8")
     (tmp_path / "moved.py").write_text("# one\n\n# two\n" + source, encoding="utf-8")
     done = programs.recorded(
         ["moved.py"], tmp_path, options=("-q", "-o", str(folder / "moved.tlm"))

@@ -4,8 +4,8 @@ import warnings
 from dataclasses import replace
 
 import pytest
-from tlmem.scenarios import attribution
-from tlmem.scenarios.attribution import Row, page, programs, record
+from tlmem.scenarios.harness import attribution
+from tlmem.scenarios.harness.attribution import Row, page, programs, record
 
 from tlmem.analysis.model import Attribution
 

@@ -5,7 +5,7 @@ import sys
 import warnings
 
 import pytest
-from tlmem.scenarios import catalog
+from tlmem.scenarios.harness import catalog
 
 from tlmem import scenarios
 from tlmem.analysis.leak_classes import FIXES

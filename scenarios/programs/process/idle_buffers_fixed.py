@@ -1,0 +1,25 @@
+"""A peak of tensors is over, and their device gives the buffers back."""
+
+from tlmem.scenarios.harness.switch import long_enough
+
+import tlmem
+
+OUTCOME = "stable"
+
+
+def main() -> None:
+    device = tlmem.device("cpu")
+    device.policy("persistent-reusing")
+    with tlmem.scope("peak"):
+        for step in range(300):
+            tlmem.full((200, 200 + step), step)
+    device.policy("bounded")
+    total = 0.0
+    for step in long_enough(10_000):
+        with tlmem.scope("step"):
+            total += float(tlmem.full((64, 64), step).sum().item())
+    print(f"{total:.3e}")
+
+
+if __name__ == "__main__":
+    main()

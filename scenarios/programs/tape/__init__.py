@@ -1,0 +1,1 @@
+"""Faults around automatic differentiation: tapes that keep memory, and misuse of backward passes."""
