@@ -1,13 +1,23 @@
 """The scenarios: where they are, what is true of each, and whether tlmem finds it.
 
-Covers: listing, running and checking. A scenario is a module of this package with ``OUTCOME``, the
-verdict that is right for it. A line that ends in ``# leaks here`` is the one to be blamed, and
-``HELD_BY`` names who holds most of what it made (of Python holders without the numbers that change
-from one moment to the next), and ``CLASS`` the kind of leak; a line that ends
-in ``# double-free here``, or in another misuse of a runtime's object, is where that misuse must be
-found, and no other may be. ``COUNT`` and ``BYTES`` are what that finding must count, exactly;
-``RECORD`` has further words for ``tlmem record``, and ``EXIT`` names the signal that ends it. The
-same program without the fault is its twin, ``NAME-fixed`` or what ``TWIN`` names.
+A scenario is a program in ``programs`` with these constants and comments:
+
+=========================  =====================================================================
+``OUTCOME``                the verdict that is right for it
+``# leaks here``           ends the line to be blamed
+``HELD_BY``                who holds most of what that line made (of Python holders without the
+                           numbers that change from one moment to the next)
+``CLASS``                  the class of the leak
+``# double-free here``     or another kind of misuse: ends the line where it must be found, and no
+                           other misuse may be found
+``COUNT``, ``BYTES``       what the finding must count, exactly
+``RECORD``                 further words for ``tlmem record``
+``EXIT``                   the signal that ends the program
+``TWIN``                   the name of the same program without the fault, else ``NAME-fixed``
+``Fixed: ...``             a paragraph of the docstring: the file holds the twin as well, which is
+                           stable, has nothing to find and runs when the first word is ``fixed``
+                           (see ``switch``)
+=========================  =====================================================================
 """
 
 from __future__ import annotations
@@ -25,6 +35,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tlmem.scenarios.harness.switch import WORD
+
 from tlmem.analysis import Analysis, Finding, analyse
 from tlmem.analysis.leak_classes import FIXES
 from tlmem.analysis.misuse import WHAT
@@ -35,6 +47,8 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 SEEDED = PROGRAMS / "seeded"
 """The folder of programs that are no scenarios: they need a size and a seed."""
 MARKER = "# leaks here"
+REPAIRED = "Fixed: "
+"""Begins the paragraph that describes the repaired twin."""
 OF_TAPES = "tape-growth"
 """Says what leaks where no line makes objects that stay: records pile up on a tape."""
 MISUSE_MARKER = re.compile(rf"# ({'|'.join(WHAT)}) here$", re.MULTILINE)
@@ -198,14 +212,34 @@ def scenarios() -> dict[str, Scenario]:
     """All scenarios by name."""
     found = {}
     for path in PROGRAMS.glob("*/*.py"):
-        scenario = None if path.parent == SEEDED else read_scenario(path)
-        if scenario is not None:
-            found[scenario.name] = scenario
+        if path.parent != SEEDED:
+            found.update({scenario.name: scenario for scenario in read_scenarios(path)})
     return dict(sorted(found.items()))
 
 
+def read_scenarios(path: Path) -> list[Scenario]:
+    """The scenarios in a file, without running it: none, one, or a fault and its repaired twin."""
+    faulty = read_scenario(path)
+    if faulty is None:
+        return []
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    repaired = [part for part in docstring.split("\n\n") if part.startswith(REPAIRED)]
+    if not repaired:
+        return [faulty]
+    twin = Scenario(
+        name=faulty.twin,
+        path=path,
+        description=" ".join(repaired[0].removeprefix(REPAIRED).split()),
+        outcome="stable",
+        line=0,
+        record=faulty.record,
+        words=(WORD,),
+    )
+    return [faulty, twin]
+
+
 def read_scenario(path: Path) -> Scenario | None:
-    """The scenario in a file, without running it; None when it is no scenario."""
+    """The scenario in a file as it runs without a word; None when the file is no scenario."""
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     said = said_in(tree)

@@ -43,3 +43,16 @@ def test_a_stall_is_not_taken_for_steps(clock: Clock) -> None:
     even = steps_of(clock, 100, 0.001)
 
     assert steps_of(clock, 100, 0.001, stall_at=3) >= even - switch.LONGEST_STEP_S / 0.001 - 1
+
+
+def test_a_fault_makes_exactly_its_steps_and_a_repaired_program_enough(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switch, "FIXED", False)
+    assert list(switch.repeat(3, fixed=5)) == [0, 1, 2]
+
+    monkeypatch.setattr(switch, "FIXED", True)
+    made = 0
+    for _ in switch.repeat(3, fixed=5):
+        made, clock.now = made + 1, clock.now + 0.001
+    assert made == pytest.approx(switch.LONG_ENOUGH_S / 0.001, abs=2)

@@ -1,8 +1,13 @@
-"""A function that averages keeps in its closure every batch that it was ever given."""
+"""A function that averages keeps in its closure every batch that it was ever given.
 
+Fixed: A function that averages keeps in its closure a mean for each of the latest batches.
+"""
+
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
@@ -11,8 +16,12 @@ HELD_BY = "list 'seen' (closure variable of add())"
 
 def averager() -> Callable[[np.ndarray], float]:
     seen: list[np.ndarray] = []
+    means: deque[float] = deque(maxlen=10)
 
     def add(batch: np.ndarray) -> float:
+        if FIXED:
+            means.append(float(batch.mean()))
+            return sum(means) / len(means)
         seen.append(batch)
         return float(np.mean([part.mean() for part in seen[-10:]]))
 
@@ -25,7 +34,7 @@ average = averager()
 def main() -> None:
     chance = np.random.default_rng(5)
     latest = 0.0
-    for _ in range(8000):
+    for _ in repeat(8000, fixed=8000):
         latest = average(chance.random(2_000))  # leaks here
     print(f"{latest:.3f}")
 

@@ -1,8 +1,12 @@
-"""Parent and child refer to each other while the garbage collector is switched off for speed."""
+"""Parent and child refer to each other while the garbage collector is switched off for speed.
+
+Fixed: Cycles in plenty, with the garbage collector at work: they go in batches.
+"""
 
 import gc
 
 import numpy as np
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 OUTCOME = "leak"
 TWIN = "collected-cycles"
@@ -30,9 +34,10 @@ def tree(width: int) -> Node:
 
 
 def main() -> None:
-    gc.disable()
+    if not FIXED:
+        gc.disable()
     total = 0.0
-    for _ in range(5000):
+    for _ in repeat(5000, fixed=30_000):
         total += sum(float(child.data.sum()) for child in tree(3).children)
     print(total)
 

@@ -1,8 +1,13 @@
-"""A generator remembers all windows it has handed out, though it needs only the last two."""
+"""A generator remembers all windows it has handed out, though it needs only the last two.
 
-from collections.abc import Iterator
+Fixed: A generator remembers the window before the one that it hands out, and no other.
+"""
+
+from collections import deque
+from collections.abc import Iterator, MutableSequence
 
 import numpy as np
+from tlmem.scenarios.harness.switch import FIXED
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
@@ -13,7 +18,7 @@ HELD_BY = (
 
 def windows(count: int) -> Iterator[np.ndarray]:
     chance = np.random.default_rng(9)
-    history: list[np.ndarray] = []
+    history: MutableSequence[np.ndarray] = deque(maxlen=2) if FIXED else []
     for _ in range(count):
         history.append(np.cumsum(chance.normal(size=2_000)))  # leaks here
         yield history[-1] - history[max(0, len(history) - 2)]

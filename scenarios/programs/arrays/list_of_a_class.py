@@ -1,6 +1,10 @@
-"""A list that was meant for each instance is an attribute of the class: all instances share it."""
+"""A list that was meant for each instance is an attribute of the class: all instances share it.
+
+Fixed: Each instance has a list of its own, which goes with it.
+"""
 
 import numpy as np
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
@@ -14,6 +18,8 @@ class Sensor:
 
     def __init__(self, seed: int) -> None:
         self.chance = np.random.default_rng(seed)
+        if FIXED:
+            self.samples = []
 
     def measure(self) -> float:
         self.samples.append(self.chance.random(4_000))  # leaks here
@@ -22,7 +28,7 @@ class Sensor:
 
 def main() -> None:
     total = 0.0
-    for request in range(6000):
+    for request in repeat(6000, fixed=6000):
         sensor = Sensor(request)
         total += sensor.measure()
     print(f"{total:.1f}")

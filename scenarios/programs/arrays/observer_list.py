@@ -1,8 +1,12 @@
-"""Every plot subscribes to the model and none ever unsubscribes."""
+"""Every plot subscribes to the model and none ever unsubscribes.
+
+Fixed: Each plot of observer-list takes its subscription back when it is done.
+"""
 
 from collections.abc import Callable
 
 import numpy as np
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
@@ -40,10 +44,12 @@ class Plot:
 
 def main() -> None:
     model = Model()
-    for _ in range(10_000):
+    for _ in repeat(10_000, fixed=20_000):
         plot = Plot(model)
         for _ in range(5):
             model.step()
+        if FIXED:
+            model.observers.remove(plot.draw)
         del plot
 
 

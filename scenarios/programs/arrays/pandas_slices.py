@@ -1,7 +1,11 @@
-"""A few rows of each table are kept for later; each selection is a copy that stays."""
+"""A few rows of each table are kept for later; each selection is a copy that stays.
+
+Fixed: Of each table of pandas-slices the number of suspicious rows is kept, not the rows.
+"""
 
 import numpy as np
 import pandas as pd
+from tlmem.scenarios.harness.switch import FIXED
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
@@ -12,7 +16,7 @@ HELD_BY = (
 
 def main() -> None:
     chance = np.random.default_rng(11)
-    suspicious = []
+    suspicious, count = [], 0
     for _ in range(400):
         table = pd.DataFrame(
             {
@@ -23,8 +27,11 @@ def main() -> None:
         )
         per_account = table.groupby("account")["amount"].mean()
         threshold = float(per_account.mean())
-        suspicious.append(table[table["amount"] > threshold])  # leaks here
-    print(f"{sum(len(rows) for rows in suspicious)} rows")
+        if FIXED:
+            count += len(table[table["amount"] > threshold])
+        else:
+            suspicious.append(table[table["amount"] > threshold])  # leaks here
+    print(f"{count + sum(len(rows) for rows in suspicious)} rows")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
-"""A replay buffer is a deque, but nobody gave it a length."""
+"""A replay buffer is a deque, but nobody gave it a length.
+
+Fixed: A replay buffer with a length: the oldest goes when a new one comes.
+"""
 
 from collections import deque
 
 import numpy as np
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
@@ -16,7 +20,7 @@ class Replay:
     """Keeps what an agent has seen."""
 
     def __init__(self) -> None:
-        self.memory: deque[tuple[int, np.ndarray]] = deque()
+        self.memory: deque[tuple[int, np.ndarray]] = deque(maxlen=200 if FIXED else None)
 
     def remember(self, step: int, state: np.ndarray) -> None:
         self.memory.append((step, state))
@@ -27,7 +31,7 @@ def main() -> None:
     replay = Replay()
     reward = 0.0
     state = np.zeros(1_200)
-    for step in range(8000):
+    for step in repeat(8000, fixed=8000):
         state = 0.9 * state + chance.normal(size=1_200)  # leaks here
         replay.remember(step, state)
         reward += float(replay.memory[-1][1].max())

@@ -1,1 +1,1 @@
-"""Misuse of memory: freed twice, used after free, handled by a stranger, written where it may not be."""
+"""Misuse: freed twice, used after free, released by a stranger, written past the end."""

@@ -1,4 +1,9 @@
-"""A function asks for a buffer of its frame, and is also called where no frame is entered."""
+"""A function asks for a buffer of its frame, and is also called where no frame is entered.
+
+Fixed: The function that needs a buffer of a frame enters one itself.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -12,9 +17,15 @@ def doubled(step: int) -> float:
     return float(buffer.sum().item())
 
 
+doubled_fixed = tlmem.framed(1)(doubled)
+
+
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(16_000):
+    for step in repeat(16_000, fixed=4_000):
+        if FIXED:
+            total += doubled_fixed(step)
+            continue
         with tlmem.scope("step"), tlmem.frame(1, "doubled"):
             total += doubled(step)
         if step % 500 == 0:

@@ -1,4 +1,9 @@
-"""A tensor is freed by who made it, and again by who was handed it; both mean well."""
+"""A tensor is freed by who made it, and again by who was handed it; both mean well.
+
+Fixed: Who was handed the tensor frees it, and nobody else does.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -14,10 +19,10 @@ def consume(batch: tlmem.Tensor) -> float:
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(48_000):
+    for step in repeat(48_000, fixed=16_000):
         batch = tlmem.full((16, 64), step)
         total += consume(batch)
-        if step % 1000 == 0:
+        if not FIXED and step % 1000 == 0:
             try:
                 batch.free()  # double-free here
             except tlmem.DoubleFree:

@@ -1,4 +1,9 @@
-"""A tensor goes to the pool when it is used, and once more when its user is closed."""
+"""A tensor goes to the pool when it is used, and once more when its user is closed.
+
+Fixed: A tensor goes to the pool when it is used, once.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -10,11 +15,11 @@ buffers = tlmem.TensorPool(name="buffers")
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(24_000):
+    for step in repeat(24_000, fixed=16_000):
         buffer = tlmem.full((16, 64), step, pool=buffers)
         total += float(buffer.sum().item())
         buffers.release(buffer)
-        if step % 500 == 0:
+        if not FIXED and step % 500 == 0:
             try:
                 buffers.release(buffer)  # double-pool here
             except tlmem.AlreadyPooled:

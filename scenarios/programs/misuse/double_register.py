@@ -1,4 +1,9 @@
-"""A tensor is registered where it is made and once more by a wrapper around it."""
+"""A tensor is registered where it is made and once more by a wrapper around it.
+
+Fixed: A tensor is registered where it is made, and its wrapper takes it as it is.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -7,15 +12,17 @@ COUNT = 24_000
 
 
 class Wrapped:
-    """Registers what it wraps, as if nobody had."""
+    """Registers what it wraps, as if nobody had; when fixed, it leaves that to the scope."""
 
     def __init__(self, tensor: tlmem.Tensor) -> None:
-        self.tensor = tlmem.register(tensor)  # double-register here
+        self.tensor = tensor
+        if not FIXED:
+            tlmem.register(tensor)  # double-register here
 
 
 def main() -> None:
     total = 0.0
-    for step in range(24_000):
+    for step in repeat(24_000, fixed=16_000):
         with tlmem.scope("step"):
             batch = tlmem.full((16, 64), step)
             total += float(Wrapped(batch).tensor.sum().item())

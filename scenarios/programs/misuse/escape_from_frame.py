@@ -1,4 +1,9 @@
-"""A view of a frame's buffer escapes; its memory ends with the function all the same."""
+"""A view of a frame's buffer escapes; its memory ends with the function all the same.
+
+Fixed: The sum of a slot's buffer escapes from the frame, which is memory of its own.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -10,15 +15,17 @@ def halves(step: int, keep: bool) -> tlmem.Tensor | None:
     with tlmem.frame(1, "halves"):  # outlives-frame here
         buffer = tlmem.get_buffer(0, 4096).tensor((16, 64))
         tlmem.multiply(tlmem.full((16, 64), step), 0.5, out=buffer)
-        return tlmem.escape(buffer) if keep else None
+        if not keep:
+            return None
+        return tlmem.escape(buffer.sum() if FIXED else buffer)
 
 
 def main() -> None:
     kept = 0
-    for step in range(16_000):
+    for step in repeat(16_000, fixed=4_000):
         result = halves(step, step % 500 == 0)
         kept += result is not None
-    print(f"{kept} results, and none of them can be read")
+    print(f"{kept} results, which can be read: {FIXED}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,9 @@
-"""A tensor is freed by hand while a field holds it; who reads the field finds it gone."""
+"""A tensor is freed by hand while a field holds it; who reads the field finds it gone.
+
+Fixed: Who is done with the layer lets go of the layer, and its field goes with it.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -8,10 +13,12 @@ COUNT = 36
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(36_000):
+    for step in repeat(36_000, fixed=4_000):
         layer = tlmem.struct({"weight": tlmem.full((16, 64), step)}, "Layer")
         weight = layer.weight
-        if step % 1000 == 0:
+        if FIXED:
+            total += (weight * 2).sum().item()
+        elif step % 1000 == 0:
             weight.free()
             try:
                 total += (layer.weight * 2).sum().item()  # use-after-free here

@@ -1,4 +1,9 @@
-"""A buffer is freed by hand while its pool keeps it; the pool finds that when it is next asked."""
+"""A buffer is freed by hand while its pool keeps it; the pool finds that when it is next asked.
+
+Fixed: Buffers go back to their pool, and nobody frees them by hand.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -16,13 +21,13 @@ def take() -> tlmem.Tensor:
 def main() -> None:
     total = 0.0
     weight = tlmem.ones((16, 64))
-    for step in range(16_000):
+    for step in repeat(16_000, fixed=16_000):
         with tlmem.scope("step"):
             buffer = take()
             tlmem.multiply(weight, step, out=buffer)
             total += float(buffer.sum().item())
             buffers.release(buffer)
-        if step % 500 == 0:
+        if not FIXED and step % 500 == 0:
             buffer.free()
     print(f"{total:.3e}")
 

@@ -1,4 +1,9 @@
-"""An accessor hands out a cached tensor without a count of its own; the caller releases it."""
+"""An accessor hands out a cached tensor without a count of its own; the caller releases it.
+
+Fixed: The caller of the cache takes a count of its own and releases that.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -20,10 +25,12 @@ class Cache:
 
 def main() -> None:
     cache, total, refused = Cache(), 0.0, 0
-    for step in range(96_000):
+    for step in repeat(96_000, fixed=24_000):
         table = cache.get(step % 10)
+        if FIXED:
+            tlmem.acquire(table, "caller")
         total += float(table.sum().item())
-        if step % 2000 == 0:
+        if FIXED or step % 2000 == 0:
             try:
                 tlmem.release(table, "caller")  # over-release here
             except tlmem.NotAHolder:

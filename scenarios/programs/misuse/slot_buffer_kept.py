@@ -1,4 +1,9 @@
-"""The view of a slot's buffer is returned from the frame that the buffer ends with, and used."""
+"""The view of a slot's buffer is returned from the frame that the buffer ends with, and used.
+
+Fixed: What escapes from the frame is a copy of the slot's buffer.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -10,14 +15,14 @@ COUNT = 48
 def halves(step: int) -> tlmem.Tensor:
     buffer = tlmem.get_buffer(0, 4096).tensor((16, 64))
     tlmem.multiply(tlmem.full((16, 64), step), 0.5, out=buffer)
-    return buffer
+    return tlmem.escape(buffer.copy()) if FIXED else buffer
 
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(24_000):
+    for step in repeat(24_000, fixed=4_000):
         result = halves(step)
-        if step % 500 == 0:
+        if FIXED or step % 500 == 0:
             try:
                 total += float(result.sum().item())  # use-after-free here
             except tlmem.UseAfterFree:

@@ -1,4 +1,9 @@
-"""A batch is taken out of its scope to be handed on, and once more by who receives it."""
+"""A batch is taken out of its scope to be handed on, and once more by who receives it.
+
+Fixed: A batch is taken out of its scope once, and registered by who receives it.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -13,11 +18,11 @@ def hand_on(batch: tlmem.Tensor) -> tlmem.Tensor:
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in range(16_000):
+    for step in repeat(16_000, fixed=16_000):
         with tlmem.scope("outer") as outer:
             with tlmem.scope("step"):
                 batch = hand_on(tlmem.full((16, 64), step))
-            if step % 500 == 0:
+            if not FIXED and step % 500 == 0:
                 try:
                     tlmem.unregister(batch)  # unpaired-register here
                 except tlmem.NotRegistered:

@@ -1,4 +1,9 @@
-"""The best result is remembered by name only; its scope frees it, and it is read afterwards."""
+"""The best result is remembered by name only; its scope frees it, and it is read afterwards.
+
+Fixed: The best result is remembered as a number, which no scope frees.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -7,16 +12,16 @@ COUNT = 48
 
 
 def main() -> None:
-    best: tlmem.Tensor | None = None
+    best: tlmem.Tensor | float | None = None
     total, refused = 0.0, 0
-    for step in range(48_000):
+    for step in repeat(48_000, fixed=16_000):
         with tlmem.scope("step"):
             loss = tlmem.full((16, 64), step).sum()
             if step % 1000 == 0:
-                best = loss
+                best = float(loss.item()) if FIXED else loss
         if best is not None and step % 1000 == 50:
             try:
-                total += best.item()  # use-after-free here
+                total += float(best)  # use-after-free here
             except tlmem.UseAfterFree:
                 refused += 1
     print(f"{total}, {refused} refused")

@@ -2,10 +2,14 @@
 
 Engines say so by the probes of ``tlmem_probe.h``. This one is a few lines of Python that call what
 those probes call, so that no compiler is needed.
+
+Fixed: The engine of wrong-allocator gives each block back to the allocator that it came from.
 """
 
 import ctypes
 import sys
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -79,10 +83,11 @@ class Engine:
 
 def main() -> None:
     engine, total = Engine(), 0
-    for step in range(120_000):
+    for step in repeat(120_000, fixed=60_000):
         block = engine.alloc(256, "slab")
         total += block % 16
-        engine.free(block, "heap" if step % 2000 == 0 else "slab")  # wrong-device here
+        to = "heap" if not FIXED and step % 2000 == 0 else "slab"
+        engine.free(block, to)  # wrong-device here
     print(total)
 
 

@@ -1,4 +1,9 @@
-"""A container of its own kind releases its keys at the scope's end and forgets its values."""
+"""A container of its own kind releases its keys at the scope's end and forgets its values.
+
+Fixed: The container of container-forgets releases its values with its keys.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -24,11 +29,13 @@ class KeyValueCache:
 
     def free(self) -> None:
         tlmem.release(self.keys, "kv cache")
+        if FIXED:
+            tlmem.release(self.values, "kv cache")
 
 
 def main() -> None:
     total = 0.0
-    for step in range(1500):
+    for step in repeat(1500, fixed=5000):
         with tlmem.scope("step"):
             cache = tlmem.register(KeyValueCache(step))
             total += float((cache.keys * cache.values).sum().item())

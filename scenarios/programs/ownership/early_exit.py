@@ -1,7 +1,12 @@
-"""A server keeps each answer and ends by os._exit: nothing is cleaned up, and nothing hidden."""
+"""A server keeps each answer and ends by os._exit: nothing is cleaned up, and nothing hidden.
+
+Fixed: A server lets go of each answer that it sent, and ends by os._exit.
+"""
 
 import os
 import sys
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -15,13 +20,15 @@ BYTES = 8_192_000
 def main() -> None:
     total = 0.0
     with tlmem.scope("answers") as answers:
-        for step in range(2000):
+        for step in repeat(2000, fixed=6000):
             with tlmem.scope("request"):
                 question = tlmem.full((16, 64), step)
                 answer = question * 0.5  # leaks here
                 total += float(answer.sum().item())
-                tlmem.unregister(answer)
-            answers.register(answer)
+                if not FIXED:
+                    tlmem.unregister(answer)
+            if not FIXED:
+                answers.register(answer)
         print(f"{total:.3e}")
         sys.stdout.flush()
         os._exit(0)

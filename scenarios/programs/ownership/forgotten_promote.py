@@ -1,7 +1,12 @@
 """A function promotes what it returns, its caller registers nothing: every result floats for ever.
 
 The tensors die with no variable: a promoted one waits to be registered.
+
+Fixed: The caller of forgotten-promote registers what it was handed: the count goes to its own
+scope.
 """
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -21,9 +26,12 @@ def gradient(step: int) -> tlmem.Tensor:
 
 def main() -> None:
     total = 0.0
-    for step in range(2000):
+    for step in repeat(2000, fixed=6_000):
         with tlmem.scope("step"):
-            total += float(gradient(step).sum().item())
+            result = gradient(step)
+            if FIXED:
+                tlmem.register(result)
+            total += float(result.sum().item())
     print(f"{total:.3e}")
 
 

@@ -1,4 +1,9 @@
-"""Each step returns a new Layer with one count too many: it stays, and its fields with it."""
+"""Each step returns a new Layer with one count too many: it stays, and its fields with it.
+
+Fixed: The Layer of shared-field is handed over without a count of its own: one of them is alive.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -12,14 +17,15 @@ BYTES = 6_144_000
 def step(layer: tlmem.Struct) -> tlmem.Struct:
     weight = layer.weight * 0.999  # leaks here
     new = tlmem.struct({"weight": weight, "bias": layer.bias}, "Layer")
-    tlmem.acquire(new, "returned")
+    if not FIXED:
+        tlmem.acquire(new, "returned")
     return tlmem.unregister(new)
 
 
 def main() -> None:
     with tlmem.scope("training") as training:
         layer = tlmem.struct({"weight": tlmem.ones((16, 64)), "bias": tlmem.zeros(64)}, "Layer")
-        for _ in range(1500):
+        for _ in repeat(1500, fixed=9000):
             previous = layer
             with tlmem.scope("step"):
                 layer = step(previous)

@@ -1,4 +1,12 @@
-"""The last row of each state is kept, as a view: the view keeps the state that it looks into."""
+"""The last row of each state is kept, as a view: the view keeps the state that it looks into.
+
+Fixed: The last rows of the latest states are kept, as copies: no state outlives its scope.
+"""
+
+from collections import deque
+from collections.abc import MutableSequence
+
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 import tlmem
 
@@ -12,11 +20,14 @@ BYTES = 65_536_000
 def last_row(step: int) -> tlmem.Tensor:
     with tlmem.scope("state"):
         state = tlmem.full((64, 64), step)  # leaks here
-        return tlmem.escape(state[63])
+        row = state[63]
+        return tlmem.escape(row.copy() if FIXED else row)
 
 
 def main() -> None:
-    rows = [last_row(step) for step in range(2000)]
+    rows: MutableSequence[tlmem.Tensor] = deque(maxlen=50) if FIXED else []
+    for step in repeat(2000, fixed=16_000):
+        rows.append(last_row(step))
     print(f"kept {len(rows)} rows, {sum(row.nbytes for row in rows)} bytes of them are used")
 
 

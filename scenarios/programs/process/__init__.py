@@ -1,1 +1,1 @@
-"""Memory of the process that no array explains: native blocks, Python's heap, drivers, idle pools."""
+"""Memory that no array explains: native blocks, Python's heap, drivers, idle pools."""

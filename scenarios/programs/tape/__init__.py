@@ -1,1 +1,1 @@
-"""Faults around automatic differentiation: tapes that keep memory, and misuse of backward passes."""
+"""Automatic differentiation: tapes that keep memory, and misuse of backward passes."""

@@ -1,4 +1,9 @@
-"""A layer's result is freed by hand once the loss is known; backward still has to read it."""
+"""A layer's result is freed by hand once the loss is known; backward still has to read it.
+
+Fixed: The layer's result is freed by hand when the pass that reads it is over.
+"""
+
+from tlmem.scenarios.harness.switch import FIXED
 
 import tlmem
 
@@ -10,15 +15,17 @@ def main() -> None:
     weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
     batch = tlmem.randn((8, 16), seed=2)
     refused = 0
-    for step in tlmem.steps(40_000):
+    for step in tlmem.steps(16_000 if FIXED else 40_000):
         hidden = tlmem.relu(batch @ weight)
         loss = tlmem.sum(hidden * hidden)
-        if step % 2000 == 0:
+        if not FIXED and step % 2000 == 0:
             hidden.free()
         try:
             loss.backward()  # use-after-free here
         except tlmem.UseAfterFree:
             refused += 1
+        if FIXED:
+            hidden.free()
     print(f"{refused} refused")
 
 

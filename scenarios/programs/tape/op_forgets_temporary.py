@@ -1,6 +1,11 @@
-"""An op of the program acquires a temporary for its rule under a name that nobody releases."""
+"""An op of the program acquires a temporary for its rule under a name that nobody releases.
+
+Fixed: The op of op-forgets-temporary without a count of its own: what it saves goes with its rule.
+"""
 
 from typing import Any
+
+from tlmem.scenarios.harness.switch import FIXED
 
 import tlmem
 
@@ -18,7 +23,9 @@ def backward(context: Any, grad: tlmem.Tensor) -> tlmem.Tensor:
 
 @tlmem.op(backward=backward)
 def swish(context: Any, values: tlmem.Tensor) -> tlmem.Tensor:
-    gate = tlmem.acquire(tlmem.sigmoid(values), "swish")  # leaks here
+    gate = tlmem.sigmoid(values)  # leaks here
+    if not FIXED:
+        tlmem.acquire(gate, "swish")
     context.save(values, gate)
     return values * gate
 
@@ -26,7 +33,7 @@ def swish(context: Any, values: tlmem.Tensor) -> tlmem.Tensor:
 def main() -> None:
     weight = tlmem.randn((32, 32), seed=1, requires_grad=True)
     batch = tlmem.randn((8, 32), seed=2)
-    for _ in tlmem.steps(3000):
+    for _ in tlmem.steps(12_000 if FIXED else 3000):
         loss = tlmem.mean(swish(batch @ weight))
         loss.backward()
     print(f"{loss.item():.4f}")
