@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlmem.scenarios.harness.catalog import Result, run, scenarios
-from tlmem.scenarios.harness.page import write_part
 
 from tlmem.units import format_bytes, format_count
 
@@ -96,6 +95,17 @@ def healthy_part(results: list[Result]) -> str:
         for result in results
     ]
     return "\n".join(rows) + "\n"
+
+
+def write_part(page: Path, name: str, text: str) -> None:
+    """Puts a text between the marks of the part ``name``; at the end when there are none yet."""
+    first, last = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+    whole = page.read_text(encoding="utf-8") if page.exists() else ""
+    if first not in whole:
+        whole = f"{whole.rstrip()}\n\n{first}{last}".lstrip()
+    before, _, rest = whole.partition(first)
+    after = rest.partition(last)[2]
+    page.write_text(f"{before}{first}{text.strip()}\n{last}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

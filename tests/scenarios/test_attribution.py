@@ -14,7 +14,10 @@ SHARE = ("mapped-files", "native-blocks", "plain-python")
 """Programs that are quick; the others are recorded by ``make attribution``."""
 
 
-@pytest.fixture(scope="module", params=SHARE)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in SHARE],
+)
 def row(request: pytest.FixtureRequest) -> Row:
     return record(request.param, programs()[request.param])
 

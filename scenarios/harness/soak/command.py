@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tlmem.scenarios.harness.page import write_part
+from tlmem.scenarios.harness.detection import write_part
 
 from . import digest
-from .crew import Worker, company
 from .judging import JUDGES
 from .plan import GROUPS, Job, all_programs, jobs
 from .state import Row, State, current
 from .tables import Origin, page_part
+from .workers import Worker, company
 
 DESCRIPTION = """\
 Runs every scenario and every seeded leak many times and counts how often something is said that is
