@@ -37,7 +37,7 @@ def main() -> None:
     if not FIXED:
         gc.disable()
     total = 0.0
-    for _ in repeat(5000, fixed=30_000):
+    for _ in repeat(5000, fixed=5_000):
         total += sum(float(child.data.sum()) for child in tree(3).children)
     print(total)
 

@@ -23,7 +23,7 @@ class BadBatch(Exception):
 def check(number: int) -> float:
     batch = np.full(4_000, float(number))  # leaks here
     scaled = batch / 7
-    for _ in range(150):  # checks take their time
+    for _ in range(40):  # checks take their time
         scaled.sort()
     if number % 3 == 0:
         raise BadBatch(f"batch {number} has sum {scaled.sum():.1f}")

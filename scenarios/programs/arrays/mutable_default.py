@@ -21,7 +21,7 @@ def smooth(signal: np.ndarray, parts: list[np.ndarray] = []) -> float:  # noqa: 
 def main() -> None:
     chance = np.random.default_rng(4)
     total = 0.0
-    for _ in repeat(12_000, fixed=12_000):
+    for _ in repeat(12_000, fixed=4_000):
         total += smooth(chance.random(1_200))
     print(f"{total:.1f}")
 

@@ -44,7 +44,7 @@ class Plot:
 
 def main() -> None:
     model = Model()
-    for _ in repeat(10_000, fixed=20_000):
+    for _ in repeat(10_000, fixed=4_000):
         plot = Plot(model)
         for _ in range(5):
             model.step()

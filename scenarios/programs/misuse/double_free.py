@@ -19,7 +19,7 @@ def consume(batch: tlmem.Tensor) -> float:
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in repeat(48_000, fixed=16_000):
+    for step in repeat(48_000, fixed=4_000):
         batch = tlmem.full((16, 64), step)
         total += consume(batch)
         if not FIXED and step % 1000 == 0:

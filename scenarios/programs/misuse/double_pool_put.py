@@ -15,7 +15,7 @@ buffers = tlmem.TensorPool(name="buffers")
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in repeat(24_000, fixed=16_000):
+    for step in repeat(24_000, fixed=4_000):
         buffer = tlmem.full((16, 64), step, pool=buffers)
         total += float(buffer.sum().item())
         buffers.release(buffer)

@@ -22,7 +22,7 @@ class Wrapped:
 
 def main() -> None:
     total = 0.0
-    for step in repeat(24_000, fixed=16_000):
+    for step in repeat(24_000, fixed=4_000):
         with tlmem.scope("step"):
             batch = tlmem.full((16, 64), step)
             total += float(Wrapped(batch).tensor.sum().item())

@@ -21,7 +21,7 @@ def take() -> tlmem.Tensor:
 def main() -> None:
     total = 0.0
     weight = tlmem.ones((16, 64))
-    for step in repeat(16_000, fixed=16_000):
+    for step in repeat(16_000, fixed=4_000):
         with tlmem.scope("step"):
             buffer = take()
             tlmem.multiply(weight, step, out=buffer)

@@ -16,7 +16,7 @@ buffers = tlmem.TensorPool(name="buffers")
 def main() -> None:
     weight = tlmem.ones((16, 64))
     total, refused = 0.0, 0
-    for step in repeat(16_000, fixed=16_000):
+    for step in repeat(16_000, fixed=4_000):
         with tlmem.scope("step"):
             pooled = buffers.acquire((16, 64))
             buffer = tlmem.empty((16, 64)) if pooled is None else pooled

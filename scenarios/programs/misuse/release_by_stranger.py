@@ -25,7 +25,7 @@ class Cache:
 
 def main() -> None:
     cache, total, refused = Cache(), 0.0, 0
-    for step in repeat(96_000, fixed=24_000):
+    for step in repeat(96_000, fixed=4_000):
         table = cache.get(step % 10)
         if FIXED:
             tlmem.acquire(table, "caller")

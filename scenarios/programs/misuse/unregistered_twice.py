@@ -18,7 +18,7 @@ def hand_on(batch: tlmem.Tensor) -> tlmem.Tensor:
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in repeat(16_000, fixed=16_000):
+    for step in repeat(16_000, fixed=4_000):
         with tlmem.scope("outer") as outer:
             with tlmem.scope("step"):
                 batch = hand_on(tlmem.full((16, 64), step))

@@ -14,12 +14,12 @@ COUNT = 48
 def main() -> None:
     best: tlmem.Tensor | float | None = None
     total, refused = 0.0, 0
-    for step in repeat(48_000, fixed=16_000):
+    for step in repeat(24_000, fixed=4_000):
         with tlmem.scope("step"):
             loss = tlmem.full((16, 64), step).sum()
-            if step % 1000 == 0:
+            if step % 500 == 0:
                 best = float(loss.item()) if FIXED else loss
-        if best is not None and step % 1000 == 50:
+        if best is not None and step % 500 == 50:
             try:
                 total += float(best)  # use-after-free here
             except tlmem.UseAfterFree:

@@ -83,7 +83,7 @@ class Engine:
 
 def main() -> None:
     engine, total = Engine(), 0
-    for step in repeat(120_000, fixed=60_000):
+    for step in repeat(120_000, fixed=20_000):
         block = engine.alloc(256, "slab")
         total += block % 16
         to = "heap" if not FIXED and step % 2000 == 0 else "slab"

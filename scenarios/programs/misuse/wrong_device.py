@@ -14,7 +14,7 @@ COUNT = 36
 def main() -> None:
     tlmem.device("sim-metal").policy("persistent-reusing")
     weight, total, refused = tlmem.ones((16, 64)), 0.0, 0
-    for step in repeat(36_000, fixed=16_000):
+    for step in repeat(36_000, fixed=4_000):
         with tlmem.scope("step"):
             there = "sim-metal" if step % (10 if FIXED else 1000) == 0 else "cpu"
             batch = tlmem.full((16, 64), step, device=there)

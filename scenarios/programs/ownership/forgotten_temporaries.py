@@ -19,7 +19,7 @@ BYTES = 6_144_000
 def main() -> None:
     weight, target = tlmem.ones((16, 64)), tlmem.zeros((16, 64))
     with tlmem.scope("training"):
-        for _ in repeat(1500, fixed=14_000):
+        for _ in repeat(1500, fixed=4_000):
             with tlmem.scope("step") if FIXED else nullcontext():
                 tlmem.multiply(weight, 0.999, out=weight)
                 tlmem.subtract(target, 1.0 - weight, out=target)  # leaks here

@@ -25,7 +25,7 @@ def step(layer: tlmem.Struct) -> tlmem.Struct:
 def main() -> None:
     with tlmem.scope("training") as training:
         layer = tlmem.struct({"weight": tlmem.ones((16, 64)), "bias": tlmem.zeros(64)}, "Layer")
-        for _ in repeat(1500, fixed=9000):
+        for _ in repeat(1500, fixed=4_000):
             previous = layer
             with tlmem.scope("step"):
                 layer = step(previous)

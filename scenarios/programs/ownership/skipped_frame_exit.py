@@ -42,7 +42,7 @@ def half_of(values: list[float], buffer: tlmem.SlotBuffer) -> float:
 def main() -> None:
     total = 0.0
     function = scaled_sum_fixed if FIXED else scaled_sum
-    for step in repeat(2000, fixed=9_000):
+    for step in repeat(2000, fixed=4_000):
         total += function([1.0] * (step % 4))
     print(f"{total}, {tlmem.scope_depth()} scopes entered")
 

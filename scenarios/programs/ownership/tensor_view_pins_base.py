@@ -26,7 +26,7 @@ def last_row(step: int) -> tlmem.Tensor:
 
 def main() -> None:
     rows: MutableSequence[tlmem.Tensor] = deque(maxlen=50) if FIXED else []
-    for step in repeat(2000, fixed=16_000):
+    for step in repeat(2000, fixed=4_000):
         rows.append(last_row(step))
     print(f"kept {len(rows)} rows, {sum(row.nbytes for row in rows)} bytes of them are used")
 

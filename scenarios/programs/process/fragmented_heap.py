@@ -7,7 +7,7 @@ back.
 import ctypes
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, long_enough
+from tlmem.scenarios.harness.switch import FIXED, repeat
 
 OUTCOME = "retained"
 BLOCKS, SURVIVORS = 25_000, 250
@@ -28,7 +28,7 @@ def main() -> None:
         if not survives:  # each that does pins the pages around it
             libc.free(int(blocks[at]))
     total = 0.0
-    for step in long_enough(4_000):
+    for step in repeat(32_000, fixed=4_000):
         total += float(np.sqrt(np.arange(20_000.0) + step).sum())
     print(f"{total:.6e} {SURVIVORS}")
 

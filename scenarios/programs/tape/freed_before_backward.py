@@ -15,10 +15,10 @@ def main() -> None:
     weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
     batch = tlmem.randn((8, 16), seed=2)
     refused = 0
-    for step in tlmem.steps(16_000 if FIXED else 40_000):
+    for step in tlmem.steps(16_000 if FIXED else 24_000):
         hidden = tlmem.relu(batch @ weight)
         loss = tlmem.sum(hidden * hidden)
-        if not FIXED and step % 2000 == 0:
+        if not FIXED and step % 1200 == 0:
             hidden.free()
         try:
             loss.backward()  # use-after-free here

@@ -18,7 +18,7 @@ def main() -> None:
     weight = tlmem.randn((32, 32), seed=1, requires_grad=True)
     batch = tlmem.randn((16, 32), seed=2)
     losses = []
-    for _ in repeat(2000, fixed=16_000):
+    for _ in repeat(2000, fixed=4_000):
         distance = batch @ weight  # leaks here
         loss = tlmem.mean(distance**2)
         losses.append(loss.item() if FIXED else loss)

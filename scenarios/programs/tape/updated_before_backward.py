@@ -20,9 +20,9 @@ def main() -> None:
     weight = tlmem.randn((16, 16), seed=1, requires_grad=True)
     batch = tlmem.randn((8, 16), seed=2, requires_grad=True)
     refused = 0
-    for step in tlmem.steps(24_000 if FIXED else 60_000):
+    for step in tlmem.steps(24_000 if FIXED else 30_000):
         loss = tlmem.sum(batch @ weight)
-        if not FIXED and step % 3000 == 0:
+        if not FIXED and step % 1500 == 0:
             update(weight)
         try:
             loss.backward()  # in-place-on-saved here
