@@ -1,8 +1,8 @@
 """Small programs with a known truth; installed as ``tlmem.scenarios``.
 
-``main`` is the command ``tlmem scenario``. A module with ``OUTCOME`` is a scenario: an ordinary
-program, with arrays of NumPy or tensors of tlmem, that can be recorded as it is. ``catalog`` finds
-and checks them, ``table`` and ``soak`` write ``docs/detection.md``.
+``main`` is the command ``tlmem scenario``. ``programs`` are ordinary programs, with NumPy arrays or
+tensors of tlmem, that can be recorded as they are; a fault and its repair are one file, and the
+word ``fixed`` runs the repair. ``harness`` finds, records and judges them.
 """
 
 from __future__ import annotations

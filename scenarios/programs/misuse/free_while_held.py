@@ -13,17 +13,14 @@ COUNT = 36
 
 def main() -> None:
     total, refused = 0.0, 0
-    for step in repeat(36_000, fixed=4_000):
+    for step in repeat(18_000, fixed=4_000):
         layer = tlmem.struct({"weight": tlmem.full((16, 64), step)}, "Layer")
-        weight = layer.weight
-        if FIXED:
-            total += (weight * 2).sum().item()
-        elif step % 1000 == 0:
-            weight.free()
-            try:
-                total += (layer.weight * 2).sum().item()  # use-after-free here
-            except tlmem.UseAfterFree:
-                refused += 1
+        if not FIXED and step % 500 == 0:
+            layer.weight.free()
+        try:
+            total += (layer.weight * 2).sum().item()  # use-after-free here
+        except tlmem.UseAfterFree:
+            refused += 1
     print(f"{total}, {refused} refused")
 
 

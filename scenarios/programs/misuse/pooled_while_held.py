@@ -21,10 +21,11 @@ def main() -> None:
             pooled = buffers.acquire((16, 64))
             buffer = tlmem.empty((16, 64)) if pooled is None else pooled
             tlmem.multiply(weight, step, out=buffer)
-            if FIXED or step % 500 == 0:
+            is_read = step % 500 == 0
+            if is_read:
                 tlmem.acquire(buffer, "reader")
             total += float(buffer.sum().item())
-            if FIXED:
+            if is_read and FIXED:
                 tlmem.release(buffer, "reader")
             try:
                 buffers.release(buffer)  # pooled-while-held here

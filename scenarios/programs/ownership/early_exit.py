@@ -26,9 +26,7 @@ def main() -> None:
                 answer = question * 0.5  # leaks here
                 total += float(answer.sum().item())
                 if not FIXED:
-                    tlmem.unregister(answer)
-            if not FIXED:
-                answers.register(answer)
+                    answers.register(tlmem.unregister(answer))
         print(f"{total:.3e}")
         sys.stdout.flush()
         os._exit(0)
