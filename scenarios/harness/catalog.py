@@ -242,8 +242,8 @@ def read_scenario(path: Path) -> Scenario | None:
     """The scenario in a file as it runs without a word; None when the file is no scenario."""
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
-    said = said_in(tree)
-    if "OUTCOME" not in said:
+    known = constants(tree)
+    if "OUTCOME" not in known:
         return None
     lines = [number for number, line in enumerate(text.splitlines(), 1) if line.endswith(MARKER)]
     marked = MISUSE_MARKER.search(text)
@@ -252,20 +252,20 @@ def read_scenario(path: Path) -> Scenario | None:
         name=name,
         path=path,
         description=(ast.get_docstring(tree) or "").partition("\n")[0],
-        outcome=said["OUTCOME"],
+        outcome=known["OUTCOME"],
         line=lines[0] if lines else 0,
-        held_by=said.get("HELD_BY", ""),
-        leak_class=said.get("CLASS", ""),
+        held_by=known.get("HELD_BY", ""),
+        leak_class=known.get("CLASS", ""),
         misuse=(marked[1], 1 + text.count("\n", 0, marked.start())) if marked else None,
-        count=said.get("COUNT"),
-        bytes=said.get("BYTES"),
-        record=tuple(shlex.split(said.get("RECORD", ""))),
-        exit=-signal.Signals[said["EXIT"]] if "EXIT" in said else 0,
-        twin=said.get("TWIN", f"{name}-fixed"),
+        count=known.get("COUNT"),
+        bytes=known.get("BYTES"),
+        record=tuple(shlex.split(known.get("RECORD", ""))),
+        exit=-signal.Signals[known["EXIT"]] if "EXIT" in known else 0,
+        twin=known.get("TWIN", f"{name}-fixed"),
     )
 
 
-def said_in(tree: ast.Module) -> dict[str, Any]:
+def constants(tree: ast.Module) -> dict[str, Any]:
     """The constants of a module, by name."""
     return {
         target.id: node.value.value
