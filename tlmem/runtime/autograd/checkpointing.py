@@ -11,12 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd import core_ops
 from tlmem.runtime.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from tlmem.runtime.autograd.user_ops import Call, Context, define, is_among, needs_gradient, record
 from tlmem.runtime.core import engine
 from tlmem.runtime.errors import BackwardRunning
-from tlmem.runtime.tensors import making, randomness
+from tlmem.runtime.tensors import core_ops, making, randomness
 from tlmem.runtime.tensors.storage import Storage
 
 
