@@ -143,7 +143,7 @@ def view_of_object(
 
 
 def arena(shape: Shape, dtype: str) -> Tensor:
-    """A tensor in the arena of the strand: it ends with the innermost scope.
+    """A tensor in the arena of the context: it ends with the innermost scope.
 
     Raises:
         NotInScope: no scope is entered.
