@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd.core_ops import apply_apart, require_out_without_gradient
+from tlmem.runtime.tensors.core_ops import apply_apart, require_out_without_gradient
 from tlmem.runtime.tensors.making import destination
 from tlmem.runtime.tensors.storage import Shape, Storage
 

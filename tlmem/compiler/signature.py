@@ -26,9 +26,9 @@ from tlmem.compiler.passes.abstract import (
 )
 from tlmem.compiler.passes.shape_rules import EITHER, rule_of
 from tlmem.compiler.walking import defines, operands_of, walk
-from tlmem.runtime.autograd.core_ops import needs
 from tlmem.runtime.core import engine, lib
 from tlmem.runtime.ownership.struct import Struct
+from tlmem.runtime.tensors.core_ops import needs
 from tlmem.runtime.tensors.storage import Storage
 from tlmem.runtime.tensors.tensor import Tensor
 

@@ -26,7 +26,7 @@ from tlmem.compiler.passes.origins import origins
 from tlmem.compiler.passes.shapes import Outside, Shapes, class_fields, infer
 from tlmem.compiler.signature import NEEDS, Signature, needing
 from tlmem.compiler.walking import walk
-from tlmem.runtime.autograd.core_ops import needs
+from tlmem.runtime.tensors.core_ops import needs
 
 if TYPE_CHECKING:
     from tlmem.compiler.compiled import Compiled

@@ -43,7 +43,7 @@ class GradMode:
 
     def __init__(self, on: bool) -> None:
         self._on = on
-        self._outer: list[tuple[int, contexts.Strand | None, int]] = []
+        self._outer: list[tuple[int, contexts.TaskContext | None, int]] = []
 
     def __enter__(self) -> Self:
         contexts.settle()
@@ -72,12 +72,12 @@ class GradMode:
             self._leave(*entered)
             raise
 
-    def _leave(self, mode: int, strand: contexts.Strand | None, thread: int) -> None:
+    def _leave(self, mode: int, context: contexts.TaskContext | None, thread: int) -> None:
         contexts.settle()
-        if strand is contexts.in_force() and (strand is not None or thread == get_ident()):
+        if context is contexts.in_force() and (context is not None or thread == get_ident()):
             lib.tlm_grad_mode(mode)
-        elif strand is not None:  # a generator that was begun in one task and ends in another
-            with contexts.using(strand):
+        elif context is not None:  # a generator that was begun in one task and ends in another
+            with contexts.using(context):
                 lib.tlm_grad_mode(mode)
 
     def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

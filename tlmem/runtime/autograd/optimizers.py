@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd import core_ops
 from tlmem.runtime.core import NO_SCOPE, check, lib
 from tlmem.runtime.errors import NotDifferentiable, WrongShape
 from tlmem.runtime.ownership.holders import named
 from tlmem.runtime.ownership.struct import Struct
-from tlmem.runtime.tensors import making
+from tlmem.runtime.tensors import core_ops, making
 from tlmem.runtime.tensors.storage import Storage, shape_text
 
 

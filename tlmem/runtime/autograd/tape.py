@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd import core_ops
 from tlmem.runtime.core import ffi, lib
 from tlmem.runtime.errors import BackwardRunning, StaleSlot
+from tlmem.runtime.tensors import core_ops
 
 
 @dataclass(frozen=True, slots=True)

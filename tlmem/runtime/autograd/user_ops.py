@@ -16,9 +16,9 @@ from functools import update_wrapper
 from typing import Any
 
 from tlmem.runtime import contexts, core
-from tlmem.runtime.autograd import core_ops
 from tlmem.runtime.core import lib
 from tlmem.runtime.errors import NotDifferentiable, WrongDtype, WrongShape
+from tlmem.runtime.tensors import core_ops
 from tlmem.runtime.tensors.storage import Storage, shape_text
 
 MOST_OP_AXES = 8

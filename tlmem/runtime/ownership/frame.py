@@ -117,9 +117,9 @@ class Frame(Scope):
 
     @classmethod
     def _entered_already(cls, number: int) -> Frame:
-        """The frame of this number, which the strand in force has entered."""
+        """The frame of this number, which the context in force has entered."""
         found = cls(0, stats_of(number).label)
-        found.id, found._strand, found._thread = number, contexts.in_force(), get_ident()
+        found.id, found._context, found._thread = number, contexts.in_force(), get_ident()
         return found
 
     def _begin(self, label: int, out: Any) -> int:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol, TextIO, runtime_checkable
 from weakref import ref
@@ -20,7 +21,6 @@ from tlmem.runtime.core import check, ffi, lib
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.ownership import adopted
 from tlmem.runtime.ownership.holders import describe, own_count
-from tlmem.runtime.ownership.pool_stats import PoolStats
 
 NEEDED = ("shape", "dtype", "handle")
 BATCH = 256
@@ -42,6 +42,48 @@ class PoolableTensor(Protocol):
     @property
     def handle(self) -> Any:
         """A key of its own; never taken for a pointer."""
+
+
+@dataclass(frozen=True)
+class PoolStats(Mapping[str, Any]):
+    """Sizes and counters of a pool at one moment; attributes and items are the same.
+
+    Attributes:
+        size: how many tensors are kept.
+        hits: how often ``acquire`` gave one.
+        misses: how often it gave none.
+        puts: how many releases were kept.
+        drops: how many were freed because their key was full.
+        by_key: key -> how many are kept, in the order of their first release.
+        hit_rate: ``hits / (hits + misses)``, 0 before the first ``acquire``.
+    """
+
+    size: int
+    hits: int
+    misses: int
+    puts: int
+    drops: int
+    by_key: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of ``acquire`` that found something."""
+        asked = self.hits + self.misses
+        return self.hits / asked if asked else 0.0
+
+    def __getitem__(self, name: str) -> Any:
+        if name in _STATISTICS:
+            return getattr(self, name)
+        raise KeyError(f"no statistic {name!r}; there are {', '.join(_STATISTICS)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_STATISTICS)
+
+    def __len__(self) -> int:
+        return len(_STATISTICS)
+
+
+_STATISTICS = ("size", "hits", "misses", "hit_rate", "by_key", "puts", "drops")
 
 
 class TensorPool:

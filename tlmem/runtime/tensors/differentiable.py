@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tlmem.runtime import contexts, core
-from tlmem.runtime.autograd import core_ops
 from tlmem.runtime.core import engine
 from tlmem.runtime.errors import NotDifferentiable, WrongDevice, WrongDtype, WrongShape
+from tlmem.runtime.tensors import core_ops
 from tlmem.runtime.tensors.storage import Storage, shape_text
 
 if TYPE_CHECKING:
