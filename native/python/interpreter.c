@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * hooks.c: gives the core its table of what this interpreter can tell, when the extension module is loaded.
+ * interpreter.c: gives the core its table of what this interpreter can tell, when the extension module is loaded.
  */
-#include "python/python.h"
+#include "log/log.h"
+#include "python/holders/holders_when.h"
+#include "python/sources/sources.h"
+#include "python/stack/pystack.h"
 
 static const tlmi_interpreter_hooks cpython = {
     .site = tlmi_pystack_whole_site,

@@ -1,62 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * runtime.h: what the files of the runtime share: the slot of an object, the strand, the scope, the frame.
+ * memory.h: what the files of this folder share: the slot of an object, its holders, the strand, the scope, the frame.
  *
- * Order: spin slab < backend_* device buffers < object holder foreign < arena < strand scope < frame record pool.
+ * Order: object holder foreign tally < arena < strand scope < frame record pool.
  *
  * Locks. Each slot, each scope and each pool has a spin lock. Order: slot, then scope or pool; never two of a kind. Nothing
  * is called under one that could block on the GIL: sites are looked up before (tlmi_site_here), `drop` and buffers come
  * after. Events are appended under the lock of their object, so that in time order each object's events are in the order in
  * which they happened; behind another thread a lock orders the clock as well. A lock that a thread held when its process forked is taken over in the child.
  */
-#ifndef TLMI_RUNTIME_H
-#define TLMI_RUNTIME_H
+#ifndef TLMI_MEMORY_H
+#define TLMI_MEMORY_H
 
-#include "platform/internal.h"
+#include "log/log.h"
+#include "memory/devices/buffers.h"
 #pragma GCC visibility push(hidden)
-
-/* ---- spin.c ---- */
-typedef struct {
-    _Atomic uint32_t word; /* odd: held, by a thread of this fork epoch; even: free, and the mark of who held it last */
-} tlmi_spin;
-extern _Atomic uint32_t tlmi_fork_epoch; /* odd; another in every forked child */
-void tlmi_spin_wait(tlmi_spin *lock);    /* takes a lock that is not free, or that another thread held last */
-/* Whoever takes a lock behind another thread waits for the clock (tlmi_clock_order), so that the events of both are in order;
- * behind itself there is nothing to order, and nothing to pay. */
-static inline void tlmi_spin_lock(tlmi_spin *lock)
-{
-    uint32_t mine = tlmi_self.mark;
-    uint32_t epoch = atomic_load_explicit(&tlmi_fork_epoch, memory_order_relaxed);
-    if (tlmi_unlikely(!atomic_compare_exchange_strong_explicit(&lock->word, &mine, epoch, memory_order_acquire,
-                                                               memory_order_relaxed)))
-        tlmi_spin_wait(lock);
-}
-static inline void tlmi_spin_unlock(tlmi_spin *lock)
-{
-    atomic_store_explicit(&lock->word, tlmi_self.mark, memory_order_release);
-}
-static inline bool tlmi_spin_is_held(const tlmi_spin *lock)
-{
-    return atomic_load_explicit(&lock->word, memory_order_relaxed) & 1;
-}
-
-/* ---- slab.c: small blocks for bookkeeping, from own.c. Thread-safe ---- */
-void *tlmi_slab_alloc(size_t bytes); /* zeroed; NULL: no memory */
-void tlmi_slab_free(void *block, size_t bytes);
-
-/* ---- buffers.c: payloads from devices, with what the device's policy says about reuse. Thread-safe ---- */
-/* bytes 0 gives NULL and TLM_OK. The payload is aligned to 64 bytes. Needs no site; records device and pool events. */
-tlm_status tlmi_buffers_take(uint32_t device, uint64_t bytes, void **payload);
-void tlmi_buffers_give(uint32_t device, void *payload, uint64_t bytes); /* the same bytes as asked for */
-
-/* ---- device.c ---- */
-uint64_t tlmi_devices_driver_bytes(void); /* of the drivers of all devices that were used; for the sampler */
-
-/* ---- tape.c ---- */
-uint64_t tlmi_tapes_record_bytes(void); /* of the records on all tapes, without a lock; for the sampler */
-
-/* ---- failure.c ---- */
-/* Keeps what tlm_failure_last tells; returns the status. */
-tlm_status tlmi_fail(tlm_status status, tlm_object object, tlm_holder holder, uint64_t bytes, uint64_t detail);
 
 /* ---- object.c: the slot map ---- */
 typedef struct tlmi_scope tlmi_scope;
@@ -112,6 +69,8 @@ tlmi_slot_of_object *tlmi_object_lock_stale(tlm_object object);
 /* What is left of an object that was freed: type, device, bytes, sites, who held it last. false: its slot has another
  * tenant by now. Takes no lock. */
 bool tlmi_object_glance(tlm_object object, tlm_object_info *out);
+/* Keeps a failure about an object for tlm_failure_last; returns the status. */
+tlm_status tlmi_fail(tlm_status status, tlm_object object, tlm_holder holder, uint64_t bytes, uint64_t detail);
 /* What a function returns that found a stale handle: remembers it for tlm_failure_last and records the misuse. */
 tlm_status tlmi_object_missing(tlm_object object, tlm_holder holder, tlm_misuse misuse);
 static inline tlm_object tlmi_object_handle(const tlmi_slot_of_object *slot)
@@ -153,8 +112,6 @@ void tlmi_object_let_go(tlmi_slot_of_object *slot, tlm_holder holder, uint32_t s
 void tlmi_object_end(tlmi_slot_of_object *slot, uint32_t site);
 /* Gives the slot of an object that was freed back; for foreign.c, which keeps some for a while. Locked, is unlocked. */
 void tlmi_object_recycle(tlmi_slot_of_object *slot);
-/* Records a misuse about an object. Under its lock or not. */
-void tlmi_misuse(tlm_misuse misuse, uint8_t device, tlm_object object, tlm_holder holder, uint32_t site);
 /* ---- tally.c: counters, one set for each thread and device, and what is current and peak. Cannot fail ---- */
 void tlmi_tally_alloc(uint8_t device, uint64_t bytes);
 void tlmi_tally_free(uint8_t device, uint64_t bytes);
@@ -195,12 +152,6 @@ static inline void tlmi_object_event(tlm_kind kind, const tlmi_slot_of_object *s
         tlmi_event_append((uint8_t)kind, slot->device, object, arg, site, (uint16_t)(count < 65535 ? count : 65535));
     }
 }
-/* The site for the events of one call; 0 while nothing is recorded. */
-static inline uint32_t tlmi_site_for_events(void)
-{
-    return tlmi_probe_on() ? tlmi_site_here() : 0;
-}
-
 /* ---- arena.c: one block of memory used from both ends: scopes from below, slots of frames from above. Not thread-safe ---- */
 typedef struct {
     uint8_t *block;               /* NULL: none taken yet */
@@ -280,5 +231,10 @@ bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, u
 uint32_t tlmi_frame_end(tlmi_scope *frame, uint32_t site); /* how many buffers */
 /* ---- pool.c ---- */
 uint64_t tlmi_pool_key_bytes(void); /* of bookkeeping, for a key with one item */
+#pragma GCC visibility pop
+
+#pragma GCC visibility push(default)
+/* ---- tally.c, for the search for holders ---- */
+int64_t tlmi_tally_current_bytes(void); /* of live objects, on all devices */
 #pragma GCC visibility pop
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * tlmem_python.h: what only the extension module has: sources inside the interpreter, its stacks, its forks.
  *
- * Not installed: the C library knows nothing of Python. interpreter.c says how both meet.
+ * Not installed: the C library knows nothing of Python. log/hooks.c says how both meet.
  */
 #ifndef TLMEM_PYTHON_H
 #define TLMEM_PYTHON_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * interpreter.c: what the core asks of an interpreter in the process; without one, nothing is known and nothing has a stack.
+ * hooks.c: what the log asks of the layers above it: of an interpreter in the process, and for figures that samples have.
  *
- * The extension module puts its table here when it is loaded and never takes it away. Readers need no lock.
+ * Without an interpreter nothing is known and nothing has a stack. The extension module puts its table here when it is loaded
+ * and never takes it away; the layers of the library set their gauges before the first recording. Readers need no lock.
  */
-#include "platform/internal.h"
+#include "log/log.h"
 
 static uint32_t no_site(void)
 {
@@ -45,3 +46,15 @@ static const tlmi_interpreter_hooks none = {
 };
 
 const tlmi_interpreter_hooks *_Atomic tlmi_interpreter = &none;
+
+static uint64_t no_bytes(void)
+{
+    return 0;
+}
+
+static bool are_absent(void)
+{
+    return false;
+}
+
+tlmi_gauges tlmi_gauges_of_layers = {no_bytes, no_bytes, no_bytes, are_absent};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * source_rss.c: samples what the process as a whole occupies: resident memory, the C allocator, Python's heap.
+ * sampler.c: samples what the process as a whole occupies: resident memory, the C allocator, Python's heap.
  *
  * A fast sample costs one read of a file that is kept open. A slow sample asks everybody; early in a run it is taken often,
  * later each hundredth of the run's length, at most once a second, and each of its dear parts (the C allocator walks its
@@ -14,8 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "memory/devices/quarantine.h"
-#include "memory/runtime.h"
+#include "log/recording.h"
 #include "platform/rss.h"
 
 #define NANOSECONDS 1000000000u
@@ -84,6 +83,13 @@ static void add_python_heap(tlmi_sample *taken)
         tlmi_sample_add(taken, TLM_METRIC_PYTHON_LARGE, bytes);
 }
 
+static void add_mappings(tlmi_sample *taken)
+{
+    const tlmi_gauges *layers = &tlmi_gauges_of_layers;
+    if (tlmi_system_mappings(taken, layers->has_guard_pages()))
+        tlmi_sample_add(taken, TLM_METRIC_RECORDER_RESIDENT, tlmi_own_resident_bytes() + layers->quarantine_bytes());
+}
+
 /* Takes a dear part when it is due, and puts it off by the processor time it cost: on a busy machine the time that passes
  * is mostly spent waiting, and a part put off by that would hardly ever be taken. */
 static void add_dear(tlmi_sample *taken, enum dear_part part, void (*add)(tlmi_sample *), bool force)
@@ -142,7 +148,7 @@ static void add_picture(tlmi_sample *taken, bool force)
     bool whole = (force && now >= next_forced_ns) || are_all_due(now) || (now >= next_grown_ns && has_grown());
     uint64_t begin = tlmi_clock_thread_ns();
     if (whole)
-        add_dear(taken, DEAR_MAPPINGS, tlmi_system_mappings, true);
+        add_dear(taken, DEAR_MAPPINGS, add_mappings, true);
     add_dear(taken, DEAR_UNTOUCHED, add_untouched, force || whole);
     add_moment(taken, force || whole);
     if (!whole)
@@ -158,15 +164,15 @@ static void add_resident(tlmi_sample *taken)
     resident_known = tlmi_system_resident(&last_resident);
     if (resident_known)
         tlmi_sample_add(taken, TLM_METRIC_ANON, last_resident.anon_bytes);
-    uint64_t recorder = tlmi_own_current_bytes() + tlmi_quarantine_resident_bytes();
+    uint64_t recorder = tlmi_own_current_bytes() + tlmi_gauges_of_layers.quarantine_bytes();
     if (recorder != last_recorder_bytes)
         tlmi_sample_add(taken, TLM_METRIC_RECORDER, recorder);
     last_recorder_bytes = recorder;
-    uint64_t driver = tlmi_devices_driver_bytes();
+    uint64_t driver = tlmi_gauges_of_layers.driver_bytes();
     if (driver != last_driver_bytes)
         tlmi_sample_add(taken, TLM_METRIC_DRIVER, driver);
     last_driver_bytes = driver;
-    uint64_t tapes = tlmi_tapes_record_bytes();
+    uint64_t tapes = tlmi_gauges_of_layers.tape_bytes();
     if (tapes != last_tapes_bytes)
         tlmi_sample_add(taken, TLM_METRIC_TAPES, tapes);
     last_tapes_bytes = tapes;
