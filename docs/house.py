@@ -122,7 +122,7 @@ def needed_arrows(house: dict[str, Folder], level: dict[str, int]) -> list[tuple
 
 
 def drawing(house: dict[str, Folder]) -> str:
-    """The house as SVG: C below on the left, Python that records above it, what reads on the right."""
+    """The house as SVG: C on the left, Python that records above it, what reads on the right."""
     level = floors(house)
     wings = [
         [n for n in house if house[n].side in ("C", "recording")],
