@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from tlmem.compiler import ir
 from tlmem.compiler.backend import code, nodes
 from tlmem.compiler.backend.arrays import Arrays, arrays
+from tlmem.compiler.backend.frames import Frames
 from tlmem.compiler.backend.nodes import name
 from tlmem.compiler.backend.planned import OUT, PlannedEmitter
-from tlmem.compiler.frames import Frames
 from tlmem.compiler.passes.abstract import UNKNOWN, StructType, TensorType
 from tlmem.compiler.passes.callees import with_callees
 from tlmem.compiler.passes.drops import with_drops

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from tlmem.compiler import ir
 from tlmem.compiler.passes.abstract import UNKNOWN, PlainType, TensorType
-from tlmem.compiler.passes.flow import Env
+from tlmem.compiler.passes.dataflow import Env
 from tlmem.runtime.core import CPU
 from tlmem.runtime.dtypes import NAMES
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tlmem.compiler import ir
 from tlmem.compiler.passes.abstract import UNKNOWN, TensorType
-from tlmem.compiler.passes.flow import Env, walked
+from tlmem.compiler.passes.dataflow import Env, walked
 from tlmem.compiler.passes.liveness import Liveness, carried
 from tlmem.compiler.passes.shape_rules import (
     FRESH,

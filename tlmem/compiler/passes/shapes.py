@@ -27,7 +27,7 @@ from tlmem.compiler.passes.abstract import (
     text,
 )
 from tlmem.compiler.passes.constants import attribute, value_of
-from tlmem.compiler.passes.flow import Env, walked
+from tlmem.compiler.passes.dataflow import Env, walked
 from tlmem.compiler.passes.shape_rules import of_python, result_of
 from tlmem.compiler.walking import defines, walk
 
