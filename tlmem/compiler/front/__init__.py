@@ -13,7 +13,7 @@ from tlmem.compiler.front.plainness import Plainness
 from tlmem.compiler.front.private import unmangled
 from tlmem.compiler.front.source import Source, source_of
 from tlmem.compiler.front.statements import Statements
-from tlmem.compiler.front.temporaries import in_order
+from tlmem.compiler.front.function import in_order
 from tlmem.compiler.walking import numbered
 
 KINDS: dict[Any, str] = {
