@@ -19,13 +19,11 @@ from tlmem.compiler import front, ir
 from tlmem.compiler.backend import code, nodes
 from tlmem.compiler.front.names import value_of
 from tlmem.compiler.passes.abstract import TensorType
-from tlmem.compiler.passes.annotations import arguments_of
-from tlmem.compiler.passes.latches import with_latches
+from tlmem.compiler.passes.gradients import with_latches
 from tlmem.compiler.passes.normalise import argument, normalised
 from tlmem.compiler.policies import POLICIES
-from tlmem.compiler.signature import Signature, signature_of
-from tlmem.compiler.specialising import Specialisation, specialised
-from tlmem.compiler.specialising_owned import specialised_owned
+from tlmem.compiler.signature import Signature, arguments_of, signature_of
+from tlmem.compiler.specialising import Specialisation, specialised, specialised_owned
 from tlmem.runtime import core
 from tlmem.runtime.tensors import making
 
