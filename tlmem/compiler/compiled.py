@@ -58,7 +58,7 @@ def compile(function: Any = None, /, *, policy: str = "default", clear_grads: bo
 
     Raises:
         NotCompilable: it has a construct that cannot be compiled.
-        TypeError: it is no function. ValueError: there is no such policy.
+        TypeError: it is not a function. ValueError: there is no such policy.
     Source: contracts S10, S11, S19, S20, S21, S24.
     """
     if policy not in POLICIES:
@@ -98,7 +98,7 @@ class Compiled:
         return f"<Compiled {self.ir.qualname}, policy {self.policy!r}, specialised {count}x>"
 
     def clear(self) -> None:
-        """Forgets the specialisations and gives back their memory; the next call plans anew."""
+        """Forgets the specialisations and frees their memory; the next call plans anew."""
         with self._lock:
             self.specialisations = []
             self._general = frozenset()

@@ -111,7 +111,7 @@ class Explanation:
 def explain(function: Any) -> Explanation:
     """The ownership operations of a compiled function, those left out with their reason.
 
-    It tells of the specialisation that was called or made last; of a function that was never
+    It describes the specialisation that was made last; of a function that was never
     called, what can be said from the annotations of its arguments.
 
     Raises:

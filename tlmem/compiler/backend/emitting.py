@@ -137,7 +137,7 @@ class Emitter:
         return given, [ast.keyword(key, value) for (key, _), value in named]
 
     def settle(self) -> None:
-        """Before a statement that is no expression: what still waits is computed first."""
+        """Before a statement that is not an expression: what still waits is computed first."""
         self._flush()
 
     # ---- values ----

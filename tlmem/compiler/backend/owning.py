@@ -143,7 +143,7 @@ class OwningEmitter(Emitter):
             super().emit(statement)
 
     def _stored(self, statement: ir.SetField | ir.SetItem) -> None:
-        """``source.field = value``: what is no struct of the core holds by its handles."""
+        """``source.field = value``: what is not a struct of the core holds by its handles."""
         value, source = self.trees([statement.value, statement.source])
         self.settle()
         if isinstance(statement, ir.SetField):

@@ -33,7 +33,7 @@ def read(function: Any) -> ir.Function:
 
     Raises:
         NotCompilable: something in it cannot be compiled; it says where, and what to write instead.
-        TypeError: it is no function that was written in Python.
+        TypeError: it is not a function that was written in Python.
     """
     if not isinstance(function, FunctionType):
         raise TypeError(f"compile takes a function, not {type(function).__name__} {function!r}")

@@ -66,7 +66,7 @@ def source_of(function: FunctionType) -> Source:
 
 
 def tree_of(text: str, code: CodeType, name: str) -> ast.Module:
-    """The syntax tree of a whole file; raises NotCompilable when it is no Python any more."""
+    """The syntax tree of a whole file; raises NotCompilable when it is not Python any more."""
     key = (code.co_filename, hash(text))
     if key not in _trees:
         try:

@@ -22,7 +22,7 @@ from tlmem.compiler.walking import LOOPS, blocks_of, names_in, walk
 
 @dataclass(frozen=True)
 class LastUse:
-    """A read that may move: the variable owns what it names, and nobody reads it again.
+    """A read that may move: the variable owns what it names, and is not read again.
 
     Attributes:
         number: of the statement.

@@ -36,7 +36,7 @@ def linear_scan(lives: Sequence[tuple[int, int]]) -> list[int]:
     """A slot for each life ``(first, last)``, both ends inclusive, numbered from 0.
 
     Lives that overlap never share a slot, and there are no more slots than lives that overlap at
-    one place: whoever begins takes the lowest slot that nobody needs any more.
+    one place: a life takes the lowest slot that is free where it begins.
     """
     slots = [0] * len(lives)
     running: list[tuple[int, int]] = []  # (last, slot)
