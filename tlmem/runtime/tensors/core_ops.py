@@ -2,7 +2,7 @@
 
 Covers: computing with an op of the core or, where that cannot be, saying so; the tape in force;
 exceptions of passes and records. Does not cover: what a tensor offers (``differentiable``), tapes
-as objects (``tape``), the functions themselves.
+as objects (``autograd.tape``), the functions themselves.
 
 A function with a gradient asks ``apply`` first. NotImplemented means that NumPy computes it; when
 an operand needs a gradient, ``recorded`` converts what can be converted, or raises.

@@ -1,7 +1,7 @@
 """What a tensor offers for gradients: whether it needs one, what it is, and going back.
 
 Covers: ``requires_grad``, ``is_leaf``, ``grad``, ``backward``, ``retain_grad``, ``detach``.
-Does not cover: tapes (``tape``), recording or not (``grad_mode``), errors (``autograd``).
+Does not cover: tapes and recording or not (``autograd``), errors of the tape (``core_ops``).
 See also: docs/reference/tape.md.
 """
 

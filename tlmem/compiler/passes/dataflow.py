@@ -1,8 +1,8 @@
-"""Forward walks over a function: what is known of its variables before and after each statement.
+"""Forward data-flow analysis: what is known of the variables before and after each statement.
 
-A pass says what one statement does to an environment, and how two values meet; this file takes
-care of branches, of loops, which are walked until nothing changes any more, and of ``break``,
-``continue`` and ``return``. Does not cover: walks against the order of the program (``liveness``).
+A pass gives the transfer function (what one statement does to an environment) and the join of two
+values. This file walks branches, loops until a fixed point, ``break``, ``continue`` and ``return``.
+Does not cover: backward analysis (``liveness``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tlmem.compiler.walking import LOOPS
 
 Env = dict[str, Any]
 """Variable -> what is known of it. A variable without a value is not in it. Never changed."""
-Step = Callable[[ir.Statement, Env], Env]
+Transfer = Callable[[ir.Statement, Env], Env]
 Join = Callable[[Any, Any], Any]
 
 
@@ -38,17 +38,17 @@ class Flow:
     end: Env | None = None
 
 
-def walked(function: ir.Function, arguments: Env, step: Step, join: Join) -> Flow:
+def walked(function: ir.Function, arguments: Env, transfer: Transfer, join: Join) -> Flow:
     """Walks over a numbered function.
 
     Args:
         arguments: the environment at its begin.
-        step: the environment behind a statement that is no ``If`` and no ``While``; of a ``For``,
-            that at the begin of a turn.
+        transfer: the environment behind a statement that is neither ``If`` nor ``While``; of a
+            ``For``, the one at the begin of a turn.
         join: what is known of a value that is one of two. It must come to an end: joined again and
             again, a value does not change for ever.
     """
-    walk = _Walk(step, join)
+    walk = _Walk(transfer, join)
     walk.found.end = walk.block(function.body, arguments)
     walk.found.returns = sorted(set(walk.found.returns))
     return walk.found
@@ -65,8 +65,8 @@ def met(one: Env | None, other: Env | None, join: Join) -> Env | None:
 class _Walk:
     """One walk: what was found so far, and where ``break`` and ``continue`` go."""
 
-    def __init__(self, step: Step, join: Join) -> None:
-        self.step, self.join = step, join
+    def __init__(self, transfer: Transfer, join: Join) -> None:
+        self.transfer, self.join = transfer, join
         self.found = Flow()
         self.left: list[Env | None] = []  # per loop: where its breaks meet
         self.again: list[Env | None] = []  # where its continues meet
@@ -100,7 +100,7 @@ class _Walk:
         if isinstance(statement, ir.Return):
             self.found.returns.append(statement.number)
             return None
-        return None if isinstance(statement, ir.Raise) else self.step(statement, env)
+        return None if isinstance(statement, ir.Raise) else self.transfer(statement, env)
 
     def loop(self, loop: ir.Statement, env: Env) -> Env | None:
         """Behind a loop: after its last turn, or after a break."""
@@ -123,4 +123,4 @@ class _Walk:
             tested = self.block(loop.condition, head)
             return tested, self.block(loop.body, tested)
         assert isinstance(loop, ir.For)
-        return head, self.block(loop.body, self.step(loop, head))
+        return head, self.block(loop.body, self.transfer(loop, head))

@@ -126,7 +126,7 @@ class Activation:
                 self._let_go(count)
 
     def over_retain(self, value: Any) -> None:
-        """One more count that nobody releases (S23)."""
+        """One more count that is never released (S23)."""
         for thing in things_in(value):
             if self._is_counted(thing):
                 acquire(thing, OVER_RETAINED)
@@ -148,15 +148,15 @@ class Activation:
     def made(self, value: Any) -> Any:
         """A struct of the core for an object of a dataclass; its fields hold what they are given.
 
-        Anything else is given back as it is.
+        Anything else is returned as it is.
         """
         if isinstance(value, type) or not is_dataclass(value):
             return value
         return struct(value)
 
     def lend(self, owner: Any, value: Any) -> Any:
-        """A value that is put into something: what is no object of the core holds no counts, so the
-        handle owns it from now on."""
+        """A value that is put into something: an owner that is not an object of the core holds no
+        counts, so the handle of the value owns it from now on."""
         if not isinstance(owner, core.Reference):
             self._escape(value)
         return value
@@ -198,7 +198,7 @@ class Activation:
         return Count(thing, holder)
 
     def _let_go(self, count: Count) -> None:
-        """Releases a count, unless somebody else took it or ended the object meanwhile."""
+        """Releases a count, unless another holder took it or the object ended meanwhile."""
         handle = count.thing.handle
         info = describe(handle)
         if not info.alive:

@@ -16,7 +16,7 @@ def into_out(value: Any, out: Any) -> Any:
     """Writes a result into the destination of the caller, which is returned.
 
     Raises:
-        TypeError: the result is no tensor.
+        TypeError: the result is not a tensor.
         NotDifferentiable: the result needs a gradient.
         WrongShape, WrongDtype, WrongDevice: ``out`` does not fit; nothing was written.
     """
