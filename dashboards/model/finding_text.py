@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.history import History, Step
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.places import place
 from tlmem.report.text import circumstances
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines
 from tlmem.analysis.growth.late_rise import still_rising
@@ -37,6 +36,7 @@ from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.memory.mapped_files import mapped_file_findings
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
+from tlmem.analysis.places import Places
 from tlmem.analysis.verdict import (
     Evidence,
     enlargement_findings,

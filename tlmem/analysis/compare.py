@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tlmem.analysis.aligning import Line, align, file_key
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.leaks.alive_at_end import alive_in
 from tlmem.analysis.model import Finding, Frame, Verdict
+from tlmem.analysis.places import Places, place
 from tlmem.units import format_count
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.robust import without_pauses
+from tlmem.analysis.places import Places
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
 
 if TYPE_CHECKING:

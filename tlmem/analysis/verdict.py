@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.per_mark import Marks, step_of_line
@@ -24,6 +23,7 @@ from tlmem.analysis.growth.survival import (
 from tlmem.analysis.holders.survivors import Kept
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
+from tlmem.analysis.places import Places, place
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.planning.inputs import PlannedLives, load_of
 

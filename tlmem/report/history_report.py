@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.ledger.history import History, Step
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import place
 from tlmem.report.json_report import frame_dict
 from tlmem.report.text import clipped, named, source_line, wrap
 from tlmem.units import format_bytes, format_count

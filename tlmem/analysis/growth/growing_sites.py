@@ -18,10 +18,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.change_points import last_regime
 from tlmem.analysis.growth.survival import FEW_SURVIVORS, FEWEST_SURVIVORS, Growth, judge_line
 from tlmem.analysis.lifetimes import Lifetimes, exact_sums
+from tlmem.analysis.places import Places
 
 DEEPEST = 3
 """Callers that are looked at."""

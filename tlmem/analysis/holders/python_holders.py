@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.survival import Growth
 from tlmem.analysis.holders.runtime_holders import KINDS, together
 from tlmem.analysis.holders.snapshots import Snapshots, holders_of
 from tlmem.analysis.holders.survivors import Ints, survivors
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places
 
 GOOD_PART = 0.1
 """Share of a line's objects that the largest chain must have held to be the example's."""

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Holder
+from tlmem.analysis.places import Places
 from tlmem.events import HOLDER_NAMES
 
 MOST_HOLDERS = 5

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.growth.survival import Growth
 from tlmem.analysis.holders.runtime_holders import holders_in, together
 from tlmem.analysis.holders.snapshots import PYTHON, Chain, Snapshots, holders_of
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Frame, Holder
+from tlmem.analysis.places import Places, place
 from tlmem.events import TAPE_OP_BITS, HolderKind
 from tlmem.units import format_count
 

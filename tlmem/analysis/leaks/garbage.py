@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.survival import Growth
 from tlmem.analysis.holders.snapshots import holders_of
 from tlmem.analysis.holders.survivors import MOST_LINES, Kept, kept_lines
@@ -27,6 +26,7 @@ from tlmem.analysis.leaks.ownership import lets_go
 from tlmem.analysis.leaks.python_objects import only_cycles, seen
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places
 from tlmem.units import format_count, format_rate
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.holders.survivors import Kept
 from tlmem.analysis.leaks.python_objects import container_named, views_reach, what_views_use
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import place
 from tlmem.events import HolderKind, Kind
 from tlmem.units import format_count
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE, KIND_NAMES, SATURATED_COUNT, Kind
 from tlmem.units import format_bytes

@@ -22,8 +22,8 @@ from tlmem.recording.format.blocks import (
     parse_header,
     payload_of,
 )
+from tlmem.recording.format.checkpoint import fold, horizons, missing_events
 from tlmem.recording.format.folded import Checkpoint, read_checkpoint
-from tlmem.recording.format.folding import fold, horizons, missing_events
 from tlmem.recording.format.growing import RAW_SLOT, Pieces, gather
 from tlmem.recording.format.segments import (
     HEADER_BYTES,
