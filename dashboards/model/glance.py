@@ -22,9 +22,8 @@ from tlmem.recording.format.blocks import (
     SLOT_BYTES,
     SLOT_HEADER_BYTES,
 )
-from tlmem.recording.format.folded import read_checkpoint
-from tlmem.recording.format.growing import RAW_SLOT, gather
-from tlmem.recording.format.live_file import Snapshot, read_names
+from tlmem.recording.format.checkpoint import read_checkpoint
+from tlmem.recording.format.live_file import RAW_SLOT, Snapshot, gather, read_names
 from tlmem.recording.format.pairing import balance, pair
 from tlmem.recording.format.segments import OPEN, Scanner, Source
 from tlmem.recording.format.symbols import NOTE, Names

@@ -11,8 +11,8 @@ from support import writer
 
 from tlmem.recording import family
 from tlmem.recording.format import timeline
-from tlmem.recording.format.symbols import is_users
 from tlmem.recording.reader import read
+from tlmem.recording.tables.blame import is_users
 
 HOME = "/home/user/train.py"
 NUMPY = "/usr/lib/python3/site-packages/numpy/lib.py"

@@ -25,7 +25,7 @@ from support.owners import (
 )
 
 from tlmem.events import HolderKind
-from tlmem.recording.format.folded import FoldTotals
+from tlmem.recording.format.checkpoint import FoldTotals
 from tlmem.recording.reader import Recording, read
 from tlmem.recording.tables.device_memory import device_memory
 

@@ -34,7 +34,7 @@ from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
-from tlmem.analysis.memory.mapped_files import mapped_file_findings
+from tlmem.analysis.memory.mappings import mapped_file_findings
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
 from tlmem.analysis.places import Places
 from tlmem.analysis.verdict import (
@@ -43,6 +43,7 @@ from tlmem.analysis.verdict import (
     growth_findings,
     judge,
     resident_findings,
+    rises_that_count,
     without_one_long_graph,
 )
 
@@ -74,7 +75,6 @@ def analyse(recording: Recording) -> Analysis:
             judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress), recording
         ),
         marks=marks,
-        kept=lines.leaks,
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
@@ -84,7 +84,7 @@ def analyse(recording: Recording) -> Analysis:
     )
     found = [
         *growth_findings(evidence),
-        *class_findings(evidence),
+        *class_findings(recording, lines.leaks, rises_that_count(evidence)),
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,

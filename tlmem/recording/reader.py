@@ -21,7 +21,7 @@ from tlmem.recording.format.chains import Holding
 from tlmem.recording.format.live_file import Snapshot, is_empty, take_snapshot
 from tlmem.recording.format.pairing import Balance, Known, Pairing, balance, pair
 from tlmem.recording.format.segments import OPEN, SEALED, FileHeader, Source, read_header
-from tlmem.recording.format.symbols import Names, SiteTable, site_table
+from tlmem.recording.format.symbols import Names
 from tlmem.recording.tables import (
     holdings,
     object_events,
@@ -35,6 +35,7 @@ from tlmem.recording.tables import (
 from tlmem.recording.tables import (
     tapes as tape_tables,
 )
+from tlmem.recording.tables.blame import SiteTable, site_table
 from tlmem.recording.tables.device_memory import device_memory
 from tlmem.recording.tables.holder_names import HolderNames
 from tlmem.recording.tables.ledger import (

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tlmem.analysis.growth.growing_sites import reaches_the_end
 from tlmem.analysis.growth.robust import unevenness
-from tlmem.analysis.growth.survival import reaches_the_end
 from tlmem.analysis.lifetimes import Lifetimes
 
 FEWEST_STEPS = 20

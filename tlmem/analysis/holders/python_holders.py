@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tlmem.analysis.growth.survival import Growth
+from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.holders.runtime_holders import KINDS, together
 from tlmem.analysis.holders.snapshots import Snapshots, holders_of
-from tlmem.analysis.holders.survivors import Ints, survivors
+from tlmem.analysis.holders.survivors import Ints, surviving_rows
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import Places
@@ -23,7 +23,7 @@ GOOD_PART = 0.1
 
 
 def with_python_holders(
-    findings: list[Finding], lives: Lifetimes, places: Places, growths: list[Growth]
+    findings: list[Finding], lives: Lifetimes, places: Places, growths: list[GrowingSite]
 ) -> list[Finding]:
     """The findings; where a chain held a good part of the objects, the example is one of these.
 
@@ -45,7 +45,7 @@ def with_python_holders(
         growth = growing.get((finding.site, finding.count))
         growth = growth if finding.kind == "growing-site" else None
         if growth is not None:
-            asked = survivors(places, lives, growth, named)
+            asked = surviving_rows(places, lives, growth, named)
             every = growth.rows if growth.rows is not None else asked
         else:
             group = places.frames.index(finding.site)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.growth.survival import LAST_FEW
+from tlmem.analysis.growth.growing_sites import LAST_FEW
 from tlmem.analysis.lifetimes import NEVER, Lifetimes, lifetimes
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import Places, place

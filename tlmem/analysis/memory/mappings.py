@@ -1,7 +1,9 @@
 """Whose are the mappings that the kernel lists: what is mapped by nobody that says so.
 
-Covers: a further column beside the samples, from the moments at which the kernel was asked.
-Does not cover: the parts of resident memory; see ``attribution``.
+Covers: further columns beside the samples, from the moments at which the kernel was asked; resident
+pages of mapped files (``np.memmap``, ``mmap``) and shared memory that grew, which is no leak, as
+the kernel takes them back when it must. Does not cover: the parts of resident memory, see
+``attribution``; which files, as a recording has sums by kind of mapping.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tlmem.analysis.model import Attribution, Change, Finding
+from tlmem.units import format_bytes, format_seconds
+
 Floats = NDArray[np.float64]
 Taken = Callable[[str], Floats]
 
@@ -20,6 +25,9 @@ ANONYMOUS = ("library_data", "stacks", "allocator_resident", "mapped")
 
 ARENA_BYTES = 1 << 20
 """Of Python's arenas, of which it touches one after the other."""
+LEAST_BYTES = 8_000_000
+LEAST_SHARE = 0.15
+"""Of resident memory: less is not worth a sentence."""
 
 
 def pictures(samples: pd.DataFrame) -> NDArray[np.bool_]:
@@ -100,3 +108,39 @@ def untouched_of_mapped(taken: Taken) -> Floats:
     in_heap = taken("malloc_used") - taken("malloc_mapped") - taken("allocator_resident")
     in_heap = np.clip(in_heap, 0.0, taken("untouched"))
     return np.minimum(taken("untouched") - in_heap, taken("malloc_mapped"))
+
+
+def mapped_file_findings(level: Attribution, growth: Change | None) -> list[Finding]:
+    """One finding each for files and for shared memory that grew by a good part of ``level``."""
+    if growth is None or not growth.parts.known:
+        return []
+    least = max(LEAST_BYTES, LEAST_SHARE * level.resident_bytes)
+    seconds = (growth.end_s or 0.0) - (growth.begin_s or 0.0)
+    return [
+        Finding(
+            kind="mapped-files",
+            severity="info",
+            count=0,
+            bytes=grown,
+            evidence=(
+                f"Resident pages of {what} grew by {format_bytes(grown)} in "
+                f"{format_seconds(seconds)}: {why}"
+            ),
+            slope_bytes_per_s=grown / seconds if seconds > 0 else None,
+        )
+        for what, why, grown in (
+            (
+                "mapped files (np.memmap, mmap)",
+                "they are copies of what is on disk, which the kernel drops when memory is short, "
+                "and no leak; files that are kept open and mapped are given back by deleting the "
+                "arrays that map them.",
+                growth.parts.file_bytes,
+            ),
+            (
+                "shared memory",
+                "it stays until every process has unmapped it and it is unlinked.",
+                growth.parts.shared_bytes,
+            ),
+        )
+        if grown >= least
+    ]

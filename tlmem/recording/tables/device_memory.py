@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
-from tlmem.recording.format.folded import FoldTotals
+from tlmem.recording.format.checkpoint import FoldTotals
 from tlmem.recording.format.pairing import device_changes
 from tlmem.recording.format.timeline import Timeline
 

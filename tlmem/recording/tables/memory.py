@@ -20,10 +20,11 @@ from tlmem.events import (
     Kind,
     Metric,
 )
-from tlmem.recording.format.folded import Checkpoint
+from tlmem.recording.format.checkpoint import Checkpoint
 from tlmem.recording.format.pairing import Balance, Pairing
-from tlmem.recording.format.symbols import Names, SiteTable
+from tlmem.recording.format.symbols import Names
 from tlmem.recording.format.timeline import Timeline
+from tlmem.recording.tables.blame import SiteTable
 from tlmem.recording.tables.schema import frame
 
 ToNs = Callable[[np.ndarray], np.ndarray]

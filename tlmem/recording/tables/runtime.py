@@ -20,7 +20,7 @@ from tlmem.events import (
     Kind,
     Metric,
 )
-from tlmem.recording.format.folded import Checkpoint
+from tlmem.recording.format.checkpoint import Checkpoint
 from tlmem.recording.format.pairing import Known, Pairing
 from tlmem.recording.format.timeline import Timeline
 from tlmem.recording.tables.holder_names import NUMBER_MASK, HolderNames, each
