@@ -1,12 +1,12 @@
-"""From tables to findings: ``analyse(recording)`` answers what grows, who is alive, where memory
-is.
+"""What a recording means: ``analyse(recording)`` says what grows, who holds it, where memory is.
 
-Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (when a
-line grows), ``lines`` (which lines and call paths do), ``enlarging`` (arrays that grow),
-``devices`` and ``resident`` (growth outside arrays), ``unsettled``, ``mapped_files``, ``leaks``,
-``keepers`` (who holds what), ``misuse``, ``attribution``, ``verdict``; then why a line grows:
-``kept``, ``ownership_leaks``, ``tape_leaks``, ``pool_leaks``, ``python_leaks``, ``leak_classes``,
-or that it only makes ``garbage``; who holds it in Python: ``snapshots``, ``python_holders``.
+In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
+Each folder or module imports only those to its left: ``model`` (results), ``places`` (lines),
+``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
+``ledger`` < ``verdict``, ``compare`` < ``analyse``.
+May import: events, units, recording, analysis.growth, analysis.holders, analysis.leaks,
+analysis.memory, analysis.ledger.
+Third-party: numpy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an analysis hands on: places in a program, findings, the verdict, the attribution.
+"""What an analysis hands on: frames, findings, rates, the verdict, the attribution.
 
-Covers: plain values without behaviour, shared by every analysis and every report.
+Covers: plain values, shared by every analysis and every report.
 Does not cover: how they are found; each question has its own module.
 """
 

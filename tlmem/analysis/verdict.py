@@ -1,7 +1,7 @@
 """The answer to "does this program leak?", in one word and one sentence.
 
 Covers: weighing growing lines, growth outside arrays and what cannot be judged against each other.
-Does not cover: finding them; see ``growth`` and ``resident``.
+Does not cover: finding them; see ``growth``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A scope that gives back what was made in it is balanced; what outlives it was es
 taken by somebody else, which is meant for results and a leak when it goes on.
 
 Covers: labels of ``tlmem.scope`` and of functions with frames, on the thread that entered them.
-Does not cover: who holds what is left; see ``keepers``.
+Does not cover: who holds what is left; see ``analysis.holders``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How fast does it grow, and how sure is that?
 
-Covers: the slope of a curve with an interval that holds for noise that remembers, and its words.
-Does not cover: whether a rise is growth; see ``growth`` and ``resident``. From when on; see
-``steady``. See also: docs/decisions/statistics.md, for how often the interval is right.
+Covers: the slope of a curve with an interval that holds for autocorrelated noise.
+Does not cover: whether a rise is growth; see ``growing_sites`` and ``process_growth``. From when
+on; see ``change_points``. See also: docs/decisions/statistics.md, for how often the interval is
+right.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Small robust statistics on curves: does it keep rising, how evenly, how fast.
 
 Covers: floors, evenness, steps and slopes of one-dimensional NumPy arrays.
-Does not cover: what the curves mean; see ``growth`` and ``resident``.
+Does not cover: what the curves mean; see the other modules here.
 """
 
 from __future__ import annotations

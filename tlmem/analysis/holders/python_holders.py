@@ -1,7 +1,7 @@
 """Findings about lines, with the Python objects that kept what the line made.
 
 Covers: growing lines and what is alive at the end. Does not cover: leak classes, which have theirs
-from ``kept``; holders of the runtime (``keepers``).
+from ``survivors``; holders of the runtime (``runtime_holders``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who keeps what a line makes: the holders of its live objects, in words.
 
 Covers: objects of a runtime, whose holders have names. Does not cover: holders in Python, which
-snapshots tell (``python_holders``); which line it is (``growth``, ``leaks``).
+snapshots name (``python_holders``); which line it is (``growth``, ``leaks``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lines that grow, each with what the ledger says of its survivors: the ground of leak classes.
 
 Covers: which objects survive at a growing line, who holds them when it is judged, who did before.
-Does not cover: whether a line grows (``growth``), what kind of leak it is (``leak_classes``).
+Does not cover: whether a line grows (``growth``), what kind of leak it is (``analysis.leaks``).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A line that grows is an error by itself (``growing-site``); its class says why, 
 class is only ever said of what was found to grow, so it never cries wolf where nothing grows.
 
 Covers: the list of classes, most telling first; one class for each line. Does not cover: what each
-class asks for; see ``ownership_leaks``, ``tape_leaks``, ``pool_leaks`` and ``python_leaks``.
+class asks for; see ``ownership``, ``tapes``, ``pools`` and ``python_objects``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ that it was garbage before, a snapshot in the run must have seen, unless the lin
 whose variables stay.
 
 Covers: growing lines whose survivors snapshots saw in such cycles. Does not cover: cycles that it
-will not find, as it is off or what there was is frozen; see ``python_leaks``.
+will not find, as it is off or what there was is frozen; see ``python_objects``.
 """
 
 from __future__ import annotations

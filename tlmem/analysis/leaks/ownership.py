@@ -2,7 +2,7 @@
 ``view-pins-base``, ``scope-not-left``, ``cache-only-grows``.
 
 Covers: growing lines whose survivors have one kind of holder. Does not cover: tapes
-(``tape_leaks``), pools (``pool_leaks``). See also: docs/findings/, a page for each class.
+(``tapes``), pools (``pools``). See also: docs/findings/, a page for each class.
 """
 
 from __future__ import annotations

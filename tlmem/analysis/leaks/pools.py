@@ -2,7 +2,7 @@
 
 Covers: growing lines whose survivors lie in a pool that nobody takes them out of; freed buffers
 that a growing device keeps and never uses.
-Does not cover: whether a device grows; see ``resident``.
+Does not cover: whether a device grows; see ``growth.process_growth``.
 See also: docs/findings/pool-never-hits.md.
 """
 

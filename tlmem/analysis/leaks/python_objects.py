@@ -1,7 +1,7 @@
 """Leaks by Python objects: ``reference-cycle``, and ``view-pins-base`` of arrays.
 
-Covers: growing lines whose survivors snapshots saw. Does not cover: what the ledger tells
-(``ownership_leaks``). See also: docs/findings/, a page for each class.
+Covers: growing lines whose survivors snapshots saw. Does not cover: what the ledger shows
+(``ownership``). See also: docs/findings/, a page for each class.
 
 What a snapshot saw is said with the time at which it did: it may be from the middle of the run.
 """

@@ -1,7 +1,7 @@
 """Leaks by a tape: ``grads-outlive-step``, ``saved-outlives-backward``, ``tape-not-released``.
 
 Covers: growing lines whose survivors are saved for backward rules, or are gradients.
-Does not cover: other holders; see ``ownership_leaks``. See also: docs/findings/, a page for each.
+Does not cover: other holders; see ``ownership``. See also: docs/findings/, a page for each.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Taken = Callable[[str], Floats]
 
 ANONYMOUS = ("library_data", "stacks", "allocator_resident", "mapped")
-"""The metrics that make up anonymous memory, taken together in a *picture*."""
+"""The metrics that make up anonymous memory, taken together in a *mapping snapshot*."""
 
 ARENA_BYTES = 1 << 20
 """Of Python's arenas, of which it touches one after the other."""
@@ -30,27 +30,28 @@ LEAST_SHARE = 0.15
 """Of resident memory: less is not worth a sentence."""
 
 
-def pictures(samples: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which samples are pictures: those in which the kernel listed its mappings."""
+def mapping_snapshots(samples: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which samples are mapping snapshots: those in which the kernel listed its mappings."""
     if "mapped" not in samples:
         return np.zeros(len(samples), bool)
     return samples["mapped"].notna().to_numpy()
 
 
 def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
-    """The samples with what only the mappings tell, in bytes, in each picture.
+    """The samples with what only the mappings tell, in bytes, in each mapping
+    snapshot.
 
     ``listed`` is all anonymous memory. ``mapped_by_others`` are mappings that nobody known has
     made: what libraries and the program mapped themselves (``mmap``, an allocator of their own).
     ``allocator_kept`` is free and resident in the C allocator's arenas. ``native_untouched`` is of
     blocks that it mapped singly for native code, ``idle_untouched`` of what devices hold unused,
-    ``python_untouched`` of Python's newest arena: what is not resident. ``picture_ns`` is the time
-    of the picture. Where a picture has no ``anon`` of its own, it is ``listed``.
+    ``python_untouched`` of Python's newest arena: what is not resident. ``mappings_ns`` is its
+    time. Where a mapping snapshot has no ``anon`` of its own, it is ``listed``.
 
-    ``samples`` may have the columns of ``devices.with_devices``; without pictures they are given
-    back as they are.
+    ``samples`` may have the columns of ``devices.with_devices``; without mapping
+    snapshots they are returned as they are.
     """
-    chosen = pictures(samples)
+    chosen = mapping_snapshots(samples)
     if not chosen.any():
         return samples
     carried = samples.ffill().bfill()
@@ -84,7 +85,7 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
         idle_untouched=column(idle),
         native_untouched=column(blocks_untouched),
         python_untouched=column(np.clip(-others - idle - blocks_untouched, 0.0, newest)),
-        picture_ns=column(samples["time_ns"].to_numpy(np.float64)[chosen]),
+        mappings_ns=column(samples["time_ns"].to_numpy(np.float64)[chosen]),
     )
 
 

@@ -6,7 +6,7 @@ memory. Both continue the same sums, which are exact; samples and marks are thin
 too many, and there the reader keeps more than the recorder, see ``MOST_SAMPLES``.
 
 Covers: the sections of a checkpoint, the one in force in a file, folding while reading.
-Does not cover: how the events that remain continue it (``pairing``, ``tables``).
+Does not cover: how the events that remain continue it (``pairing``).
 See also: docs/format.md, "Fold".
 """
 

@@ -2,7 +2,7 @@
 
 Covers: object numbers, pairing by address (foreign memory) or handle (objects of the runtime) in
 time order, resizes, unknown frees, live memory after each event.
-Does not cover: who held an object meanwhile (``ownership``).
+Does not cover: who held an object meanwhile (``tables.ledger``).
 See also: docs/format.md, "Event", for the rules. A handle is never used again, so that for the
 runtime's objects the same rules hold and nothing is ever replaced.
 """

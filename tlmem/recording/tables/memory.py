@@ -1,7 +1,8 @@
-"""The tables of a recording, built from its timeline, pairing, names and checkpoint.
+"""The tables that every recording has: events, objects, sites, samples, marks, threads.
 
-Covers: one function for each table of ``schema.SCHEMA``, and the totals.
-Does not cover: what the tables mean for a program (``analysis``).
+Covers: one function for each of these tables of ``schema.SCHEMA``, and the totals.
+Does not cover: tables of what the runtime recorded (``runtime``, ``tapes``), or what the tables
+mean for a program (``analysis``).
 """
 
 from __future__ import annotations

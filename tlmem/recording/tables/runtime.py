@@ -1,7 +1,7 @@
 """Tables of what the runtime recorded: holders, scopes, misuses, pools, devices.
 
 Covers: one function for each of these tables of ``schema.SCHEMA``.
-Does not cover: tables of every recording (``tables``), how holders are paired (``ownership``).
+Does not cover: tables of every recording (``memory``), how holders are paired (``ledger``).
 """
 
 from __future__ import annotations
