@@ -20,11 +20,11 @@ import numpy as np
 from tlmem.events import EVENT_DTYPE, RESIZE_FREE, Kind, Metric
 from tlmem.recording.format.blocks import BadBlock, BlockHeader, entries, parse_header
 from tlmem.recording.format.pairing import (
-    Balance,
     Known,
+    LiveMemory,
     Pairing,
-    balance,
     device_changes,
+    live_memory,
     pair,
 )
 from tlmem.recording.format.segments import Source
@@ -286,7 +286,7 @@ def divides_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> b
 def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoint:
     known = before.known()
     pairing = pair(timeline, known)
-    live = balance(pairing, known, before.totals.current_bytes, before.totals.current_count)
+    live = live_memory(pairing, known, before.totals.current_bytes, before.totals.current_count)
     return Checkpoint(
         number=max(before.number, 1),
         totals=_totals(before.totals, timeline, pairing, live, horizon),
@@ -299,7 +299,7 @@ def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoi
 
 
 def _totals(
-    before: FoldTotals, timeline: Timeline, pairing: Pairing, live: Balance, horizon: int
+    before: FoldTotals, timeline: Timeline, pairing: Pairing, live: LiveMemory, horizon: int
 ) -> FoldTotals:
     born = pairing.size[len(pairing.size) - len(pairing.begins) :]
     current_bytes, current_count = live.base_bytes, live.base_count
@@ -374,7 +374,9 @@ def _consumed(before: dict[int, int], thread: np.ndarray) -> dict[int, int]:
     return after
 
 
-def _samples(before: np.ndarray, timeline: Timeline, pairing: Pairing, live: Balance) -> np.ndarray:
+def _samples(
+    before: np.ndarray, timeline: Timeline, pairing: Pairing, live: LiveMemory
+) -> np.ndarray:
     at = np.flatnonzero(timeline.kind == Kind.SAMPLE)
     taken = np.empty(len(at), SAMPLE_DTYPE)
     taken["ticks"], taken["metric"] = timeline.ticks[at], timeline.object[at]

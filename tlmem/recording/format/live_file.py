@@ -76,7 +76,7 @@ class Pieces:
 
 
 @dataclass
-class Snapshot:
+class Contents:
     """What was read, and what was not intact."""
 
     header: FileHeader
@@ -111,9 +111,9 @@ def is_empty(source: Source, header: FileHeader) -> bool:
     return True
 
 
-def take_snapshot(
+def read_contents(
     source: Source, start: float | None, stop: float | None, detail_events: int | None = None
-) -> Snapshot:
+) -> Contents:
     """Reads everything between ``start`` and ``stop`` seconds since the start.
 
     With ``detail_events``, all but about that many of the latest events are folded while they are
@@ -128,11 +128,11 @@ def take_snapshot(
         reading = _frozen(source, pieces.directory) if attempt else source
         copied = attempt > 0 and not folded_meanwhile and _still_there(scanner, pieces)
         if copied or attempt == 0 or attempt == _ATTEMPTS - 1:
-            snapshot = _read(reading, pieces, start, stop, detail_events)
+            contents = _read(reading, pieces, start, stop, detail_events)
             if copied or (not folded_meanwhile and _still_there(scanner, pieces)):
-                return snapshot
-    snapshot.problems.append("the file changed faster than it could be read; read it again")
-    return snapshot
+                return contents
+    contents.problems.append("the file changed faster than it could be read; read it again")
+    return contents
 
 
 def _still_there(scanner: Scanner, pieces: Pieces) -> bool:
@@ -168,7 +168,7 @@ def _read(
     start: float | None,
     stop: float | None,
     detail_events: int | None,
-) -> Snapshot:
+) -> Contents:
     header, directory = pieces.header, pieces.directory
     problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
     whole = start is None and stop is None
@@ -202,7 +202,7 @@ def _read(
     loader.problems[:] = dict.fromkeys(loader.problems)
     names = read_names(source, directory, problems)
     problems += timeline.problems
-    return Snapshot(header, timeline, names, checkpoint, problems, loader.missing_events, span)
+    return Contents(header, timeline, names, checkpoint, problems, loader.missing_events, span)
 
 
 def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:
