@@ -14,7 +14,7 @@ from support import writer
 from support.oracle import Program
 
 from tlmem.events import RESIZE_FREE, Kind
-from tlmem.recording.format import folding
+from tlmem.recording.format import checkpoint
 from tlmem.recording.format.timeline import Timeline
 from tlmem.recording.reader import Recording, read
 
@@ -39,7 +39,7 @@ def read_both(program: Program, form: str, fold_at: int, detail: int) -> tuple[R
         file.header.fold_number, file.header.folded_events = 7, fold_at
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch.object(folding, "CHUNK_EVENTS", 5),
+        patch.object(checkpoint, "CHUNK_EVENTS", 5),
     ):
         path = file.write(Path(folder) / "x.tlm")
         recordings = read(path), read(path, detail_events=detail)
@@ -81,8 +81,8 @@ def test_nothing_is_folded_when_all_fits() -> None:
     )
     pieces["count"], pieces["closed"], pieces["ticks_end"] = 100, 1, [10, 20, 30]
 
-    assert folding.horizons(pieces, 300) == []
-    assert folding.horizons(pieces, 299) != []
+    assert checkpoint.horizons(pieces, 300) == []
+    assert checkpoint.horizons(pieces, 299) != []
 
 
 def test_no_cut_lies_in_a_piece_whose_end_is_the_moment_of_its_middle() -> None:
@@ -93,20 +93,20 @@ def test_no_cut_lies_in_a_piece_whose_end_is_the_moment_of_its_middle() -> None:
     pieces["count"], pieces["closed"] = 100, 1
     pieces["ticks_begin"], pieces["ticks_end"] = [1000, 1025], [1024, 1031]
 
-    assert folding.horizons(pieces, 0, time_shift=0) == [1028]
-    assert folding.horizons(pieces, 0, time_shift=2) == [1012]
-    assert folding.horizons(pieces[1:], 0, time_shift=2) == []
+    assert checkpoint.horizons(pieces, 0, time_shift=0) == [1028]
+    assert checkpoint.horizons(pieces, 0, time_shift=2) == [1012]
+    assert checkpoint.horizons(pieces[1:], 0, time_shift=2) == []
 
 
 def test_a_thread_that_was_killed_within_a_resize_does_not_stop_folding() -> None:
     pieces = np.zeros(2, [("thread", "u4"), ("ticks_end", "u8")])
     pieces["thread"], pieces["ticks_end"] = [1, 2], [50, 200]
     halves = events_of([(1, 50, Kind.FREE, RESIZE_FREE), (2, 100, Kind.FREE, RESIZE_FREE)])
-    goes_on = folding.last_moments(pieces)
+    goes_on = checkpoint.last_moments(pieces)
 
-    assert folding.divides_a_resize(halves, 100, goes_on)
-    assert not folding.divides_a_resize(halves, 200, goes_on)
-    assert not folding.divides_a_resize(events_of([(2, 100, Kind.FREE, 0)]), 100, goes_on)
+    assert checkpoint.divides_a_resize(halves, 100, goes_on)
+    assert not checkpoint.divides_a_resize(halves, 200, goes_on)
+    assert not checkpoint.divides_a_resize(events_of([(2, 100, Kind.FREE, 0)]), 100, goes_on)
 
 
 def events_of(rows: list[tuple[int, int, int, int]]) -> Timeline:

@@ -11,8 +11,8 @@ from support import writer
 
 from tlmem.recording import family
 from tlmem.recording.format import timeline
-from tlmem.recording.format.symbols import is_users
 from tlmem.recording.reader import read
+from tlmem.recording.tables.blame import is_users
 
 HOME = "/home/user/train.py"
 NUMPY = "/usr/lib/python3/site-packages/numpy/lib.py"
@@ -298,8 +298,8 @@ def test_reading_needs_neither_the_extension_nor_the_recorder(path: Path) -> Non
     code = (
         "import sys; sys.modules['tlmem._native'] = None; import tlmem\n"
         f"r = tlmem.read({str(path)!r}); print(len(r.events), len(r.objects), r.complete)\n"
-        "print([m for m in sys.modules if m.startswith('tlmem.rec') or m == 'cffi'])"
+        "print([m for m in sys.modules if m.startswith('tlmem.recorder') or m == 'cffi'])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert out.stdout.splitlines() == ["12 2 True", "['tlmem.recording']"]
+    assert out.stdout.splitlines() == ["12 2 True", "[]"]

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import theilslopes
 
 from tlmem.analysis.growth.change_points import change_points, last_regime, risen_and_fallen
-from tlmem.analysis.growth.rates import CONFIDENCE, Rate, autocorrelation, doubt_about, rate_of
+from tlmem.analysis.growth.rates import autocorrelation, doubt_about, rate_of
+from tlmem.analysis.model import CONFIDENCE, Rate
 
 
 def noise(chance: np.random.Generator, count: int, memory: float) -> np.ndarray:

@@ -1,35 +1,211 @@
-"""Folding while reading: a recording of any length in bounded memory.
+"""A checkpoint: sums and the live set of events that are gone from the file, or are not kept.
 
-Covers: turning the oldest events of a recording into a checkpoint, the one that the recorder itself
-would have written at that moment under a size limit.
-Does not cover: checkpoints that are in the file (``folded``).
+Under a size limit the recorder folds its oldest events into a checkpoint in the file. A reader that
+is given ``detail_events`` folds while it reads, so that a recording of any length needs bounded
+memory. Both continue the same sums, which are exact; samples and marks are thinned when they become
+too many, and there the reader keeps more than the recorder, see ``MOST_SAMPLES``.
+
+Covers: the sections of a checkpoint, the one in force in a file, folding while reading.
+Does not cover: how the events that remain continue it (``pairing``).
 See also: docs/format.md, "Fold".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from tlmem.events import EVENT_DTYPE, RESIZE_FREE, Kind, Metric
-from tlmem.recording.format.folded import (
-    LIVE_DTYPE,
-    SAMPLE_DTYPE,
-    SITE_DTYPE,
-    Checkpoint,
-    FoldTotals,
+from tlmem.recording.format.blocks import BadBlock, BlockHeader, entries, parse_header
+from tlmem.recording.format.pairing import (
+    Known,
+    LiveMemory,
+    Pairing,
+    device_changes,
+    live_memory,
+    pair,
 )
-from tlmem.recording.format.pairing import Balance, Pairing, balance, device_changes, pair
+from tlmem.recording.format.segments import Source
 from tlmem.recording.format.timeline import Timeline
 
+TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE = range(6)
+SITE_DTYPE = np.dtype(
+    [
+        ("alloc_count", "<u8"),
+        ("alloc_bytes", "<u8"),
+        ("freed_count", "<u8"),
+        ("freed_bytes", "<u8"),
+        ("free_calls", "<u8"),
+        ("first_ticks", "<u8"),
+        ("site", "<u4"),
+        ("device", "<u4"),
+    ]
+)
+THREAD_DTYPE = np.dtype([("consumed", "<u8"), ("thread", "<u8")])
+SAMPLE_DTYPE = np.dtype([("ticks", "<u8"), ("metric", "<u8"), ("value", "<u8")])
+LIVE_DTYPE = np.dtype(
+    [
+        ("number", "<u8"),
+        ("ticks", "<u8"),
+        ("address", "<u8"),
+        ("bytes", "<u8"),
+        ("site", "<u4"),
+        ("thread", "<u2"),
+        ("device", "u1"),
+        ("unused", "u1"),
+    ]
+)
+SECTION_DTYPES = {
+    TOTALS: np.dtype("<u8"),
+    SITES: SITE_DTYPE,
+    THREADS: THREAD_DTYPE,
+    SAMPLES: SAMPLE_DTYPE,
+    MARKS: EVENT_DTYPE,
+    LIVE: LIVE_DTYPE,
+}
+
 CHUNK_EVENTS = 3_000_000
+"""Events that are folded at a time while reading."""
 MOST_SAMPLES = 400_000
 MOST_MARKS = 100_000
+"""Samples and marks that a fold while reading keeps before it drops every second one.
+
+The recorder's limits (65,536 and 16,384 in ``native/log/fold_state.c``) are lower on purpose: its
+arrays of 2 MB stand in the memory of the program that is measured, these in that of the reader.
+"""
 MOST_MISUSES = 1000
+"""The first misuses are kept with the marks, as by the recorder; further ones are only counted."""
 
 Load = Callable[[int, int], Timeline]
+
+
+@dataclass(frozen=True)
+class FoldTotals:
+    """Sums over all folded events, in the order of the file."""
+
+    events: int = 0
+    horizon_ticks: int = 0
+    alloc_count: int = 0
+    alloc_bytes: int = 0
+    free_count: int = 0
+    free_bytes: int = 0
+    unknown_frees: int = 0
+    current_bytes: int = 0
+    current_count: int = 0
+    peak_bytes: int = 0
+    peak_bytes_ticks: int = 0
+    peak_count: int = 0
+    next_object: int = 0
+    live_stride: int = 1
+    live_listed: int = 0
+    release_count: int = 0
+    acquire_count: int = 0
+    misuse_count: int = 0
+    device_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The sections of one checkpoint. Without one: zeros and empty arrays, number 0."""
+
+    number: int
+    totals: FoldTotals
+    sites: np.ndarray
+    consumed: dict[int, int]
+    samples: np.ndarray
+    marks: np.ndarray
+    live: np.ndarray
+
+    @staticmethod
+    def none() -> Checkpoint:
+        """Nothing was folded."""
+        empty = {section: np.empty(0, dtype) for section, dtype in SECTION_DTYPES.items()}
+        return _build(0, empty)
+
+    def known(self) -> Known:
+        """The listed live objects, for pairing the events that remain."""
+        live = self.live
+        return Known(
+            live["number"].astype(np.int64),
+            live["device"],
+            live["address"],
+            live["bytes"],
+            self.totals.next_object,
+        )
+
+
+def read_checkpoint(
+    source: Source, pieces: np.ndarray, in_force: int, problems: list[str]
+) -> Checkpoint:
+    """The checkpoint in force, or the newest whole one when it is not whole.
+
+    Args:
+        pieces: the fold blocks of the file.
+        in_force: ``fold_number`` of the file header; 0 when nothing was folded.
+        problems: gets a sentence when another checkpoint had to do.
+    """
+    if in_force == 0:
+        return Checkpoint.none()
+    numbers = sorted({int(seq) for seq in pieces["seq"]} - {in_force}, reverse=True)
+    for number in [in_force, *numbers]:
+        try:
+            found = _read_sections(source, pieces[pieces["seq"] == number], number)
+        except BadBlock as error:
+            problems.append(f"checkpoint {number} cannot be used: {error}")
+            continue
+        return found
+    problems.append("no checkpoint is whole; what was folded is unknown")
+    return Checkpoint.none()
+
+
+def _read_sections(source: Source, pieces: np.ndarray, number: int) -> Checkpoint:
+    parts: dict[tuple[int, int], np.ndarray] = {}
+    blocks = 0
+    for piece in pieces:
+        offset, size = int(piece["offset"]), int(piece["bytes"])
+        data = source.read(offset, size)
+        header = parse_header(data)
+        if header.seq != number or header.thread not in SECTION_DTYPES:
+            raise BadBlock(f"the block at byte {offset} is another one")
+        parts[header.thread, header.part] = _section(header, data)
+        blocks = header.thread_first
+    if not parts or len(parts) != blocks:
+        raise BadBlock(f"{len(parts)} of its {blocks} blocks are there")
+    sections = {
+        section: np.concatenate(
+            [np.empty(0, dtype), *(parts[key] for key in sorted(parts) if key[0] == section)]
+        )
+        for section, dtype in SECTION_DTYPES.items()
+    }
+    return _build(number, sections)
+
+
+def _section(header: BlockHeader, data: bytes) -> np.ndarray:
+    rows = entries(header, data, SECTION_DTYPES[header.thread])
+    if header.thread == LIVE:
+        rows = rows.copy()
+        zigzag = rows["address"]
+        rows["address"] = (zigzag >> np.uint64(1)) ^ (np.uint64(0) - (zigzag & np.uint64(1)))
+        for name in ("number", "ticks", "address"):
+            rows[name] = np.cumsum(rows[name], dtype=np.uint64)
+    return rows
+
+
+def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
+    # What a device handed out before the recording may be given back in it: that one sum is signed.
+    totals = [int(value) for value in sections[TOTALS][: len(fields(FoldTotals))].view(np.int64)]
+    consumed = {int(row["thread"]): int(row["consumed"]) for row in sections[THREADS]}
+    return Checkpoint(
+        number,
+        FoldTotals(*totals),
+        sections[SITES],
+        consumed,
+        sections[SAMPLES],
+        sections[MARKS],
+        sections[LIVE],
+    )
 
 
 def horizons(pieces: np.ndarray, keep_events: int, time_shift: int = 0) -> list[int]:
@@ -110,7 +286,7 @@ def divides_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> b
 def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoint:
     known = before.known()
     pairing = pair(timeline, known)
-    live = balance(pairing, known, before.totals.current_bytes, before.totals.current_count)
+    live = live_memory(pairing, known, before.totals.current_bytes, before.totals.current_count)
     return Checkpoint(
         number=max(before.number, 1),
         totals=_totals(before.totals, timeline, pairing, live, horizon),
@@ -123,7 +299,7 @@ def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoi
 
 
 def _totals(
-    before: FoldTotals, timeline: Timeline, pairing: Pairing, live: Balance, horizon: int
+    before: FoldTotals, timeline: Timeline, pairing: Pairing, live: LiveMemory, horizon: int
 ) -> FoldTotals:
     born = pairing.size[len(pairing.size) - len(pairing.begins) :]
     current_bytes, current_count = live.base_bytes, live.base_count
@@ -198,7 +374,9 @@ def _consumed(before: dict[int, int], thread: np.ndarray) -> dict[int, int]:
     return after
 
 
-def _samples(before: np.ndarray, timeline: Timeline, pairing: Pairing, live: Balance) -> np.ndarray:
+def _samples(
+    before: np.ndarray, timeline: Timeline, pairing: Pairing, live: LiveMemory
+) -> np.ndarray:
     at = np.flatnonzero(timeline.kind == Kind.SAMPLE)
     taken = np.empty(len(at), SAMPLE_DTYPE)
     taken["ticks"], taken["metric"] = timeline.ticks[at], timeline.object[at]
