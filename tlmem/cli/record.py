@@ -1,333 +1,298 @@
-"""The command ``tlmem``: what the words of a command line mean. The work is done elsewhere.
+"""``tlmem record``: run a Python program and record its memory.
 
-Exit codes: 0 fine; 1 a check that was asked for did not pass; 2 usage, or nothing could be started
-or read; 3 a recording that is recognised but empty or too damaged to use; 130 interrupted.
-``tlmem record`` otherwise exits as the recorded program did.
+The words up to SCRIPT, ``-m`` or ``-c`` are options of tlmem; the rest belongs to the program, as
+on the command line of ``python``. argparse cannot stop there, so ``split`` finds the border, and
+argparse reads what stands before it.
+
+Covers: options, help, ``--check``. Does not cover: recording (``tlmem.recorder.run``), judging
+(``tlmem.gate``).
 """
 
-import signal
-import sys
-from importlib import import_module
-from typing import Any
+from __future__ import annotations
 
-from tlmem.errors import TlmemError
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tlmem.cli import own_path
 from tlmem.output import stdio
 
-INTERRUPTED = 128 + signal.SIGINT
-"""As shells tell of a process that the signal ended."""
-USAGE = """\
-usage: tlmem COMMAND ...
+if TYPE_CHECKING:
+    import argparse
 
-  record    run a Python program and record its memory (alias: run)
-  report    say what a recording shows: does it leak, where, how fast
-  history   tell the life of one object: who took it, who gave it back
-  balance   show the tree of stacks with what was taken, given back and left without a pair
-  diff      say what differs between two recordings: verdicts, findings, lines
-  check     decide whether recordings keep their budgets: the gate of a CI job
-  plot      draw memory over time, lines, lifetimes, pools, growth: PNG, SVG, PDF
-  plan      say how much memory a recorded program could have done with
-  export    write a recording as Parquet, CSV, for Perfetto, speedscope or PyTorch's memory_viz
-  tui       browse a recording in the terminal
-  live      follow a program that is being recorded, in the terminal
-  scenario  list or run small programs whose truth is known
-  doctor    what is supported on this machine
-
-tlmem COMMAND --help explains one command; tlmem --version prints the version.
-"""
-
-RECORD_USAGE = """\
-usage: tlmem record [OPTIONS] (SCRIPT | - | -m MODULE | -c CODE) [ARGS ...]
-
-Runs a program as python would and records its memory. What stands after SCRIPT, MODULE or CODE
-belongs to the program. The exit code is the program's.
-
-  -o, --output FILE    where to write (default: tlmem-SCRIPT.PID.tlm in this directory)
-  -f, --force          overwrite FILE
-  -q, --quiet          write nothing to stderr
-  --source LIST        where events come from: auto, or names with commas between: numpy
-  --stack-depth N      innermost frames kept of a stack, 0 to 1024 (default: 64)
-  --max-file SIZE      keep FILE below SIZE (200MB, 1.5GB, 64MiB) by folding its oldest events into
-                       exact sums
-  --ring SIZE          the same under the name that flight recorders use
-  --rss-interval MS    time between samples of resident memory (default: 10; 0: start and end only)
-  --smaps              sample proportional and private memory and page faults too
-  --holders auto|off   whether to find out which Python objects hold arrays: at the end, and while
-                       the program runs, for at most 1 % of the time, 20 ms in the
-                       first two seconds (default: auto)
-  --zombie[=SIZE]      keep up to SIZE (default: 256MB) of freed memory unreadable, so that a use
-                       after free is caught, with the places of allocation, free and use
-  --zombie=sample      the same, and for one in 32 of the objects below 4096 bytes too
-  --check              judge the recording afterwards, as tlmem check does, and exit as it does when
-                       the program itself exited with 0; takes its options --budget, --config,
-                       --no-config, --baseline, --suppressions, --allow, --strict and --write
-"""
-
-_RECORD_VALUES = {
-    "-o": "output",
-    "--output": "output",
-    "--source": "source",
-    "--stack-depth": "stack_depth",
-    "--ring": "ring",
-    "--max-file": "max_file",
-    "--rss-interval": "rss_interval_ms",
-    "--holders": "holders",
-}
-_RECORD_FLAGS = {
-    "-f": "overwrite",
-    "--force": "overwrite",
-    "-q": "quiet",
-    "--quiet": "quiet",
-    "--smaps": "smaps",
-    "-h": "help",
-    "--help": "help",
-}
-_TARGETS = {"-m": "module", "-c": "code"}
-_CHECK_VALUES = ("--budget", "--config", "--baseline", "--suppressions", "--allow", "--write")
-_CHECK_FLAGS = ("--no-config", "--strict")
-"""Options of ``check`` that ``record --check`` takes too."""
-_ELSEWHERE = {
-    "history": "cli_ledger",
-    "balance": "cli_ledger",
-    "diff": "cli_ledger",
-    "check": "cli_check",
-    "plot": "cli_pictures",
-    "export": "cli_pictures",
-    "plan": "cli_plan",
-    "tui": "cli_screens",
-    "live": "cli_screens",
-}
-"""Commands whose words are taken apart in another module, by its table ``COMMANDS``."""
+Program = tuple[str, str | None, list[str]]
+"""Its kind (``script``, ``module``, ``code``), which one (None: none was given), its arguments."""
+TARGETS = {"-m": "module", "-c": "code"}
+PARSING = ("argparse", "gettext", "locale")
+"""Modules of the standard library that only the parser needs."""
+_kept: list[Any] = []
+"""The parser and its modules: freed, they would change the program's heap while it is recorded."""
 
 
-class UsageError(TlmemError):
-    """The command line does not say what to do."""
+def run(words: list[str]) -> int:
+    """Runs ``tlmem record [OPTIONS] PROGRAM``; whatever ends the program is let through."""
+    with _unseen(), own_path():
+        from tlmem.cli.arguments import UsageError
 
-
-def main(arguments: list[str] | None = None) -> int:
-    """Runs one command and returns its exit code; ``record`` lets the program's end through."""
-    words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] in (["record"], ["run"]):
-        return _run(words)
-    stdio.reopen()
-    try:
-        return stdio.finish(_run(words))
-    except BrokenPipeError:
-        return stdio.finish(0)
-    except SystemExit as left:  # of argparse
-        raise SystemExit(stdio.finish(int(left.code or 0))) from None
-
-
-def _run(words: list[str]) -> int:
-    try:
-        return _dispatch(words)
-    except TlmemError as error:
-        if error.from_program:
-            raise  # the recorded program's own, which Python prints as it does for any other
-        sys.stderr.write(f"tlmem: {error}\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        if words[0] in ("record", "run"):
-            raise  # likewise
-        sys.stderr.write("tlmem: interrupted\n")
-        return INTERRUPTED
-
-
-def _dispatch(words: list[str]) -> int:
-    if not words:
-        sys.stderr.write(USAGE)
-        return 2
-    command, rest = words[0], words[1:]
-    if command in ("-h", "--help"):
-        return stdio.to_stdout(USAGE)
-    if command == "--version":
-        import tlmem
-
-        return stdio.to_stdout(f"tlmem {tlmem.__version__}\n")
-    if command in ("record", "run"):
-        return _record(rest)
-    if command == "report":
-        return _report(rest)
-    if command in _ELSEWHERE:
-        return import_module(f"tlmem.{_ELSEWHERE[command]}").COMMANDS[command](rest)
-    if command == "scenario":
-        import tlmem.scenarios
-
-        return tlmem.scenarios.main(rest)
-    if command == "doctor":
-        return _doctor(rest)
-    sys.stderr.write(f"tlmem: '{command}' is not a command of tlmem\n{USAGE}")
-    return 2
-
-
-def _record(words: list[str]) -> int:
-    values, kind, target, rest = split_record(words)
-    if "help" in values:
+        parser, of_check = make_parser()
+        _kept.append(parser)
+        own, program = split(words, parser)
+        given = parser.parse_args(own)
+        from tlmem.recorder.options import Options
+        from tlmem.recorder.run import record
+    if given.help:
         stdio.reopen()
-        return stdio.to_stdout(RECORD_USAGE)
+        text = parser.format_help().replace("--zombie [SIZE]", "--zombie[=SIZE]")
+        return stdio.to_stdout(text)
+    kind, target, arguments = program
     if target is None:
         raise UsageError(
             "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "
             "(tlmem record --help explains)."
         )
-    if "check_words" in values and "check" not in values:
-        raise UsageError(f"{values['check_words'][0]} needs --check.")
-    if "check" in values:
-        from tlmem.cli import check as cli_check
-
-        own = values["own_words"]
-        return cli_check.record(own, values["check_words"], kind, target, rest, values)
-    path_of_program = sys.path
-    # Under `python -m tlmem` the first entry is the current directory, and a module there may have
-    # the name of one that the recorder uses.
-    sys.path = path_of_program[0 if sys.flags.safe_path else 1 :]
-    from tlmem.recorder.options import Options, parse_sources, parse_zombie
-    from tlmem.recorder.run import record
-
-    sys.path = path_of_program
-    path = values.pop("output", None)
-    sizes = {name: values.pop(name) for name in ("ring", "max_file") if name in values}
-    if len(sizes) == 2:
+    if given.check:
+        mine = [word for word in own if word.partition("=")[0] not in of_check]
+        return _record_and_check(mine, given, kind, target, arguments)
+    for word in own:
+        if word.partition("=")[0] in of_check:
+            raise UsageError(f"{word} needs --check.")
+    if given.ring and given.max_file:
         raise UsageError("--ring and --max-file say the same; give one of them.")
-    try:
-        if sizes:
-            values["limit_bytes"] = _size(*sizes.values())
-        for option in ("--stack-depth", "--rss-interval"):
-            name = _RECORD_VALUES[option]
-            if name in values:
-                values[name] = _count(values[name], option)
-        if "source" in values:
-            values["sources"] = parse_sources(values.pop("source"))
-        if "zombie" in values:
-            values.update(parse_zombie(values.pop("zombie")))
-    except ValueError as error:
-        raise UsageError(f"{error}.") from None
-    options = Options(**values)
-    del words, values
-    return record(kind, target, rest, path, options)
+    options = Options(
+        overwrite=given.force,
+        stack_depth=given.stack_depth,
+        limit_bytes=given.ring or given.max_file,
+        rss_interval_ms=given.rss_interval,
+        smaps=given.smaps,
+        sources=given.source,
+        quiet=given.quiet,
+        holders=given.holders,
+        **given.zombie,
+    )
+    path = given.output
+    del words, given, parser, own, program
+    return record(kind, target, arguments, path, options)
 
 
-def split_record(words: list[str]) -> tuple[dict[str, Any], str, str | None, list[str]]:
-    """Takes the options of ``record`` apart from what belongs to the program.
+def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
+    """The options of ``record``, and which of them are those of ``check``."""
+    import argparse
+
+    from tlmem.cli.arguments import UsageError, add_budgets
+    from tlmem.recorder.options import (
+        RSS_INTERVAL_MS,
+        SOURCES,
+        STACK_DEPTH,
+        parse_sources,
+        parse_zombie,
+    )
+    from tlmem.units import parse_bytes
+
+    def value(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+        def converted(text: str) -> Any:
+            try:
+                return convert(text)
+            except ValueError as error:
+                raise UsageError(f"{error}.") from None
+
+        return converted
+
+    def count(option: str) -> Callable[[str], Any]:
+        def whole(text: str) -> int:
+            if not text.isdecimal():
+                raise UsageError(f"{option} needs a whole number, not '{text}'.")
+            return int(text)
+
+        return whole
+
+    def size(text: str) -> int:
+        found = parse_bytes(text)
+        if found == 0:
+            raise ValueError(f"{text!r} leaves no room for a recording; give at least 8.4MB")
+        return found
+
+    parser = argparse.ArgumentParser(
+        prog="tlmem record",
+        usage="tlmem record [OPTIONS] (SCRIPT | - | -m MODULE | -c CODE) [ARGS ...]",
+        description="Runs a program as python would and records its memory. What stands after "
+        "SCRIPT, MODULE or CODE belongs to the program. The exit code is the program's.",
+        # With a width, argparse does not import shutil to ask the terminal for one.
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100),
+        add_help=False,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("-h", "--help", action="store_true", help="show this text")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write (default: tlmem-SCRIPT.PID.tlm in this directory)",
+    )
+    add("-f", "--force", action="store_true", help="overwrite FILE")
+    add("-q", "--quiet", action="store_true", help="write nothing to stderr")
+    add(
+        "--source",
+        metavar="LIST",
+        type=value(parse_sources),
+        default=SOURCES,
+        help="where events come from: auto, or names with commas between: numpy",
+    )
+    add(
+        "--stack-depth",
+        metavar="N",
+        type=count("--stack-depth"),
+        default=STACK_DEPTH,
+        help="innermost frames kept of a stack, 0 to 1024 (default: %(default)s)",
+    )
+    add(
+        "--max-file",
+        metavar="SIZE",
+        type=value(size),
+        default=0,
+        help="keep FILE below SIZE (200MB, 1.5GB, 64MiB) by folding its oldest events into exact "
+        "sums",
+    )
+    add(
+        "--ring",
+        metavar="SIZE",
+        type=value(size),
+        default=0,
+        help="the same, under the name that flight recorders use",
+    )
+    add(
+        "--rss-interval",
+        metavar="MS",
+        type=count("--rss-interval"),
+        default=RSS_INTERVAL_MS,
+        help="time between samples of resident memory (default: %(default)s; 0: start and end "
+        "only)",
+    )
+    add(
+        "--smaps",
+        action="store_true",
+        help="sample proportional and private memory and page faults too",
+    )
+    add(
+        "--holders",
+        metavar="auto|off",
+        default="auto",
+        help="whether to find out which Python objects hold arrays: at the end, and while the "
+        "program runs, for at most 1%% of the time, 20 ms in the first two seconds (default: auto)",
+    )
+    add(
+        "--zombie",
+        metavar="SIZE",
+        nargs="?",
+        type=value(parse_zombie),
+        default={},
+        help="keep up to SIZE (default: 256MB) of freed memory unreadable, so that a use after "
+        "free is caught, with the places of allocation, free and use; --zombie=sample: the same, "
+        "and for one in 32 of the objects below 4096 bytes too",
+    )
+    add(
+        "--check",
+        action="store_true",
+        help="judge the recording afterwards, as tlmem check does, and exit as it does when the "
+        "program itself exited with 0",
+    )
+    of_check = parser.add_argument_group("with --check, as of tlmem check")
+    add_budgets(of_check)
+    names = frozenset(action.option_strings[-1] for action in of_check._group_actions)
+    return parser, names
+
+
+def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], Program]:
+    """Separates the options of ``record`` from the program, where ``python`` would.
 
     Returns:
-        Options by name (texts; flags are True), what kind of program (``script``, ``module``,
-        ``code``), which one (None: none was given), and its arguments.
+        Options under their long names, each with its value in one word, and the program.
 
     Raises:
         UsageError: an option that is not known, or one without its value.
     """
-    values: dict[str, Any] = {}
+    from tlmem.cli.arguments import UsageError
+
+    actions = {name: action for action in parser._actions for name in action.option_strings}
     own: list[str] = []
     rest = list(words)
-    while rest:
+
+    def next_value(name: str) -> str:
+        if not rest:
+            raise UsageError(f"{name} needs a value (tlmem record --help explains).")
+        return rest.pop(0)
+
+    while rest and rest[0].startswith("-") and rest[0] != "-":
         word = rest.pop(0)
         if word == "--":
             break
-        if word == "-" or not word.startswith("-"):
-            rest.insert(0, word)
-            break
-        name, has_value, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if not word.startswith("--") and len(word) > 2:
-            name, value = word[:2], word[2:]
-            if name in _RECORD_FLAGS:
-                rest.insert(0, f"-{value}")
-            else:
-                has_value = "="
-        if name == "--check" and not has_value:
-            values["check"], values["own_words"] = True, own
-            values.setdefault("check_words", [])
-            continue
-        if name in _CHECK_FLAGS and not has_value:
-            values.setdefault("check_words", []).append(name)
-            continue
-        if name in _CHECK_VALUES:
-            value = value if has_value else _next_value(name, rest)
-            values.setdefault("check_words", []).append(f"{name}={value}")
-            continue
-        if name not in _TARGETS:
-            own.append(name if name in _RECORD_FLAGS and not has_value else word)
-        if name == "--zombie":
-            values["zombie"] = value
-        elif name in _RECORD_FLAGS and (not has_value):
-            values[_RECORD_FLAGS[name]] = True
-        elif name in _RECORD_VALUES or name in _TARGETS:
-            if not has_value:
-                value = _next_value(name, rest)
-                own += [value] if name not in _TARGETS else []
-            if name in _TARGETS:
-                return values, _TARGETS[name], value, rest
-            if not value:
-                raise UsageError(f"{name} needs a value, and '' is none.")
-            values[_RECORD_VALUES[name]] = value
-        else:
+        name, equals, value = word.partition("=")
+        if not word.startswith("--"):  # -o FILE, -oFILE, or several flags as in -fq
+            name, equals, value = word[:2], "", word[2:]
+        if name in TARGETS:
+            return own, (TARGETS[name], value or next_value(name), rest)
+        action = actions.get(name)
+        flag = action is not None and action.nargs == 0
+        if action is None or (flag and equals):
             raise UsageError(
                 f"'{word}' is not an option of record (tlmem record --help lists them)."
             )
-    return values, "script", rest[0] if rest else None, rest[1:]
+        long = action.option_strings[-1]
+        if flag:
+            own.append(long)
+            if value:
+                rest.insert(0, f"-{value}")
+            continue
+        if not (equals or value or action.nargs == "?"):
+            value = next_value(name)
+        if not value and action.nargs != "?":
+            raise UsageError(f"{name} needs a value, and '' is none.")
+        own.append(f"{long}={value}")
+    return own, ("script", rest[0] if rest else None, rest[1:])
 
 
-def _next_value(name: str, rest: list[str]) -> str:
-    """The value of an option, taken from what follows it."""
-    if not rest:
-        raise UsageError(f"{name} needs a value (tlmem record --help explains).")
-    return rest.pop(0)
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Reading the options leaves ``sys.modules`` as a program expects it."""
+    before = [name for name in PARSING if name in sys.modules]
+    yield
+    for name in PARSING:
+        if name not in before and name in sys.modules:
+            _kept.append(sys.modules.pop(name))
+    gc.collect(1)  # what argparse leaves behind
 
 
-def _size(text: str) -> int:
-    from tlmem.units import parse_bytes
+def _record_and_check(
+    own: list[str], given: argparse.Namespace, kind: str, target: str, arguments: list[str]
+) -> int:
+    """Records in a process of its own, then judges the recording.
 
-    size = parse_bytes(text)
-    if size == 0:
-        raise ValueError(f"{text!r} leaves no room for a recording; give at least 8.4MB")
-    return size
+    Args:
+        own: options of ``record``.
+        given: the same, and those of ``check``.
+        kind, target, arguments: the program.
 
+    Returns:
+        What the program exited with, if that is not 0; else what ``check`` decides. A program that
+        a signal ended takes this process with it.
+    """
+    from tlmem.cli.check import more_of, plan_of
+    from tlmem.gate import run as gate
+    from tlmem.gate import subprocess_record
 
-def _count(text: str, option: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"{option} needs a whole number, not '{text}'")
-    return int(text)
-
-
-def _report(words: list[str]) -> int:
-    import argparse
-
-    parser = argparse.ArgumentParser(
-        prog="tlmem report",
-        description="Says what a recording shows: does it leak, where, how fast.",
-        allow_abbrev=False,
+    plan, more = plan_of(given), more_of(given)
+    name = {"code": "string", "module": target}.get(kind) or os.path.basename(
+        os.path.normpath(target)
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording")
-    parser.add_argument(
-        "--format",
-        choices=("text", "json", "html", "markdown"),
-        default="text",
-        help="default: %(default)s",
-    )
-    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
-    given = parser.parse_args(words)
-    from tlmem import report
-
-    return report.run(given.files, given.format, given.output)
-
-
-def _doctor(words: list[str]) -> int:
-    import argparse
-
-    parser = argparse.ArgumentParser(
-        prog="tlmem doctor",
-        description="Says what is supported on this machine. Exits 0 when programs can be recorded "
-        "and recordings read, 1 when one of both is not possible.",
-    )
-    parser.add_argument("--cflags", action="store_true", help="print flags for a C compiler only")
-    parser.add_argument("--libs", action="store_true", help="print flags for a linker only")
-    wanted = parser.parse_args(words)
-    if wanted.cflags or wanted.libs:
-        from tlmem.recorder import linking
-
-        flags = [linking.compile_flags()] if wanted.cflags else []
-        flags += [linking.link_flags()] if wanted.libs else []
-        sys.stdout.write(" ".join(flags) + "\n")
-        return 0
-    from tlmem.cli import doctor
-
-    return doctor.main()
+    path = given.output or f"tlmem-{name}.{os.getpid()}.tlm"
+    words = [word for word in own if word != "--check" and not word.startswith("--output=")]
+    program = {"module": ["-m", target], "code": ["-c", target]}.get(kind, ["--", target])
+    code = subprocess_record.run([*words, "-o", path, *program, *arguments])
+    if code:
+        if not given.quiet:
+            sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
+        return code
+    return gate.tell_after(gate.check([path], plan), more, given.quiet)
