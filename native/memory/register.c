@@ -93,7 +93,7 @@ static tlm_status hold(tlmi_scope *scope, tlmi_slot_of_object *slot, tlm_object 
     return TLM_OK;
 }
 
-/* In the innermost scope of this strand, or, where that is NULL, in the one of this id. */
+/* In the innermost scope of this context, or, where that is NULL, in the one of this id. */
 static tlm_status register_object(tlmi_scope *innermost, uint64_t id, tlm_object object, tlm_holder from)
 {
     uint32_t site = tlmi_site_for_events();
@@ -120,7 +120,7 @@ tlm_status tlm_register(tlm_object object)
 {
     if (object == 0)
         return TLM_OK;
-    tlmi_scope *innermost = tlmi_scope_innermost(tlmi_strand_here());
+    tlmi_scope *innermost = tlmi_scope_innermost(tlmi_context_here());
     if (!innermost)
         return tlmi_fail(TLM_NOT_IN_SCOPE, object, 0, 0, 0);
     return register_object(innermost, 0, object, 0);
@@ -145,8 +145,8 @@ static tlm_status hand_over(tlm_object object, tlm_holder to, tlm_kind kind)
         return tlmi_object_missing(object, to, TLM_MISUSE_USE_AFTER_FREE);
     tlm_status status = TLM_OK;
     if (!slot->scope)
-        status =
-            kind != TLM_KIND_ESCAPE || tlmi_scope_innermost(tlmi_strand_here()) ? TLM_NOT_REGISTERED : TLM_NOT_IN_SCOPE;
+        status = kind != TLM_KIND_ESCAPE || tlmi_scope_innermost(tlmi_context_here()) ? TLM_NOT_REGISTERED
+                                                                                      : TLM_NOT_IN_SCOPE;
     else if (slot->flags & TLM_FLAG_ARENA)
         status = TLM_IN_ARENA;
     if (status != TLM_OK) {

@@ -56,11 +56,11 @@ tlmi_scope *tlmi_scope_lock(uint64_t id)
 
 /* ---- a scope's own memory ---- */
 
-static tlmi_scope *take_scope(tlm_strand *strand)
+static tlmi_scope *take_scope(tlm_context *context)
 {
-    tlmi_scope *scope = strand ? strand->spare : NULL;
+    tlmi_scope *scope = context ? context->spare : NULL;
     if (scope)
-        strand->spare = scope->outer;
+        context->spare = scope->outer;
     else
         scope = tlmi_slab_alloc(sizeof *scope);
     return scope;
@@ -73,36 +73,36 @@ static void give_scope(tlmi_scope *scope)
     tlmi_slab_free(scope, sizeof *scope);
 }
 
-void tlmi_scope_give_spares(tlm_strand *strand)
+void tlmi_scope_give_spares(tlm_context *context)
 {
-    while (strand->spare) {
-        tlmi_scope *scope = strand->spare;
-        strand->spare = scope->outer;
-        strand->spare_count--;
+    while (context->spare) {
+        tlmi_scope *scope = context->spare;
+        context->spare = scope->outer;
+        context->spare_count--;
         give_scope(scope);
     }
 }
 
 /* Keeps a left scope, with room for some records, for the next one. */
-static void retire_scope(tlm_strand *strand, tlmi_scope *scope)
+static void retire_scope(tlm_context *context, tlmi_scope *scope)
 {
-    if (!strand || strand->spare_count >= SPARES) {
+    if (!context || context->spare_count >= SPARES) {
         give_scope(scope);
         return;
     }
-    scope->outer = strand->spare;
-    strand->spare = scope;
-    strand->spare_count++;
+    scope->outer = context->spare;
+    context->spare = scope;
+    context->spare_count++;
 }
 
 /* ---- enter ---- */
 
-static void begin_scope(tlmi_scope *scope, tlm_label label, tlm_strand *strand, tlmi_scope *outer)
+static void begin_scope(tlmi_scope *scope, tlm_label label, tlm_context *context, tlmi_scope *outer)
 {
     scope->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
     scope->parent = outer ? outer->id : 0;
     scope->outer = outer;
-    scope->strand = strand;
+    scope->context = context;
     scope->closing = scope->is_frame = false;
     scope->label = label;
     scope->depth = outer ? outer->depth + 1 : 1;
@@ -125,16 +125,16 @@ static void record_enter(const tlmi_scope *scope)
 
 tlm_status tlmi_scope_open(tlm_label label, tlmi_scope **out)
 {
-    tlm_strand *strand = tlmi_strand_here();
-    bool was_spare = strand->spare != NULL;
-    tlmi_scope *scope = take_scope(strand);
+    tlm_context *context = tlmi_context_here();
+    bool was_spare = context->spare != NULL;
+    tlmi_scope *scope = take_scope(context);
     if (!scope)
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, sizeof *scope, 0);
-    strand->spare_count -= was_spare;
-    begin_scope(scope, label, strand, strand->innermost);
-    scope->arena_low = strand->arena.low;
-    scope->arena_high = strand->arena.high;
-    strand->innermost = scope;
+    context->spare_count -= was_spare;
+    begin_scope(scope, label, context, context->innermost);
+    scope->arena_low = context->arena.low;
+    scope->arena_high = context->arena.high;
+    context->innermost = scope;
     enter_in_table(scope);
     record_enter(scope);
     *out = scope;
@@ -157,7 +157,7 @@ tlm_status tlm_scope_create(tlm_label label, uint64_t parent, uint64_t *id)
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, sizeof *scope, 0);
     tlmi_spin_lock(&table_lock);
     tlmi_scope *outer = parent ? find_scope(parent) : NULL;
-    bool good = !parent || (outer && !outer->strand);
+    bool good = !parent || (outer && !outer->context);
     if (good) {
         begin_scope(scope, label, NULL, outer);
         if (outer) {
@@ -228,12 +228,12 @@ static void record_exit(const tlmi_scope *scope, tlm_kind kind, uint64_t freed, 
 }
 
 /* Leaves the innermost scope, which should have been left before. */
-static void leave_unbalanced(tlm_strand *strand, uint32_t site)
+static void leave_unbalanced(tlm_context *context, uint32_t site)
 {
-    const tlmi_scope *scope = strand->innermost;
+    const tlmi_scope *scope = context->innermost;
     tlmi_misuse(scope->is_frame ? TLM_MISUSE_UNBALANCED_FRAME : TLM_MISUSE_UNBALANCED_SCOPE, TLM_DEVICE_NONE, 0,
                 tlmi_scope_holder(scope), site);
-    tlmi_scope_close(strand, NULL, site);
+    tlmi_scope_close(context, NULL, site);
 }
 
 /* Releases every record. The scope is not in the table any more, so nothing new finds it but through its objects. */
@@ -249,8 +249,8 @@ static void end_scope(tlmi_scope *scope, tlm_scope_statistics *out, uint32_t sit
         if (object)
             fates[release_record(scope, object, site)]++;
     }
-    while (scope->strand && scope->strand->innermost != scope)
-        leave_unbalanced(scope->strand, site);
+    while (scope->context && scope->context->innermost != scope)
+        leave_unbalanced(scope->context, site);
     /* Whoever was about to strike a record of ours is done after this. */
     tlmi_spin_lock(&scope->lock);
     scope->frees += fates[FREED];
@@ -263,30 +263,30 @@ static void end_scope(tlmi_scope *scope, tlm_scope_statistics *out, uint32_t sit
         fill_statistics(scope, out);
 }
 
-void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t site)
+void tlmi_scope_close(tlm_context *context, tlm_scope_statistics *out, uint32_t site)
 {
-    tlmi_scope *scope = strand->innermost;
-    uint64_t low = strand->arena.low;
+    tlmi_scope *scope = context->innermost;
+    uint64_t low = context->arena.low;
     if (tlmi_likely(!scope->closing)) { /* else the thread was ended by a `drop`, and this is its exit */
         tlmi_spin_lock(&table_lock);
         remove_from_table(scope);
         tlmi_spin_unlock(&table_lock);
     }
     end_scope(scope, out, site);
-    strand->innermost = scope->outer;
+    context->innermost = scope->outer;
     if (scope->is_frame)
-        strand->frame = scope->outer_frame;
-    if (strand->arena.low == low) /* else the scope around it has got objects above */
-        tlmi_arena_end_low(&strand->arena, scope->arena_low);
+        context->frame = scope->outer_frame;
+    if (context->arena.low == low) /* else the scope around it has got objects above */
+        tlmi_arena_end_low(&context->arena, scope->arena_low);
     if (scope->is_frame)
-        tlmi_arena_end_high(&strand->arena, scope->arena_high);
-    retire_scope(strand, scope);
+        tlmi_arena_end_high(&context->arena, scope->arena_high);
+    retire_scope(context, scope);
 }
 
-/* Whether the scope is entered in this strand. */
-static bool is_entered(const tlm_strand *strand, uint64_t id)
+/* Whether the scope is entered in this context. */
+static bool is_entered(const tlm_context *context, uint64_t id)
 {
-    const tlmi_scope *scope = strand->innermost;
+    const tlmi_scope *scope = context->innermost;
     while (scope && !scope->closing && scope->id != id)
         scope = scope->outer;
     return scope && !scope->closing;
@@ -294,16 +294,16 @@ static bool is_entered(const tlm_strand *strand, uint64_t id)
 
 tlm_status tlm_scope_exit(uint64_t id, tlm_scope_statistics *out)
 {
-    tlm_strand *strand = tlmi_strand_here();
+    tlm_context *context = tlmi_context_here();
     uint32_t site = tlmi_site_for_events();
-    if (!is_entered(strand, id)) {
+    if (!is_entered(context, id)) {
         tlmi_misuse(TLM_MISUSE_UNBALANCED_SCOPE, TLM_DEVICE_NONE, 0, TLM_HOLDER(TLM_HOLDER_SCOPE, id), site);
         return tlmi_fail(TLM_NOT_IN_SCOPE, 0, 0, 0, id);
     }
-    uint64_t inner = strand->innermost->id;
-    while (strand->innermost->id != id)
-        leave_unbalanced(strand, site);
-    tlmi_scope_close(strand, out, site);
+    uint64_t inner = context->innermost->id;
+    while (context->innermost->id != id)
+        leave_unbalanced(context, site);
+    tlmi_scope_close(context, out, site);
     return inner == id ? TLM_OK : tlmi_fail(TLM_UNBALANCED, 0, TLM_HOLDER(TLM_HOLDER_SCOPE, inner), 0, id);
 }
 
@@ -315,7 +315,7 @@ static tlmi_scope *newest_leaf(tlmi_scope *scope)
     return scope;
 }
 
-/* Takes a leaf that belongs to no strand out of the tree and the table. Under the table's lock. */
+/* Takes a leaf that belongs to no context out of the tree and the table. Under the table's lock. */
 static void detach_leaf(tlmi_scope *leaf)
 {
     if (leaf->outer) {
@@ -333,7 +333,7 @@ tlm_status tlm_scope_destroy(uint64_t id, tlm_scope_statistics *out)
     for (bool found = false;;) {
         tlmi_spin_lock(&table_lock);
         tlmi_scope *scope = find_scope(id);
-        if (!scope || scope->strand) {
+        if (!scope || scope->context) {
             tlmi_spin_unlock(&table_lock);
             return found ? TLM_OK : tlmi_fail(TLM_NOT_IN_SCOPE, 0, 0, 0, id);
         }
@@ -353,13 +353,13 @@ tlm_status tlm_scope_destroy(uint64_t id, tlm_scope_statistics *out)
 
 uint64_t tlm_scope_current(void)
 {
-    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_strand_here());
+    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_context_here());
     return scope ? scope->id : 0;
 }
 
 uint32_t tlm_scope_depth(void)
 {
-    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_strand_here());
+    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_context_here());
     return scope ? scope->depth : 0;
 }
 
