@@ -93,11 +93,6 @@ static inline void tlmi_object_set_bytes(tlmi_slot_of_object *slot, uint64_t byt
 tlm_object tlmi_object_publish(tlmi_slot_of_object *slot, uint32_t site);
 /* Gives back an object that was never published. */
 void tlmi_object_cancel(tlmi_slot_of_object *slot);
-/* Both under the slot's lock. false: no memory (add), not a holder (remove). The count is not touched. */
-bool tlmi_holder_add(tlmi_slot_of_object *slot, tlm_holder holder);
-bool tlmi_holder_has_kind(const tlmi_slot_of_object *slot, tlm_holder_kind kind);
-bool tlmi_holder_remove(tlmi_slot_of_object *slot, tlm_holder holder);
-bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to); /* never needs memory */
 /* Under the slot's lock, which is why it needs no atomic addition. The count afterwards. */
 static inline uint32_t tlmi_object_count(tlmi_slot_of_object *slot, int change)
 {
@@ -112,6 +107,19 @@ void tlmi_object_let_go(tlmi_slot_of_object *slot, tlm_holder holder, uint32_t s
 void tlmi_object_end(tlmi_slot_of_object *slot, uint32_t site);
 /* Gives the slot of an object that was freed back; for foreign.c, which keeps some for a while. Locked, is unlocked. */
 void tlmi_object_recycle(tlmi_slot_of_object *slot);
+
+/* ---- holder.c ---- */
+/* Both under the slot's lock. false: no memory (add), not a holder (remove). The count is not touched. */
+bool tlmi_holder_add(tlmi_slot_of_object *slot, tlm_holder holder);
+bool tlmi_holder_has_kind(const tlmi_slot_of_object *slot, tlm_holder_kind kind);
+bool tlmi_holder_remove(tlmi_slot_of_object *slot, tlm_holder holder);
+bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to); /* never needs memory */
+/* Whether the holder, a scope too, holds the object. Under its lock. */
+bool tlmi_is_holder(tlmi_slot_of_object *slot, tlm_holder holder);
+/* One count goes from a holder, a scope too, to one that is no scope; the object may float before or after. Under its lock.
+ * false: `from` does not hold it, nothing happened. Records UNREGISTER, REGISTER. */
+bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site);
+
 /* ---- tally.c: counters, one set for each thread and device, and what is current and peak. Cannot fail ---- */
 void tlmi_tally_alloc(uint8_t device, uint64_t bytes);
 void tlmi_tally_free(uint8_t device, uint64_t bytes);
@@ -220,12 +228,6 @@ void tlmi_scope_close(tlm_context *context, tlm_scope_statistics *out, uint32_t 
 /* Takes the object's record out of its scope; under the object's lock. `escaped`: it goes to somebody else, else it ends. */
 void tlmi_scope_strike(tlmi_slot_of_object *slot, bool escaped);
 void tlmi_scope_give_spares(tlm_context *context);
-/* ---- handover.c ---- */
-/* Whether the holder, a scope too, holds the object. Under its lock. */
-bool tlmi_is_holder(tlmi_slot_of_object *slot, tlm_holder holder);
-/* One count goes from a holder, a scope too, to one that is no scope; the object may float before or after. Under its lock.
- * false: `from` does not hold it, nothing happened. Records UNREGISTER, REGISTER. */
-bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site);
 /* ---- frame.c ---- */
 /* What a frame has beyond a scope: frees buffers of slots, then replaced ones. Called by tlmi_scope_close for frames. */
 uint32_t tlmi_frame_end(tlmi_scope *frame, uint32_t site); /* how many buffers */
