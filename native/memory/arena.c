@@ -22,7 +22,7 @@ static bool has_block(tlmi_arena *arena)
         return true;
     void *block = NULL;
     uint64_t capacity = atomic_load_explicit(&next_capacity, memory_order_relaxed);
-    if (tlmi_buffers_take(TLM_DEVICE_CPU, capacity, &block) != TLM_OK)
+    if (tlmi_buffers_alloc(TLM_DEVICE_CPU, capacity, &block) != TLM_OK)
         return false;
     arena->block = block;
     arena->capacity = capacity;
@@ -91,7 +91,7 @@ void tlmi_arena_close(tlmi_arena *arena)
 {
     if (arena->block) {
         TLM_UNPOISON(arena->block, arena->capacity);
-        tlmi_buffers_give(TLM_DEVICE_CPU, arena->block, arena->capacity);
+        tlmi_buffers_free(TLM_DEVICE_CPU, arena->block, arena->capacity);
     }
     *arena = (tlmi_arena){0};
 }
@@ -106,7 +106,7 @@ tlm_status tlmi_arena_payload(tlmi_arena *arena, bool from_above, tlmi_slot_of_o
         slot->flags |= TLM_FLAG_ARENA;
         return TLM_OK;
     }
-    tlm_status status = tlmi_buffers_take(TLM_DEVICE_CPU, bytes, &slot->payload);
+    tlm_status status = tlmi_buffers_alloc(TLM_DEVICE_CPU, bytes, &slot->payload);
     if (status != TLM_OK)
         arena->overflows--; /* it went nowhere */
     return status;

@@ -21,7 +21,7 @@ static void wind_up(tlm_context *context)
         tlmi_scope_close(context, NULL, site);
     }
     tlmi_arena_close(&context->arena);
-    tlmi_scope_give_spares(context);
+    tlmi_scope_free_spares(context);
 }
 
 static void on_thread_exit(void *context)

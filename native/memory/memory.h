@@ -227,7 +227,7 @@ tlm_status tlmi_scope_open(tlm_label label, tlmi_scope **out);
 void tlmi_scope_close(tlm_context *context, tlm_scope_statistics *out, uint32_t site);
 /* Takes the object's record out of its scope; under the object's lock. `escaped`: it goes to somebody else, else it ends. */
 void tlmi_scope_strike(tlmi_slot_of_object *slot, bool escaped);
-void tlmi_scope_give_spares(tlm_context *context);
+void tlmi_scope_free_spares(tlm_context *context);
 /* ---- frame.c ---- */
 /* What a frame has beyond a scope: frees buffers of slots, then replaced ones. Called by tlmi_scope_close for frames. */
 uint32_t tlmi_frame_end(tlmi_scope *frame, uint32_t site); /* how many buffers */

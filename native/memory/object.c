@@ -272,7 +272,7 @@ static tlm_object next_child(tlmi_slot_of_object *slot, tlm_holder *holder)
 }
 
 /* Gives back the memory of an object that has ended, and its slot. */
-static void give_back(tlmi_slot_of_object *slot)
+static void free_memory(tlmi_slot_of_object *slot)
 {
     uint8_t type = slot->type, device = slot->device;
     void *payload = slot->payload;
@@ -293,7 +293,7 @@ static void give_back(tlmi_slot_of_object *slot)
     else if (type == TLM_OBJECT_STRUCT)
         tlmi_slab_free(as.record.values, as.record.fields * sizeof *as.record.values);
     else if (is_ours)
-        tlmi_buffers_give(device, payload, bytes);
+        tlmi_buffers_free(device, payload, bytes);
 }
 
 /* The object has ended, its children are gone. Locked, unlocks. */
@@ -307,7 +307,7 @@ static void finish(tlmi_slot_of_object *slot, uint32_t ended, uint32_t site)
     bool is_pinned = slot->pins > 0;
     tlmi_object_unlock(slot);
     if (!is_pinned)
-        give_back(slot);
+        free_memory(slot);
 }
 
 /* ---- pins: memory that is being worked on stays where it is, whoever frees the object meanwhile ---- */
@@ -345,7 +345,7 @@ void tlm_unpin(tlm_object pinned)
     bool is_last = --slot->pins == 0 && slot->is_over;
     tlmi_object_unlock(slot);
     if (is_last)
-        give_back(slot);
+        free_memory(slot);
 }
 
 /* Takes a child's holder away. Returns the child when that was the last: it is dying then. */
@@ -445,12 +445,12 @@ tlm_status tlm_object_alloc(uint32_t device, uint64_t bytes, tlm_object *out)
     if (bytes > MOST_BYTES)
         return tlmi_fail(TLM_OVERFLOW, 0, 0, bytes, device);
     void *payload = NULL;
-    tlm_status status = tlmi_buffers_take(device, bytes, &payload);
+    tlm_status status = tlmi_buffers_alloc(device, bytes, &payload);
     if (status != TLM_OK)
         return tlmi_fail(status, 0, 0, bytes, device);
     tlmi_slot_of_object *slot = tlmi_object_create(TLM_OBJECT_TENSOR, (uint8_t)device);
     if (!slot) {
-        tlmi_buffers_give(device, payload, bytes);
+        tlmi_buffers_free(device, payload, bytes);
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, bytes, device);
     }
     slot->payload = payload;

@@ -78,7 +78,7 @@ static void give_scope(tlmi_scope *scope)
     tlmi_slab_free(scope, sizeof *scope);
 }
 
-void tlmi_scope_give_spares(tlm_context *context)
+void tlmi_scope_free_spares(tlm_context *context)
 {
     while (context->spare) {
         tlmi_scope *scope = context->spare;
