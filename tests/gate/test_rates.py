@@ -11,7 +11,7 @@ from support.traces import Program
 
 from tlmem.analysis import analyse
 from tlmem.gate.budgets import from_words
-from tlmem.gate.judge import OVER, PASS, UNKNOWN, UNSURE, Row, judge
+from tlmem.gate.decision import OVER, PASS, UNKNOWN, UNSURE, Row, judge
 from tlmem.gate.subject import Subject
 from tlmem.report.summary import Process, Summary
 

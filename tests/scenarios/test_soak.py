@@ -13,8 +13,8 @@ from tlmem.scenarios.harness.soak.state import Row, State, read_rows
 from tlmem.scenarios.harness.soak.workers import Worker, company
 
 from tlmem.analysis.model import Analysis, Attribution, Finding, Frame, Verdict
-from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN
-from tlmem.gate.judge import Row as GateRow
+from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN
+from tlmem.gate.decision import Row as GateRow
 from tlmem.gate.subject import Subject
 from tlmem.report.summary import Process, Summary
 

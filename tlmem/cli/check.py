@@ -35,10 +35,11 @@ def check(words: list[str]) -> int:
         raise WrongWords("a command after -- needs --repeat N; to record it once: tlmem record.")
     if not given.files:
         raise WrongWords("there is nothing to check; give a FILE, or --repeat N -- COMMAND.")
-    from tlmem.gate import run
+    from tlmem.gate.check import check as check_files
+    from tlmem.gate.check import tell
 
-    checked = run.check(given.files, plan_of(given))
-    return run.tell(checked, given.format, given.output, more_of(given))
+    checked = check_files(given.files, plan_of(given))
+    return tell(checked, given.format, given.output, more_of(given))
 
 
 def _without_command(words: list[str]) -> tuple[list[str], list[str] | None]:
@@ -176,7 +177,8 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     """Repeats a command and decides by all of its runs."""
     from pathlib import Path
 
-    from tlmem.gate import repeat, run
+    from tlmem.gate import repeat
+    from tlmem.gate.check import tell
 
     if given.files:
         raise WrongWords(
@@ -185,7 +187,7 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     what = repeat.asked(_python_words(command or []), given.repeat, given.calls)
     plan, more = plan_of(given), more_of(given)
     checked = repeat.repeat(what, plan, Path.cwd())
-    return run.tell(checked, given.format, given.output, more)
+    return tell(checked, given.format, given.output, more)
 
 
 def record(
@@ -210,7 +212,9 @@ def record(
     """
     import os
 
-    from tlmem.gate import run, subprocess_record
+    from tlmem.gate import subprocess_record
+    from tlmem.gate.check import check as check_files
+    from tlmem.gate.check import tell_after
 
     given = parser("tlmem record --check").parse_args(check_words)
     plan, more = plan_of(given), more_of(given)
@@ -225,7 +229,7 @@ def record(
         if not quiet:
             sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
         return code
-    return run.tell_after(run.check([path], plan), more, quiet)
+    return tell_after(check_files([path], plan), more, quiet)
 
 
 def _python_words(command: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, OVER, UNKNOWN, UNSURE, Result
+from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, OVER, UNKNOWN, UNSURE, Result
 
 WORDS = {
     EXIT_PASS: "pass",

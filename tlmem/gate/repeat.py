@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlmem.errors import TlmemError
-from tlmem.gate import judge as judging
+from tlmem.gate import decision
 from tlmem.gate.amounts import BYTES, write
 from tlmem.gate.budgets import BadPlan, Budget, Plan
+from tlmem.gate.check import check
 from tlmem.gate.checked import Checked
-from tlmem.gate.growth import NotMeasured, curve_of
-from tlmem.gate.judge import EXIT_OVER, EXIT_UNKNOWN, OVER, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.run import check
+from tlmem.gate.decision import EXIT_OVER, EXIT_UNKNOWN, OVER, UNKNOWN, UNSURE, Result, Row
+from tlmem.gate.growth_rates import NotMeasured, curve_of
 from tlmem.gate.sequential import ERROR, FAIL, FEWEST_RUNS, PASS, PerCall, Runs, per_call
 
 CALLS = "{calls}"
@@ -118,7 +118,7 @@ def repeat(what: Asked, plan: Plan, folder: Path, run: Run | None = None) -> Che
             if seen.answer(rule, rises):
                 break
         rows = seen.rows(rule, rises)
-        fine = all(row.state in (judging.PASS, UNSURE) for row in rows)
+        fine = all(row.state in (decision.PASS, UNSURE) for row in rows)
         result, file = seen.example(over=not fine and rows[0].state == OVER)
         own = () if not fine and rows[0].state != OVER else result.rows
         title = f"{len(seen.runs)} runs of {' '.join(what.command)}"
@@ -201,7 +201,7 @@ class _Seen:
         guilty = tuple(f for row in result.of_state(OVER) for f in row.findings)
         return Row(
             "repeat",
-            {FAIL: OVER, PASS: judging.PASS}.get(answer, UNKNOWN),
+            {FAIL: OVER, PASS: decision.PASS}.get(answer, UNKNOWN),
             f"clear within {self.what.most} runs",
             f"{self.over} of {len(self.runs)} runs over",
             f"{self.over} of {len(self.runs)} runs were over their budgets, which "
@@ -230,7 +230,7 @@ class _Seen:
         guilty = [f for f in result.subject.findings if f.site and f.kind == "live-at-end"]
         return Row(
             f"{metric}-growth",
-            {FAIL: OVER, PASS: judging.PASS}.get(answer, UNSURE),
+            {FAIL: OVER, PASS: decision.PASS}.get(answer, UNSURE),
             f"{write(tolerance, BYTES)} per call",
             write(value, BYTES, "call"),
             sentence,

@@ -15,8 +15,8 @@ from tlmem.scenarios.harness.catalog import Result
 from tlmem.analysis.compare import GROWING
 from tlmem.gate.budgets import INCOMPLETE, Plan, from_words
 from tlmem.gate.checked import reasons
-from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, OVER, judge
-from tlmem.gate.judge import Result as Decision
+from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, OVER, judge
+from tlmem.gate.decision import Result as Decision
 from tlmem.gate.subject import Subject, read
 
 from .plan import Job

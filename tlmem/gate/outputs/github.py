@@ -7,8 +7,8 @@ writes it, from ``markdown``). Source: GitHub's documentation, "Workflow command
 from __future__ import annotations
 
 from tlmem.gate.checked import Checked
-from tlmem.gate.judge import OVER, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.outputs.places import blamed, frame_of, name_of, relative
+from tlmem.gate.decision import OVER, UNKNOWN, UNSURE, Result, Row
+from tlmem.gate.outputs.locations import blamed, frame_of, name_of, relative
 from tlmem.gate.outputs.text import conclusion
 from tlmem.report.text import named
 

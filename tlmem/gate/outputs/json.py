@@ -7,8 +7,8 @@ from json import dumps
 from typing import Any
 
 from tlmem.gate.checked import Checked
-from tlmem.gate.judge import Result, Row
-from tlmem.gate.outputs.places import path_of
+from tlmem.gate.decision import Result, Row
+from tlmem.gate.outputs.locations import path_of
 from tlmem.gate.trust import Doubt
 from tlmem.report.json_report import finding_dict, verdict_dict
 

@@ -10,8 +10,8 @@ import re
 from xml.etree import ElementTree as xml
 
 from tlmem.gate.checked import Checked
-from tlmem.gate.judge import OVER, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.outputs.places import blamed, name_of, path_of, relative
+from tlmem.gate.decision import OVER, UNKNOWN, UNSURE, Result, Row
+from tlmem.gate.outputs.locations import blamed, name_of, path_of, relative
 from tlmem.gate.outputs.text import blame, program
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -8,8 +8,8 @@ import textwrap
 
 from tlmem.analysis.model import Finding, Frame
 from tlmem.gate.checked import Checked, reasons
-from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, OVER, PASS, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.outputs.places import path_of
+from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, OVER, PASS, UNKNOWN, UNSURE, Result, Row
+from tlmem.gate.outputs.locations import path_of
 from tlmem.report.text import WIDTH, clipped, named
 from tlmem.units import format_bytes, format_count
 

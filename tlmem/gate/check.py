@@ -15,7 +15,7 @@ from tlmem.errors import TlmemError
 from tlmem.gate import subject, suppressions
 from tlmem.gate.budgets import BadPlan, Plan
 from tlmem.gate.checked import Checked, Unreadable, told
-from tlmem.gate.judge import judge
+from tlmem.gate.decision import judge
 from tlmem.gate.outputs import FORMATS, markdown
 from tlmem.output.atomic_write import write_file
 from tlmem.recording import family

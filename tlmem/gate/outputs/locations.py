@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from tlmem.analysis.model import Finding, Frame
-from tlmem.gate.judge import Result, Row
+from tlmem.gate.decision import Result, Row
 
 
 def root() -> str:

@@ -18,7 +18,7 @@ from tlmem.gate import catalogue
 from tlmem.gate.amounts import PERCENT, TIMES, Amount, Increase, write
 from tlmem.gate.budgets import SHORT, Budget, Plan
 from tlmem.gate.catalogue import PASSING
-from tlmem.gate.growth import NotMeasured, TooShort
+from tlmem.gate.growth_rates import NotMeasured, TooShort
 from tlmem.gate.measure import Measured, exact, measure
 from tlmem.gate.subject import Subject
 from tlmem.gate.suppressions import Used
