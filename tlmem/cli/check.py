@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tlmem.errors import TlmemError
 
 if TYPE_CHECKING:
-    from tlmem.gate.budgets import Plan
+    from tlmem.gate.budgets import CheckOptions
 
 VALUES = ("--budget", "--config", "--baseline", "--suppressions", "--allow", "--write")
 FLAGS = ("--no-config", "--strict")
@@ -38,7 +38,7 @@ def check(words: list[str]) -> int:
     from tlmem.gate.check import check as check_files
     from tlmem.gate.check import tell
 
-    checked = check_files(given.files, plan_of(given))
+    checked = check_files(given.files, options_of(given))
     return tell(checked, given.format, given.output, more_of(given))
 
 
@@ -126,17 +126,17 @@ def parser(prog: str = "tlmem check") -> argparse.ArgumentParser:
     return found
 
 
-def plan_of(given: argparse.Namespace) -> Plan:
+def options_of(given: argparse.Namespace) -> CheckOptions:
     """What the options and the TOML file ask for."""
-    from tlmem.gate import budgets, config
+    from tlmem.gate import budgets
 
     if given.config and given.no_config:
         raise WrongWords("--config and --no-config contradict each other; leave one out.")
-    plan = budgets.from_words(
+    options = budgets.from_words(
         given.budget, given.allow, given.strict, given.baseline, given.suppressions
     )
-    below = budgets.Plan() if given.no_config else config.load(given.config)
-    return plan.over(below).checked()
+    below = budgets.CheckOptions() if given.no_config else budgets.from_file(given.config)
+    return options.over(below).checked()
 
 
 def more_of(given: argparse.Namespace) -> dict[str, str]:
@@ -185,8 +185,8 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
             f"--repeat records by itself, and '{given.files[0]}' stands before --; leave one out."
         )
     what = repeat.asked(_python_words(command or []), given.repeat, given.calls)
-    plan, more = plan_of(given), more_of(given)
-    checked = repeat.repeat(what, plan, Path.cwd())
+    options, more = options_of(given), more_of(given)
+    checked = repeat.repeat(what, options, Path.cwd())
     return tell(checked, given.format, given.output, more)
 
 
@@ -217,7 +217,7 @@ def record(
     from tlmem.gate.check import tell_after
 
     given = parser("tlmem record --check").parse_args(check_words)
-    plan, more = plan_of(given), more_of(given)
+    options, more = options_of(given), more_of(given)
     name = {"code": "string", "module": target}.get(kind) or os.path.basename(
         os.path.normpath(target)
     )
@@ -229,7 +229,7 @@ def record(
         if not quiet:
             sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
         return code
-    return tell_after(check_files([path], plan), more, quiet)
+    return tell_after(check_files([path], options), more, quiet)
 
 
 def _python_words(command: list[str]) -> list[str]:

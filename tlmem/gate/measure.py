@@ -1,7 +1,7 @@
 """From recordings to the value of each budget, with the interval that it surely lies in.
 
 Covers: one function for each kind of budget. Does not cover: whether a value is too much; see
-``judge``.
+``decision``.
 """
 
 from __future__ import annotations
