@@ -8,7 +8,7 @@ from typing import Any
 
 from tlmem.gate.decision import BudgetResult, Checked, Doubt, Result
 from tlmem.gate.outputs.locations import path_of
-from tlmem.report.json_report import finding_dict, verdict_dict
+from tlmem.report.json import finding_dict, verdict_dict
 
 SCHEMA = 1
 

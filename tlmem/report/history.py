@@ -11,7 +11,7 @@ from typing import Any
 from tlmem.analysis.blame import place
 from tlmem.analysis.ledger.history import History, Step
 from tlmem.analysis.model import Frame
-from tlmem.report.json_report import frame_dict
+from tlmem.report.json import frame_dict
 from tlmem.report.text import clipped, named, source_line, wrap
 from tlmem.units import format_bytes, format_count
 
