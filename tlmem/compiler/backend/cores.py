@@ -15,7 +15,7 @@ from tlmem.compiler.backend.direct import FRACTIONS, MOST_AXES, axes_of, direct_
 from tlmem.compiler.backend.kernels import NoKernel, common_dtype
 from tlmem.compiler.passes.abstract import PlainType, TensorType
 from tlmem.compiler.passes.rules_elements import ALIASES
-from tlmem.runtime.autograd.core_ops import row
+from tlmem.runtime.tensors.core_ops import row
 from tlmem.runtime.tensors.operators import ROWS
 from tlmem.runtime.tensors.rows import ALONG, FUNCTION, OF_TWO, REDUCING
 

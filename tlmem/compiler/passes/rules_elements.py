@@ -14,10 +14,10 @@ import numpy as np
 
 from tlmem.compiler.passes.abstract import UNKNOWN, PlainType, TensorType, kind_of
 from tlmem.compiler.passes.shape_rules import NotKnown, Rule
-from tlmem.runtime.autograd.core_ops import LOST, NO_ROW
 from tlmem.runtime.dtypes import RANK, floating, kind_of_number
 from tlmem.runtime.errors import WrongDevice, WrongDtype, WrongShape
 from tlmem.runtime.tensors.computing import TRUTH, broadcast, reduced, result_dtype
+from tlmem.runtime.tensors.core_ops import LOST, NO_ROW
 from tlmem.runtime.tensors.operators import METHODS, ROWS
 from tlmem.runtime.tensors.rows import ALONG, FUNCTION, OF_TWO, REDUCING, Row
 from tlmem.runtime.tensors.storage import Shape, shape_text

@@ -15,14 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd.core_ops import (
-    apply,
-    apply_strictly,
-    as_tensor,
-    needs,
-    require_out_without_gradient,
-    row,
-)
 from tlmem.runtime.dtypes import floating, kind_of_number, promoted
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.tensors.computing import (
@@ -36,6 +28,14 @@ from tlmem.runtime.tensors.computing import (
     compute_apart,
     constant,
     operand,
+)
+from tlmem.runtime.tensors.core_ops import (
+    apply,
+    apply_strictly,
+    as_tensor,
+    needs,
+    require_out_without_gradient,
+    row,
 )
 from tlmem.runtime.tensors.making import destination
 from tlmem.runtime.tensors.rows import by_numpy, by_row

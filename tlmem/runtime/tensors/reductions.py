@@ -13,13 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd.core_ops import (
-    apply_apart,
-    apply_into_strictly,
-    apply_strictly,
-    needs,
-    row,
-)
 from tlmem.runtime.dtypes import NUMPY, floating
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.tensors.computing import (
@@ -34,6 +27,13 @@ from tlmem.runtime.tensors.computing import (
     reduced_by_op,
     require_some,
     sum_of_bits,
+)
+from tlmem.runtime.tensors.core_ops import (
+    apply_apart,
+    apply_into_strictly,
+    apply_strictly,
+    needs,
+    row,
 )
 from tlmem.runtime.tensors.making import destination, temporary
 from tlmem.runtime.tensors.rows import REDUCING, by_numpy, by_row, by_row_or, method

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tlmem.runtime.autograd.core_ops import LOST, NO_ROW, apply, apply_along, apply_reducing
 from tlmem.runtime.core import engine
 from tlmem.runtime.tensors import computing
 from tlmem.runtime.tensors.computing import ARITHMETIC, COUNTING, FRACTION, OWN_DTYPE, SAME
+from tlmem.runtime.tensors.core_ops import LOST, NO_ROW, apply, apply_along, apply_reducing
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
