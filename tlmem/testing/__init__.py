@@ -1,4 +1,8 @@
-"""Memory of tests: what ``pytest --tlmem`` measures, compares with limits, and says.
+"""Memory of tests: what ``pytest --tlmem`` measures and compares with limits.
+
+In: a test that runs, its markers and settings. Out: a failed test where it takes more than it may.
+May import: units, recording, analysis, gate. Inside functions: recorder.
+Third-party: pytest, numpy.
 
 Reading order: ``limits`` (what a test may take), ``measuring`` (what it took), ``failure`` (what is
 said when it took more), ``session`` (pytest's hooks).
