@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { PER_SCOPE = 100, POOL_KEY = 1, PAGE_BYTES = 4096, MOST_THREADS = 64 };
 static const tlm_holder floating = TLM_HOLDER(TLM_HOLDER_FLOATING, 0);

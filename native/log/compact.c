@@ -4,7 +4,7 @@
  * A block is committed before its segment is given back, both under the same seq, so a reader that sees both takes one.
  * One compaction at a time, under recording.work, usually in the service thread; under overload in the program's threads.
  */
-#include "log/log.h"
+#include "log/fold.h"
 
 static tlmi_block_header *buffer; /* one block being built */
 

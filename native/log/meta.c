@@ -6,8 +6,7 @@
  */
 #include <string.h>
 
-#include "log/log.h"
-#include "memory/devices/quarantine.h"
+#include "log/recording.h"
 
 enum { RECORD_HEADER = 16, TEXT_LIMIT = 65536 };
 enum { CODE = 1, SITE = 2, THREAD = 3, NOTE = 4, LABEL = 5, HOLDING = 6 };

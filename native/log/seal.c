@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "log/recording.h"
 
 enum { NAMES_PER_BLOCK = 131072, ENTRIES_PER_BLOCK = 3500 };
 

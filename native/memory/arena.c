@@ -9,7 +9,7 @@
  * is taken at first need. Only the thread that a strand is in force in touches its arena. In a build with AddressSanitizer
  * what is nobody's is poisoned.
  */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 #include "tlmem_poison.h"
 
 enum { ALIGNMENT = 64, LEAST_CAPACITY = 4096 };

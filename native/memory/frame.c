@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { FIRST_REPLACED = 4 };
 

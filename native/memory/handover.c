@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * handover.c: one count changes hands, out of a scope as well: what a move into a field and a put into a pool have in common.
  */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 static const tlm_holder floating = TLM_HOLDER(TLM_HOLDER_FLOATING, 0);
 

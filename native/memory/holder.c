@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { INLINE = 2, FIRST_ROOM = 6 }; /* with room and use, the first block is one of 64 bytes */
 

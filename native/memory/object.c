@@ -9,7 +9,7 @@
  * given back by whoever unpins it last.
  */
 #include "memory/devices/quarantine.h"
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum {
     CHUNK_BITS = 9, /* 64 KiB: what is mapped and never touched counts as ours */
@@ -217,6 +217,24 @@ bool tlmi_object_glance(tlm_object object, tlm_object_info *out)
     out->last = look(&slot->last);
     atomic_thread_fence(memory_order_acquire);
     return look(&slot->generation) == generation;
+}
+
+tlm_status tlmi_fail(tlm_status status, tlm_object object, tlm_holder holder, uint64_t bytes, uint64_t detail)
+{
+    tlm_failure failure = {.status = (int)status, .object = object, .holder = holder, .bytes = bytes, .detail = detail};
+    tlm_object_info info;
+    if (tlmi_object_glance(object, &info)) {
+        failure.alloc_site = info.alloc_site;
+        failure.free_site = info.free_site;
+    }
+    tlmi_failure_keep(&failure);
+    return status;
+}
+
+tlm_status tlmi_object_missing(tlm_object object, tlm_holder holder, tlm_misuse misuse)
+{
+    tlmi_misuse(misuse, TLM_DEVICE_NONE, object, holder, tlmi_site_for_events());
+    return tlmi_fail(TLM_FREED, object, holder, 0, 0);
 }
 
 /* ---- end ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * owning.c: the public operations on objects: make, acquire, release, move, free, look. tlmem.h has every promise.
  */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 /* No device has more: the address space ends here. */
 #define MOST_BYTES (UINT64_C(1) << 46)

@@ -9,7 +9,7 @@
 #ifndef TLMI_POOL_H
 #define TLMI_POOL_H
 
-#include "memory/runtime.h"
+#include "memory/memory.h"
 #pragma GCC visibility push(hidden)
 
 typedef struct {

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 /* Under the scope's lock. */
 static bool make_room(tlmi_scope *scope)

@@ -7,7 +7,7 @@
  * What a scope frees may call back (`drop`) and use scopes. To such a call the closing scope and those around it are not
  * entered: it cannot leave them. Scopes that it enters and does not leave are left with the closing one.
  */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { BUCKETS = 1024, SPARES = 4 };
 #define FEW (sizeof((tlmi_scope){0}.few) / sizeof(tlm_object))

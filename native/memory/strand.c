@@ -3,7 +3,7 @@
  *
  * A thread's own strand is in its thread-local memory; what is still entered when the thread ends is left then.
  */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 static __thread tlm_strand own_strand;
 static __thread tlm_strand *here; /* NULL: the thread's own */

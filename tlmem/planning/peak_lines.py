@@ -2,7 +2,7 @@
 
 Covers: objects alive at the peak by line, how long they had been there and stay, and what the peak
 of the whole recording would be if those of one line ended as early as can be. Does not cover: what
-is planned (``planning_input``).
+is planned (``inputs``).
 
 What a line makes is there at least for the section in which it is made. Of an object of the runtime
 the latest event in which somebody took it or gave it back, but for the last giving back, shows that
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.planning.inputs import PlannedLives, load_of
 

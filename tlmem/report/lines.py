@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
 from tlmem.recording.reader import Recording
 from tlmem.report.stacks import values_of_sites
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tlmem.analysis.blame import place
+from tlmem.analysis.places import place
 from tlmem.planning.inputs import HOST, UNIT_BYTES
 from tlmem.planning.peak_lines import BY_OWNERSHIP, MOST_LINES, PeakLine
 from tlmem.report.json_report import frame_dict

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.growth.robust import theil_sen
 from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.places import Places
 from tlmem.gate.suppressions import Suppression
 from tlmem.recording.reader import Recording, read
 

@@ -31,9 +31,5 @@ typedef struct {
 } tlmi_backend;
 
 extern const tlmi_backend tlmi_backend_cpu, tlmi_backend_metal, tlmi_backend_sim_metal;
-
-/* ---- backend_cpu.c ---- */
-/* `drop` of any memory that is private to the process. */
-void tlmi_pages_drop(void *memory, uint64_t bytes, uint64_t kept);
 #pragma GCC visibility pop
 #endif

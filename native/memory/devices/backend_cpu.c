@@ -52,30 +52,10 @@ static void give(void *memory, void *token, uint64_t bytes)
     free(memory);
 }
 
-void tlmi_pages_drop(void *memory, uint64_t bytes, uint64_t kept)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uint8_t *start = (uint8_t *)memory + kept, *end = (uint8_t *)memory + bytes;
-    uint8_t *first = (uint8_t *)(((uintptr_t)start + page - 1) & ~(page - 1));
-    uint8_t *last = (uint8_t *)((uintptr_t)end & ~(page - 1));
-    if (first >= last) {
-        memset(start, 0, (size_t)(end - start));
-        return;
-    }
-    memset(start, 0, (size_t)(first - start));
-    memset(last, 0, (size_t)(end - last));
-#ifdef __APPLE__
-    madvise(first, (size_t)(last - first), MADV_FREE);
-#else
-    if (madvise(first, (size_t)(last - first), MADV_DONTNEED) != 0)
-        memset(first, 0, (size_t)(last - first)); /* locked pages stay */
-#endif
-}
-
 static void drop(void *memory, void *token, uint64_t bytes, uint64_t kept)
 {
     (void)token;
-    tlmi_pages_drop(memory, bytes, kept);
+    tlmi_system_drop_pages(memory, bytes, kept);
 }
 
 /* Only what it handed out: what it keeps of freed memory is the sampler's to ask (TLM_METRIC_MALLOC_FREE). */

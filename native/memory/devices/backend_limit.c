@@ -90,7 +90,7 @@ tlm_status tlm_device_limit(uint32_t inner, uint64_t limit_bytes, uint64_t fail_
 {
     const char *below = tlm_device_name(inner);
     if (below == NULL || !tlm_device_available(inner, NULL))
-        return tlmi_fail(TLM_NO_DEVICE, 0, 0, 0, inner);
+        return tlmi_fail_bytes(TLM_NO_DEVICE, 0, inner);
     tlm_status status = TLM_OK;
     tlmi_spin_lock(&numbering);
     limit_row *row = unused_row(), *under = row_of(inner);
@@ -106,14 +106,14 @@ tlm_status tlm_device_limit(uint32_t inner, uint64_t limit_bytes, uint64_t fail_
         *device = (uint32_t)(row - rows) + TLMI_FIRST_LIMIT;
     }
     tlmi_spin_unlock(&numbering);
-    return status ? tlmi_fail(status, 0, 0, 0, inner) : TLM_OK;
+    return status ? tlmi_fail_bytes(status, 0, inner) : TLM_OK;
 }
 
 tlm_status tlm_device_fail_nth(uint32_t device, uint64_t fail_nth)
 {
     limit_row *row = lock_row(device);
     if (row == NULL)
-        return tlmi_fail(TLM_NO_DEVICE, 0, 0, 0, device);
+        return tlmi_fail_bytes(TLM_NO_DEVICE, 0, device);
     row->fail_nth = fail_nth;
     tlmi_spin_unlock(&row->lock);
     return TLM_OK;
@@ -134,7 +134,7 @@ tlm_status tlm_device_close(uint32_t device)
             row_of(inner)->over--;
     }
     tlmi_spin_unlock(&numbering);
-    return status ? tlmi_fail(status, 0, 0, 0, device) : TLM_OK;
+    return status ? tlmi_fail_bytes(status, 0, device) : TLM_OK;
 }
 
 /* Under the row's lock: whether the request may go on; counted either way. */

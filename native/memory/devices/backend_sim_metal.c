@@ -6,8 +6,8 @@
  */
 #include <sys/mman.h>
 
+#include "log/log.h"
 #include "memory/devices/backend.h"
-#include "memory/runtime.h"
 
 enum { HEAP_BYTES = 4 << 20, GRANULE = 256 };
 
@@ -67,7 +67,7 @@ static void give(void *memory, void *token, uint64_t bytes)
 static void drop(void *memory, void *token, uint64_t bytes, uint64_t kept)
 {
     (void)token;
-    tlmi_pages_drop(memory, bytes, kept);
+    tlmi_system_drop_pages(memory, bytes, kept);
 }
 
 static uint64_t driver_bytes(void)

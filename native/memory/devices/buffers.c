@@ -230,9 +230,9 @@ tlm_status tlm_device_policy(uint32_t number, int policy, uint64_t budget_bytes)
 {
     tlmi_device *device = tlmi_device_ready(number);
     if (device == NULL)
-        return tlmi_fail(TLM_NO_DEVICE, 0, 0, 0, number);
+        return tlmi_fail_bytes(TLM_NO_DEVICE, 0, number);
     if (policy < TLM_BUFFERS_DIRECT || policy > TLM_BUFFERS_PERSISTENT_REUSING)
-        return tlmi_fail(TLM_BAD_ARGUMENT, 0, 0, 0, (uint64_t)policy);
+        return tlmi_fail_bytes(TLM_BAD_ARGUMENT, 0, (uint64_t)policy);
     if (policy == TLM_BUFFERS_BOUNDED)
         atomic_store(&device->budget_bytes, budget_bytes);
     atomic_store(&device->policy, policy);
@@ -260,18 +260,18 @@ tlm_status tlm_device_preallocate(uint32_t number, uint64_t bytes)
 {
     tlmi_device *device = tlmi_device_ready(number);
     if (device == NULL)
-        return tlmi_fail(TLM_NO_DEVICE, 0, 0, bytes, number);
+        return tlmi_fail_bytes(TLM_NO_DEVICE, bytes, number);
     uint64_t whole = (bytes + 63) & ~UINT64_C(63);
     if (bytes == 0)
-        return tlmi_fail(TLM_BAD_ARGUMENT, 0, 0, bytes, number);
+        return tlmi_fail_bytes(TLM_BAD_ARGUMENT, bytes, number);
     if (bytes > TLMI_MOST_BYTES)
-        return tlmi_fail(TLM_OVERFLOW, 0, 0, bytes, number);
+        return tlmi_fail_bytes(TLM_OVERFLOW, bytes, number);
     if (atomic_exchange(&device->reserving, 1))
         return TLM_OK;
     tlmi_block *memory = tlmi_device_take(device, whole);
     if (memory == NULL) {
         atomic_store(&device->reserving, 0);
-        return tlmi_fail(TLM_OUT_OF_MEMORY, 0, 0, bytes, number);
+        return tlmi_fail_bytes(TLM_OUT_OF_MEMORY, bytes, number);
     }
     touch_pages(memory);
     tlmi_reserve_open(&device->reserve, memory);

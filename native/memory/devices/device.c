@@ -182,11 +182,17 @@ void tlm_device_stats(uint32_t number, tlm_device_statistics *out)
     out->driver_bytes = device->backend->driver_bytes();
 }
 
-uint64_t tlmi_devices_driver_bytes(void)
+/* For the sampler: of the drivers of all devices that were used. */
+static uint64_t driver_bytes(void)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < TLMI_DEVICES; i++)
         if (atomic_load_explicit(&devices[i].used, memory_order_acquire))
             bytes += devices[i].backend->driver_bytes();
     return bytes;
+}
+
+__attribute__((constructor(TLMI_GAUGES_PRIORITY))) static void offer_gauge(void)
+{
+    tlmi_gauges_of_layers.driver_bytes = driver_bytes;
 }

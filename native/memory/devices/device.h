@@ -13,8 +13,9 @@
 #ifndef TLMI_DEVICE_H
 #define TLMI_DEVICE_H
 
+#include "log/log.h"
 #include "memory/devices/backend.h"
-#include "memory/runtime.h"
+#include "memory/devices/buffers.h"
 #pragma GCC visibility push(hidden)
 
 enum {

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "log/log.h"
 #include "memory/devices/quarantine.h"
-#include "memory/runtime.h"
 #include "platform/address_map.h"
 
 enum {
@@ -394,10 +394,22 @@ const tlmi_quarantined *tlmi_quarantine_at(uintptr_t address)
     return NULL;
 }
 
-uint64_t tlmi_quarantine_resident_bytes(void)
+/* For the sampler: filled memory, and what we need to know it. */
+static uint64_t resident_bytes(void)
 {
     uint64_t touched = atomic_load_explicit(&fresh_record, memory_order_relaxed) * sizeof(tlmi_quarantined);
     return touched + atomic_load_explicit(&filled_bytes, memory_order_relaxed);
+}
+
+static bool has_guard_pages(void)
+{
+    return tlmi_quarantine_was_active();
+}
+
+__attribute__((constructor(TLMI_GAUGES_PRIORITY))) static void offer_gauges(void)
+{
+    tlmi_gauges_of_layers.quarantine_bytes = resident_bytes;
+    tlmi_gauges_of_layers.has_guard_pages = has_guard_pages;
 }
 
 void tlmi_quarantine_count_touch(void)

@@ -10,7 +10,7 @@
 #ifndef TLMI_QUARANTINE_H
 #define TLMI_QUARANTINE_H
 
-#include "platform/internal.h"
+#include "log/log.h"
 #pragma GCC visibility push(default)
 
 enum {
@@ -67,7 +67,6 @@ bool tlmi_quarantine_put(const tlmi_freed *freed);
 void tlmi_quarantine_name(tlm_object object, uint64_t bytes, uint32_t free_site);
 /* Whose memory is at this address; NULL: not ours. Takes no lock. */
 const tlmi_quarantined *tlmi_quarantine_at(uintptr_t address);
-uint64_t tlmi_quarantine_resident_bytes(void); /* filled memory, and what we need to know it */
 void tlmi_quarantine_count_touch(void);
 #pragma GCC visibility pop
 
@@ -78,10 +77,5 @@ void tlmi_trap_install(void);
 
 /* ---- trap_report.c: on stderr; calls nothing that a signal handler may not call while only the program is interrupted ---- */
 void tlmi_trap_tell(const tlmi_quarantined *whose, uintptr_t address, const char *how, uint32_t used_site);
-
-/* ---- meta.c ---- */
-/* Calls visit(records, bytes) for what is written, without the lock: records are never changed. Returns whether one said
- * true, which ends it. Only while the recording runs. */
-bool tlmi_meta_peek(bool (*visit)(void *context, const uint8_t *records, uint32_t bytes), void *context);
 #pragma GCC visibility pop
 #endif

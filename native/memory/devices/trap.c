@@ -11,12 +11,9 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
-#if defined(__linux__) && defined(__x86_64__)
-#include <ucontext.h>
-#endif
 
+#include "log/log.h"
 #include "memory/devices/quarantine.h"
-#include "memory/runtime.h"
 
 enum { SIGNALS = 2, MOST_REPORTS = 10 };
 
@@ -27,17 +24,6 @@ static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool handed_on[SIGNALS]; /* what was before us has had its turn since we were put in force */
 static _Atomic uint32_t reports;
 
-static const char *kind_of_touch(const void *context)
-{
-#if defined(__linux__) && defined(__x86_64__)
-    enum { WAS_WRITE = 2 };
-    return ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & WAS_WRITE ? "written" : "read";
-#else
-    (void)context;
-    return "used";
-#endif
-}
-
 static void tell(const tlmi_quarantined *whose, uintptr_t address, const void *context)
 {
     bool is_freed = atomic_load(&whose->state) == TLMI_QUARANTINED_HELD;
@@ -46,7 +32,7 @@ static void tell(const tlmi_quarantined *whose, uintptr_t address, const void *c
                 whose->freed.object, 0, site);
     tlmi_quarantine_count_touch();
     if (atomic_fetch_add(&reports, 1) < MOST_REPORTS)
-        tlmi_trap_tell(whose, address, kind_of_touch(context), site);
+        tlmi_trap_tell(whose, address, tlmi_system_kind_of_touch(context), site);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)

@@ -101,4 +101,9 @@ PyObject *tlmi_operator_divide(PyObject *left, PyObject *right);
 PyObject *tlmi_operator_power(PyObject *left, PyObject *right, PyObject *modulus);
 PyObject *tlmi_operator_matmul(PyObject *left, PyObject *right);
 PyObject *tlmi_operator_negative(PyObject *value);
+
+/* ---- numpy_loops.c ---- */
+/* Puts NumPy's inner loops where the ops find them (ops.h), and imports NumPy for that. 0, or -1 with an exception. Needs the
+ * GIL; once is enough, again is harmless. */
+int tlmi_numpy_loops_init(void);
 #endif

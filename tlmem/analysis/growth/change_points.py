@@ -6,7 +6,7 @@ the last regime, when that is long enough to speak for the program and when noth
 that such a rise is given back again, or is slowing down.
 
 Covers: change points of a curve and the regime that counts. Does not cover: whether that regime
-rises; see ``growth`` and ``resident``. See also: docs/decisions/statistics.md.
+rises; see ``growing_sites`` and ``process_growth``. See also: docs/decisions/statistics.md.
 """
 
 from __future__ import annotations

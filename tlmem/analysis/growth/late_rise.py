@@ -4,7 +4,7 @@ A rise at the very end of a run may be a leak that has just begun to show, or a 
 program makes at last. Nobody can tell, so that nothing grows must not be said.
 
 Covers: Python's heap and native memory, by samples. Does not cover: what was found to grow, see
-``resident``.
+``process_growth``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which chains of Python objects held some objects when a snapshot last saw them.
 
 Covers: the snapshot that speaks for objects, shares of its chains by the objects it names.
-Does not cover: the chains themselves (``holdings``), which objects are asked about.
+Does not cover: the chains themselves (``Recording.holdings``), which objects are asked about.
 
 A snapshot names a sample of the objects of each chain. Of a chain in which a third of the named
 objects are among those that are asked about, a third of all its objects count.

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places, place
-from tlmem.analysis.growth.survival import LAST_FEW
+from tlmem.analysis.growth.growing_sites import LAST_FEW
 from tlmem.analysis.lifetimes import NEVER, Lifetimes, lifetimes
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places, place
 from tlmem.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.holders.runtime_holders import NOT_KNOWN
 from tlmem.analysis.lifetimes import NEVER, lifetimes
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device, HolderKind
 from tlmem.recording.format.symbols import CUT_ROOT, NO_STACK

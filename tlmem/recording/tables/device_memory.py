@@ -1,7 +1,7 @@
 """What devices had handed out at any time, and how much of it live objects used.
 
 Covers: bytes over time from the events of devices and of objects.
-Does not cover: who the objects belong to (``ownership``), what it means (``analysis.resident``).
+Does not cover: who the objects belong to (``ledger``), what it means (``analysis``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
-from tlmem.recording.format.folded import FoldTotals
+from tlmem.recording.format.checkpoint import FoldTotals
 from tlmem.recording.format.pairing import device_changes
 from tlmem.recording.format.timeline import Timeline
 

@@ -2,7 +2,7 @@
 
 Covers: one row for each (object, holder), from acquires, releases and everything that hands a count
 on; the check that every count follows from the events.
-Does not cover: names of holders in words (``holders``), frames for users (``runtime_tables``).
+Does not cover: names of holders in words (``holder_names``), frames for users (``runtime``).
 See also: docs/format.md, "Ownership", for what each event does to whom.
 """
 

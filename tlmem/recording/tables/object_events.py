@@ -1,7 +1,8 @@
 """Every event about one object, with what it takes paired with what gives it back.
 
 Covers: which events speak of an object in one of its lives, who they speak of, the pairs.
-Does not cover: who holds what (``ownership``), how a life is told (``analysis.history``).
+Does not cover: who holds what (``ledger``), an object's history as users see it
+(``analysis.ledger``).
 """
 
 from __future__ import annotations

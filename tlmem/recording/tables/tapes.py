@@ -1,7 +1,7 @@
 """Tables of what tapes recorded: ops, backward passes, what was held for them over time.
 
 Covers: the tables ``ops`` and ``passes`` of ``schema.SCHEMA``, memory that tapes held.
-Does not cover: who else held it (``ownership``), names of holders (``holders``).
+Does not cover: who else held it (``ledger``), names of holders (``holder_names``).
 See also: docs/format.md, "Tapes". What a tape holds is read from the ledger, never from the events
 of the tape itself: so it agrees with the counts of the objects.
 """
