@@ -6,7 +6,7 @@ May import: errors, units, recorder.sources. Inside functions: tlmem, _native.
 Third-party: none.
 
 ``run`` is the command ``tlmem record``, ``api`` is for use inside a program; both start a
-``session``. ``runner`` runs programs, ``children`` follows processes, ``summary`` is what is printed
+``session``. ``runner`` runs programs, ``children`` follows processes, ``summary`` writes the lines
 at the end, ``linking`` is for programs in other languages. The log itself is in ``native/``.
 See also: docs/how-to/record.md, docs/format.md.
 """

@@ -4,6 +4,6 @@ In: a test that runs, its markers and settings. Out: a failed test where it take
 May import: units, recording, analysis, gate. Inside functions: recorder.
 Third-party: pytest, numpy.
 
-Reading order: ``limits`` (what a test may take), ``measuring`` (what it took), ``failure`` (what is
-said when it took more), ``session`` (pytest's hooks).
+Reading order: ``measuring`` (what a test took), ``limits`` (what it may take, and the message when
+it took more), ``session`` (pytest's hooks).
 """
