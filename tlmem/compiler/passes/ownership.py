@@ -11,7 +11,7 @@ tensor is freed behind its last use, not at the end of the function (B15).
 Covers: the operations and their reasons. Does not cover: what the operations do
 (``backend.activation``), how the reasons are shown (``explain``).
 
-Source: contracts B15, S5, S6, S16 to S21, S23, S30, S31.
+Source: docs/seed-map.md, B15, S5, S6, S16 to S21, S23, S30, S31.
 """
 
 from __future__ import annotations
