@@ -27,10 +27,9 @@ from tlmem.compiler.passes.moves import last_uses
 from tlmem.compiler.passes.shape_rules import PLAIN, rule_of
 from tlmem.compiler.passes.shapes import Shapes
 from tlmem.compiler.passes.slots import Slots
-from tlmem.compiler.policies import PROMOTE, Policy
+from tlmem.compiler.policies import OVER_RETAINED, PROMOTE, Policy
 from tlmem.compiler.walking import BLOCKS, LEAVING, defines, names_in, operands_of, reads, walk
 
-OVER_RETAINED = "struct Tensor"
 HOLDING = (ir.Op, ir.Call, ir.MakeStruct)
 
 
