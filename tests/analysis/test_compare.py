@@ -16,7 +16,7 @@ from tlmem.analysis.compare import Difference, Line, Side, Sums, align, compare,
 from tlmem.analysis.leaks import alive_at_end
 from tlmem.analysis.model import Finding, Frame, Verdict
 from tlmem.recording.reader import read
-from tlmem.report import diff_report
+from tlmem.report import diff as diff_report
 
 NUMPY, TICKS_PER_MS = 1, 2_000_000
 MARK, BEGIN, END = 32, "tlmem:begin", "tlmem:end"

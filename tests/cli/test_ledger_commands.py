@@ -12,7 +12,8 @@ from support.foreign import Run, line_with
 import tlmem
 from tlmem.analysis.ledger.balance import balance
 from tlmem.analysis.ledger.history import NoSuchObject, history
-from tlmem.report import balance_report, history_report
+from tlmem.report import balance as balance_report
+from tlmem.report import history as history_report
 
 PROGRAMS = Path(__file__).parents[2] / "scenarios" / "programs"
 MOVED = 3

@@ -13,8 +13,7 @@ from tlmem.scenarios.harness.soak.state import Row, State, read_rows
 from tlmem.scenarios.harness.soak.workers import Worker, company
 
 from tlmem.analysis.model import Analysis, Attribution, Finding, Frame, Verdict
-from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN
-from tlmem.gate.judge import Row as GateRow
+from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, BudgetResult
 from tlmem.gate.subject import Subject
 from tlmem.report.summary import Process, Summary
 
@@ -131,7 +130,7 @@ class Decided:
         if self.exit_code != EXIT_OVER or "over" not in states:
             return []
         findings = (growing(self.line),) if self.line else ()
-        return [GateRow("verdict", "over", "stable", "leak", "It grows.", findings=findings)]
+        return [BudgetResult("verdict", "over", "stable", "leak", "It grows.", findings=findings)]
 
 
 def gated(

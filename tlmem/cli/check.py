@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tlmem.cli.arguments import UsageError, add_budgets, add_output
 
 if TYPE_CHECKING:
-    from tlmem.gate.budgets import Plan
+    from tlmem.gate.budgets import CheckOptions
 
 
 def run(words: list[str]) -> int:
@@ -24,10 +24,11 @@ def run(words: list[str]) -> int:
         raise UsageError("a command after -- needs --repeat N; to record it once: tlmem record.")
     if not given.files:
         raise UsageError("there is nothing to check; give a FILE, or --repeat N -- COMMAND.")
-    from tlmem.gate import run as gate
+    from tlmem.gate.check import check as check_files
+    from tlmem.gate.check import tell
 
-    checked = gate.check(given.files, plan_of(given))
-    return gate.tell(checked, given.format, given.output, more_of(given))
+    checked = check_files(given.files, options_of(given))
+    return tell(checked, given.format, given.output, more_of(given))
 
 
 def _without_command(words: list[str]) -> tuple[list[str], list[str] | None]:
@@ -69,17 +70,17 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def plan_of(given: argparse.Namespace) -> Plan:
+def options_of(given: argparse.Namespace) -> CheckOptions:
     """What the options and the TOML file ask for."""
-    from tlmem.gate import budgets, config
+    from tlmem.gate import budgets
 
     if given.config and given.no_config:
         raise UsageError("--config and --no-config contradict each other; leave one out.")
-    plan = budgets.from_words(
+    options = budgets.from_words(
         given.budget, given.allow, given.strict, given.baseline, given.suppressions
     )
-    below = budgets.Plan() if given.no_config else config.load(given.config)
-    return plan.over(below).checked()
+    below = budgets.CheckOptions() if given.no_config else budgets.from_file(given.config)
+    return options.over(below).checked()
 
 
 def more_of(given: argparse.Namespace) -> dict[str, str]:
@@ -121,16 +122,16 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     from pathlib import Path
 
     from tlmem.gate import repeat
-    from tlmem.gate import run as gate
+    from tlmem.gate.check import tell
 
     if given.files:
         raise UsageError(
             f"--repeat records by itself, and '{given.files[0]}' stands before --; leave one out."
         )
     what = repeat.asked(_python_words(command or []), given.repeat, given.calls)
-    plan, more = plan_of(given), more_of(given)
-    checked = repeat.repeat(what, plan, Path.cwd())
-    return gate.tell(checked, given.format, given.output, more)
+    options, more = options_of(given), more_of(given)
+    checked = repeat.repeat(what, options, Path.cwd())
+    return tell(checked, given.format, given.output, more)
 
 
 def _python_words(command: list[str]) -> list[str]:

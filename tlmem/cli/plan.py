@@ -31,10 +31,11 @@ def run(words: list[str]) -> int:
             given.target, given.shapes, given.values, given.out, format, given.output
         )
     from tlmem.output.atomic_write import write_file
-    from tlmem.report import plan_report, write
+    from tlmem.report import write
+    from tlmem.report.plan import render_json, render_text
 
     found = _found(given.target, given.memory, given.objects, given.seconds)
-    render = plan_report.render_json if format == "json" else plan_report.render_text
+    render = render_json if format == "json" else render_text
     if given.output is None or Path(given.output).suffix.lower() not in PICTURES:
         return write(render(found), given.output)
     from tlmem.report import plots

@@ -279,11 +279,12 @@ def _record_and_check(
         What the program exited with, if that is not 0; else what ``check`` decides. A program that
         a signal ended takes this process with it.
     """
-    from tlmem.cli.check import more_of, plan_of
-    from tlmem.gate import run as gate
+    from tlmem.cli.check import more_of, options_of
     from tlmem.gate import subprocess_record
+    from tlmem.gate.check import check as check_files
+    from tlmem.gate.check import tell_after
 
-    plan, more = plan_of(given), more_of(given)
+    options, more = options_of(given), more_of(given)
     name = {"code": "string", "module": target}.get(kind) or os.path.basename(
         os.path.normpath(target)
     )
@@ -295,4 +296,4 @@ def _record_and_check(
         if not given.quiet:
             sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
         return code
-    return gate.tell_after(gate.check([path], plan), more, given.quiet)
+    return tell_after(check_files([path], options), more, given.quiet)

@@ -13,10 +13,9 @@ from pathlib import Path
 from tlmem.scenarios.harness.catalog import Result
 
 from tlmem.analysis.compare import GROWING
-from tlmem.gate.budgets import INCOMPLETE, Plan, from_words
-from tlmem.gate.checked import reasons
-from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, OVER, judge
-from tlmem.gate.judge import Result as Decision
+from tlmem.gate.budgets import INCOMPLETE, CheckOptions, from_words
+from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, OVER, judge, reasons
+from tlmem.gate.decision import Result as Decision
 from tlmem.gate.subject import Subject, read
 
 from .plan import Job
@@ -77,7 +76,7 @@ def by_gate(job: Job, subject: Subject) -> Judgement:
     touching = job.scenario.name in TOUCHING
     budgets = [word for word in BUDGETS if not (touching and word.startswith("resident"))]
     allow = frozenset([INCOMPLETE] if job.scenario.name in UNSEALED else [])
-    plain = judge(subject, Plan(allow=allow))
+    plain = judge(subject, CheckOptions(allow=allow))
     strict = judge(subject, from_words(budgets, allow))
     both = (plain, strict)
     if job.group in ("seeded", "small"):

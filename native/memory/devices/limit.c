@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * backend_limit.c: adaptors over a device: at most so many bytes at once, and the n-th next request fails.
+ * limit.c: adaptors over a device: at most so many bytes at once, and the n-th next request fails.
  *
  * An adaptor counts what was asked for, not what the device below rounds it to, and decides before any kept buffer is
  * looked at: the n-th request fails whatever the device keeps. Everything else (policy, preallocation, trim, statistics of
@@ -173,7 +173,7 @@ static void settle_request(uint32_t number, uint64_t bytes, bool is_served)
     tlmi_spin_unlock(&row->lock);
 }
 
-tlm_status tlmi_limit_take(uint32_t number, uint64_t bytes, void **payload)
+tlm_status tlmi_limit_alloc(uint32_t number, uint64_t bytes, void **payload)
 {
     limit_row *row = lock_row(number);
     if (row == NULL)
@@ -183,7 +183,7 @@ tlm_status tlmi_limit_take(uint32_t number, uint64_t bytes, void **payload)
     tlmi_spin_unlock(&row->lock);
     if (!admitted)
         return TLM_OUT_OF_MEMORY;
-    tlm_status status = tlmi_buffers_take(inner, bytes, payload);
+    tlm_status status = tlmi_buffers_alloc(inner, bytes, payload);
     if (bytes == 0 || bytes > TLMI_MOST_BYTES)
         return status; /* no request of the driver: nothing to count */
     if (status == TLM_OK)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tlmem.analysis.ledger.balance import Balance, Node
-from tlmem.report.json_report import frame_dict
+from tlmem.report.json import frame_dict
 from tlmem.report.text import WIDTH, clipped, wrap
 from tlmem.units import format_bytes, format_count, format_seconds
 

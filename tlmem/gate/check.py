@@ -13,9 +13,8 @@ from pathlib import Path
 
 from tlmem.errors import TlmemError
 from tlmem.gate import subject, suppressions
-from tlmem.gate.budgets import BadPlan, Plan
-from tlmem.gate.checked import Checked, Unreadable, told
-from tlmem.gate.judge import judge
+from tlmem.gate.budgets import BadOptions, CheckOptions
+from tlmem.gate.decision import Checked, Unreadable, judge, told
 from tlmem.gate.outputs import FORMATS, markdown
 from tlmem.output.atomic_write import write_file
 from tlmem.recording import family
@@ -25,26 +24,26 @@ SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 """The environment variable in which GitHub Actions names the file of a job's summary."""
 
 
-def check(paths: Sequence[str | Path], plan: Plan) -> Checked:
+def check(paths: Sequence[str | Path], options: CheckOptions) -> Checked:
     """Judges every program; files of processes that others of them started belong to those.
 
     Raises:
-        BadPlan: the plan contradicts itself, or its suppressions cannot be read.
+        BadOptions: the options contradict each other, or its suppressions cannot be read.
         TlmemError: the baseline cannot be read.
     """
-    plan = plan.checked()
-    known = suppressions.read(plan.suppressions)
+    options = options.checked()
+    known = suppressions.read(options.suppressions)
     files = programs([Path(path) for path in paths])
     baseline = None
-    if plan.baseline is not None:
+    if options.baseline is not None:
         for file in files:
-            if plan.baseline.exists() and file.exists() and plan.baseline.samefile(file):
-                raise BadPlan(f"{file} is its own baseline; give an earlier recording.")
-        baseline = subject.read([plan.baseline], known)
+            if options.baseline.exists() and file.exists() and options.baseline.samefile(file):
+                raise BadOptions(f"{file} is its own baseline; give an earlier recording.")
+        baseline = subject.read([options.baseline], known)
     results, unreadable = [], []
     for file in files:
         try:
-            results.append(judge(subject.read([file], known), plan, baseline))
+            results.append(judge(subject.read([file], known), options, baseline))
         except TlmemError as error:
             unreadable.append(Unreadable(file, str(error), error.exit_code))
     return Checked(tuple(results), tuple(unreadable))

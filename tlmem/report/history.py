@@ -11,7 +11,7 @@ from typing import Any
 from tlmem.analysis.ledger.history import History, HistoryStep
 from tlmem.analysis.model import Frame
 from tlmem.analysis.places import place
-from tlmem.report.json_report import frame_dict
+from tlmem.report.json import frame_dict
 from tlmem.report.text import clipped, named, source_line, wrap
 from tlmem.units import format_bytes, format_count
 

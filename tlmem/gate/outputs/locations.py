@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from tlmem.analysis.model import Finding, Frame
-from tlmem.gate.judge import Result, Row
+from tlmem.gate.decision import BudgetResult, Result
 
 
 def root() -> str:
@@ -28,12 +28,12 @@ def relative(file: str) -> str:
         return file
 
 
-def blamed(row: Row) -> Finding | None:
+def blamed(row: BudgetResult) -> Finding | None:
     """The first finding of a row that names a line."""
     return next((f for f in row.findings if f.site is not None and f.site.file), None)
 
 
-def frame_of(row: Row, result: Result) -> Frame | None:
+def frame_of(row: BudgetResult, result: Result) -> Frame | None:
     """The line to blame, else the first line of the script; None when even that is not known."""
     finding = blamed(row)
     if finding is not None:

@@ -62,7 +62,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Growth:
+class GrowthRate:
     """A rate, or an increase in all, with the interval that it lies in with 95 % confidence.
 
     ``even`` says that it is a rise that goes on to the end, not a step or noise.
@@ -74,7 +74,7 @@ class Growth:
     even: bool
 
 
-def growth(judged: Judged, metric: str, kind: str, per: str) -> Growth:
+def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
     """How one kind of memory grew in one process after its warm-up.
 
     Args:
@@ -189,12 +189,12 @@ def mark_times(judged: Judged, label: str) -> NDArray[np.int64]:
     raise NotMeasured(f"there is no mark or scope '{label}'; {suggestion(label, known)}")
 
 
-def _rate(x: Floats, values: Floats, even: bool) -> Growth:
+def _rate(x: Floats, values: Floats, even: bool) -> GrowthRate:
     """The slope with its interval; as an array is freed, low points say what is kept."""
     found = rate_of(*_lows(x, values))
     if found is None:
         raise TooShort("all samples were taken at nearly the same moment; record for longer")
-    return Growth(found.value, found.low, found.high, even)
+    return GrowthRate(found.value, found.low, found.high, even)
 
 
 def _lows(x: Floats, values: Floats) -> tuple[Floats, Floats]:
@@ -212,11 +212,11 @@ def _lows(x: Floats, values: Floats) -> tuple[Floats, Floats]:
     return middles, lows
 
 
-def _in_all(x: Floats, values: Floats, even: bool, drift: float) -> Growth:
+def _in_all(x: Floats, values: Floats, even: bool, drift: float) -> GrowthRate:
     """What the low points rose by from begin to end, give or take their spread and what a healthy
     process drifts by."""
     bins = min(MOST_BINS, max(FEWEST_POINTS, len(values) // 4))
     middles, lows = low_in_bins(x, values, bins, process_growth.LOW_QUANTILE)
     rise = float(lows[-1] - lows[0])
     noise = drift + 2.0 * spread(lows - theil_sen(middles, lows) * middles)
-    return Growth(rise, rise - noise, rise + noise, even)
+    return GrowthRate(rise, rise - noise, rise + noise, even)

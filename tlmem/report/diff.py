@@ -12,7 +12,7 @@ from typing import Any
 from tlmem.analysis.compare import Difference, LineChange, Side, Sums
 from tlmem.analysis.model import Finding
 from tlmem.report.change_words import changed_by, held, line_name
-from tlmem.report.json_report import finding_dict, frame_dict, verdict_dict
+from tlmem.report.json import finding_dict, frame_dict, verdict_dict
 from tlmem.report.text import wrap
 from tlmem.units import format_bytes, format_count
 

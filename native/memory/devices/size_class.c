@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * kept.c: the free blocks that a device keeps: one list for each size, and who goes first when there are too many.
+ * size_class.c: size classes, and the free blocks of each that a device keeps: which goes first when there are too many.
  *
  * Sizes are rounded up to classes, four to each power of two (from 16 KiB on these are whole pages), so that a request finds
  * what one of nearly its size gave back. Each class has its own lock and a list, newest first. To make room, the block that
@@ -31,7 +31,7 @@ static void note_oldest(tlmi_device *device, uint32_t class)
     atomic_store_explicit(&device->oldest[class], oldest ? oldest->stamp : UINT64_MAX, memory_order_relaxed);
 }
 
-void tlmi_kept_push(tlmi_device *device, tlmi_block *block)
+void tlmi_class_push(tlmi_device *device, tlmi_block *block)
 {
     tlmi_size_class *class = &device->classes[block->class];
     uint64_t puts = atomic_load_explicit(&device->puts, memory_order_relaxed) + 1;
@@ -50,7 +50,7 @@ void tlmi_kept_push(tlmi_device *device, tlmi_block *block)
     }
 }
 
-void tlmi_kept_unlink(tlmi_device *device, tlmi_block *block)
+void tlmi_class_unlink(tlmi_device *device, tlmi_block *block)
 {
     tlmi_size_class *class = &device->classes[block->class];
     TLMI_STORE_AFTER(*(block->newer ? &block->newer->older : &class->newest), block->older);
@@ -63,12 +63,12 @@ void tlmi_kept_unlink(tlmi_device *device, tlmi_block *block)
     }
 }
 
-void tlmi_kept_return(tlmi_device *device, tlmi_block *block)
+void tlmi_class_return(tlmi_device *device, tlmi_block *block)
 {
     if (block->reserved)
-        tlmi_reserve_give(&device->reserve, block);
+        tlmi_reserve_free(&device->reserve, block);
     else
-        tlmi_device_give(device, block);
+        tlmi_device_free(device, block);
 }
 
 static uint32_t class_of_oldest(tlmi_device *device)
@@ -85,7 +85,7 @@ static uint32_t class_of_oldest(tlmi_device *device)
     return found;
 }
 
-uint64_t tlmi_kept_return_oldest(tlmi_device *device)
+uint64_t tlmi_class_return_oldest(tlmi_device *device)
 {
     for (;;) {
         uint32_t class = class_of_oldest(device);
@@ -94,7 +94,7 @@ uint64_t tlmi_kept_return_oldest(tlmi_device *device)
         tlmi_spin_lock(&device->classes[class].lock);
         tlmi_block *block = device->classes[class].oldest;
         if (block) {
-            tlmi_kept_unlink(device, block);
+            tlmi_class_unlink(device, block);
             block->state = TLMI_BLOCK_GONE;
         }
         tlmi_spin_unlock(&device->classes[class].lock);
@@ -103,16 +103,16 @@ uint64_t tlmi_kept_return_oldest(tlmi_device *device)
         uint64_t bytes = block->bytes;
         atomic_fetch_sub_explicit(&device->kept_bytes, bytes, memory_order_relaxed);
         tlmi_buffers_event(device, TLM_KIND_POOL_PRUNE, bytes);
-        tlmi_kept_return(device, block);
+        tlmi_class_return(device, block);
         return bytes;
     }
 }
 
-uint64_t tlmi_kept_shrink(tlmi_device *device, uint64_t target)
+uint64_t tlmi_class_shrink(tlmi_device *device, uint64_t target)
 {
     uint64_t bytes = 0, returned = 1;
     while (returned && atomic_load_explicit(&device->kept_bytes, memory_order_relaxed) > target)
-        bytes += returned = tlmi_kept_return_oldest(device);
+        bytes += returned = tlmi_class_return_oldest(device);
     return bytes;
 }
 
@@ -130,7 +130,7 @@ static void mend_class(tlmi_device *device, uint32_t number)
     note_oldest(device, number);
 }
 
-void tlmi_kept_mend(tlmi_device *device)
+void tlmi_class_mend(tlmi_device *device)
 {
     uint64_t kept = 0;
     for (uint32_t i = 0; i < TLMI_CLASSES; i++) {

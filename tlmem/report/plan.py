@@ -13,7 +13,7 @@ from typing import Any
 from tlmem.analysis.places import place
 from tlmem.planning.inputs import HOST, UNIT_BYTES
 from tlmem.planning.peak_lines import BY_OWNERSHIP, MOST_LINES, PeakLine
-from tlmem.report.json_report import frame_dict
+from tlmem.report.json import frame_dict
 from tlmem.report.planned import Planned
 from tlmem.report.text import wrap
 from tlmem.units import format_bytes, format_count, format_seconds
