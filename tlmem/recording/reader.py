@@ -60,7 +60,7 @@ def read(
     Raises:
         MissingFile: it does not exist or cannot be opened.
         NotARecording: it is something else.
-        EmptyRecording: there is no event in it.
+        EmptyRecording: it has no events.
         DamagedRecording: nothing in it can be trusted.
         UnsupportedVersion: its format is newer than this tlmem.
     """
@@ -362,7 +362,7 @@ class Recording:
         )
 
     def history(self, object: int) -> pd.DataFrame:
-        """Every event about one object (its number), taking and giving back paired by holder.
+        """Every event about one object (its number), acquires and releases paired by holder.
 
         Returns:
             ``event`` (row of ``events``), ``time_ns``, ``thread``, ``kind``, ``resize``,
