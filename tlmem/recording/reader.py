@@ -20,7 +20,14 @@ from tlmem.recording import family
 from tlmem.recording.format.chains import Holding
 from tlmem.recording.format.live_file import Contents, is_empty, read_contents
 from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, live_memory, pair
-from tlmem.recording.format.segments import OPEN, SEALED, FileHeader, Source, read_header
+from tlmem.recording.format.segments import (
+    OPEN,
+    SEALED,
+    STOPPED,
+    FileHeader,
+    Source,
+    read_header,
+)
 from tlmem.recording.format.symbols import Names
 from tlmem.recording.tables import holdings, memory, object_events, runtime, tapes
 from tlmem.recording.tables.blame import SiteTable, site_table
@@ -34,7 +41,7 @@ from tlmem.recording.tables.ledger import (
     owned_lives,
 )
 
-STATE_NAMES = {1: "open", 2: "sealed", 3: "stopped"}
+STATE_NAMES = {OPEN: "open", SEALED: "sealed", STOPPED: "stopped"}
 
 
 def read(
