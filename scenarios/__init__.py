@@ -1,8 +1,8 @@
 """Small programs with a known truth; installed as ``tlmem.scenarios``.
 
-``main`` is the command ``tlmem scenario``. A module with ``OUTCOME`` is a scenario: an ordinary
-program, with arrays of NumPy or tensors of tlmem, that can be recorded as it is. ``catalog`` finds
-and checks them, ``table`` and ``soak`` write ``docs/detection.md``.
+``main`` is the command ``tlmem scenario``. ``programs`` are ordinary programs, with NumPy arrays or
+tensors of tlmem, that can be recorded as they are; a fault and its repair are one file, and the
+word ``fixed`` runs the repair. ``harness`` finds, records and judges them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def list_scenarios() -> int:
     """Prints one line for each scenario, its name first."""
     from tlmem.output.stdio import to_stdout
 
-    from .catalog import scenarios
+    from .harness.catalog import scenarios
 
     return to_stdout(
         "".join(
@@ -56,10 +56,10 @@ def run_scenario(name: str) -> int:
     """Records one scenario and compares what is found with its truth."""
     from tlmem.errors import TlmemError
 
-    from .catalog import ScenarioFailed, run, scenarios
+    from .harness.catalog import ScenarioFailed, run, scenarios
 
     if name == "policies":
-        from .policies import main as print_policies
+        from .harness.policies import main as print_policies
 
         print_policies()
         return 0

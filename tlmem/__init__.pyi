@@ -23,6 +23,7 @@ from tlmem.compiler.explain import (
     explain as explain,
 )
 from tlmem.runtime.autograd.checkpointing import checkpoint as checkpoint
+from tlmem.runtime.autograd.checkpointing import recompute as recompute
 from tlmem.runtime.device import (
     Device as Device,
     LimitDevice as LimitDevice,
@@ -151,11 +152,10 @@ from tlmem.runtime.ownership.parameters import (
 )
 from tlmem.runtime.ownership.pool import (
     PoolableTensor as PoolableTensor,
+    PoolStats as PoolStats,
     TensorPool as TensorPool,
     global_pool as global_pool,
 )
-from tlmem.runtime.ownership.pool_stats import PoolStats as PoolStats
-from tlmem.runtime.autograd.recomputing import recompute as recompute
 from tlmem.runtime.tensors.reductions import (
     all as all,
     any as any,

@@ -8,7 +8,7 @@ _NAMES = {
     "recorder": "Recorder mark snapshot",
     "planning.planner": "BadBuffer Plan plan",
     "recording.reader": "Recording read",
-    "runtime.autograd.checkpointing": "checkpoint",
+    "runtime.autograd.checkpointing": "checkpoint recompute",
     "runtime.device": "Device LimitDevice device devices limit_device",
     "runtime.tensors.elementwise": (
         "absolute add bitwise_and bitwise_or bitwise_xor clip cos divide equal exp "
@@ -38,9 +38,7 @@ _NAMES = {
     "runtime.ownership.parameters": (
         "drop_parameter parameter parameter_names parameters register_parameter"
     ),
-    "runtime.ownership.pool": "PoolableTensor TensorPool global_pool",
-    "runtime.ownership.pool_stats": "PoolStats",
-    "runtime.autograd.recomputing": "recompute",
+    "runtime.ownership.pool": "PoolableTensor PoolStats TensorPool global_pool",
     "runtime.tensors.reductions": (
         "all any argmax argmin log_softmax max mean min prod softmax std sum var"
     ),

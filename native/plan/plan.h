@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "platform/internal.h"
+#include "platform/platform.h"
 #include "tlmem_plan.h"
 
 /* A buffer with room to it, as the files below see it. */

@@ -10,7 +10,7 @@
 #ifndef TLMI_TAPE_H
 #define TLMI_TAPE_H
 
-#include "memory/runtime.h"
+#include "memory/memory.h"
 #include "tlmem_tape.h"
 #pragma GCC visibility push(hidden)
 

@@ -14,14 +14,14 @@ uint64_t tlmi_tape_next_sequence(void)
 
 int tlm_grad_mode_current(void)
 {
-    return !tlmi_strand_here()->records_nothing;
+    return !tlmi_context_here()->records_nothing;
 }
 
 int tlm_grad_mode(int on)
 {
-    tlm_strand *strand = tlmi_strand_here();
-    int former = !strand->records_nothing;
-    strand->records_nothing = !on;
+    tlm_context *context = tlmi_context_here();
+    int former = !context->records_nothing;
+    context->records_nothing = !on;
     return former;
 }
 

@@ -15,7 +15,7 @@ from tlmem.compiler.backend.kernels import SPECIAL, NoKernel, kernel_of
 from tlmem.compiler.passes.abstract import abstract
 from tlmem.compiler.passes.rules_elements import ONE, TWO
 from tlmem.compiler.passes.shape_rules import result_of
-from tlmem.runtime.autograd.core_ops import apply_strictly
+from tlmem.runtime.tensors.core_ops import apply_strictly
 
 ODD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1e38, -1e38, 1.5, -2.5, 0.5, 100, -100]
 NUMBERS = (2, 0.5, -1, 3.0, True, 0)

@@ -1,7 +1,7 @@
 """What happened in a block, as rows that a test can write down.
 
 Covers: recording a block of a test to a file, reading it, giving objects and holders the names that
-the test uses. Does not cover: what the tables of a recording are (``tests/unit``).
+the test uses. Does not cover: what the tables of a recording are (``tests/recording``).
 
 A row is ``(kind, name, argument, count)``, for example ``("REGISTER", "a", "scope s", 1)``:
 the kind of event, the object's name, bytes of an ALLOC or else the holder in words, the count after

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support import programs
 
 import tlmem
-from tests.support import programs
 from tlmem.events import Device, Kind
 from tlmem.recorder import linking
 

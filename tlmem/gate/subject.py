@@ -1,7 +1,7 @@
 """What is to be judged: recordings, what was found in them, and a baseline beside them.
 
 Covers: reading once, findings with and without suppressions, per process what growth needs.
-Does not cover: values (``measure``), whether the recording can be trusted (``trust``).
+Does not cover: values (``measure``), whether the recording can be trusted (``decision``).
 """
 
 from __future__ import annotations

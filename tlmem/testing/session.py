@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tlmem.gate import suppressions
-from tlmem.gate.budgets import BadPlan
+from tlmem.gate.budgets import BadOptions
 from tlmem.recording import family
 from tlmem.testing import failure
 from tlmem.testing.limits import NOT_RECORDED, Limits, Loop, limits_of, parse_loop
@@ -52,7 +52,7 @@ class MemoryOfTests:
         )
         try:
             self.suppressions = suppressions.read(config.getini("tlmem_suppressions"))
-        except BadPlan as error:
+        except BadOptions as error:
             raise pytest.UsageError(str(error)) from None
         self.taken: dict[str, dict[str, float]] = {}
         self.limits: dict[str, Limits] = {}

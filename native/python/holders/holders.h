@@ -11,8 +11,9 @@
 
 #include "python/holders/pyinside.h"
 
+#include "log/log.h"
 #include "python/holders/holders_groups.h"
-#include "python/python.h"
+#include "tlmem_python.h"
 
 #ifdef PYINSIDE_KNOWN
 

@@ -11,7 +11,7 @@
 #include <numpy/ufuncobject.h>
 
 #include "ops/ops.h"
-#include "python/python.h"
+#include "python/tensor/pyops.h"
 
 _Static_assert(sizeof(intptr_t) == sizeof(npy_intp), "the loops of NumPy count in pointers");
 

@@ -14,7 +14,7 @@ from tlmem.compiler import ir
 from tlmem.compiler.backend.direct import FRACTIONS, MOST_AXES, axes_of, direct_of, mask_of, named
 from tlmem.compiler.backend.kernels import NoKernel, common_dtype
 from tlmem.compiler.passes.abstract import PlainType, TensorType
-from tlmem.runtime.autograd.core_ops import row
+from tlmem.runtime.tensors.core_ops import row
 
 PAIRS = ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum")
 SINGLE = ("negative", "absolute", "square", "sqrt", "exp", "log", "sin", "cos", "tanh")

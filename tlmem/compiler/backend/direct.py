@@ -10,7 +10,7 @@ from typing import Any
 
 from tlmem.compiler import ir
 from tlmem.compiler.passes.abstract import TensorType, is_known
-from tlmem.runtime.autograd.core_ops import row
+from tlmem.runtime.tensors.core_ops import row
 
 FRACTIONS = ("float32", "float64")
 MOST_AXES = 8

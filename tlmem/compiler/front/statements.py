@@ -9,9 +9,8 @@ import ast
 from typing import Any
 
 from tlmem.compiler import ir
-from tlmem.compiler.front.expressions import Expressions
+from tlmem.compiler.front.expressions import Expressions, place_of
 from tlmem.compiler.front.names import OPERATORS
-from tlmem.compiler.front.trees import place_of
 
 TWO_LEVELS = "unpack in two statements"
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tlmem.compiler import ir
-from tlmem.compiler.passes.flow import Env, Flow, walked
+from tlmem.compiler.passes.dataflow import Env, Flow, walked
 from tlmem.compiler.walking import defines, last_number, names_in, reads, walk
 
 Names = frozenset[str]

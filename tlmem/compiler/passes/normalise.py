@@ -20,7 +20,7 @@ from typing import Any
 
 from tlmem.compiler import ir
 from tlmem.compiler.errors import NotCompilable
-from tlmem.compiler.passes.flow import Env, walked
+from tlmem.compiler.passes.dataflow import Env, walked
 from tlmem.compiler.walking import rebuilt, walk
 from tlmem.runtime.ownership.struct import Struct
 from tlmem.runtime.tensors.storage import Storage

@@ -2,7 +2,7 @@
 
 Covers: where the memory of each variable was made, through other names, views, tuples and fields;
 what escapes, so that its memory cannot be planned; from where to where memory is needed. Does not
-cover: where it goes then (``slots``, ``offsets``).
+cover: where it goes then (``slots``).
 
 A memory is named by the number of the operation that makes it. 0 is memory from outside.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tlmem.compiler import ir
 from tlmem.compiler.passes.abstract import UNKNOWN, TensorType
-from tlmem.compiler.passes.flow import Env, walked
+from tlmem.compiler.passes.dataflow import Env, walked
 from tlmem.compiler.passes.liveness import Liveness, carried
 from tlmem.compiler.passes.shape_rules import (
     FRESH,
@@ -58,7 +58,7 @@ class Origins:
     Attributes:
         before: number of a statement -> for each variable the memories it may look into.
         escaped: memory -> who else may hold it. What is not in it ends with its variables.
-        shared: memories that somebody else than the caller may hold.
+        shared: memories that something else than the caller may hold.
         objects: as ``before``, but views do not count: of which operations a variable may be the
             very result.
         lives: one for each memory that an operation makes, in the order of the program.
@@ -190,7 +190,7 @@ class _Pass:
     # ---- who else may hold it ----
 
     def escapes(self, statement: ir.Statement, env: Env) -> list[tuple[int, str]]:
-        """The memories that somebody else may hold after a statement, and why."""
+        """The memories that something else may hold after a statement, and why."""
         return [
             (memory, why)
             for operand, why in self.given_away(statement)
@@ -198,7 +198,7 @@ class _Pass:
         ]
 
     def given_away(self, statement: ir.Statement) -> list[tuple[ir.Operand, str]]:
-        """The operands that a statement gives to somebody."""
+        """The operands that something may hold after a statement."""
         everything = operands_of(statement)
         if isinstance(statement, ir.Op):
             return self.given_by_op(statement)

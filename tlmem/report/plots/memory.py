@@ -16,7 +16,7 @@ from tlmem.analysis.memory.attribution import Moments
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Attribution
 from tlmem.report.plots import style
-from tlmem.report.plots.view import Floats, Ints, NothingToDraw, View, alive_at
+from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, View, alive_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,7 +22,7 @@ def steps(n: int, clear_grads: bool = True) -> Steps:
         n: how often.
         clear_grads: False lets gradients accumulate from step to step.
     Raises:
-        TypeError: n is no whole number. ValueError: it is negative.
+        TypeError: n is not a whole number. ValueError: it is negative.
     Source: contracts S24, C10.
     """
     return Steps(n, clear_grads)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd.core_ops import (
+from tlmem.runtime.dtypes import NUMPY, dtype_name, floating, kind_of_number, promoted
+from tlmem.runtime.errors import WrongDtype, WrongShape
+from tlmem.runtime.tensors.core_ops import (
     LOST,
     NO_ROW,
     apply,
@@ -20,8 +22,6 @@ from tlmem.runtime.autograd.core_ops import (
     require_no_gradient,
     require_out_without_gradient,
 )
-from tlmem.runtime.dtypes import NUMPY, dtype_name, floating, kind_of_number, promoted
-from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.tensors.making import destination, different_devices, temporary
 from tlmem.runtime.tensors.storage import Shape, Storage, shape_text
 

@@ -13,15 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd.core_ops import (
-    LOST,
-    apply,
-    apply_strictly,
-    as_tensor,
-    needs,
-    require_out_without_gradient,
-    row,
-)
 from tlmem.runtime.dtypes import floating, kind_of_number, promoted
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.tensors.computing import (
@@ -39,6 +30,15 @@ from tlmem.runtime.tensors.computing import (
     constant,
     operand,
     unary,
+)
+from tlmem.runtime.tensors.core_ops import (
+    LOST,
+    apply,
+    apply_strictly,
+    as_tensor,
+    needs,
+    require_out_without_gradient,
+    row,
 )
 from tlmem.runtime.tensors.making import destination
 

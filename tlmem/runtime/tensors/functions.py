@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tlmem.runtime.autograd.core_ops import apply, apply_apart, apply_strictly, recorded, row
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.tensors import randomness
+from tlmem.runtime.tensors.core_ops import apply, apply_apart, apply_strictly, recorded, row
 from tlmem.runtime.tensors.shaping import RESHAPE, TRANSPOSE
 from tlmem.runtime.tensors.storage import Storage, shape_text
 from tlmem.runtime.tensors.views import index_array, index_tensor

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd.core_ops import row
 from tlmem.runtime.dtypes import NUMPY, dtype_name, promoted
 from tlmem.runtime.errors import WrongShape
 from tlmem.runtime.tensors.computing import broadcast, by_op, common_device, compute, operand
+from tlmem.runtime.tensors.core_ops import row
 from tlmem.runtime.tensors.making import destination, temporary
 from tlmem.runtime.tensors.storage import Shape, Storage, shape_text
 

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.autograd.core_ops import (
+from tlmem.runtime.dtypes import NUMPY, floating
+from tlmem.runtime.errors import WrongDtype, WrongShape
+from tlmem.runtime.tensors.computing import by_op, compute, compute_apart, constant
+from tlmem.runtime.tensors.core_ops import (
     LOST,
     apply_along,
     apply_apart,
@@ -20,9 +23,6 @@ from tlmem.runtime.autograd.core_ops import (
     needs,
     row,
 )
-from tlmem.runtime.dtypes import NUMPY, floating
-from tlmem.runtime.errors import WrongDtype, WrongShape
-from tlmem.runtime.tensors.computing import by_op, compute, compute_apart, constant
 from tlmem.runtime.tensors.making import destination, temporary
 from tlmem.runtime.tensors.storage import Shape, Storage, shape_text
 

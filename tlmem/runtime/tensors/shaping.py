@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd.core_ops import apply, require_no_gradient, row
 from tlmem.runtime.core import lib
 from tlmem.runtime.dtypes import promoted
 from tlmem.runtime.errors import WrongShape
 from tlmem.runtime.tensors.computing import broadcast, by_op, compute_apart
+from tlmem.runtime.tensors.core_ops import apply, require_no_gradient, row
 from tlmem.runtime.tensors.making import (
     MOST_AXES,
     destination,

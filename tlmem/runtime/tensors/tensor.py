@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd import core_ops
-from tlmem.runtime.autograd.core_ops import CAST, DTYPE_NUMBER
-from tlmem.runtime.autograd.differentiable import FLOATING, Differentiable
 from tlmem.runtime.core import lib
 from tlmem.runtime.dtypes import dtype_name
 from tlmem.runtime.errors import WrongDtype
-from tlmem.runtime.tensors import making
+from tlmem.runtime.tensors import core_ops, making
+from tlmem.runtime.tensors.core_ops import CAST, DTYPE_NUMBER
+from tlmem.runtime.tensors.differentiable import FLOATING, Differentiable
 from tlmem.runtime.tensors.factories import number_dtype, restored
 from tlmem.runtime.tensors.interop import Interop, over_array
 from tlmem.runtime.tensors.linalg import Products

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.runtime import core
-from tlmem.runtime.autograd.core_ops import (
+from tlmem.runtime.core import lib
+from tlmem.runtime.dtypes import dtype_name
+from tlmem.runtime.errors import WrongDtype, WrongShape
+from tlmem.runtime.tensors.computing import compute, compute_apart
+from tlmem.runtime.tensors.core_ops import (
     apply_apart,
     apply_strictly,
     before_writing,
@@ -24,10 +28,6 @@ from tlmem.runtime.autograd.core_ops import (
     require_out_without_gradient,
     row,
 )
-from tlmem.runtime.core import lib
-from tlmem.runtime.dtypes import dtype_name
-from tlmem.runtime.errors import WrongDtype, WrongShape
-from tlmem.runtime.tensors.computing import compute, compute_apart
 from tlmem.runtime.tensors.making import destination, device_of, temporary, view
 from tlmem.runtime.tensors.storage import Storage, shape_text
 
