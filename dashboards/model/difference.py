@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlmem.analysis.compare import Difference, Side, compare
-from tlmem.report.change_words import changed_by, held, line_name
+from tlmem.report.diff import changed_by, held, line_name
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes
 

@@ -1,4 +1,4 @@
-"""The words of ``tlmem history``, ``tlmem balance`` and ``tlmem diff``; ``report.ledger`` does it.
+"""The words of ``tlmem history``, ``tlmem balance`` and ``tlmem diff``.
 
 Covers: options and help of these commands. Does not cover: other commands (``cli``).
 """
@@ -21,9 +21,9 @@ def history(words: list[str]) -> int:
     )
     parser.add_argument("--all", action="store_true", help="every step of a long life")
     given = parser.parse_args(words)
-    from tlmem.report import ledger
+    from tlmem.report.history import run_history
 
-    return ledger.run_history(given.file, given.object, given.format, given.output, given.all)
+    return run_history(given.file, given.object, given.format, given.output, given.all)
 
 
 def balance(words: list[str]) -> int:
@@ -48,11 +48,9 @@ def balance(words: list[str]) -> int:
         "--all", action="store_true", help="also branches in which everything has its pair"
     )
     given = parser.parse_args(words)
-    from tlmem.report import ledger
+    from tlmem.report.balance import run_balance
 
-    return ledger.run_balance(
-        given.file, given.site, given.format, given.output, given.all, given.at_exit
-    )
+    return run_balance(given.file, given.site, given.format, given.output, given.all, given.at_exit)
 
 
 def diff(words: list[str]) -> int:
@@ -75,9 +73,9 @@ def diff(words: list[str]) -> int:
         "not; also when B cannot be judged. May be given twice",
     )
     given = parser.parse_args(words)
-    from tlmem.report import ledger
+    from tlmem.report.diff import run_diff
 
-    return ledger.run_diff(given.a, given.b, given.format, given.output, given.all, given.fail_on)
+    return run_diff(given.a, given.b, given.format, given.output, given.all, given.fail_on)
 
 
 def _parser(command: str, description: str) -> argparse.ArgumentParser:

@@ -1,7 +1,7 @@
 """The words of ``tlmem plan``, which brings recordings and the planner together.
 
 Covers: options, help, and handing the planner to the reading side, which does not know it.
-Does not cover: what is told (``report.planned``, ``report.plan_report``, ``report.plots.plan``).
+Does not cover: what is told (``report.plan``, ``report.plots.plan``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tlmem.report.planned import Planned
+    from tlmem.report.plan import Planned
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST_SECONDS = 1e6
@@ -52,14 +52,14 @@ def _found(path: str, memory: str | None, most: int, seconds: float) -> Planned:
     """
     from tlmem.planning import planner
     from tlmem.recording.reader import read
-    from tlmem.report import planned
+    from tlmem.report.plan import Placement, find
     from tlmem.report.summary import DETAIL_EVENTS
 
-    def place(rows: Any) -> planned.Placed:
+    def place(rows: Any) -> Placement:
         made = planner.plan(rows, seconds=seconds)
-        return planned.Placed(made.offsets, made.peak_bytes, made.lower_bound_bytes, made.proven)
+        return Placement(made.offsets, made.peak_bytes, made.lower_bound_bytes, made.proven)
 
-    return planned.find(read(path, detail_events=DETAIL_EVENTS), place, memory, most)
+    return find(read(path, detail_events=DETAIL_EVENTS), place, memory, most)
 
 
 def _parser() -> argparse.ArgumentParser:
