@@ -1,7 +1,11 @@
 """The report as one page for a browser: everything is in it, and nothing is loaded from anywhere.
 
-Covers: the page around its parts, of one recording or a family. See also: ``sections`` for what
-findings look like, ``figures`` for pictures, ``flame`` for the flame graph.
+In: ``report.summary.Summary``. Out: HTML.
+May import: units, recording, analysis, report.
+Third-party: nothing.
+
+See also: ``sections`` for what findings look like, ``figures`` for pictures, ``flame`` for the
+flame graph, ``markup`` for elements that escape what stands in them.
 """
 
 from __future__ import annotations

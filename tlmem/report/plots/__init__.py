@@ -1,8 +1,11 @@
-"""Pictures of a recording: ``run(path, out, ...)`` is the command ``tlmem plot``.
+"""Pictures of a recording; ``run(path, out, ...)`` is ``tlmem plot``.
 
-Covers: the kinds of pictures, laying them out, writing them. Each kind has a module of its own,
-which first computes what is shown, as arrays, and then draws it.
-See also: docs/how-to/plot.md.
+In: a recording and what was found in it. Out: PNG, SVG or PDF.
+May import: errors, events, units, output, recording, analysis, report.
+Third-party: numpy, pandas. Inside functions: matplotlib.
+
+Each kind of picture has a module of its own, which first computes what is shown, as arrays, and
+then draws it. See also: docs/how-to/plot.md.
 """
 
 from __future__ import annotations
