@@ -5,7 +5,7 @@ from __future__ import annotations
 from tlmem.analysis.blame import place
 
 from .boxes import Box
-from .frames_tree import METRICS, Node
+from .call_tree import METRICS, Node
 
 
 def flame(root: Node, metric: str, width: int) -> list[Box]:

@@ -21,7 +21,7 @@ from tlmem.recording import family
 from tlmem.recording.reader import read
 from tlmem.report.summary import DETAIL_EVENTS
 
-from .frames import Frames
+from .frame_table import Frames
 from .glance import Glance, glance, script_name
 from .lanes import Lanes
 from .layers import Layers, combined, layers_of

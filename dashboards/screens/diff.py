@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
-from tlmem.dashboards.model.difference import difference, finding_changes, line_changes
+from tlmem.dashboards.model.diff import difference, finding_changes, line_changes
 from tlmem.dashboards.model.tables import Shown
 from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable

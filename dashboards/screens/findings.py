@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.finding_rows import HEADS, SORTS, FindingRow, finding_rows
-from tlmem.dashboards.model.finding_text import Block, finding_blocks, markdown
+from tlmem.dashboards.model.findings import Block, finding_blocks, markdown
 from tlmem.dashboards.model.tables import Shown
 from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable

@@ -14,9 +14,7 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input
 from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.boxes import Box
-from tlmem.dashboards.model.finding_text import source_of
-from tlmem.dashboards.model.flames import flame
-from tlmem.dashboards.model.frames_tree import (
+from tlmem.dashboards.model.call_tree import (
     METRIC_WORDS,
     METRICS,
     Node,
@@ -26,6 +24,8 @@ from tlmem.dashboards.model.frames_tree import (
     main_path,
     visible_rows,
 )
+from tlmem.dashboards.model.findings import source_of
+from tlmem.dashboards.model.flames import flame
 from tlmem.dashboards.model.time_axis import moment
 from tlmem.dashboards.widgets.box_chart import BoxChart
 from tlmem.dashboards.widgets.prompt import Prompt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tlmem.dashboards.model.tables import ops, passes
 
-from .curves import Curve, CurvesPage, Table
+from .curves_page import Curve, CurvesPage, Table
 
 
 class TapePage(CurvesPage):

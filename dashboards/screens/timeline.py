@@ -14,8 +14,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.bars import count_bar, line_bar, object_bar
-from tlmem.dashboards.model.finding_text import step_line
-from tlmem.dashboards.model.going import HINT, NoSuchPlace, Target, go_to
+from tlmem.dashboards.model.findings import step_line
+from tlmem.dashboards.model.goto import HINT, NoSuchPlace, Target, go_to
 from tlmem.dashboards.model.lanes import NEVER, SORTS
 from tlmem.dashboards.model.time_axis import moment
 from tlmem.dashboards.model.timeline import Shown, compute

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
-from tlmem.dashboards.model.frames_tree import METRICS, Node
+from tlmem.dashboards.model.call_tree import METRICS, Node
 
 from tlmem.analysis.blame import place
 from tlmem.analysis.model import Frame

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tlmem.dashboards.model import tables
 from tlmem.dashboards.model.curves import Grid, edges
-from tlmem.dashboards.model.difference import difference, finding_changes, line_changes
+from tlmem.dashboards.model.diff import difference, finding_changes, line_changes
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.model.view import View
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tlmem.dashboards.model.flames import flame
-from tlmem.dashboards.model.frames_tree import (
+from tlmem.dashboards.model.call_tree import (
     METRICS,
     Node,
     Options,
@@ -15,6 +14,7 @@ from tlmem.dashboards.model.frames_tree import (
     site_sums,
     visible_rows,
 )
+from tlmem.dashboards.model.flames import flame
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.model.view import View
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.model import Frame
 
-from .frames import NONE, Frames, Stacks
+from .frame_table import NONE, Frames, Stacks
 from .loading import Loaded
 from .view import View
 

@@ -1,7 +1,7 @@
 """Where a typed text leads."""
 
 import pytest
-from tlmem.dashboards.model.going import NoSuchPlace, Target, go_to
+from tlmem.dashboards.model.goto import NoSuchPlace, Target, go_to
 from tlmem.dashboards.model.loading import Loaded
 
 

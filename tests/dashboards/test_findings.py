@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tlmem.dashboards.model.finding_rows import SORTS, finding_rows
-from tlmem.dashboards.model.finding_text import finding_blocks, markdown
+from tlmem.dashboards.model.findings import finding_blocks, markdown
 from tlmem.dashboards.model.loading import Loaded
 
 from tlmem.analysis.ledger.history import history

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 from support.story import STEPS, write_story
-from tlmem.dashboards.model import attaching, following
+from tlmem.dashboards.model import attaching
 from tlmem.dashboards.model.attaching import find_recording, is_running, wait_for_events
-from tlmem.dashboards.model.following import (
+from tlmem.dashboards.model.layers import PARTS
+from tlmem.dashboards.model.live import (
     Follower,
     line_table,
     lines_at,
     process_table,
     together,
 )
-from tlmem.dashboards.model.layers import PARTS
 
 from tlmem.errors import EmptyRecording, MissingFile
 
@@ -134,7 +134,7 @@ def test_lines_at_a_moment_are_those_that_were_alive_then(follower: Follower) ->
 def test_growth_is_what_came_in_the_last_seconds_over_their_length(
     follower: Follower, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr(following, "GROWTH_S", seconds)
+    monkeypatch.setattr(live, "GROWTH_S", seconds)
     until = 500_000_000
     since = max(until - int(seconds * 1e9), 0)
     before = {str(line.frame): line for line in lines_at(follower, None, since, "alive")}
