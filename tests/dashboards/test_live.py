@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 from support.story import STEPS, write_story
-from tlmem.dashboards.model import attaching
-from tlmem.dashboards.model.attaching import find_recording, is_running, wait_for_events
+from tlmem.dashboards.model import live
 from tlmem.dashboards.model.layers import PARTS
 from tlmem.dashboards.model.live import (
     Follower,
+    find_recording,
+    is_running,
     line_table,
     lines_at,
     process_table,
     together,
+    wait_for_events,
 )
 
 from tlmem.errors import EmptyRecording, MissingFile
@@ -108,7 +110,7 @@ def test_an_empty_recording_of_a_program_that_has_ended_is_refused(
 ) -> None:
     path = write_story(tmp_path / "x.tlm", "compact")
     path.write_bytes(path.read_bytes()[:10_000])
-    monkeypatch.setattr(attaching, "is_running", lambda pid: False)
+    monkeypatch.setattr(live, "is_running", lambda pid: False)
 
     with pytest.raises(EmptyRecording):
         wait_for_events(path)

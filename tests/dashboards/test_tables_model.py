@@ -16,7 +16,7 @@ def whole(loaded: Loaded) -> View:
     return View.whole(loaded.end_ns)
 
 
-def row_of(shown: tables.Shown, name: str) -> dict[str, str]:
+def row_of(shown: tables.TableData, name: str) -> dict[str, str]:
     row = next(row for row in shown.rows if row[0] == name)
     return dict(zip(shown.heads, row, strict=True))
 

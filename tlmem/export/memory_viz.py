@@ -28,7 +28,6 @@ MOST_OBJECTS = 250_000
 """Each is three entries; browsers give up on files of more than about 1 GB."""
 
 Ints = NDArray[np.int64]
-Ints = NDArray[np.int64]
 
 GRAIN_BYTES = 512
 """Made-up addresses are multiples of this, as those of PyTorch's own allocator are."""
