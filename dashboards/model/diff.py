@@ -28,8 +28,7 @@ def difference(members: Sequence[Loaded], other: Path) -> Difference:
 def _side(members: Sequence[Loaded]) -> Side:
     for member in members:
         member.read_events()
-    summary = Summary(tuple(Process(member.recording, member.analysis) for member in members))
-    return Side([m.recording for m in members], summary.verdict, summary.findings, summary.totals)
+    return Summary(tuple(Process(m.recording, m.analysis) for m in members)).side
 
 
 def finding_changes(found: Difference) -> TableData:

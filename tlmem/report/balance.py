@@ -6,7 +6,6 @@ see ``analysis.ledger.balance``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.recording.reader import read
 from tlmem.report import write
-from tlmem.report.json import frame_dict
+from tlmem.report.json import document, frame_dict
 from tlmem.report.summary import DETAIL_EVENTS
 from tlmem.report.text import WIDTH, clipped, wrap
 from tlmem.units import format_bytes, format_count, format_seconds
@@ -77,7 +76,7 @@ def render_text(found: Balance, every: bool = False) -> str:
 
 def render_json(found: Balance, every: bool = False) -> str:
     """One JSON object, with a line feed at its end."""
-    return json.dumps(to_dict(found, every), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(found, every))
 
 
 def to_dict(found: Balance, every: bool = False) -> dict[str, Any]:

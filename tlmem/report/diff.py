@@ -6,7 +6,6 @@ Does not cover: what is in it; see ``tlmem.analysis.compare``.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from tlmem.analysis.model import Finding
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.report import write
-from tlmem.report.json import finding_dict, frame_dict, verdict_dict
+from tlmem.report.json import document, finding_dict, frame_dict, verdict_dict
 from tlmem.report.summary import summarise
 from tlmem.report.text import clipped, wrap
 from tlmem.units import format_bytes, format_count
@@ -46,7 +45,7 @@ def run_diff(
         recording is empty or damaged beyond use.
     """
     try:
-        found = compare(_read_side(before), _read_side(after))
+        found = compare(summarise([before]).side, summarise([after]).side)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     render = render_json if format == "json" else render_text
@@ -55,17 +54,6 @@ def run_diff(
     for sentence in why:
         sys.stderr.write(f"tlmem: {sentence}\n")
     return code or bool(why)
-
-
-def _read_side(path: str) -> Side:
-    """One recording, with those of the processes that it started."""
-    summary = summarise([path])
-    return Side(
-        recordings=[process.recording for process in summary.processes],
-        verdict=summary.verdict,
-        findings=summary.findings,
-        totals=summary.totals if summary.is_family else summary.processes[0].totals,
-    )
 
 
 def render_text(found: Difference, every: bool = False) -> str:
@@ -87,7 +75,7 @@ def render_text(found: Difference, every: bool = False) -> str:
 
 def render_json(found: Difference, every: bool = True) -> str:
     """One JSON object, with a line feed at its end; every line that changed is in it."""
-    return json.dumps(to_dict(found), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(found))
 
 
 def to_dict(found: Difference) -> dict[str, Any]:

@@ -6,7 +6,6 @@ names allow. Does not cover: what is in it; see ``analysis.ledger.history``.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tlmem.analysis.blame import place
@@ -16,7 +15,7 @@ from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.recording.reader import read
 from tlmem.report import write
-from tlmem.report.json import frame_dict
+from tlmem.report.json import document, frame_dict
 from tlmem.report.summary import DETAIL_EVENTS
 from tlmem.report.text import clipped, named, source_line, wrap
 from tlmem.units import format_bytes, format_count
@@ -64,7 +63,7 @@ def render_text(life: History, every: bool = False) -> str:
 
 def render_json(life: History, every: bool = True) -> str:
     """One JSON object, with a line feed at its end; every step is in it."""
-    return json.dumps(to_dict(life), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(life))
 
 
 def to_dict(life: History) -> dict[str, Any]:

@@ -30,7 +30,12 @@ SCHEMA = 1
 
 def render(summary: Summary) -> str:
     """One JSON object, with a line feed at its end."""
-    return json.dumps(to_dict(summary), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(summary))
+
+
+def document(values: dict[str, Any]) -> str:
+    """A JSON object as every command writes it: indented, in ASCII, with a line feed at its end."""
+    return json.dumps(values, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def to_dict(summary: Summary) -> dict[str, Any]:

@@ -7,7 +7,6 @@ the picture (``plots.plan``). See also: docs/how-to/plan.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from tlmem.planning.inputs import (
 )
 from tlmem.planning.peak_lines import BY_OWNERSHIP, MOST_LINES, PeakLine, peak_lines
 from tlmem.planning.placing import WAYS
-from tlmem.report.json import frame_dict
+from tlmem.report.json import document, frame_dict
 from tlmem.report.text import wrap
 from tlmem.units import format_bytes, format_count, format_seconds
 
@@ -366,7 +365,7 @@ def relatives(found: Planned) -> Iterator[str]:
 
 def render_json(found: Planned) -> str:
     """One JSON object, with a line feed at its end."""
-    return json.dumps(to_dict(found), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(found))
 
 
 def to_dict(found: Planned) -> dict[str, Any]:
