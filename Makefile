@@ -76,7 +76,7 @@ pictures: setup ## draw the pictures in docs/images from a scenario
 
 screenshots: setup ## write pictures of the screens to docs/images
 	PYTHONPATH=tests $(BIN)/python -m support.story $(VENV)/train.tlm
-	$(BIN)/python -m tlmem.dashboards.pictures $(VENV)/train.tlm docs/images
+	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images
 
 lint: setup ## ruff, mypy and clang-format, changing nothing
 	$(BIN)/ruff check .

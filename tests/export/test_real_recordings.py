@@ -367,10 +367,10 @@ def test_every_kind_of_picture_is_drawn_of_it(file: Path, tmp_path: Path) -> Non
 
 
 def test_pools_are_drawn_from_their_events(recording) -> None:
-    from tlmem.report.plots import View
+    from tlmem.report.plots import PlotView
     from tlmem.report.plots.pools import pools_over_time
 
-    pools = {pool.name: pool for pool in pools_over_time(View.of(recording))}
+    pools = {pool.name: pool for pool in pools_over_time(PlotView.of(recording))}
     table = recording.pools.set_index("name")
 
     assert set(pools) <= set(table.index)
