@@ -213,7 +213,8 @@ def table(house: dict[str, Folder]) -> str:
     for name in sorted(found, key=lambda name: (found[name].side != "C", name)):
         room = found[name]
         says = re.split(r"[:;.,] |[.]$", house[name].says)[0] if name in house else ""
-        uses = ", ".join(sorted(use.removeprefix("native/") for use in room.uses)) or "–"
+        short = (lambda use: use.removeprefix("native/")) if room.side == "C" else str
+        uses = ", ".join(sorted(map(short, room.uses))) or "–"
         rows.append(f"| `{name}` | {says} | {', '.join(room.inner) or '–'} | {uses} |")
     return "\n".join(rows) + "\n"
 
