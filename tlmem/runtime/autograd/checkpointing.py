@@ -195,7 +195,7 @@ def recompute(*ops: str) -> Recompute:
 def _rows_of(names: tuple[str, ...]) -> bytes:
     if not _known:
         rows: list[Any] = engine.rows()
-        _known.update({name: (row, replays) for row, (name, replays) in enumerate(rows)})
+        _known.update({name: (row, replays) for row, (name, replays, *_) in enumerate(rows)})
     chosen = bytearray(len(_known))
     for name in names or [name for name, (_, replays) in _known.items() if replays]:
         row, replays = _known.get(name, (0, False))
