@@ -11,10 +11,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import keys
+from benchmarks import key_costs
 from benchmarks.measuring import PROGRAMS, Settings, Spread, run, tool
 from benchmarks.pages import Section, table
-from benchmarks.terminal import COLUMNS, ROWS, Screen
+from benchmarks.pseudo_terminal import COLUMNS, ROWS, Screen
 
 PAGES = ("Overview", "Timeline", "Findings", "Sites", "Scopes", "Pools", "Tape", "Diff")
 WHILE_READING = [(str(n), rf"\[{n} {name}\]") for n, name in enumerate(PAGES, 1)]
@@ -68,7 +68,7 @@ def measure(settings: Settings) -> Section:
     section.blocks = [
         f"`tlmem tui` on ten million events in a terminal of {COLUMNS} x {ROWS}, {times} times.",
         table(["what", "milliseconds: median (least to most)"], rows),
-        *keys.tables(visits, pressed),
+        *key_costs.tables(visits, pressed),
     ]
     if settings.scale >= 1:
         section.values = {
@@ -105,11 +105,11 @@ def look(path: Path) -> dict[str, float | list[float]]:
     return found
 
 
-def costs_of_keys(path: Path) -> tuple[list[keys.Cost], list[keys.Cost]]:
+def costs_of_keys(path: Path) -> tuple[list[key_costs.Cost], list[key_costs.Cost]]:
     """Every key on every screen of an analysed recording."""
     screen = Screen.start([*_command(), "tui", str(path)])
     screen.until(r"Findings: \d+")
-    found = keys.costs(screen)
+    found = key_costs.costs(screen)
     if screen.end() != 0:
         raise RuntimeError("q did not end tlmem tui with exit code 0")
     return found

@@ -213,7 +213,7 @@ from tlmem.runtime.tensors.shaping import (
     transpose as transpose,
     unsqueeze as unsqueeze,
 )
-from tlmem.runtime.autograd.steps import steps as steps
+from tlmem.runtime.autograd.training_loop import steps as steps
 from tlmem.runtime.ownership.struct import Struct as Struct, struct as struct
 from tlmem.runtime.autograd.tape import (
     OpStats as OpStats,

@@ -54,7 +54,7 @@ _NAMES = {
     "runtime.tensors.shaping": (
         "broadcast_to concat permute reshape squeeze stack swapaxes transpose unsqueeze"
     ),
-    "runtime.autograd.steps": "steps",
+    "runtime.autograd.training_loop": "steps",
     "runtime.ownership.struct": "Struct struct",
     "runtime.autograd.tape": "OpStats Tape TapeStats backward clear_grads detach tape zero_grad",
     "runtime.tensors.tensor": "Tensor",

@@ -229,7 +229,7 @@ if __name__ == "__main__":
     if torch:
         torch.set_num_threads(1)
     all_cases = {**c_cases(), **python_cases()}
-    sizes = ("scope", "object", "record", "pool key", "strand")
+    sizes = ("scope", "object", "record", "pool key", "context")
     print(
         json.dumps(
             {

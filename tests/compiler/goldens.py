@@ -14,7 +14,7 @@ from typing import Any
 from compiler import fixtures
 
 from tlmem.compiler import front, ir, printer
-from tlmem.compiler.passes import liveness, moves, origins, shapes, slots
+from tlmem.compiler.passes import abstract, liveness, moves, origins, shapes, slots
 from tlmem.compiler.passes.slots import FrameLayout
 from tlmem.compiler.walking import walk
 
@@ -67,6 +67,25 @@ def of(function: Any) -> Passes:
     return Passes(function, fixtures.CASES[function])
 
 
+def liveness_text(passes: Passes) -> str:
+    found = passes.liveness.intervals
+    lines = [f"{each.name} {each.defined}: [{each.first}, {each.last}]" for each in found]
+    return "\n".join([*lines, ""])
+
+
+def shapes_text(passes: Passes) -> str:
+    found = passes.shapes
+    lines = [
+        f"{number:>3}  {name}: {abstract.text(value)}"
+        for number, values in sorted(found.values.items())
+        for name, value in values.items()
+    ]
+    lines += [f"{number:>3}  fails: {why}" for number, why in sorted(found.failures.items())]
+    returned = sorted(found.returned.items())
+    lines += [f"{number:>3}  return: {abstract.text(value)}" for number, value in returned]
+    return "\n".join([*lines, ""])
+
+
 def lives_text(passes: Passes) -> str:
     names = {each.number: getattr(each, "target", "") for each in walk(passes.ir.body)}
     lines = [f"{m:>3}  {names[m]}: [{first}, {last}]" for m, first, last in passes.origins.lives]
@@ -97,8 +116,8 @@ def moves_text(passes: Passes) -> str:
 
 TEXTS: dict[str, Callable[[Passes], str]] = {
     "ir": lambda passes: printer.text(passes.ir),
-    "liveness": lambda passes: liveness.text(passes.liveness),
-    "shapes": lambda passes: shapes.listing(passes.shapes),
+    "liveness": liveness_text,
+    "shapes": shapes_text,
     "origins": lives_text,
     "slots": slots_text,
     "moves": moves_text,

@@ -211,7 +211,7 @@ BOOKKEEPING: dict[str, Callable[[int], None]] = {
     "a pool": keep(lambda i: TensorPool(3)),
     "what a pool has": put,
     "a thing": in_scope(lambda i: register(Mock())),
-    "a task": keep(lambda i: contexts.Strand(Mock())),
+    "a task": keep(lambda i: contexts.TaskContext(Mock())),
     "a parameter": on_tensor(lambda t: register_parameter(f"p{len(kept)}", t)),
 }
 UNFAILING: dict[str, Callable[[Any], Any]] = {

@@ -89,12 +89,6 @@ def live(function: ir.Function) -> Liveness:
     return found
 
 
-def text(found: Liveness) -> str:
-    """The intervals, one a line, as golden files show them."""
-    lines = [f"{each.name} {each.defined}: [{each.first}, {each.last}]" for each in found.intervals]
-    return "\n".join([*lines, ""])
-
-
 # ---- against the order of the program ----
 
 

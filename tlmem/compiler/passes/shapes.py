@@ -24,7 +24,6 @@ from tlmem.compiler.passes.abstract import (
     TensorType,
     abstract,
     joined,
-    text,
 )
 from tlmem.compiler.passes.constants import attribute, value_of
 from tlmem.compiler.passes.dataflow import Env, walked
@@ -49,12 +48,10 @@ class Outside:
         value: path -> its abstract value; it must hold for every call.
         fields: path of a class -> its name and fields, when making one gives each argument to the
             field of that name and does nothing else.
-        result: of a call of a compiled function, from abstract arguments.
     """
 
     value: Callable[[str], Any] = nothing_known
     fields: Callable[[str], tuple[str, tuple[str, ...]] | None] = no_fields
-    result: Callable[[ir.Call, tuple[Any, ...]], Any] = lambda call, arguments: UNKNOWN
 
 
 @dataclass
@@ -101,18 +98,6 @@ def infer(function: ir.Function, arguments: Env, outside: Outside | None = None)
         if isinstance(statement, ir.Op) and (why := pass_.failure(statement, env)):
             found.failures[statement.number] = why
     return found
-
-
-def listing(found: Shapes) -> str:
-    """The values, one a line, as golden files show them."""
-    lines = [
-        f"{number:>3}  {name}: {text(value)}"
-        for number, values in sorted(found.values.items())
-        for name, value in values.items()
-    ]
-    lines += [f"{number:>3}  fails: {why}" for number, why in sorted(found.failures.items())]
-    lines += [f"{number:>3}  return: {text(v)}" for number, v in sorted(found.returned.items())]
-    return "\n".join([*lines, ""])
 
 
 def class_fields(found: Any) -> tuple[str, tuple[str, ...]] | None:
@@ -266,9 +251,7 @@ class _Pass:
         }
 
     def _call(self, call: ir.Call, env: Env) -> Env:
-        given = tuple(self.operand(each, env) for each in call.operands)
-        made = self.outside.result(call, given) if call.compiled else UNKNOWN
-        return self.set(self.after_call(env), call.target, made)
+        return self.set(self.after_call(env), call.target, UNKNOWN)
 
     def after_call(self, env: Env) -> Env:
         """After something that may write to any struct, or ask for any gradient."""

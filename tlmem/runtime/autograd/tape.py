@@ -2,7 +2,7 @@
 
 Covers: ``tape``, ``Tape``, its statistics, letting go of gradients and of everything. Does not
 cover: whether anything is recorded (``grad_mode``), what a tensor knows of its gradient
-(``tensors.differentiable``), loops (``steps``).
+(``tensors.differentiable``), loops (``training_loop``).
 
 The C core owns slots, records and gradients; a tensor refers to its slot. So a record lives while a
 tensor that was computed from it does, and a tape that is never reset holds no more than that.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.measuring import Spread
 from benchmarks.pages import table
-from benchmarks.terminal import Screen
+from benchmarks.pseudo_terminal import Screen
 
 UP, DOWN, RIGHT, LEFT, HOME, END, PAGE_DOWN, FAR_RIGHT = (
     f"\x1b[{code}" for code in ("A", "B", "C", "D", "H", "F", "6~", "1;2C")
