@@ -50,6 +50,7 @@ class Row:
         ufunc: computes it for dtypes that the core does not take; None: the operands are converted.
         operator: the word of its operator, ``add`` for ``__add__``, or empty.
         method: its name as a method, or empty.
+        saves: what its rule reads, for people.
     """
 
     name: str
@@ -59,20 +60,22 @@ class Row:
     ufunc: Any = None
     operator: str = ""
     method: str = ""
+    saves: str = ""
 
 
 def rows_of_core() -> dict[str, Row]:
     """The ops of the core by name."""
     found = {}
-    for number, (name, _, kind, dtype, ufunc, operator, method) in enumerate(engine.rows()):
+    for number, (name, _, saves, kind, dtype, ufunc, *words) in enumerate(engine.rows()):
         found[name] = Row(
             name=name,
             number=number,
             kind=KINDS[kind] if DTYPES[dtype] != OWN_DTYPE else OTHER,
             dtype=DTYPES[dtype],
             ufunc=getattr(np, ufunc) if ufunc else None,
-            operator=operator or "",
-            method=method or "",
+            operator=words[0] or "",
+            method=words[1] or "",
+            saves=saves,
         )
     return found
 
