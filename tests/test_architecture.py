@@ -6,8 +6,9 @@ of tlmem is imported::
     May import: errors, units, recording.format. Inside functions: recorder.
     Third-party: numpy, pandas. Inside functions: pyarrow.
 
-A name is a folder or file of tlmem, and covers all below it; ``tlmem`` stands for the public names.
-Files of one folder may import each other. The modules directly in ``tlmem`` say it in their own docstrings.
+A name is a folder or file of tlmem, and covers all below it; ``tlmem`` stands for the public
+names. Files of one folder may import each other. The modules directly in ``tlmem`` say it in their
+own docstrings.
 """
 
 import ast

@@ -21,7 +21,7 @@ from tlmem.recording import family
 from tlmem.recording.reader import read
 from tlmem.report.summary import DETAIL_EVENTS
 
-from .frames import Frames
+from .frame_table import FrameTable
 from .glance import Glance, glance, script_name
 from .lanes import Lanes
 from .layers import Layers, combined, layers_of
@@ -120,9 +120,9 @@ class Loaded:
         return Lanes(self.recording, self.places)
 
     @kept
-    def frames(self) -> Frames:
+    def frames(self) -> FrameTable:
         """The frames of all sites."""
-        return Frames(self.recording.sites)
+        return FrameTable(self.recording.sites)
 
     @kept
     def scopes(self) -> ScopeIndex:

@@ -8,7 +8,7 @@
  * Who owns what. A slot lives while somebody refers to it: a name of the program (tlm_slot_acquire), a record that read it,
  * a pass that is under way. With the last reference its record goes, with that what it saved, and so on, without
  * recursion. What is saved, and gradients, are counts of holder TAPE | op << 40 | sequence (TLM_TAPE_HOLDER) of the object.
- * After a rule has run its record lets go of everything, unless the pass retains the graph (contracts S61, S63, S66).
+ * After a rule has run its record lets go of everything, unless the pass retains the graph (docs/seed-map.md, S61, S63, S66).
  * The tape computes nothing: rules and the tape's arithmetic do.
  *
  * Threads. Any thread may record, acquire and release. A tape has one pass at a time: that of another thread is waited for, so

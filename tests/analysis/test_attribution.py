@@ -11,9 +11,9 @@ import pytest
 from tlmem.analysis.memory.attribution import Moments, attribute, attribute_run, difference
 from tlmem.analysis.memory.mappings import with_mappings
 from tlmem.analysis.model import Analysis, Attribution, Change, Peak, Verdict
-from tlmem.report.attribution import PARTS, attribution_block
 from tlmem.report.json import attributions
 from tlmem.report.summary import Summary
+from tlmem.report.text import PARTS, attribution_block
 
 MB = 1_000_000
 SECOND = 1_000_000_000

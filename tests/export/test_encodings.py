@@ -8,7 +8,7 @@ import pytest
 from support.summaries import leaking
 
 from tlmem import cli
-from tlmem.export import TARGETS, addresses, memory_viz, perfetto, protobuf, speedscope, table_files
+from tlmem.export import TARGETS, memory_viz, perfetto, protobuf, speedscope, table_files
 from tlmem.report.plots import KINDS
 
 # ---- lanes of a trace ----
@@ -88,7 +88,7 @@ def test_made_up_addresses_never_overlap_while_both_live() -> None:
         if rng.random() < 0.6:
             is_alloc.append(False)
             row.append(live.pop(int(rng.integers(len(live)))))
-    address = addresses.made_up(np.array(is_alloc), np.array(row), size)
+    address = memory_viz.made_up(np.array(is_alloc), np.array(row), size)
 
     taken: dict[int, int] = {}
     for allocates, number in zip(is_alloc, row, strict=True):
@@ -98,11 +98,11 @@ def test_made_up_addresses_never_overlap_while_both_live() -> None:
             taken[begin] = end
         else:
             del taken[begin]
-    assert np.all(address % addresses.GRAIN_BYTES == 0)
+    assert np.all(address % memory_viz.GRAIN_BYTES == 0)
 
 
 def test_freed_room_is_used_again_by_what_fits() -> None:
-    address = addresses.made_up(
+    address = memory_viz.made_up(
         np.array([True, False, True, True]), np.array([0, 0, 1, 2]), np.array([100, 90, 5000])
     )
 
@@ -113,15 +113,15 @@ def test_near_memory_is_one_segment_and_far_memory_another() -> None:
     address = np.array([1000, 0, 5_000_000])
     size = np.array([10, 2000, 8])
 
-    assert addresses.segments(address, size) == [(0, 2000), (5_000_000, 5_000_008)]
-    assert addresses.segments(address[:0], size[:0]) == []
+    assert memory_viz.segments(address, size) == [(0, 2000), (5_000_000, 5_000_008)]
+    assert memory_viz.segments(address[:0], size[:0]) == []
 
 
 def test_of_overlapping_blocks_the_later_one_stays() -> None:
-    keep = addresses.without_overlaps(np.array([0, 50, 200, 240]), np.array([100, 100, 50, 5]))
+    keep = memory_viz.without_overlaps(np.array([0, 50, 200, 240]), np.array([100, 100, 50, 5]))
 
     assert keep.tolist() == [False, True, False, True]
-    assert addresses.without_overlaps(np.array([0, 100]), np.array([100, 5])).all()
+    assert memory_viz.without_overlaps(np.array([0, 100]), np.array([100, 5])).all()
 
 
 def test_events_of_one_nanosecond_keep_a_possible_order() -> None:

@@ -53,7 +53,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording with arrays, tensors, scopes and marks."""
     place = tmp_path_factory.mktemp("export")
     (place / "program.py").write_text(SCRIPT)
-    done = tool(place, "record", "-q", "-o", "run.tlm", "program.py")
+    done = programs.recorded(["program.py"], place, options=("-q", "-o", "run.tlm"))
     assert done.returncode == 0, done.stderr
     return place / "run.tlm"
 
@@ -64,7 +64,7 @@ def recording(file: Path) -> tlmem.Recording:
 
 
 def tool(place: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
-    return programs.run([sys.executable, "-m", "tlmem", *words], place)
+    return programs.command(words, place)
 
 
 def export(file: Path, to: str, out: Path, *more: str) -> None:
@@ -367,10 +367,10 @@ def test_every_kind_of_picture_is_drawn_of_it(file: Path, tmp_path: Path) -> Non
 
 
 def test_pools_are_drawn_from_their_events(recording) -> None:
-    from tlmem.report.plots import View
+    from tlmem.report.plots import PlotView
     from tlmem.report.plots.pools import pools_over_time
 
-    pools = {pool.name: pool for pool in pools_over_time(View.of(recording))}
+    pools = {pool.name: pool for pool in pools_over_time(PlotView.of(recording))}
     table = recording.pools.set_index("name")
 
     assert set(pools) <= set(table.index)

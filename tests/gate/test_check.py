@@ -106,7 +106,7 @@ def test_several_programs_are_judged_each_and_the_worst_decides(place: Path) -> 
     ],
 )
 def test_budgets_are_kept_or_not(place: Path, budget: str, state: str) -> None:
-    """Those per second, and of growth in all, are in tests/gate/test_rates.py."""
+    """Those per second, and of growth in all, are in tests/gate/test_growth_rates.py."""
     code, found = check("leak.tlm", "--budget", budget, cwd=place)
 
     assert states(found)[budget.partition("=")[0]] == state

@@ -48,10 +48,11 @@ def c_enum(first: str) -> dict[str, int]:
     found, following = {}, 0
     for member in filter(None, (part.strip() for part in body.split(","))):
         name, _, value = (part.strip() for part in member.partition("="))
-        try:
-            following = int(value, 0) if value else following
-        except ValueError:  # an expression of other members
+        number = re.fullmatch(r"(\w+)(?: << (\d+))?", value)
+        if value and not (number and number[1][0].isdigit()):  # an expression of other members
             break
+        if number:
+            following = int(number[1], 0) << int(number[2] or 0)
         found[name] = following
         following += 1
     return found
@@ -260,3 +261,16 @@ def test_chains_of_holders_have_the_numbers_of_c() -> None:
     assert list(triggers) == ["ASKED", "AT_MARK", "MEMORY_DOUBLED", "TIME_PASSED", "AT_END"]
     assert dict(zip(triggers.values(), chains.TRIGGERS.values(), strict=True)) == chains.TRIGGERS
     assert packed(chains._HEAD)[:-1] == placed(c_struct("holding"))[: len(packed(chains._HEAD)) - 1]
+
+
+def test_defaults_and_limits_of_a_recording_are_those_of_c() -> None:
+    from tlmem.recorder import options
+
+    defaults, limits = c_enum("SAMPLE_MS"), c_enum("LEAST_LIMIT_BYTES")
+
+    assert defaults["SAMPLE_MS"] == options.RSS_INTERVAL_MS
+    assert defaults["STACK_DEPTH"] == options.STACK_DEPTH
+    assert limits["LEAST_LIMIT_BYTES"] == options.SMALLEST_LIMIT_BYTES
+    assert options.Options(stack_depth=limits["MOST_STACK_DEPTH"])
+    with pytest.raises(options.CannotRecord):
+        options.Options(stack_depth=limits["MOST_STACK_DEPTH"] + 1)

@@ -14,7 +14,7 @@ from tlmem.report.plots import growth, memory, objects, pools, sites
 from tlmem.report.plots.plot_data import (
     NEVER,
     NothingToDraw,
-    View,
+    PlotView,
     alive_at,
     label_of,
     mean_alive,
@@ -22,8 +22,8 @@ from tlmem.report.plots.plot_data import (
 )
 
 
-def view_of(program: Program, since: float | None = None, until: float | None = None) -> View:
-    return View.of(program.recording(), None, since, until)
+def view_of(program: Program, since: float | None = None, until: float | None = None) -> PlotView:
+    return PlotView.of(program.recording(), None, since, until)
 
 
 def leak(count: int = 2000) -> Program:

@@ -15,16 +15,16 @@ from support.traces import Program
 from tlmem import cli
 from tlmem.report import plots
 from tlmem.report.plots import style
-from tlmem.report.plots.plot_data import NothingToDraw, View
+from tlmem.report.plots.plot_data import NothingToDraw, PlotView
 
 
 @pytest.fixture(scope="module")
-def view() -> View:
+def view() -> PlotView:
     program = Program(step_ns=100_000)
     for _ in range(2000):
         program.temporary(10)
         program.alloc(20)
-    return View.of(with_marks(program.recording(), 30))
+    return PlotView.of(with_marks(program.recording(), 30))
 
 
 def with_marks(recording, count: int):
@@ -37,7 +37,7 @@ def with_marks(recording, count: int):
 
 
 @pytest.mark.parametrize("kind", ["memory", "sites", "objects", "growth", "all"])
-def test_a_picture_is_the_same_bytes_each_time(view: View, kind: str) -> None:
+def test_a_picture_is_the_same_bytes_each_time(view: PlotView, kind: str) -> None:
     digests = {hashlib.sha256(plots.picture(view, kind, "svg")).hexdigest() for _ in range(2)}
 
     assert len(digests) == 1
@@ -46,12 +46,12 @@ def test_a_picture_is_the_same_bytes_each_time(view: View, kind: str) -> None:
 @pytest.mark.parametrize(
     ("format", "begin"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
 )
-def test_each_format_is_what_it_says(view: View, format: str, begin: bytes) -> None:
+def test_each_format_is_what_it_says(view: PlotView, format: str, begin: bytes) -> None:
     assert plots.picture(view, "memory", format).startswith(begin)
 
 
 @pytest.mark.parametrize("kind", ["memory", "sites", "objects", "growth"])
-def test_axes_have_names_and_units(view: View, kind: str) -> None:
+def test_axes_have_names_and_units(view: PlotView, kind: str) -> None:
     texts = texts_of(plots.picture(view, kind, "svg"))
 
     assert any(re.search(r"time since the start of the recording \((ms|s)\)", t) for t in texts)
@@ -60,7 +60,7 @@ def test_axes_have_names_and_units(view: View, kind: str) -> None:
     assert "epoch 0" in texts
 
 
-def test_a_slope_is_written_with_its_unit(view: View) -> None:
+def test_a_slope_is_written_with_its_unit(view: PlotView) -> None:
     texts = texts_of(plots.picture(view, "growth", "svg"))
 
     assert any(re.fullmatch(r"\+\d.*MB/s", text) for text in texts)
@@ -72,7 +72,7 @@ def texts_of(svg: bytes) -> list[str]:
     return ["".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_all_leaves_out_what_is_not_there(view: View) -> None:
+def test_all_leaves_out_what_is_not_there(view: PlotView) -> None:
     texts = texts_of(plots.picture(view, "all", "svg"))
 
     assert not any("Pools" in text for text in texts)
@@ -80,13 +80,13 @@ def test_all_leaves_out_what_is_not_there(view: View) -> None:
         plots.picture(view, "pool", "svg")
 
 
-def test_areas_differ_by_hatches_too(view: View) -> None:
+def test_areas_differ_by_hatches_too(view: PlotView) -> None:
     svg = plots.picture(view, "memory", "svg").decode()
 
     assert svg.count("<pattern") >= 2
 
 
-def test_strange_names_are_drawn_as_they_are(view: View) -> None:
+def test_strange_names_are_drawn_as_they_are(view: PlotView) -> None:
     name = "x$_{1}$<script>&\udcff\x07"
     figure_name = style.shortened(name, 60)
 
@@ -127,13 +127,13 @@ def test_what_is_no_size_is_refused_in_words(text: str) -> None:
 
 
 @pytest.mark.parametrize("size", ["320x320", "2x20in", "100x3in"])
-def test_every_size_can_be_drawn(view: View, size: str) -> None:
+def test_every_size_can_be_drawn(view: PlotView, size: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert plots.picture(view, "all", "png", plots.parse_size(size))
 
 
-def test_settings_of_the_user_are_neither_used_nor_changed(view: View) -> None:
+def test_settings_of_the_user_are_neither_used_nor_changed(view: PlotView) -> None:
     import matplotlib
 
     before = plots.picture(view, "memory", "svg")
@@ -168,14 +168,14 @@ def test_what_draws_and_exports_is_loaded_only_when_it_is_needed() -> None:
     assert {"matplotlib", "scipy", "tlmem._native"} & set(loaded) == set()
 
 
-def test_a_recording_with_losses_says_so_in_its_picture(view: View) -> None:
+def test_a_recording_with_losses_says_so_in_its_picture(view: PlotView) -> None:
     program = Program()
     program.alloc(1)
     program.wait(1_000_000)
     recording = with_marks(program.recording(), 1)
     recording.problems = ["a block is damaged"]
 
-    texts = texts_of(plots.picture(View.of(recording), "sites", "svg"))
+    texts = texts_of(plots.picture(PlotView.of(recording), "sites", "svg"))
     assert "program.py, parts are missing" in texts
     assert "program.py" in texts_of(plots.picture(view, "sites", "svg"))
 

@@ -175,7 +175,8 @@ class Tracer:
         path = self.folder / f"trace-{self.made}.tlm"
         found = Trace()
         found.name(**objects)
-        recorder = Recorder(path, rss_interval=0)
+        # To look for holders is to go through every Python object of the test run, 0.2 s.
+        recorder = Recorder(path, rss_interval=0, holders="off")
         recorder.start()
         try:
             yield found

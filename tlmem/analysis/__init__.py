@@ -4,7 +4,7 @@ In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the 
 Each folder or module imports only those to its left: ``model`` (results), ``places`` (lines),
 ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
 ``ledger`` < ``verdict``, ``compare`` < ``analyse``.
-May import: events, units, recording, analysis.growth, analysis.holders, analysis.leaks,
+May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
 analysis.memory, analysis.ledger.
 Third-party: numpy.
 """

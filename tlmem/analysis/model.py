@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tlmem.units import format_bytes, format_rate
+from tlmem.units import format_rate
 
 OUTCOMES = ("stable", "leak", "native", "python", "retained", "driver", "cannot-judge")
 """Every outcome of a verdict."""
@@ -165,10 +165,6 @@ class Rate:
         if self.low <= 0:
             return f"{format_rate(self.value)} on average"
         return f"{format_rate(self.value)} ({interval(self, format_rate)})"
-
-    def in_bytes(self) -> str:
-        """``4.10 kB (95 %: 4.02 to 4.20 kB)``, of bytes over steps."""
-        return f"{format_bytes(self.value)} ({interval(self, format_bytes)})"
 
 
 def interval(rate: Rate, form: Callable[[float], str]) -> str:

@@ -32,7 +32,7 @@ SHORTEST_RUN_S = 0.15
 """A run this long without a finding is stable. A program that runs for 0.2 s is recorded for about
 50 ms less: the interpreter's start and end are not in the recording."""
 PYTHON_BYTES_PER_ARRAY = 4_000
-"""A kept array keeps Python objects too; up to this much for each is no growth of its own."""
+"""A kept array keeps Python objects too; up to this much for each is not growth of its own."""
 
 LATE_SHARE = 0.15
 """Growth that begins after this share of the time until it is judged is said to last since then."""
@@ -306,7 +306,7 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def seen(resolution: float | None) -> list[str]:
-    """How small a growth would have been seen, as a sentence; none when that cannot be told."""
+    """How small a growth would have been seen, as a sentence; none when that is not known."""
     if resolution is None:
         return []
     return [

@@ -1,9 +1,9 @@
 """The command ``tlmem``: a table of commands, each a module of its own that is imported when used.
 
 In: the words of a command line. Out: an exit code, text on stdout, errors on stderr.
-May import: errors, units, output, recording, analysis, report, export, gate, planning, recorder,
-runtime, compiler, dashboards, scenarios, _native.
-Third-party: none.
+May import: errors, output. Inside functions: tlmem, units, recording, planning, report, export,
+gate, recorder, compiler, runtime, dashboards, scenarios, _native.
+Third-party: none. Inside functions: numpy.
 
 Exit codes: 0 success; 1 a check that was asked for did not pass; 2 usage, or a file that cannot be
 read or a program that cannot be started; 3 a recording that is recognised but empty or too damaged

@@ -28,8 +28,6 @@ def run(words: list[str]) -> int:
     )
     add_output(parser, "text", "json")
     given = parser.parse_args(words)
-    from tlmem.report import ledger
+    from tlmem.report.balance import run_balance
 
-    return ledger.run_balance(
-        given.file, given.site, given.format, given.output, given.all, given.at_exit
-    )
+    return run_balance(given.file, given.site, given.format, given.output, given.all, given.at_exit)

@@ -26,6 +26,6 @@ def run(words: list[str]) -> int:
     )
     add_output(parser, "text", "json")
     given = parser.parse_args(words)
-    from tlmem.report import ledger
+    from tlmem.report.diff import run_diff
 
-    return ledger.run_diff(given.a, given.b, given.format, given.output, given.all, given.fail_on)
+    return run_diff(given.a, given.b, given.format, given.output, given.all, given.fail_on)

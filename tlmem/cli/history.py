@@ -19,6 +19,6 @@ def run(words: list[str]) -> int:
     parser.add_argument("--all", action="store_true", help="every step of a long life")
     add_output(parser, "text", "json")
     given = parser.parse_args(words)
-    from tlmem.report import ledger
+    from tlmem.report.history import run_history
 
-    return ledger.run_history(given.file, given.object, given.format, given.output, given.all)
+    return run_history(given.file, given.object, given.format, given.output, given.all)

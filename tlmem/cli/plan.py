@@ -1,8 +1,8 @@
 """``tlmem plan``: the lowest peak a recorded program could reach, and what prevents it.
 
 Covers: options, and handing the planner to the reading side, which does not import it.
-Does not cover: the text (``report.planned``, ``report.plan_report``, ``report.plots.plan``),
-functions that tlmem compiles (``plan_function``).
+Does not cover: the text (``report.plan``, ``report.plots.plan``), functions that tlmem compiles
+(``plan_function``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tlmem.cli.arguments import new_parser
 
 if TYPE_CHECKING:
-    from tlmem.report.planned import Planned
+    from tlmem.report.plan import Planned
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST_SECONDS = 1e6
@@ -55,14 +55,14 @@ def _found(path: str, memory: str | None, most: int, seconds: float) -> Planned:
     """
     from tlmem.planning import planner
     from tlmem.recording.reader import read
-    from tlmem.report import planned
+    from tlmem.report.plan import Placement, find
     from tlmem.report.summary import DETAIL_EVENTS
 
-    def place(rows: Any) -> planned.Placed:
+    def place(rows: Any) -> Placement:
         made = planner.plan(rows, seconds=seconds)
-        return planned.Placed(made.offsets, made.peak_bytes, made.lower_bound_bytes, made.proven)
+        return Placement(made.offsets, made.peak_bytes, made.lower_bound_bytes, made.proven)
 
-    return planned.find(read(path, detail_events=DETAIL_EVENTS), place, memory, most)
+    return find(read(path, detail_events=DETAIL_EVENTS), place, memory, most)
 
 
 def _parser() -> argparse.ArgumentParser:

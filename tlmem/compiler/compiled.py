@@ -59,7 +59,7 @@ def compile(function: Any = None, /, *, policy: str = "default", clear_grads: bo
     Raises:
         NotCompilable: it has a construct that cannot be compiled.
         TypeError: it is not a function. ValueError: there is no such policy.
-    Source: contracts S10, S11, S19, S20, S21, S24.
+    Source: docs/seed-map.md, S10, S11, S19, S20, S21, S24.
     """
     if policy not in POLICIES:
         raise ValueError(f"there is no policy {policy!r}; use one of {', '.join(POLICIES)}")

@@ -116,7 +116,7 @@ def explain(function: Any) -> Explanation:
 
     Raises:
         TypeError: it was not compiled; decorate it with ``tlmem.compile``.
-    Source: contracts S19 to S22.
+    Source: docs/seed-map.md, S19 to S22.
     """
     compiled = getattr(function, "compiled", None)
     if not isinstance(compiled, Compiled):

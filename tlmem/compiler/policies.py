@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNREGISTER, PROMOTE = "unregister", "promote"
+OVER_RETAINED = "struct Tensor"
+"""The holder that a policy with ``over_retains`` acquires for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
-"""Recordings in the formats of other tools: ``run(path, to, ...)`` is the command ``tlmem export``.
+"""Recordings in the formats of other tools; ``run(path, to, ...)`` is ``tlmem export``.
 
-Covers: choosing a format, naming the output, writing it whole or not at all. Each format has a
-module of its own. See also: docs/how-to/export.md.
+In: a recording. Out: a file, or a folder of tables, written whole or not at all.
+May import: errors, events, units, output, recording, report.
+Third-party: numpy, pandas. Inside functions: pyarrow.
+
+Each format has a module of its own. See also: docs/how-to/export.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The gate: budgets against recordings, a decision and an exit code; ``check.check`` starts it.
 
 In: recordings, options of the command line, TOML tables. Out: ``decision.Checked``, in six formats.
-May import: errors, units, output, recording, analysis, report. Inside functions: gate.outputs.
-Third-party: numpy, pandas. Inside functions: numpy, scipy.
+May import: errors, units, output, recording, analysis, report, gate.outputs.
+Third-party: numpy, pandas. Inside functions: scipy.
 
 Reading order: ``amounts`` (5 MB, 100 kB/s), ``catalogue`` (every budget), ``budgets`` (what a user
 asked for), ``suppressions``, ``subject`` (what was recorded), ``growth_rates`` and ``measure``

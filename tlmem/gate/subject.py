@@ -7,7 +7,7 @@ Does not cover: values (``measure``), whether the recording can be trusted (``de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -108,14 +108,8 @@ class Subject:
 
     @cached_property
     def side(self) -> Side:
-        """What ``analysis.diff`` compares."""
-        summary = self.summary
-        return Side(
-            recordings=[process.recording for process in summary.processes],
-            verdict=self.verdict,
-            findings=self.findings,
-            totals=summary.totals if summary.is_family else summary.processes[0].totals,
-        )
+        """What ``analysis.compare`` needs of it, suppressions applied."""
+        return replace(self.summary.side, verdict=self.verdict, findings=self.findings)
 
     def since(self, baseline: Subject) -> Difference:
         """What is new beside a baseline."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-SMALLEST_CLASS, SMALL_CLASSES_END, CLASSES_PER_POWER = 64, 256, 4
+SMALLEST_CLASS, SMALL_CLASSES_END = 64, 256
 """The size classes of tlmem's own buffers: steps of 64 bytes, then four to each power of two."""
 
 

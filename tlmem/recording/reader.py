@@ -20,7 +20,14 @@ from tlmem.recording import family
 from tlmem.recording.format.chains import Holding
 from tlmem.recording.format.live_file import Contents, is_empty, read_contents
 from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, live_memory, pair
-from tlmem.recording.format.segments import OPEN, SEALED, FileHeader, Source, read_header
+from tlmem.recording.format.segments import (
+    OPEN,
+    SEALED,
+    STOPPED,
+    FileHeader,
+    Source,
+    read_header,
+)
 from tlmem.recording.format.symbols import Names
 from tlmem.recording.tables import holdings, memory, object_events, runtime, tapes
 from tlmem.recording.tables.blame import SiteTable, site_table
@@ -34,7 +41,7 @@ from tlmem.recording.tables.ledger import (
     owned_lives,
 )
 
-STATE_NAMES = {1: "open", 2: "sealed", 3: "stopped"}
+STATE_NAMES = {OPEN: "open", SEALED: "sealed", STOPPED: "stopped"}
 
 
 def read(
@@ -60,7 +67,7 @@ def read(
     Raises:
         MissingFile: it does not exist or cannot be opened.
         NotARecording: it is something else.
-        EmptyRecording: there is no event in it.
+        EmptyRecording: it has no events.
         DamagedRecording: nothing in it can be trusted.
         UnsupportedVersion: its format is newer than this tlmem.
     """
@@ -362,7 +369,7 @@ class Recording:
         )
 
     def history(self, object: int) -> pd.DataFrame:
-        """Every event about one object (its number), taking and giving back paired by holder.
+        """Every event about one object (its number), acquires and releases paired by holder.
 
         Returns:
             ``event`` (row of ``events``), ``time_ns``, ``thread``, ``kind``, ``resize``,

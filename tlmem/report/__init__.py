@@ -1,6 +1,12 @@
-"""Reports of recordings: ``run(paths, format, out)`` is the command ``tlmem report``.
+"""What commands print about recordings; ``run(paths, format, out)`` is ``tlmem report``.
 
-Covers: choosing a format, writing it, errors as one sentence and an exit code.
+In: recordings and what was found in them. Out: text, and an exit code.
+May import: errors, events, units, output, recording, analysis, planning. Inside functions:
+report.html.
+Third-party: numpy.
+
+``text``, ``json``, ``markdown`` and ``html`` are the formats of ``tlmem report``; ``balance``,
+``diff``, ``history`` and ``plan`` are the reports of the commands of these names; ``plots`` draws.
 See also: docs/reference/json.md.
 """
 

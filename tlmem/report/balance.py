@@ -1,16 +1,21 @@
-"""The balance of takings, as a tree in text and as JSON.
+"""Acquires and releases under each call stack: ``tlmem balance``, as text and as JSON.
 
-Covers: which branches are shown, how. Does not cover: the sums; see ``analysis.ledger.balance``.
+Covers: from a file to an exit code; which branches are shown, and how. Does not cover: the sums;
+see ``analysis.ledger.balance``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from tlmem.analysis.ledger.balance import Balance, Node
-from tlmem.report.json import frame_dict
+from tlmem.analysis.ledger.balance import Balance, Node, balance
+from tlmem.errors import TlmemError
+from tlmem.output.stdio import fail
+from tlmem.recording.reader import read
+from tlmem.report import write
+from tlmem.report.json import document, frame_dict
+from tlmem.report.summary import DETAIL_EVENTS
 from tlmem.report.text import WIDTH, clipped, wrap
 from tlmem.units import format_bytes, format_count, format_seconds
 
@@ -18,6 +23,28 @@ SCHEMA = 1
 MOST_LINES = 60
 DEEPEST = 20
 """Steps to the right at most; deeper forks stand under each other."""
+
+
+def run_balance(
+    path: str,
+    site: str | None = None,
+    format: str = "text",
+    out: str | None = None,
+    every: bool = False,
+    at_exit: bool = False,
+) -> int:
+    """Writes the tree of stacks with what was taken, given back and left; returns the exit code.
+
+    Returns:
+        0; 2 when the file is missing or no recording, nothing was made at ``site``, or the output
+        cannot be written; 3 when the recording is empty or damaged beyond use.
+    """
+    try:
+        found = balance(read(path, detail_events=DETAIL_EVENTS), site, at_exit)
+    except TlmemError as error:
+        return fail(str(error), error.exit_code)
+    render = render_json if format == "json" else render_text
+    return write(render(found, every), out)
 
 
 def render_text(found: Balance, every: bool = False) -> str:
@@ -49,7 +76,7 @@ def render_text(found: Balance, every: bool = False) -> str:
 
 def render_json(found: Balance, every: bool = False) -> str:
     """One JSON object, with a line feed at its end."""
-    return json.dumps(to_dict(found, every), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(found, every))
 
 
 def to_dict(found: Balance, every: bool = False) -> dict[str, Any]:

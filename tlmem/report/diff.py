@@ -1,19 +1,24 @@
-"""What differs between two recordings, as text and as JSON.
+"""What differs between two recordings: ``tlmem diff``, as text and as JSON.
 
-Covers: how a ``Difference`` looks. Does not cover: what is in it; see ``tlmem.analysis.compare``.
+Covers: from files to an exit code; how a ``Difference`` is written, on paper and on screens.
+Does not cover: what is in it; see ``tlmem.analysis.compare``.
 """
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tlmem.analysis.compare import Difference, LineChange, Side, Sums
+from tlmem.analysis.compare import Difference, LineChange, Side, Sums, compare, failures
 from tlmem.analysis.model import Finding
-from tlmem.report.change_words import changed_by, held, line_name
-from tlmem.report.json import finding_dict, frame_dict, verdict_dict
-from tlmem.report.text import wrap
+from tlmem.analysis.places import place
+from tlmem.errors import TlmemError
+from tlmem.output.stdio import fail
+from tlmem.report import write
+from tlmem.report.json import document, finding_dict, frame_dict, verdict_dict
+from tlmem.report.summary import summarise
+from tlmem.report.text import clipped, wrap
 from tlmem.units import format_bytes, format_count
 
 SCHEMA = 1
@@ -22,6 +27,33 @@ MOST_FINDINGS = 10
 MOST_NAME = 60
 _NUMBERS = ("alive_count", "alive_bytes", "total_count", "total_bytes")
 _TOTALS = (("at exit", "current_bytes"), ("at peak", "peak_bytes"), ("in all", "total_bytes"))
+
+
+def run_diff(
+    before: str,
+    after: str,
+    format: str = "text",
+    out: str | None = None,
+    every: bool = False,
+    fail_on: Sequence[str] = (),
+) -> int:
+    """Writes what differs between two recordings and returns the exit code.
+
+    Returns:
+        0; 1 when ``fail_on`` asks to refuse the second one, with a sentence for each reason on
+        stderr; 2 when a file is missing or no recording, or the output cannot be written; 3 when a
+        recording is empty or damaged beyond use.
+    """
+    try:
+        found = compare(summarise([before]).side, summarise([after]).side)
+    except TlmemError as error:
+        return fail(str(error), error.exit_code)
+    render = render_json if format == "json" else render_text
+    code = write(render(found, every), out)
+    why = failures(found, fail_on)
+    for sentence in why:
+        sys.stderr.write(f"tlmem: {sentence}\n")
+    return code or bool(why)
 
 
 def render_text(found: Difference, every: bool = False) -> str:
@@ -43,7 +75,7 @@ def render_text(found: Difference, every: bool = False) -> str:
 
 def render_json(found: Difference, every: bool = True) -> str:
     """One JSON object, with a line feed at its end; every line that changed is in it."""
-    return json.dumps(to_dict(found), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(found))
 
 
 def to_dict(found: Difference) -> dict[str, Any]:
@@ -125,3 +157,44 @@ def _totals(found: Difference) -> str:
         a, b = found.before.totals[key], found.after.totals[key]
         rows.append(f"  {name:8} {format_bytes(a):>9} {format_bytes(b):>9}")
     return "\n".join(rows)
+
+
+def held(sums: Sums) -> str:
+    """Bytes alive; of views and structs, which have none, how many."""
+    if _counts(sums):
+        return f"{format_count(sums.alive_count)} ×"
+    return format_bytes(sums.alive_bytes)
+
+
+def changed_by(a: Sums, b: Sums) -> str:
+    """By how much what is alive changed, with its sign; in objects where bytes say nothing."""
+    bytes_ = b.alive_bytes - a.alive_bytes
+    count = b.alive_count - a.alive_count
+    if _counts(a) or _counts(b) or (not bytes_ and count):
+        return f"{'+' if count > 0 else ''}{format_count(count)} ×"
+    return f"{'+' if bytes_ > 0 else ''}{format_bytes(bytes_)}"
+
+
+def line_name(line: LineChange, before: str, after: str, most: int = 200) -> str:
+    """A line and its function; what is only in one recording, or moved, says so.
+
+    Args:
+        before: what the first recording is called.
+        after: what the second one is called.
+        most: characters of line and function.
+    """
+    frame = line.after or line.before
+    if frame is None or not frame.file:
+        return "no Python stack"
+    text = clipped(f"{place(frame)} {frame.function}", most)
+    if line.after is None:
+        return f"{text} (only {before})"
+    if line.before is None:
+        return f"{text} (only {after})"
+    if line.before.line != line.after.line:
+        return f"{text} ({before}: line {line.before.line})"
+    return text
+
+
+def _counts(sums: Sums) -> bool:
+    return bool(sums.total_count) and not sums.total_bytes

@@ -1,17 +1,22 @@
-"""The life of one object, as text of at most 100 columns where names allow, and as JSON.
+"""The life of one object: ``tlmem history``, as text and as JSON.
 
-Covers: how a ``History`` looks. Does not cover: what is in it; see ``analysis.ledger.history``.
+Covers: from a file to an exit code; how a ``History`` is written, in at most 100 columns where
+names allow. Does not cover: what is in it; see ``analysis.ledger.history``.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from tlmem.analysis.ledger.history import History, HistoryStep
+from tlmem.analysis.ledger.history import History, HistoryStep, history
 from tlmem.analysis.model import Frame
 from tlmem.analysis.places import place
-from tlmem.report.json import frame_dict
+from tlmem.errors import TlmemError
+from tlmem.output.stdio import fail
+from tlmem.recording.reader import read
+from tlmem.report import write
+from tlmem.report.json import document, frame_dict
+from tlmem.report.summary import DETAIL_EVENTS
 from tlmem.report.text import clipped, named, source_line, wrap
 from tlmem.units import format_bytes, format_count
 
@@ -22,6 +27,23 @@ MOST_STACKS = 5
 HOLDER_WIDTH = 27
 HEAD = ("", "step", "seconds", "event", "count", "holder", "pair", "place")
 NUMBERS = ("step", "seconds", "count")
+
+
+def run_history(
+    path: str, which: str, format: str = "text", out: str | None = None, every: bool = False
+) -> int:
+    """Writes the life of one object and returns the exit code.
+
+    Returns:
+        0; 2 when the file is missing or no recording, knows no such object, or the output cannot be
+        written; 3 when the recording is empty or damaged beyond use.
+    """
+    try:
+        life = history(read(path, detail_events=DETAIL_EVENTS), which)
+    except TlmemError as error:
+        return fail(str(error), error.exit_code)
+    render = render_json if format == "json" else render_text
+    return write(render(life, every), out)
 
 
 def render_text(life: History, every: bool = False) -> str:
@@ -41,7 +63,7 @@ def render_text(life: History, every: bool = False) -> str:
 
 def render_json(life: History, every: bool = True) -> str:
     """One JSON object, with a line feed at its end; every step is in it."""
-    return json.dumps(to_dict(life), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(life))
 
 
 def to_dict(life: History) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tlmem.analysis.growth.rates import CONFIDENCE
+from tlmem.analysis.growth.per_mark import MarkGrowth
+from tlmem.analysis.growth.per_scope import ScopeGrowth
+from tlmem.analysis.growth.rates import CONFIDENCE, Rate
 from tlmem.analysis.model import (
     Analysis,
     Attribution,
@@ -20,15 +22,20 @@ from tlmem.analysis.model import (
     Verdict,
 )
 from tlmem.recording.format.segments import VERSION
-from tlmem.report.steps import steps_dict
 from tlmem.report.summary import Process, Summary
+from tlmem.report.text import STEP_BYTES
 
 SCHEMA = 1
 
 
 def render(summary: Summary) -> str:
     """One JSON object, with a line feed at its end."""
-    return json.dumps(to_dict(summary), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(summary))
+
+
+def document(values: dict[str, Any]) -> str:
+    """A JSON object as every command writes it: indented, in ASCII, with a line feed at its end."""
+    return json.dumps(values, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def to_dict(summary: Summary) -> dict[str, Any]:
@@ -179,4 +186,45 @@ def holder_dict(holder: Holder) -> dict[str, Any]:
         "seen_seconds": None if holder.seen_ns is None else round(holder.seen_ns / 1e9, 9),
         "held_bytes": holder.held_bytes,
         "used_bytes": holder.used_bytes,
+    }
+
+
+def steps_dict(analysis: Analysis) -> dict[str, Any]:
+    """``per_mark`` and ``per_scope`` of the JSON report."""
+    return {
+        "per_mark": [mark_dict(growth) for growth in analysis.per_mark],
+        "per_scope": [scope_dict(growth) for growth in analysis.per_scope],
+    }
+
+
+def mark_dict(growth: MarkGrowth) -> dict[str, Any]:
+    return {
+        "label": growth.label,
+        "marks": growth.marks,
+        "judged": growth.count,
+        "first_index": growth.first_index,
+        "last_index": growth.last_index,
+        "confidence": CONFIDENCE,
+        **{
+            name: rate_dict(getattr(growth, name))
+            for name in ("tracked_objects", *(name for name, _ in STEP_BYTES))
+        },
+    }
+
+
+def rate_dict(rate: Rate | None) -> dict[str, float] | None:
+    """A slope and the ends of its interval."""
+    if rate is None:
+        return None
+    return {name: round(float(getattr(rate, name)), 3) for name in ("value", "low", "high")}
+
+
+def scope_dict(growth: ScopeGrowth) -> dict[str, Any]:
+    return {
+        "label": growth.label,
+        "scopes": growth.scopes,
+        "made": growth.made,
+        "outlived": growth.outlived,
+        "kept": growth.kept,
+        "kept_bytes": growth.kept_bytes,
     }

@@ -1,7 +1,7 @@
-"""How much memory came about under each call stack, as one tree.
+"""How much each call stack and each line allocated, in exact sums.
 
-Covers: the tree of frames with what was allocated under each, in all and alive at one moment.
-Does not cover: how it is shown; flame graphs and exports do that.
+Covers: the tree of frames with what was allocated under each, in all and alive at one moment; one
+row for each blamed line. Does not cover: how it is shown; flame graphs, tables and exports do that.
 """
 
 from __future__ import annotations
@@ -140,3 +140,34 @@ def values_of_sites(recording: Recording, count: int, moment_ns: int | None) -> 
     np.add.at(values[2], place, totals["alloc_bytes"].to_numpy(np.int64))
     np.add.at(values[3], place, totals["alloc_count"].to_numpy(np.int64))
     return values
+
+
+@dataclass(frozen=True)
+class LineTotals:
+    """One blamed line: what it holds when the program is judged, and what it made in all."""
+
+    frame: Frame
+    alive_bytes: int
+    alive_count: int
+    total_bytes: int
+    total_count: int
+
+
+def line_totals(
+    recording: Recording, most: int | None = None, moment_ns: int | None = None
+) -> list[LineTotals]:
+    """The lines of a recording, most bytes alive first, then most bytes in all.
+
+    Args:
+        recording: whose events may be folded; sums are exact all the same.
+        most: so many rows; None: all.
+        moment_ns: what counts as alive; None: the moment at which the report judges the program.
+    """
+    places = Places.of(recording)
+    values = values_of_sites(recording, len(places.group_of_site), moment_ns)
+    sums = np.zeros((len(values), places.count), np.int64)
+    for measure in range(len(values)):
+        np.add.at(sums[measure], places.group_of_site, values[measure])
+    order = np.lexsort((-sums[3], -sums[2], -sums[0]))
+    order = order[sums[3][order] > 0][:most]
+    return [LineTotals(places.frames[group], *sums[:, group].tolist()) for group in order.tolist()]

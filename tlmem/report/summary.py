@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tlmem.analysis import Analysis, analyse
+from tlmem.analysis.compare import Side
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError
 from tlmem.recording import family
@@ -114,6 +115,12 @@ class Summary:
         if self.is_family:
             found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), -finding.bytes))
         return found
+
+    @property
+    def side(self) -> Side:
+        """What ``analysis.compare`` needs of it."""
+        recordings = [process.recording for process in self.processes]
+        return Side(recordings, self.verdict, self.findings, self.totals)
 
 
 def sum_of(every: Sequence[Attribution]) -> Attribution:

@@ -12,7 +12,8 @@ from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.growth.per_mark import Marks, step_of_line
 from tlmem.analysis.growth.per_scope import growth_per_scope, outermost
 from tlmem.analysis.lifetimes import NEVER
-from tlmem.report.steps import steps_block, steps_dict
+from tlmem.report.json import steps_dict
+from tlmem.report.text import steps_block
 
 
 def epochs(count: int, kept: int = 2, size: int = 4_000, native: float = 0) -> Analysis:

@@ -1,6 +1,6 @@
 """Arrays that are replaced by ever larger ones: ``history = np.append(history, value)``.
 
-Only one of them is alive at a time, so no line keeps ever more objects, but memory grows. It may be
+Only one of them is alive at a time, so the count of no line grows, but memory does. It may be
 meant, as in a loop over problem sizes; so this is a warning and never the verdict.
 
 Covers: tracked objects by blamed line. See also: ``growing_sites``, for lines that

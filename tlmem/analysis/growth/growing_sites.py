@@ -2,9 +2,9 @@
 
 A line grows when, up to the last of its allocations that matter, three things hold together:
 
-* the *floor*, the live count that is never given back, rises evenly (not only at the beginning, as
+* the *floor*, the live count that is never freed, rises evenly (not only at the beginning, as
   in warm-up, a bounded cache or a model that is built once) and still rises at the end;
-* *survivors* come from all parts of its life, or what it accumulated was never given back in
+* *survivors* come from all parts of its life, or what it accumulated was never freed in
   bulk (a list that is emptied now and then only holds the last ones);
 * that life covers a good part of the program's run and reaches its end.
 
@@ -98,7 +98,7 @@ class GrowingSite:
     from ``first_ns`` to ``judged_ns``. ``site`` is the most common full site of the survivors and
     ``example`` the object number of one of the oldest. ``callers``, nearest first, are there when
     only the objects made for them grow; then all but the group is about those objects. ``rate`` is
-    that of the bytes that are never given back, in bytes per second; ``rows`` are the survivors
+    that of the bytes that are never freed, in bytes per second; ``rows`` are the survivors
     that are known one by one.
     """
 
@@ -333,7 +333,7 @@ def is_late(lives: Lifetimes, rows: NDArray[np.int64], grown: NDArray[np.int64])
 
 
 def rate_of_line(lives: Lifetimes, rows: NDArray[np.int64], survivors: int, held: int) -> Rate:
-    """How fast the bytes rise that a line never gives back, in bytes per second.
+    """How fast the bytes rise that a line never frees, in bytes per second.
 
     They are counted, so their average is exact; the interval says how much its parts differ.
     """
@@ -439,7 +439,7 @@ def reaches_the_end(
     whole = np.maximum(lives.clocks[:, lives.active] - begin, 1e-9)
     reach = np.sort(np.clip((lives.clocks[:, rows[-1]] - begin) / whole, 0, 1))
     span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
-    # What survived until here may take long to be given back when the program ends.
+    # What survived until here may take long to be freed when the program ends.
     unwinding_ns = np.quantile(lives.died[rows][lives.died[rows] > judged_ns], UNWINDING)
     end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns))
     wall = (judged_ns - lives.born[0]) / max(1, end_ns - lives.born[0])

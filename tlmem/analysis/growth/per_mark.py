@@ -24,7 +24,7 @@ from tlmem.analysis.model import MarkGrowth, Rate
 FEWEST_MARKS = 8
 """With fewer marks of a label nothing is said about its steps."""
 MOST_LABELS = 8
-"""Labels that are told, those with most marks."""
+"""Labels in the report, those with most marks."""
 FEWEST_SAMPLES = 6
 WARM_UP = 0.1
 """Share of the marks that is never judged."""
@@ -33,7 +33,7 @@ STEADY_SHARE = 0.5
 FOLLOWED = 0.5
 """A line that keeps less than this per step of a label does not go by its steps."""
 IRREGULAR = 1.0
-"""So much variation between steps, as a share of their mean, is no regular step."""
+"""So much variation between steps, as a share of their mean, is not a regular step."""
 
 Ints = NDArray[np.int64]
 

@@ -1,7 +1,7 @@
 """What outlives its scope? For each label, objects made inside that are alive when it is left.
 
-A scope that gives back what was made in it is balanced; what outlives it was escaped, promoted or
-taken by somebody else, which is meant for results and a leak when it goes on.
+A scope that frees what was made in it is balanced; what outlives it was escaped, promoted or
+acquired by another holder, which is meant for results and a leak when it goes on.
 
 Covers: labels of ``tlmem.scope`` and of functions with frames, on the thread that entered them.
 Does not cover: who holds what is left; see ``analysis.holders``.
@@ -21,7 +21,7 @@ from tlmem.analysis.model import ScopeGrowth
 FEWEST_SCOPES = 8
 """With fewer scopes of a label that were left nothing is said about it."""
 MOST_LABELS = 8
-"""Labels that are told, those that keep most first."""
+"""Labels in the report, those that keep most first."""
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording

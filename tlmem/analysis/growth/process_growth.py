@@ -68,7 +68,7 @@ ALLOCATOR_BYTES = 16
 """What the C allocator adds to each block for itself, on average."""
 RETAINED_BYTES = 30_000_000
 IDLE_BYTES = 40_000_000
-"""More than the 32 MiB that a device's pool of buffers may keep when nobody says otherwise."""
+"""More than the 32 MiB that a device's pool of buffers may keep by default."""
 RETAINED_SHARE = 0.5
 FEWEST_ASKED = 3
 """The C allocator is asked seldom when its memory is in many pieces; resident memory often."""
@@ -109,7 +109,7 @@ class Retained:
 class Resident:
     """What the samples say. ``judged`` is False when there were too few to say anything.
 
-    ``resolution_bytes_per_s`` is how fast native memory must rise to be told from none.
+    ``resolution_bytes_per_s`` is how fast native memory must rise to be distinguished from none.
     """
 
     judged: bool
@@ -280,7 +280,7 @@ def outside_bytes(window: Window) -> Floats:
 def first_rise(
     kind: str, times: Floats, clocks: list[Floats], values: Floats, floor: float
 ) -> Rise | None:
-    """The rise on the first clock that shows one; at the end, memory may have been given back.
+    """The rise on the first clock that shows one; at the end, memory may have been freed.
 
     A ``main()`` that returns frees what it held, which takes a while: then the highest point among
     the last samples is the end. The steady state is what follows the warm-up, or else the last

@@ -15,7 +15,7 @@ SLOPE_POINTS = 300
 
 
 def floor_curve(values: NDArray) -> NDArray:
-    """The lowest value from each position on: what is never given back again."""
+    """The lowest value from each position on: what is never freed again."""
     return np.minimum.accumulate(values[::-1])[::-1]
 
 

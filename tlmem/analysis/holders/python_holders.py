@@ -37,10 +37,10 @@ def with_python_holders(
     named = rows_of(lives, snapshots.objects)
     is_alive = (lives.born <= lives.judged_ns) & (lives.died > lives.judged_ns)
     alive, alive_rows = named[is_alive[named]], np.flatnonzero(is_alive)
-    told = []
+    found = []
     for finding in findings:
         if finding.kind not in KINDS or finding.site is None:
-            told.append(finding)
+            found.append(finding)
             continue
         growth = growing.get((finding.site, finding.count))
         growth = growth if finding.kind == "growing-site" else None
@@ -51,8 +51,8 @@ def with_python_holders(
             group = places.frames.index(finding.site)
             asked = alive[lives.group[alive] == group]
             every = alive_rows[lives.group[alive_rows] == group]
-        told.append(with_chains(finding, lives, asked, every, snapshots))
-    return told
+        found.append(with_chains(finding, lives, asked, every, snapshots))
+    return found
 
 
 def rows_of(lives: Lifetimes, objects: Ints) -> Ints:
@@ -76,7 +76,7 @@ def with_chains(
     if not chains:
         return finding
     there = int(np.count_nonzero(lives.born[every] <= chains[0].time_ns))
-    told = replace(finding, holders=together(finding.holders, holders_of(chains)))
+    found = replace(finding, holders=together(finding.holders, holders_of(chains)))
     if chains[0].arrays < GOOD_PART * there:
-        return told
-    return replace(told, object=int(chains[0].objects[0]))
+        return found
+    return replace(found, object=int(chains[0].objects[0]))

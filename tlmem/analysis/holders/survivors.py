@@ -73,12 +73,12 @@ class Survivors:
     def noun(self) -> str:
         """The survivors in words, such as ``1 500 objects made at model.py:10``."""
         what = self.lives.noun(self.growth.group)
-        told = f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
+        text = f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
         if 0 < self.known < NEARLY_ALL * len(self.rows):
-            told += (
+            text += (
                 f", judged by the {format_count(self.known)} whose holders are in the recording,"
             )
-        return told
+        return text
 
     def held_only_by(self, *kinds: HolderKind) -> bool:
         """Whether nearly all of the survivors are held by holders of these kinds and no others."""
@@ -179,7 +179,7 @@ def survivors_of_line(
 def when_judged(lives: Lifetimes, growth: GrowingSite, rows: Ints) -> int:
     """When holders are asked for: at the end of the run, if nearly all survivors were there then.
 
-    At the birth of the last one, when a line is judged, nobody had taken that one yet.
+    At the birth of the last one, when a line is judged, that one has no holder yet.
     """
     later = max(growth.judged_ns, lives.judged_ns)
     there = np.count_nonzero(lives.died[rows] > later)

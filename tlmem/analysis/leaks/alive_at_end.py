@@ -1,7 +1,7 @@
 """What is alive at the end, by line.
 
-Covers: live objects at the moment of judging, grouped by blamed line. Being alive is no fault, so
-these findings are ``info``. Does not cover: whether it grows; see ``growth``.
+Covers: live objects at the moment of judging, grouped by blamed line. Being alive is not a fault,
+so these findings are ``info``. Does not cover: whether it grows; see ``growth``.
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ FEW_LET_GO = 0.02
 
 
 def over_retained(line: Survivors) -> Finding | None:
-    """A count that somebody took by name and did not give back, while the other holders did."""
+    """A count that a named holder acquired and did not release, while the other holders did."""
     if not line.held_only_by(HolderKind.FOREIGN):
         return None
     floating = line.before["kind"] == int(HolderKind.FLOATING)
     if not line.nearly_all(line.before[~floating]):
         return None
-    taken, given = takings(line, HolderKind.FOREIGN)
+    taken, given = acquires_at(line, HolderKind.FOREIGN)
     return line.finding(
         "over-retained",
         f"{line.noun} are held by {line.holder_names} alone, which took "
@@ -40,8 +40,8 @@ def over_retained(line: Survivors) -> Finding | None:
     )
 
 
-def takings(line: Survivors, kind: HolderKind) -> tuple[int, int]:
-    """How often objects were taken at the line of most survivors, and how many given back."""
+def acquires_at(line: Survivors, kind: HolderKind) -> tuple[int, int]:
+    """How often objects were acquired at the line of most survivors, and how many were released."""
     ledger, judged_ns = line.recording.holders, line.judged_ns
     ledger = ledger[(ledger["kind"] == int(kind)) & (ledger["begin_ns"] <= judged_ns)]
     held = line.now[line.now["kind"] == int(kind)]
@@ -59,15 +59,15 @@ def lines_of(line: Survivors, rows: pd.DataFrame) -> np.ndarray:
 
 
 def floating(line: Survivors) -> Finding | None:
-    """Objects that nobody holds: promoted or unregistered and not registered again, or never."""
+    """Objects without a holder: promoted or unregistered and not registered again, or never."""
     if not line.held_only_by(HolderKind.FLOATING):
         return None
     given_up = line.before[line.before["ended_by"].isin([int(Kind.PROMOTE), int(Kind.UNREGISTER)])]
     if line.nearly_all(given_up):
-        told = f"who held them gave them up at {line.taken_at}, and nobody took them after that"
+        why = f"who held them gave them up at {line.taken_at}, and nobody took them after that"
     else:
-        told = "nobody took most of them since they were made"
-    return line.finding("floating", f"{line.noun} float: {told}, so nobody will ever free them.")
+        why = "nobody took most of them since they were made"
+    return line.finding("floating", f"{line.noun} float: {why}, so nobody will ever free them.")
 
 
 def field_forgotten(line: Survivors) -> Finding | None:
@@ -109,7 +109,7 @@ def scope_not_left(line: Survivors) -> Finding | None:
 
 
 def view_pins_base(line: Survivors) -> Finding | None:
-    """Objects that nobody holds but views into them."""
+    """Objects that only views into them hold."""
     if not line.held_only_by(HolderKind.VIEW):
         return None
     views = line.now[line.now["kind"] == int(HolderKind.VIEW)]

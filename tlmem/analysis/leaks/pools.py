@@ -1,6 +1,6 @@
 """Leaks by a pool: ``pool-never-hits``.
 
-Covers: growing lines whose survivors lie in a pool that nobody takes them out of; freed buffers
+Covers: growing lines whose survivors lie in a pool that never hands them out; freed buffers
 that a growing device keeps and never uses.
 Does not cover: whether a device grows; see ``growth.process_growth``.
 See also: docs/findings/pool-never-hits.md.
@@ -25,7 +25,7 @@ LEAST_BYTES = 1_000_000
 
 
 def pool_never_hits(line: Survivors) -> Finding | None:
-    """Objects in a pool that takes ever more of them and gives none out again."""
+    """Objects in a pool that grows and hands none of them out again."""
     if not line.held_only_by(HolderKind.POOL):
         return None
     held = line.now[line.now["kind"] == int(HolderKind.POOL)]

@@ -111,7 +111,7 @@ def total(chains: Sequence[Chain]) -> int:
 
 
 def python_holds(line: Survivors) -> bool:
-    """Whether nobody but Python has the survivors: arrays, or objects that handles hold."""
+    """Whether only Python holds the survivors: arrays, or objects that handles hold."""
     return not line.lives.runtime[line.rows].any() or line.held_only_by(*PYTHON_HOLDERS)
 
 

@@ -18,7 +18,7 @@ TAPE = int(HolderKind.TAPE)
 
 
 def grads_outlive_step(line: Survivors) -> Finding | None:
-    """Gradients that somebody keeps after the tape gave them up, or that nobody clears."""
+    """Gradients that are held after the tape released them, or that are never cleared."""
     history = pd.concat([line.now, line.before])
     tape = history[history["kind"] == TAPE]
     gradients = tape[ops_of(tape) < FIRST_TAPE_OP]
@@ -26,18 +26,18 @@ def grads_outlive_step(line: Survivors) -> Finding | None:
         return None
     still = gradients["object"].isin(line.now.loc[line.now["kind"] == TAPE, "object"])
     cleared = gradients.loc[~still | (gradients["end_ns"] >= 0), "object"].nunique()
-    told = (
+    why = (
         f"cleared, yet {line.holder_names} has them since {line.taken_at}"
         if cleared >= NEARLY_ALL * gradients["object"].nunique()
         else "never cleared: their leaves are new ones in each step, and stay"
     )
     return line.finding(
-        "grads-outlive-step", f"{line.noun} are gradients of steps that are over; they were {told}."
+        "grads-outlive-step", f"{line.noun} are gradients of steps that are over; they were {why}."
     )
 
 
 def saved_outlives_backward(line: Survivors) -> Finding | None:
-    """Values saved for rules that a backward pass has run and, as it was told, retained."""
+    """Values saved for rules that a backward pass has run and, as it was asked to, retained."""
     times = save_times(line)
     if times is None:
         return None

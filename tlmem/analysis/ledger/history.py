@@ -93,7 +93,7 @@ class History:
 
     @property
     def held(self) -> tuple[HistoryStep, ...]:
-        """The steps that took what nobody gave back."""
+        """The acquires without a release."""
         return tuple(step for step in self.steps if step.unpaired)
 
 

@@ -38,7 +38,7 @@ def attribute(samples: pd.DataFrame, judged_ns: int) -> Attribution:
     ``samples`` may have the columns of ``devices.with_devices``.
 
     ``resident_bytes`` is anonymous plus file-backed memory. ``pool_bytes`` is what tlmem's devices
-    held and no live object used. ``other_bytes`` is the rest that somebody is known to have:
+    held and no live object used. ``other_bytes`` is the rest whose owner is known:
     programs and libraries with their data, files, shared memory, stacks, mappings made by others,
     and what native code holds from the C allocator, as far as it is resident; its parts stand
     beside it. ``residual_bytes`` is what is left: the kernel and the allocators count at slightly
@@ -157,7 +157,7 @@ class Moments:
         return int(before[np.argmin(np.abs(self.time_ns[before] - time_ns))])
 
     def before_unwinding(self, begin_ns: int, judged_ns: int) -> int:
-        """The last row, or that before most of the growth was given back shortly before the end.
+        """The last row, or that before most of the growth was freed shortly before the end.
 
         Resident memory alone is sampled often enough to tell when that was.
         """

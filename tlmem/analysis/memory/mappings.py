@@ -1,7 +1,7 @@
-"""Whose are the mappings that the kernel lists: what is mapped by nobody that says so.
+"""Who made the mappings that the kernel lists, and how much was mapped by others than tlmem knows.
 
 Covers: further columns beside the samples, from the moments at which the kernel was asked; resident
-pages of mapped files (``np.memmap``, ``mmap``) and shared memory that grew, which is no leak, as
+pages of mapped files (``np.memmap``, ``mmap``) and shared memory that grew, which is not a leak, as
 the kernel takes them back when it must. Does not cover: the parts of resident memory, see
 ``attribution``; which files, as a recording has sums by kind of mapping.
 """
@@ -41,8 +41,8 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
     """The samples with what only the mappings tell, in bytes, in each mapping
     snapshot.
 
-    ``listed`` is all anonymous memory. ``mapped_by_others`` are mappings that nobody known has
-    made: what libraries and the program mapped themselves (``mmap``, an allocator of their own).
+    ``listed`` is all anonymous memory. ``mapped_by_others`` are mappings of unknown
+    origin: what libraries and the program mapped themselves (``mmap``, an allocator of their own).
     ``allocator_kept`` is free and resident in the C allocator's arenas. ``native_untouched`` is of
     blocks that it mapped singly for native code, ``idle_untouched`` of what devices hold unused,
     ``python_untouched`` of Python's newest arena: what is not resident. ``mappings_ns`` is its

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
+from tlmem.compiler.policies import OVER_RETAINED
 from tlmem.runtime import core
 from tlmem.runtime.core import lib
 from tlmem.runtime.ownership.frame import Frame, get_buffer
@@ -21,7 +22,6 @@ from tlmem.runtime.ownership.holders import acquire, describe, named
 from tlmem.runtime.ownership.scope import Scope
 from tlmem.runtime.ownership.struct import struct
 
-OVER_RETAINED = "struct Tensor"
 FLOATING = core.FLOATING_HOLDER
 
 

@@ -21,6 +21,7 @@ from tlmem.compiler import ir
 from tlmem.compiler.backend import nodes
 from tlmem.compiler.backend.nodes import name, placed
 from tlmem.compiler.walking import blocks_of, defines, is_temporary, names_in, reads, walk
+from tlmem.runtime.autograd.tape import clear_grads
 
 CLEAR_GRADS = "%clear_grads"
 LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -334,8 +335,6 @@ class Emitter:
 
     def _latch(self, place: ir.Place) -> ast.stmt:
         """Clears gradients (S24)."""
-        from tlmem.runtime.autograd.tape import clear_grads
-
         return placed(ast.Expr(ast.Call(self.helper(CLEAR_GRADS, clear_grads), [], [])), place)
 
     @emit.register

@@ -12,13 +12,13 @@ from typing import Any
 
 from tlmem.compiler import ir
 from tlmem.compiler.backend import nodes
-from tlmem.compiler.backend.activation import OVER_RETAINED, entering
+from tlmem.compiler.backend.activation import entering
+from tlmem.compiler.backend.destination import into_out
 from tlmem.compiler.backend.emitting import Emitter
 from tlmem.compiler.backend.nodes import name, placed
-from tlmem.compiler.backend.results import into_out
 from tlmem.compiler.passes.shapes import Shapes
 from tlmem.compiler.passes.slots import Slots
-from tlmem.compiler.policies import PROMOTE, Policy
+from tlmem.compiler.policies import OVER_RETAINED, PROMOTE, Policy
 from tlmem.compiler.walking import names_in
 
 OWN, ENTER, OUT = "%own", "%enter", "%out"

@@ -112,9 +112,7 @@ class Names:
         found = self.value(path) if path else None
         if isinstance(found, type):
             return is_dataclass(found)
-        return getattr(found, "__module__", "") == "tlmem.runtime.ownership.struct" and callable(
-            found
-        )
+        return getattr(found, "__module__", "") == MODULE_OF["struct"] and callable(found)
 
     def is_compiled(self, path: str, function: str) -> bool:
         """Whether a name is a compiled function; the function itself is one by its name."""

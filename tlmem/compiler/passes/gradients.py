@@ -7,7 +7,7 @@ its gradients.
 ``detach(a - b)`` needs no record of the difference: an operation whose result is only detached is
 computed with recording off; the result is what detach would have given, in memory of its own.
 
-Source: contracts S24.
+Source: docs/seed-map.md, S24.
 """
 
 from __future__ import annotations

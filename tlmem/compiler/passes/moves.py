@@ -4,7 +4,7 @@ memory takes the result (S20).
 Covers: which reads of a variable hand its count over; which results are computed into the caller's
 ``out``. Does not cover: which acquires and releases a policy leaves out then (``ownership``).
 
-Source: contracts S20, S21.
+Source: docs/seed-map.md, S20, S21.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def origins(function: ir.Function, shapes: Shapes, liveness: Liveness) -> Origin
     """The memories of a numbered function."""
     pass_ = _Pass(shapes)
     arguments = {each.name: OUTSIDE for each in function.parameters}
-    flow = walked(function, arguments, pass_.step, frozenset.union)
-    objects = walked(function, arguments, _Pass(shapes, views=False).step, frozenset.union)
+    flow = walked(function, arguments, pass_.transfer, frozenset.union)
+    objects = walked(function, arguments, _Pass(shapes, views=False).transfer, frozenset.union)
     found = Origins(before=flow.before, objects=objects.before)
     for statement in walk(function.body):
         env = flow.before.get(statement.number)
@@ -129,7 +129,7 @@ class _Pass:
 
     # ---- what looks into what ----
 
-    def step(self, statement: ir.Statement, env: Env) -> Env:
+    def transfer(self, statement: ir.Statement, env: Env) -> Env:
         if isinstance(statement, ir.Forget):
             return {name: value for name, value in env.items() if name != statement.target}
         if isinstance(statement, ir.Unpack) and isinstance(statement.source, ir.Group):

@@ -11,7 +11,7 @@ tensor is freed behind its last use, not at the end of the function (B15).
 Covers: the operations and their reasons. Does not cover: what the operations do
 (``backend.activation``), how the reasons are shown (``explain``).
 
-Source: contracts B15, S5, S6, S16 to S21, S23, S30, S31.
+Source: docs/seed-map.md, B15, S5, S6, S16 to S21, S23, S30, S31.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from tlmem.compiler.passes.moves import last_uses
 from tlmem.compiler.passes.shape_rules import PLAIN, rule_of
 from tlmem.compiler.passes.shapes import Shapes
 from tlmem.compiler.passes.slots import Slots
-from tlmem.compiler.policies import PROMOTE, Policy
+from tlmem.compiler.policies import OVER_RETAINED, PROMOTE, Policy
 from tlmem.compiler.walking import BLOCKS, LEAVING, defines, names_in, operands_of, reads, walk
 
-OVER_RETAINED = "struct Tensor"
 HOLDING = (ir.Op, ir.Call, ir.MakeStruct)
 
 

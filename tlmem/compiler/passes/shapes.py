@@ -87,7 +87,7 @@ def infer(function: ir.Function, arguments: Env, outside: Outside | None = None)
     """
     pass_ = _Pass(outside or Outside())
     given = {each.name: arguments.get(each.name, UNKNOWN) for each in function.parameters}
-    flow = walked(function, given, pass_.step, joined)
+    flow = walked(function, given, pass_.transfer, joined)
     found = Shapes(before=flow.before)
     for statement in walk(function.body):
         env = flow.before.get(statement.number)
@@ -96,7 +96,7 @@ def infer(function: ir.Function, arguments: Env, outside: Outside | None = None)
         if isinstance(statement, ir.Return):
             found.returned[statement.number] = pass_.operand(statement.value, env)
         elif defines(statement):
-            after = pass_.step(statement, env)
+            after = pass_.transfer(statement, env)
             found.values[statement.number] = {name: after[name] for name in defines(statement)}
         if isinstance(statement, ir.Op) and (why := pass_.failure(statement, env)):
             found.failures[statement.number] = why
@@ -135,7 +135,7 @@ class _Pass:
     def __init__(self, outside: Outside) -> None:
         self.outside = outside
 
-    def step(self, statement: ir.Statement, env: Env) -> Env:
+    def transfer(self, statement: ir.Statement, env: Env) -> Env:
         read = getattr(self, f"_{type(statement).__name__.lower()}", None)
         if read is None:
             return {**env, **dict.fromkeys(defines(statement), UNKNOWN)}

@@ -4,7 +4,7 @@
 Covers: which results can be in a slot at all; sharing by linear scan; packing into one buffer.
 See also: ``tlmem.plan``, docs/decisions/planner.md.
 
-Source: contracts S11.
+Source: docs/seed-map.md, S11.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A decision in every format, one format per file; ``FORMATS`` maps names to functions.
 
 In: ``gate.decision.Checked``. Out: a text.
-May import: units, recording, analysis, report, gate.
+May import: units, analysis, report, gate. Inside functions: tlmem.
 Third-party: numpy.
 """
 

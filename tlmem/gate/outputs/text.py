@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import shlex
-import textwrap
 
 from tlmem.analysis.model import Finding, Frame
 from tlmem.gate.decision import (
@@ -21,6 +20,7 @@ from tlmem.gate.decision import (
 )
 from tlmem.gate.outputs.locations import path_of
 from tlmem.report.text import WIDTH, clipped, named
+from tlmem.report.text import wrap as wrapped
 from tlmem.units import format_bytes, format_count
 
 WORDS = {PASS: "pass", OVER: "OVER", UNSURE: "noise", UNKNOWN: "?"}
@@ -118,11 +118,4 @@ def budgets(count: int) -> str:
 
 def wrap(sentence: str, indent: int = 8) -> str:
     """A sentence on lines of at most ``WIDTH`` columns."""
-    return textwrap.fill(
-        sentence,
-        WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(sentence, " " * indent)

@@ -1,11 +1,11 @@
 """The sources of events, a module for each.
 
 In: the options of a recording. Out: events and samples in the log, and notes about them.
-May import: recorder.options, _native.
+May import: recorder. Inside functions: _native.
 Third-party: none.
 
 What tlmem's own runtime does needs no module here: the C core records it in every recording.
-``imports`` tells a source when the extension module that it waits for has been loaded.
+``imports`` calls a source when the extension module that it waits for has been loaded.
 """
 
 from typing import TYPE_CHECKING, Any

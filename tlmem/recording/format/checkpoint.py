@@ -194,7 +194,7 @@ def _section(header: BlockHeader, data: bytes) -> np.ndarray:
 
 
 def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
-    # What a device handed out before the recording may be given back in it: that one sum is signed.
+    # What a device handed out before the recording may be freed in it: that one sum is signed.
     totals = [int(value) for value in sections[TOTALS][: len(fields(FoldTotals))].view(np.int64)]
     consumed = {int(row["thread"]): int(row["consumed"]) for row in sections[THREADS]}
     return Checkpoint(

@@ -56,7 +56,7 @@ from tlmem.recording.format.timeline import Loader, Timeline
 RAW_SLOT = SLOT_PIECE + EVENTS_SLOT
 _ROUNDS = 50
 _MOST_COPIED = 1024
-"""Slots; more raw slots than this are no program that runs, but a file nobody compacted."""
+"""Slots; with more raw slots than this no program is running, the file was never compacted."""
 _ATTEMPTS = 8
 _LATEST_NS = 2.0**62
 
@@ -119,7 +119,7 @@ def read_contents(
     With ``detail_events``, all but about that many of the latest events are folded while they are
     read; it applies to whole recordings.
 
-    A file that is folded or sealed meanwhile is read again, at last from a copy in memory.
+    A file that is folded or sealed meanwhile is read again, in the end from a copy in memory.
     """
     scanner = Scanner(source)
     for attempt in range(_ATTEMPTS):

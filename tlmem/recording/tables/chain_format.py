@@ -96,7 +96,7 @@ def main_container(steps: Sequence[ChainStep]) -> int | None:
 def bound(steps: Sequence[ChainStep]) -> int:
     """How many items the only container on the way may have that has several; 0: not known.
 
-    Beside another container with several items it bounds nothing: of those there may be ever more.
+    Beside another container with several items it bounds nothing: that one may grow.
     """
     several = [step for step in steps if step.kind in CONTAINERS and step.items > 1]
     several = [step for step in several if step.most or step.kind != StepKind.TUPLE]
@@ -254,7 +254,7 @@ def _owner(step: ChainStep) -> str:
 def _last_name(steps: Sequence[ChainStep]) -> int | None:
     """The last step that holds by a name; None when all that is known is a C object.
 
-    Not one behind an exception: the frames of its traceback are over, so who has it is to be told.
+    Not one behind an exception: the frames of its traceback are over, so its holder is named.
     """
     wanted = (*NAMING, StepKind.INSTANCE, StepKind.EXCEPTION)
     named = [at for at, step in enumerate(steps) if step.kind in wanted]

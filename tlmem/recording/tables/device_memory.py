@@ -46,7 +46,7 @@ def device_memory(
     size = size * np.where(objects["folded"].to_numpy()[ours], folded.live_stride, 1)
     dead = died >= 0
     used = _sum_until(times_ns, born, size) - _sum_until(times_ns, died[dead], size[dead])
-    # Of what was handed out before the horizon no more than the sum is known: nearly all is host's.
+    # Of what was handed out before the horizon only the sum is known: nearly all is the host's.
     before = folded.device_bytes
     columns = {
         "objects": used,

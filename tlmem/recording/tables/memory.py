@@ -142,12 +142,12 @@ def samples_table(
     times = to_ns(np.concatenate(ticks))
     row = _sample_rows(metrics, times, np.concatenate(thread))
     count = int(row[-1]) + 1 if len(row) else 0
-    told = np.searchsorted(row, np.arange(count))
+    source = np.searchsorted(row, np.arange(count))
     # Asking takes a while; a sample is of the moment at which its last answer was there.
     for last in (Metric.MAPPED, Metric.MALLOC_USED):
         asked = np.flatnonzero(metrics == last)
-        told[row[asked]] = asked
-    columns: dict[str, np.ndarray] = {"time_ns": times[told]}
+        source[row[asked]] = asked
+    columns: dict[str, np.ndarray] = {"time_ns": times[source]}
     values = np.concatenate(value).astype(np.float64)
     both = np.concatenate(tracked)
     for number, name in METRIC_NAMES.items():
@@ -155,7 +155,7 @@ def samples_table(
         columns[name] = np.full(count, np.nan)
         columns[name][row[chosen]] = values[chosen]
     for name, computed in (("tracked", both[:, 0]), ("tracked_count", both[:, 1])):
-        columns[name] = np.where(np.isnan(columns[name]), computed[told], columns[name])
+        columns[name] = np.where(np.isnan(columns[name]), computed[source], columns[name])
     order = np.argsort(columns["time_ns"], kind="stable")
     return frame("samples", {name: values[order] for name, values in columns.items()})
 

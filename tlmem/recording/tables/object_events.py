@@ -48,7 +48,7 @@ def history_table(
         (half of a resize, of one that failed), ``holder`` in words, ``size_bytes`` of what begins
         or is copied, ``count`` after the event, ``site``; ``ended_by`` and ``began_at``: the row
         here that ends what this one takes, that took what this one ends, -1 for none;
-        ``unpaired``: what this one takes is never given back.
+        ``unpaired``: what this one acquires is never released.
     """
     row = _row_of(pairing, known, number)
     at = _positions(timeline, pairing, known, row) if row >= 0 else np.empty(0, np.int64)

@@ -142,7 +142,7 @@ def _over_time(
     change = np.repeat(np.array([1, -1]), [len(rows), len(ended)])
     order = np.lexsort((position, thing))
     position, thing, change = position[order], thing[order], change[order]
-    # Each object is held by nobody before its first row, so one sum runs through all of them.
+    # No object has a holder before its first row, so one sum runs through all of them.
     holders = np.cumsum(change)
     first = np.flatnonzero(np.diff(thing, prepend=-2))
     if len(first):

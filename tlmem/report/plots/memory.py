@@ -16,7 +16,7 @@ from tlmem.analysis.memory.attribution import Moments
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Attribution
 from tlmem.report.plots import style
-from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, View, alive_at
+from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, PlotView, alive_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,9 @@ class MemoryOverTime:
     tracked: Floats
 
 
-def memory_over_time(samples: pd.DataFrame, view: View, moments: int = MOMENTS) -> MemoryOverTime:
+def memory_over_time(
+    samples: pd.DataFrame, view: PlotView, moments: int = MOMENTS
+) -> MemoryOverTime:
     """The parts of resident memory over time.
 
     Args:
@@ -141,7 +143,7 @@ def bands_of(parts: list[Attribution]) -> dict[str, Floats]:
     }
 
 
-def draw(figure: SubFigure, view: View) -> None:
+def draw(figure: SubFigure, view: PlotView) -> None:
     """Draws the areas, resident memory above them, and the program's marks."""
     data = memory_over_time(with_devices(view.recording), view)
     title = "Resident memory by what it is" if data.bands else "Tracked memory"

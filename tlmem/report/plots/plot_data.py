@@ -51,7 +51,7 @@ class Objects:
 
 
 @dataclass(frozen=True)
-class View:
+class PlotView:
     """A recording from ``begin_ns`` to ``end_ns``; ``found`` spares a second analysis."""
 
     recording: Recording
@@ -66,7 +66,7 @@ class View:
         found: Analysis | None = None,
         since: float | None = None,
         until: float | None = None,
-    ) -> View:
+    ) -> PlotView:
         """A range in seconds since the start of the recording; the whole of it without one.
 
         Raises:

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 def is_grad_enabled() -> bool:
     """Whether operations on tensors that need a gradient are recorded now, in this thread or task.
 
-    Source: contracts S59.
+    Source: docs/seed-map.md, S59.
     """
     contexts.settle()
     return lib.tlm_grad_mode_current() == 1

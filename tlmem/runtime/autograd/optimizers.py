@@ -44,7 +44,7 @@ class Optimizer:
         Raises:
             UseAfterFree: a parameter was freed; none was updated then.
             DeviceOutOfMemory: there is no room for what is kept; none was updated then.
-        Source: contracts S65 (updates without recording).
+        Source: docs/seed-map.md, S65 (updates without recording).
         """
         if self._without_state:
             self._make_states()

@@ -23,7 +23,7 @@ def steps(n: int, clear_grads: bool = True) -> Steps:
         clear_grads: False lets gradients accumulate from step to step.
     Raises:
         TypeError: n is not a whole number. ValueError: it is negative.
-    Source: contracts S24, C10.
+    Source: docs/seed-map.md, S24.
     """
     return Steps(n, clear_grads)
 

@@ -207,7 +207,7 @@ class Tape:
 
         Raises:
             BackwardRunning: a pass is under way on it.
-        Source: contracts S55.
+        Source: docs/seed-map.md, S55.
         """
         self._require("reset")
         self._check_busy(lib.tlm_tape_reset(self._pointer), "reset")
@@ -215,7 +215,7 @@ class Tape:
     def clear_grads(self) -> int:
         """Lets go of every gradient on it; returns how many there were.
 
-        Source: contracts S24, C10.
+        Source: docs/seed-map.md, S24.
         """
         self._require("clear the gradients of")
         return int(lib.tlm_tape_clear_grads(self._pointer))
@@ -225,7 +225,7 @@ class Tape:
 
         One that others hold as well, such as a name of the program, is let go of instead.
 
-        Source: contracts S60.
+        Source: docs/seed-map.md, S60.
         """
         self._require("zero the gradients of")
         return int(core.engine.zero_grads(self._address))
@@ -278,7 +278,7 @@ def clear_grads() -> int:
 
     A name that the program has of a gradient stays valid.
 
-    Source: contracts S24, C10.
+    Source: docs/seed-map.md, S24.
     """
     return tape().clear_grads()
 

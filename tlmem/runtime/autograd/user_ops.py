@@ -17,11 +17,12 @@ from typing import Any
 
 from tlmem.runtime import contexts, core
 from tlmem.runtime.core import lib
+from tlmem.runtime.dtypes import FLOATING
 from tlmem.runtime.errors import NotDifferentiable, WrongDtype, WrongShape
 from tlmem.runtime.tensors import core_ops
+from tlmem.runtime.tensors.core_ops import MOST_OP_AXES
 from tlmem.runtime.tensors.storage import Storage, shape_text
 
-MOST_OP_AXES = 8
 OUTPUT, EXTRA = -1, -2
 """What is saved when it is not an argument: the result, or another tensor."""
 
@@ -170,7 +171,7 @@ class UserOp:
                 f"op {self.name!r} returned {type(result).__name__}; with gradients it has one "
                 "tensor as its result"
             )
-        if result.dtype not in ("float32", "float64"):  # as argmax: a result that has no gradient
+        if result.dtype not in FLOATING:  # as argmax: a result that has no gradient
             return result
         if needs_gradient(result) or is_among(result, args):
             result = core_ops.detached(result)

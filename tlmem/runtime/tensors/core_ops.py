@@ -40,6 +40,9 @@ row = engine.row
 NOT_HERE, WRONG_SHAPE, WRONG_VALUE, WRONG_OUT = 1000, 1001, 1002, 1003
 """Statuses of ops, as in ``ops.h``."""
 
+MOST_OP_AXES = 8
+"""Axes of a tensor that an op of the core, or a record of the tape, can have."""
+
 NO_ROW = -1
 """Of a function that has no gradient: comparisons and the like."""
 LOST = -2

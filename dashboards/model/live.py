@@ -1,30 +1,36 @@
-"""Programs that are still running: their recordings followed while they grow.
+"""Programs that are still running: which file ``tlmem live`` follows, and what it holds so far.
 
-Covers: cheap looks at every process of a family, full readings now and then, the family's sum, what
-lines held at any moment so far. Does not cover: finding the file (``attaching``).
+Covers: finding the file by path, by process, or as the newest one here; waiting for its first
+event; cheap looks at every process of a family, full readings now and then, the family's sum, what
+lines held at any moment so far.
 """
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from tlmem.analysis.model import Frame
-from tlmem.errors import TlmemError
+from tlmem.errors import MissingFile, TlmemError
 from tlmem.recording import family
-from tlmem.recording.format.segments import Scanner, Source
+from tlmem.recording.format.segments import OPEN, FileHeader, Scanner, Source, read_header
+from tlmem.recording.reader import read
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
-from .attaching import is_running
 from .glance import Glance, glance
 from .lanes import LineLane
 from .layers import Layers, combined, layers_of
 from .loading import Loaded
-from .tables import Shown
+from .tables import TableData
 from .view import View
+
+SUFFIX = ".tlm"
+WAIT_S = 0.05
 
 SHARE = 0.2
 """At most this share of the time goes into full readings."""
@@ -37,6 +43,103 @@ WAYS = {
     True: "running",
     False: "killed?",
 }
+
+
+def find_recording(target: str | None, folder: Path) -> Path:
+    """The file that is meant.
+
+    Args:
+        target: a path, the number of a process, or None for the newest recording of ``folder`` that
+            is still being written.
+    Raises:
+        MissingFile: there is none; the sentence says what to do.
+    """
+    if target is None:
+        return _newest(folder)
+    if not target.isdecimal() or Path(target).exists():
+        return Path(target)
+    mapped = _mapped_by(int(target))
+    if mapped is not None:
+        return mapped
+    for path, header in _recordings(folder):
+        if header.pid == int(target):
+            return path
+    raise MissingFile(
+        f"process {target} writes no recording that can be found; name the file instead"
+    )
+
+
+def wait_for_events(path: Path, sleep: Callable[[float], None] = time.sleep) -> Glance:
+    """A first look, once there is something to look at.
+
+    Raises:
+        TlmemError: the file is missing, no recording, damaged, or empty and its process has ended.
+    """
+    while True:
+        try:
+            read(path)
+            return glance(path)
+        except TlmemError as error:
+            header = _header(path)
+            if header is None or header.state != OPEN or not is_running(header.pid):
+                raise error
+        sleep(WAIT_S)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process of this number on this machine."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _newest(folder: Path) -> Path:
+    written = [
+        (path.stat().st_mtime_ns, path)
+        for path, header in _recordings(folder)
+        if header.state == OPEN and header.parent_pid == 0 and is_running(header.pid)
+    ]
+    if not written:
+        raise MissingFile(
+            f"no recording is being written in {folder}; "
+            "name a FILE or a PID (tlmem live --help explains)"
+        )
+    return max(written)[1]
+
+
+def _recordings(folder: Path) -> list[tuple[Path, FileHeader]]:
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        header = _header(path)
+        if header is not None:
+            found.append((path, header))
+    return found
+
+
+def _header(path: Path) -> FileHeader | None:
+    try:
+        return read_header(Source(path))
+    except TlmemError:
+        return None
+
+
+def _mapped_by(pid: int) -> Path | None:
+    """The recording that a process has mapped, where the system tells."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        words = line.split(maxsplit=5)
+        if len(words) == 6 and words[5].endswith(SUFFIX):
+            header = _header(Path(words[5]))
+            if header is not None and header.pid == pid:
+                return Path(words[5])
+    return None
 
 
 @dataclass
@@ -165,7 +268,7 @@ def together(follower: Follower, chosen: Member | None, time_ns: int) -> str:
     return f"{text}, shared pages counted in each"
 
 
-def process_table(follower: Follower) -> Shown:
+def process_table(follower: Follower) -> TableData:
     """A row for each process."""
     rows = []
     for member in follower.members:
@@ -182,7 +285,7 @@ def process_table(follower: Follower) -> Shown:
             )
         )
     heads = ("process", "program", "state", "resident", "events", "for")
-    return Shown(heads, rows, ("process", "resident", "events", "for"))
+    return TableData(heads, rows, ("process", "resident", "events", "for"))
 
 
 @dataclass(frozen=True)
@@ -232,7 +335,7 @@ def lines_at(follower: Follower, chosen: Member | None, time_ns: int, sort: str)
     return sorted(found, key=keys[sort], reverse=True)
 
 
-def line_table(lines: list[LiveLine]) -> Shown:
+def line_table(lines: list[LiveLine]) -> TableData:
     """Lines as rows of texts."""
     rows = [
         (
@@ -247,7 +350,7 @@ def line_table(lines: list[LiveLine]) -> Shown:
         for line in lines
     ]
     heads = ("alive", "objects", "growth", "made in all", "line")
-    return Shown(heads, rows, heads[:-1])
+    return TableData(heads, rows, heads[:-1])
 
 
 def _alive(lanes: list[LineLane]) -> dict[int, float]:

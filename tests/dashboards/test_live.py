@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 from support.story import STEPS, write_story
-from tlmem.dashboards.model import attaching, following
-from tlmem.dashboards.model.attaching import find_recording, is_running, wait_for_events
-from tlmem.dashboards.model.following import (
+from tlmem.dashboards.model import live
+from tlmem.dashboards.model.layers import PARTS
+from tlmem.dashboards.model.live import (
     Follower,
+    find_recording,
+    is_running,
     line_table,
     lines_at,
     process_table,
     together,
+    wait_for_events,
 )
-from tlmem.dashboards.model.layers import PARTS
 
 from tlmem.errors import EmptyRecording, MissingFile
 
@@ -108,7 +110,7 @@ def test_an_empty_recording_of_a_program_that_has_ended_is_refused(
 ) -> None:
     path = write_story(tmp_path / "x.tlm", "compact")
     path.write_bytes(path.read_bytes()[:10_000])
-    monkeypatch.setattr(attaching, "is_running", lambda pid: False)
+    monkeypatch.setattr(live, "is_running", lambda pid: False)
 
     with pytest.raises(EmptyRecording):
         wait_for_events(path)
@@ -134,7 +136,7 @@ def test_lines_at_a_moment_are_those_that_were_alive_then(follower: Follower) ->
 def test_growth_is_what_came_in_the_last_seconds_over_their_length(
     follower: Follower, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr(following, "GROWTH_S", seconds)
+    monkeypatch.setattr(live, "GROWTH_S", seconds)
     until = 500_000_000
     since = max(until - int(seconds * 1e9), 0)
     before = {str(line.frame): line for line in lines_at(follower, None, since, "alive")}

@@ -1,4 +1,4 @@
-"""Pictures of screens for documents: ``python -m tlmem.dashboards.pictures FILE FOLDER``.
+"""Pictures of screens for documents: ``python -m tlmem.dashboards.screenshots FILE FOLDER``.
 
 Covers: driving the application without a terminal and writing what it shows as SVG.
 """
@@ -58,7 +58,7 @@ async def take(path: Path, folder: Path) -> list[Path]:
 def main(words: list[str]) -> int:
     """Runs the command; prints the files that were written."""
     if len(words) != 2:
-        sys.stderr.write("usage: python -m tlmem.dashboards.pictures FILE FOLDER\n")
+        sys.stderr.write("usage: python -m tlmem.dashboards.screenshots FILE FOLDER\n")
         return 2
     for picture in asyncio.run(take(Path(words[0]), Path(words[1]))):
         print(picture)

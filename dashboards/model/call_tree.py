@@ -1,7 +1,7 @@
 """The tree of call sites with what was made under each frame, for the screen of sites.
 
 Covers: sums of any stretch of time and thread, frames left out, inverted trees, searching; which
-rows are open. Does not cover: boxes of the flame view (``boxes``).
+rows are open; the boxes of the flame view.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import place
 
-from .frames import NONE, Frames, Stacks
+from .boxes import Box
+from .frame_table import NONE, FrameTable, Stacks
 from .loading import Loaded
 from .view import View
 
@@ -39,7 +41,7 @@ Sums = NDArray[np.float64]
 
 
 @dataclass(eq=False)
-class Node:
+class CallNode:
     """One frame below its callers; ``total`` is of everything below it, ``own`` of itself.
 
     Both have one number for each of ``METRICS``. Children are made when they are first asked for;
@@ -52,11 +54,11 @@ class Node:
     own: Sums
     users: bool = True
     leaf: bool = True
-    parent: Node | None = None
-    below: Callable[[Node], dict[Frame, Node]] = lambda node: {}
+    parent: CallNode | None = None
+    below: Callable[[CallNode], dict[Frame, CallNode]] = lambda node: {}
 
     @cached_property
-    def children(self) -> dict[Frame, Node]:
+    def children(self) -> dict[Frame, CallNode]:
         """What it calls, or with an inverted tree what calls it."""
         return self.below(self)
 
@@ -88,7 +90,7 @@ class Options:
 class Tree:
     """The root, whose total is the sum of everything shown, and what was left out."""
 
-    root: Node
+    root: CallNode
     left_out: int = 0
     problem: str = ""
 
@@ -125,7 +127,7 @@ def _largest(values: Sums, most: int) -> NDArray[np.int64]:
     return some[np.argsort(-values[some], kind="stable")]
 
 
-def _matching(frames: Frames, stacks: Stacks, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+def _matching(frames: FrameTable, stacks: Stacks, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which stacks have a frame that a pattern matches."""
     found = np.zeros(len(frames.known) + 1, bool)  # the last one is of NONE
     for number in np.unique(stacks[stacks != NONE]).tolist():
@@ -136,17 +138,17 @@ def _matching(frames: Frames, stacks: Stacks, pattern: re.Pattern[str]) -> NDArr
 class _Grove:
     """Stacks with their sums, from which nodes are made."""
 
-    def __init__(self, frames: Frames, stacks: Stacks, sums: Sums) -> None:
+    def __init__(self, frames: FrameTable, stacks: Stacks, sums: Sums) -> None:
         self._frames, self._stacks, self._sums = frames, stacks, sums
 
-    def root(self) -> Node:
+    def root(self) -> CallNode:
         """The node above all stacks."""
         root = _root()
         root.total = self._sums.sum(axis=0)
         root.below = partial(self._children, np.arange(len(self._stacks)))
         return root
 
-    def _children(self, rows: NDArray[np.int64], node: Node) -> dict[Frame, Node]:
+    def _children(self, rows: NDArray[np.int64], node: CallNode) -> dict[Frame, CallNode]:
         """The nodes below one, whose stacks are those of ``rows``, in the order of those."""
         at = node.depth + 1
         numbers = self._stacks[rows, at]
@@ -167,7 +169,9 @@ class _Grove:
             number = int(numbers[starts[which]])
             frame, below = self._frames.known[number], partial(self._children, groups[which])
             users, leaf = self._frames.users[number], leaves[which]
-            children[frame] = Node(frame, at, totals[which], own[which], users, leaf, node, below)
+            children[frame] = CallNode(
+                frame, at, totals[which], own[which], users, leaf, node, below
+            )
         return children
 
 
@@ -189,10 +193,12 @@ def site_sums(loaded: Loaded, view: View) -> tuple[NDArray[np.int64], Sums]:
     return sites, sums
 
 
-def visible_rows(root: Node, opened: set[tuple[Frame, ...]], metric: str, sort: str) -> list[Node]:
+def visible_rows(
+    root: CallNode, opened: set[tuple[Frame, ...]], metric: str, sort: str
+) -> list[CallNode]:
     """The nodes that are on screen when those of ``opened`` are open, each below its parent."""
     at = METRICS.index(metric)
-    rows: list[Node] = []
+    rows: list[CallNode] = []
     waiting = _sorted(root.children.values(), at, sort)[::-1]
     while waiting:
         node = waiting.pop()
@@ -202,7 +208,7 @@ def visible_rows(root: Node, opened: set[tuple[Frame, ...]], metric: str, sort: 
     return rows
 
 
-def main_path(node: Node, metric: str) -> Iterator[Node]:
+def main_path(node: CallNode, metric: str) -> Iterator[CallNode]:
     """From a node down its largest child, again and again, while that has a share worth a look:
     what one opens first."""
     at = METRICS.index(metric)
@@ -214,7 +220,7 @@ def main_path(node: Node, metric: str) -> Iterator[Node]:
         yield node
 
 
-def _sorted(nodes: Iterable[Node], metric: int, sort: str) -> list[Node]:
+def _sorted(nodes: Iterable[CallNode], metric: int, sort: str) -> list[CallNode]:
     if sort == "own":
         return sorted(nodes, key=lambda node: -node.own[metric])
     if sort == "objects":
@@ -222,9 +228,40 @@ def _sorted(nodes: Iterable[Node], metric: int, sort: str) -> list[Node]:
     return sorted(nodes, key=lambda node: -node.total[metric])
 
 
-def _root() -> Node:
-    return Node(Frame("", 0, ""), -1, np.zeros(len(METRICS)), np.zeros(len(METRICS)))
+def _root() -> CallNode:
+    return CallNode(Frame("", 0, ""), -1, np.zeros(len(METRICS)), np.zeros(len(METRICS)))
 
 
 def _searched(frame: Frame) -> str:
     return f"{frame.file}:{frame.line} {frame.function}"
+
+
+def flame(root: CallNode, metric: str, width: int) -> list[Box]:
+    """A node over its callees, each as wide as its share; what is narrower than a column is left
+    out."""
+    at = METRICS.index(metric)
+    whole = float(root.total[at])
+    if whole <= 0 or width <= 0:
+        return []
+    boxes: list[Box] = []
+    waiting = [(root, 0, 0.0)]
+    while waiting:
+        node, row, begin = waiting.pop()
+        size = float(node.total[at]) / whole * width
+        left, right = round(begin), round(begin + size)
+        if right <= left:
+            continue
+        boxes.append(Box(row, left, right, box_text(node), node))
+        for child in sorted(node.children.values(), key=lambda child: -child.total[at]):
+            waiting.append((child, row + 1, begin))
+            begin += float(child.total[at]) / whole * width
+    return boxes
+
+
+def box_text(node: CallNode) -> str:
+    """Function and line, or everything at the root."""
+    if node.parent is None:
+        return "all"
+    if not node.frame.file:
+        return node.frame.function
+    return f"{node.frame.function} {place(node.frame)}"

@@ -1,7 +1,7 @@
 """The stacks of sites as rows of numbers of frames, many at a time.
 
 Covers: callers of sites, frames left out, one number for each frame. Does not cover: what was made
-at the sites (``frames_tree``).
+at the sites (``call_tree``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Stacks = NDArray[np.int32]
 
 
-class Frames:
+class FrameTable:
     """Numbers for the frames of a recording's sites, given when they are first asked for.
 
     ``known[number]`` is a frame, and ``users[number]`` says that it is in the user's code. A frame

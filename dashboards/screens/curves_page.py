@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from tlmem.dashboards.model.curves import Floats
 from tlmem.dashboards.model.loading import Loaded
-from tlmem.dashboards.model.tables import Shown
+from tlmem.dashboards.model.tables import TableData
 from tlmem.dashboards.model.view import View
 from tlmem.dashboards.widgets.level import Level
 from tlmem.dashboards.widgets.text_table import TextTable
@@ -23,7 +23,7 @@ from .page import Page
 
 
 @dataclass(frozen=True)
-class Curve:
+class ShownCurve:
     """One quantity over time: its name, its colour, and its value at the end of each column."""
 
     id: str
@@ -33,19 +33,19 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Table:
+class ShownTable:
     """One table: what it says when it is empty, and its rows."""
 
     id: str
     nothing: str
-    of: Callable[[Loaded, View], Shown]
+    of: Callable[[Loaded, View], TableData]
 
 
 class CurvesPage(Page):
     """Each curve with its highest value, one axis of time, tables; the first table has the keys."""
 
-    CURVES: ClassVar[tuple[Curve, ...]] = ()
-    TABLES: ClassVar[tuple[Table, ...]] = ()
+    CURVES: ClassVar[tuple[ShownCurve, ...]] = ()
+    TABLES: ClassVar[tuple[ShownTable, ...]] = ()
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("plus", "zoom(0.5)", "zoom in", key_display="+"),
         Binding("minus", "zoom(2.0)", "out", key_display="-"),
@@ -76,11 +76,11 @@ class CurvesPage(Page):
         if not self.is_new(width):
             return
 
-        def work() -> tuple[list[Floats], list[Shown]]:
+        def work() -> tuple[list[Floats], list[TableData]]:
             curves = [curve.of(loaded, view, width) for curve in self.CURVES]
             return curves, [table.of(loaded, view) for table in self.TABLES]
 
-        def show(found: tuple[list[Floats], list[Shown]]) -> None:
+        def show(found: tuple[list[Floats], list[TableData]]) -> None:
             for curve, values in zip(self.CURVES, found[0], strict=True):
                 self.query_one(f"#{curve.id}", Level).show(values, view)
             for table, shown in zip(self.TABLES, found[1], strict=True):

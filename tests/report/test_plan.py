@@ -10,19 +10,18 @@ import pytest
 from support.traces import Program
 
 from tlmem.report import plan as plan_report
-from tlmem.report import planned
-from tlmem.report.planned import NoSuchMemory, Placed, Planned
+from tlmem.report.plan import NoSuchMemory, Placement, Planned
 from tlmem.report.plots import plan as picture
 from tlmem.report.plots.plot_data import NothingToDraw
 
 
-def stacked(rows: np.ndarray) -> Placed:
+def stacked(rows: np.ndarray) -> Placement:
     """The plainest plan: everything above everything before it."""
     size = rows[:, 2]
     tops = np.cumsum(size)
     load = [int(size[(rows[:, 0] <= at) & (rows[:, 1] >= at)].sum()) for at in set(rows[:, 0])]
     bound = max(load, default=0)
-    return Placed((tops - size).astype(np.uint64), int(size.sum()), bound, proven=False)
+    return Placement((tops - size).astype(np.uint64), int(size.sum()), bound, proven=False)
 
 
 def training(steps: int = 6) -> Program:
@@ -40,7 +39,7 @@ def training(steps: int = 6) -> Program:
 def told(program: Program, memory: str | None = None, most: int = 1000, **about: Any) -> Planned:
     recording = program.recording()
     vars(recording).update({"sealed": True, "family": [], "horizon_ns": 0, **about})
-    return planned.find(recording, stacked, memory, most)
+    return plan_report.find(recording, stacked, memory, most)
 
 
 def text_of(found: Planned) -> str:

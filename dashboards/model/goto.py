@@ -21,14 +21,14 @@ class NoSuchPlace(TlmemError):
 
 
 @dataclass(frozen=True)
-class Target:
+class Destination:
     """A moment, and the object that is meant, if one is."""
 
     time_ns: int
     object: int | None = None
 
 
-def go_to(text: str, recording: Recording, lanes: Lanes) -> Target:
+def go_to(text: str, recording: Recording, lanes: Lanes) -> Destination:
     """What a text means.
 
     Raises:
@@ -46,32 +46,32 @@ def go_to(text: str, recording: Recording, lanes: Lanes) -> Target:
     if not 0 <= seconds <= recording.seconds:
         length = format_seconds(recording.seconds)
         raise NoSuchPlace(f"{word} is not in the recording, which lasts {length}")
-    return Target(int(seconds * 1e9))
+    return Destination(int(seconds * 1e9))
 
 
-def _object(word: str, lanes: Lanes) -> Target:
+def _object(word: str, lanes: Lanes) -> Destination:
     row = lanes.row_of(int(word)) if word.isdecimal() else None
     if row is None:
         raise NoSuchPlace(
             f"there is no object {word}; {format_count(len(lanes))} are listed, "
             f"from {lanes.number.min(initial=0)} to {lanes.number.max(initial=0)}"
         )
-    return Target(int(lanes.born[row]), int(word))
+    return Destination(int(lanes.born[row]), int(word))
 
 
-def _event(number: int, recording: Recording) -> Target:
+def _event(number: int, recording: Recording) -> Destination:
     times = recording.events["time_ns"]
     if not 0 <= number < len(times):
         raise NoSuchPlace(
             f"there is no event {number}; they go from 0 to {format_count(len(times) - 1)}"
         )
-    return Target(int(times.iloc[number]))
+    return Destination(int(times.iloc[number]))
 
 
-def _mark(word: str, recording: Recording) -> Target:
+def _mark(word: str, recording: Recording) -> Destination:
     marks = recording.marks
     names = marks["label"].astype(object) + " " + marks["index"].astype(str).astype(object)
     found = marks[(names == word) | (marks["label"] == word)]
     if not len(found):
         raise NoSuchPlace(f"'{word}' is nothing to go to; type {HINT}")
-    return Target(int(found["time_ns"].iloc[0]))
+    return Destination(int(found["time_ns"].iloc[0]))

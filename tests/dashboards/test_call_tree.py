@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tlmem.dashboards.model.flames import flame
-from tlmem.dashboards.model.frames_tree import (
+from tlmem.dashboards.model.call_tree import (
     METRICS,
-    Node,
+    CallNode,
     Options,
     build,
+    flame,
     main_path,
     site_sums,
     visible_rows,
@@ -28,11 +28,11 @@ def whole(loaded: Loaded) -> View:
     return View.whole(loaded.end_ns)
 
 
-def lines(nodes: list[Node]) -> list[str]:
+def lines(nodes: list[CallNode]) -> list[str]:
     return [f"{'.' * node.depth}{node.frame.line}" for node in nodes]
 
 
-def every_node(root: Node) -> list[Node]:
+def every_node(root: CallNode) -> list[CallNode]:
     found = [root]
     for child in root.children.values():
         found += every_node(child)
@@ -145,9 +145,9 @@ def test_the_main_path_leads_to_the_most(loaded: Loaded, whole: View) -> None:
 
 
 def test_the_main_path_ends_where_next_to_nothing_is_left() -> None:
-    chain = [Node(Frame("a.py", 0, "f"), -1, np.full(4, 1000.0), np.zeros(4))]
+    chain = [CallNode(Frame("a.py", 0, "f"), -1, np.full(4, 1000.0), np.zeros(4))]
     for depth, total in enumerate((1000.0, 400.0, 9.0, 9.0)):
-        below = Node(Frame("a.py", depth, "f"), depth, np.full(4, total), np.zeros(4))
+        below = CallNode(Frame("a.py", depth, "f"), depth, np.full(4, total), np.zeros(4))
         chain[-1].children = {below.frame: below}
         chain.append(below)
 
@@ -170,7 +170,7 @@ def test_flames_are_as_wide_as_their_share(loaded: Loaded, whole: View) -> None:
 
 
 def test_nothing_makes_no_flame() -> None:
-    empty = Node(Frame("", 0, ""), -1, np.zeros(4), np.zeros(4))
+    empty = CallNode(Frame("", 0, ""), -1, np.zeros(4), np.zeros(4))
 
     assert flame(empty, "bytes", 100) == []
 

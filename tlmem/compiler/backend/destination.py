@@ -1,4 +1,4 @@
-"""The result of a compiled function that was given ``out=``."""
+"""What compiled code calls to write a result into the ``out=`` of its caller."""
 
 from __future__ import annotations
 

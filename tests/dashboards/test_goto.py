@@ -1,25 +1,25 @@
 """Where a typed text leads."""
 
 import pytest
-from tlmem.dashboards.model.going import NoSuchPlace, Target, go_to
+from tlmem.dashboards.model.goto import Destination, NoSuchPlace, go_to
 from tlmem.dashboards.model.loading import Loaded
 
 
 def test_seconds_are_a_moment(loaded: Loaded) -> None:
-    assert go_to(" 0.5 ", loaded.recording, loaded.lanes) == Target(500_000_000)
-    assert go_to("0.5 s", loaded.recording, loaded.lanes) == Target(500_000_000)
+    assert go_to(" 0.5 ", loaded.recording, loaded.lanes) == Destination(500_000_000)
+    assert go_to("0.5 s", loaded.recording, loaded.lanes) == Destination(500_000_000)
 
 
 def test_an_object_is_its_birth(loaded: Loaded) -> None:
     born = int(loaded.recording.objects["born_ns"].loc[4])
 
-    assert go_to("#4", loaded.recording, loaded.lanes) == Target(born, 4)
+    assert go_to("#4", loaded.recording, loaded.lanes) == Destination(born, 4)
 
 
 def test_an_event_is_its_moment(loaded: Loaded) -> None:
     time_ns = int(loaded.recording.events["time_ns"].iloc[100])
 
-    assert go_to("e100", loaded.recording, loaded.lanes) == Target(time_ns)
+    assert go_to("e100", loaded.recording, loaded.lanes) == Destination(time_ns)
 
 
 def test_a_mark_is_known_by_its_name(loaded: Loaded) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlmem.analysis.compare import Difference, Side, compare
-from tlmem.report.change_words import changed_by, held, line_name
+from tlmem.report.diff import changed_by, held, line_name
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes
 
-from .finding_rows import MARKS, where
+from .findings import MARKS, where
 from .loading import Loaded, family_of
-from .tables import Shown
+from .tables import TableData
 
 
 def difference(members: Sequence[Loaded], other: Path) -> Difference:
@@ -28,11 +28,10 @@ def difference(members: Sequence[Loaded], other: Path) -> Difference:
 def _side(members: Sequence[Loaded]) -> Side:
     for member in members:
         member.read_events()
-    summary = Summary(tuple(Process(member.recording, member.analysis) for member in members))
-    return Side([m.recording for m in members], summary.verdict, summary.findings, summary.totals)
+    return Summary(tuple(Process(m.recording, m.analysis) for m in members)).side
 
 
-def finding_changes(found: Difference) -> Shown:
+def finding_changes(found: Difference) -> TableData:
     """Warnings and errors that are new, gone, or in both."""
     rows = []
     groups = (
@@ -51,10 +50,10 @@ def finding_changes(found: Difference) -> Shown:
                     format_bytes(finding.bytes) if finding.bytes else "",
                 )
             )
-    return Shown(("", "severity", "kind", "place", "bytes"), rows, ("bytes",))
+    return TableData(("", "severity", "kind", "place", "bytes"), rows, ("bytes",))
 
 
-def line_changes(found: Difference) -> Shown:
+def line_changes(found: Difference) -> TableData:
     """Lines that keep or make more or less, those that changed most first."""
     rows = []
     for line in found.lines:
@@ -71,4 +70,4 @@ def line_changes(found: Difference) -> Shown:
                 )
             )
     heads = ("alive before", "alive now", "change", "made before", "made now", "line")
-    return Shown(heads, rows, heads[:-1])
+    return TableData(heads, rows, heads[:-1])

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * holders_record.c: a snapshot of holders in the recording: one record for each group, and one that says it is whole.
+ * holders_snapshot.c: one search from begin to end: roots, what they do not reach, groups; and its record in the file.
  *
- * docs/format.md, "Holding". A snapshot without its last record was cut by the end of the process, and readers leave it out.
+ * docs/format.md, "Holding": one record for each group, and one that says the snapshot is whole. A snapshot without its last
+ * record was cut by the end of the process, and readers leave it out.
  */
 #include "python/holders/holders.h"
 
 #ifdef PYINSIDE_KNOWN
 #include <string.h>
+
+/* ---- the record ---- */
 
 enum { INCOMPLETE = 1, COLLECTING = 2 }; /* flags */
 enum { RECORD_ROOM = 48 + 8 * TLMI_SAMPLES + 32 * 1024, WHOLE_SAMPLE_GROUPS = 16, FEW_SAMPLES = 8 };
@@ -119,7 +122,8 @@ static uint64_t write_totals(tlmi_search *search, const tlmi_groups *groups, hol
     return tlmi_meta_holding(room->record, bytes) ? bytes : 0;
 }
 
-uint64_t tlmi_search_record(tlmi_search *search, tlmi_groups *groups, const tlmi_snapshot *snapshot)
+/* Writes the groups into the recording; returns the bytes. */
+static uint64_t record_groups(tlmi_search *search, tlmi_groups *groups, const tlmi_snapshot *snapshot)
 {
     uint64_t written = 0;
     bool is_incomplete = search->is_late || search->graph.is_full || groups->is_full;
@@ -141,5 +145,69 @@ uint64_t tlmi_search_record(tlmi_search *search, tlmi_groups *groups, const tlmi
     tlmi_own_free(room, sizeof *room);
     room = NULL;
     return written;
+}
+
+/* ---- the search ---- */
+
+static bool is_late(void *search)
+{
+    return tlmi_search_is_late(search);
+}
+
+/* Whether much of what is tracked was not met. The tally rounds; and a little of it is always on its way, as a temporary value
+ * that nothing refers to but a running call. */
+static bool are_missing(const tlmi_search *search, const tlmi_search_request *request, uint64_t tracked_bytes)
+{
+    enum { TALLY_ERROR = 32 * 1024, FEW = 128, SOME = 16 };
+    uint64_t share = search->found_bytes / (request->may_stop ? SOME : FEW);
+    return search->found_bytes + share + TALLY_ERROR < tracked_bytes;
+}
+
+static void walk(tlmi_search *search, const tlmi_search_request *request, uint64_t tracked_bytes)
+{
+    tlmi_search_own_roots(search, request->elsewhere, request->error);
+    if (request->may_stop && are_missing(search, request, tracked_bytes))
+        tlmi_search_generators(search);
+    if (request->may_stop && !are_missing(search, request, tracked_bytes))
+        return;
+    tlmi_search_other_roots(search, request->elsewhere);
+    if (are_missing(search, request, tracked_bytes))
+        tlmi_search_unreached(search);
+}
+
+bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot, uint32_t *objects, uint32_t *owners,
+                     uint64_t *bytes)
+{
+    tlmi_groups groups;
+    tlmi_search *search = tlmi_own_alloc(sizeof *search);
+    if (search == NULL || !tlmi_graph_open(&search->graph, request->objects, request->owners)) {
+        tlmi_own_free(search, sizeof *search);
+        return false;
+    }
+    search->deadline_ns = snapshot->begin_ns + request->limit_ns;
+    search->until_clock = 1;
+    search->next = 1;
+    tlmi_search_find_types(search);
+    walk(search, request, snapshot->tracked_bytes);
+    /* What was met is told in any case; that takes a moment more. */
+    bool was_late = search->is_late;
+    search->is_late = false;
+    search->deadline_ns = tlmi_clock_thread_ns() + request->limit_ns / 4;
+    snapshot->found_bytes = search->found_bytes;
+    *objects = search->graph.count - 1;
+    *owners = search->graph.owners_count;
+    *bytes = 0;
+    bool grouped = tlmi_groups_open(&groups, &search->graph, tlmi_search_liken, is_late, search);
+    search->is_late = search->is_late || was_late;
+    if (grouped) {
+        *bytes = record_groups(search, &groups, snapshot);
+        tlmi_groups_close(&groups);
+    }
+    tlmi_own_free(search->roots, search->roots_room * sizeof *search->roots);
+    tlmi_own_free(search->later, search->later_room * sizeof *search->later);
+    tlmi_own_free(search->ring, search->ring_room * sizeof *search->ring);
+    tlmi_graph_close(&search->graph);
+    tlmi_own_free(search, sizeof *search);
+    return grouped;
 }
 #endif

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tlmem.dashboards.model.finding_rows import SORTS, finding_rows
-from tlmem.dashboards.model.finding_text import finding_blocks, markdown
+from tlmem.dashboards.model.findings import SORTS, finding_blocks, finding_rows, markdown
 from tlmem.dashboards.model.loading import Loaded
 
 from tlmem.analysis.ledger.history import history
