@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from runtime.gradient_table import OPS
+from runtime.autograd.gradient_table import OPS
 
 import tlmem
 from tlmem.runtime.core import engine
