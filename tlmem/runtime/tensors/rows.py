@@ -47,7 +47,7 @@ class Row:
         number: of the op in the core; ``NO_ROW`` or ``LOST`` when there is none.
         kind: how it is called, and the shape of its result.
         dtype: the rule for the dtype of its result.
-        ufunc: computes it for dtypes that the core does not take; None: the operands are converted.
+        ufunc: computes it for dtypes that the core does not take; None: the operand is converted.
         operator: the word of its operator, ``add`` for ``__add__``, or empty.
         method: its name as a method, or empty.
         saves: what its rule reads, for people.
@@ -136,6 +136,8 @@ def of_row(row: Row, declared: Declared, otherwise: Any = None) -> Declared:
         given = tuple(inspect.signature(declared).parameters)
         if given != PARAMETERS[row.kind]:
             raise TypeError(f"{row.name} must have the parameters {PARAMETERS[row.kind]}")
+        if row.kind == OF_TWO and row.ufunc is None:
+            raise TypeError(f"{row.name} needs a ufunc, for operands of several dtypes")
         maker, slow = MAKERS[row.kind]
         made = named(maker(row, otherwise or slow), declared)
         ROWS[row.name] = row
