@@ -12,7 +12,7 @@ export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-native bench detection pictures attribution soak lint format clean
+.PHONY: help setup house demo test test-python test-native bench detection pictures attribution soak lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ pictures: setup ## draw the pictures in docs/images from a scenario
 screenshots: setup ## write pictures of the screens to docs/images
 	PYTHONPATH=tests $(BIN)/python -m support.story $(VENV)/train.tlm
 	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images
+
+house: setup ## draw the folders and write their table into docs/design.md
+	$(BIN)/python docs/house.py
 
 lint: setup ## ruff, mypy and clang-format, changing nothing
 	$(BIN)/ruff check .

@@ -35,10 +35,10 @@ class Folder:
 
 
 def listed(text: str) -> list[str]:
-    """The names of a line such as ``errors, units.``, without what holds inside functions."""
-    names = text.partition("Inside functions:")[0].split(",")
+    """The names of a line such as ``errors, units. Inside functions: recorder.``"""
+    names = text.replace("Inside functions:", ",").split(",")
     names = [name.strip().rstrip(".").strip("`") for name in names]
-    return [name for name in names if name and name != "nothing"]
+    return ["native/python" if name == "_native" else name for name in names if name != "nothing"]
 
 
 def python_folder(path: Path) -> Folder:
@@ -59,7 +59,7 @@ def c_folder(path: Path) -> Folder:
     says = text.partition("\n")[0].lstrip("# ").partition(": ")[2]
     says = says[:1].upper() + says[1:]
     name = path.parent.relative_to(ROOT).as_posix()
-    names = [f"native/{use.removeprefix('native/')}" for use in listed(uses[1])] if uses else []
+    names = [f"native/{use}" for use in listed(uses[1]) if use] if uses else []
     return Folder(name, says, names, "C")
 
 
@@ -105,18 +105,18 @@ def rooms(house: dict[str, Folder]) -> dict[str, Room]:
     for room in found.values():
         room.uses &= set(found)
 
+    wing = {
+        name: "left" if room.side in ("C", "recording") else "right" for name, room in found.items()
+    }
+
     def floor(name: str, way: tuple[str, ...]) -> int:
         uses = [use for use in found[name].uses if use not in way]
+        if found[name].side != "top":  # each wing has floors of its own; what is on top sees both
+            uses = [use for use in uses if wing[use] == wing[name]]
         return 1 + max((floor(use, (*way, name)) for use in uses), default=-1)
 
     for name, room in found.items():
         room.floor = floor(name, ())
-    ground = 1 + max(room.floor for room in found.values() if room.side == "C")
-    for room in found.values():
-        room.floor += ground if room.side == "recording" else 0
-    for room in found.values():  # what works over both wings stands above both
-        if room.side == "top":
-            room.floor = 1 + max((found[use].floor for use in room.uses), default=0)
     return found
 
 
@@ -207,13 +207,15 @@ def drawing(house: dict[str, Folder]) -> str:
 
 
 def table(house: dict[str, Folder]) -> str:
-    """The folders in Markdown, C first, from the ground up."""
-    order = sorted(house, key=lambda name: (house[name].side != "C", name))
-    rows = ["| folder | what it is | may use |", "|---|---|---|"]
-    for name in order:
-        folder = house[name]
-        uses = ", ".join(use.removeprefix("native/") for use in folder.uses) or "–"
-        rows.append(f"| `{name}` | {folder.says.rstrip('.')} | {uses} |")
+    """The rooms in Markdown, C first, with the folders within them."""
+    found = rooms(house)
+    rows = ["| folder | what it is | within it | may use |", "|---|---|---|---|"]
+    for name in sorted(found, key=lambda name: (found[name].side != "C", name)):
+        room = found[name]
+        says = re.split(r"[:;.,] |[.]$", house[name].says)[0] if name in house else ""
+        short = (lambda use: use.removeprefix("native/")) if room.side == "C" else str
+        uses = ", ".join(sorted(map(short, room.uses))) or "–"
+        rows.append(f"| `{name}` | {says} | {', '.join(room.inner) or '–'} | {uses} |")
     return "\n".join(rows) + "\n"
 
 

@@ -4,6 +4,7 @@
 ordinary programs, with NumPy arrays or tensors of tlmem, that can be recorded as they are; a fault
 and its repair are one file, and the word ``fixed`` runs the repair. ``harness`` finds, records and
 judges them.
+May import: nothing. Inside functions: errors, output, scenarios.harness.
 """
 
 from __future__ import annotations

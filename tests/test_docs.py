@@ -1,6 +1,7 @@
 """The documentation keeps up with the code: tours name every file, links lead somewhere."""
 
 import re
+import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -13,11 +14,16 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_the_tour_names_every_python_file() -> None:
-    tour = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    files = [path for path in (ROOT / "tlmem").rglob("*.py") if path.name != "__init__.py"]
+def test_the_page_and_the_drawing_of_the_house_are_up_to_date() -> None:
+    house = runpy.run_path(str(ROOT / "docs" / "house.py"))
 
-    assert [name_of(path) for path in files if f"{path.name}`" not in tour] == []
+    assert house["main"](["--check"]) == 0
+
+
+def test_the_design_page_can_be_read_in_five_minutes() -> None:
+    words = re.findall(r"\w+", (ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
+
+    assert len(words) <= 1200
 
 
 def test_the_reading_order_names_every_c_file() -> None:

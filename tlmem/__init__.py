@@ -2,6 +2,7 @@
 
 Public names are loaded when first used: importing tlmem imports neither NumPy nor pandas, and the
 reading side works where the extension module was not built.
+May import: _exports.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Covers: kinds, devices, metrics and the layout of one event, as in ``docs/format.md``.
 Does not cover: how events are stored (``recording.format``), or what follows from them
 (``recording.tables``). The same numbers stand in ``native/include`` for C; a test compares them.
+May import: nothing.
+Third-party: numpy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Optimisers that update parameters in place: ``SGD`` and ``Adam``.
 
 See also: docs/reference/tape.md, "Optimisers".
+May import: runtime.autograd.
 """
 
 from tlmem.runtime.autograd.optimizers import SGD, Adam, Optimizer

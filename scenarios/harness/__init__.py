@@ -1,7 +1,10 @@
 """What records the programs of ``tlmem.scenarios.programs`` and compares findings with the truth.
 
-Enters: programs and the truths that stand in them. Leaves: right or wrong for each, the pages
+In: programs and the truths that stand in them. Out: right or wrong for each, the pages
 ``docs/detection.md``, ``docs/attribution.md`` and the table of ``docs/policies.md``.
-May import: the public names of ``tlmem`` and its reading side; programs only to read their text,
-except ``policies``, which runs one. Start with ``catalog``; ``soak`` is the same over many runs.
+Programs are read as text, except that ``policies`` imports one. Start with ``catalog``; ``soak`` is
+the same over many runs.
+May import: analysis, analysis.leaks, analysis.ledger, events, recording, recording.tables,
+scenarios.programs, scenarios.programs.healthy, tlmem, units.
+Third-party: numpy.
 """

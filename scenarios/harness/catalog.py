@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tlmem.scenarios.harness.switch import WORD
+from tlmem.scenarios.programs.switch import WORD
 
 from tlmem.analysis import Analysis, Finding, analyse
 from tlmem.analysis.leaks.classes import FIXES

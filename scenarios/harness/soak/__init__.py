@@ -4,4 +4,6 @@
 which programs run how often, ``judging`` what is right, ``workers`` make the runs, ``state`` keeps
 what was found and can be taken up again, ``digest`` says of which code a row is, ``tables`` writes
 the page.
+May import: analysis, errors, gate, scenarios.harness, tlmem, units.
+Third-party: nothing. Inside functions: scipy.
 """

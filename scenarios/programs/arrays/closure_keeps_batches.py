@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

@@ -6,7 +6,7 @@ Fixed: Cycles in plenty, with the garbage collector at work: they go in batches.
 import gc
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "leak"
 TWIN = "collected-cycles"

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, MutableSequence
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

@@ -4,7 +4,7 @@ Fixed: Of every table the first rows are kept in a list of the module, as copies
 """
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 OUTCOME = "leak"
 CLASS = "view-pins-base"

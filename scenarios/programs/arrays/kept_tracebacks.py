@@ -4,7 +4,7 @@ Fixed: Of the errors that kept-tracebacks collects, what they say is kept, witho
 """
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

@@ -4,7 +4,7 @@ Fixed: Each instance has a list of its own, which goes with it.
 """
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

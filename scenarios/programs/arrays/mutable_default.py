@@ -4,7 +4,7 @@ Fixed: A function that needs a list makes one in each call.
 """
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

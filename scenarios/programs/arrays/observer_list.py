@@ -6,7 +6,7 @@ Fixed: Each plot of observer-list takes its subscription back when it is done.
 from collections.abc import Callable
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

@@ -5,7 +5,7 @@ Fixed: Of each table of pandas-slices the number of suspicious rows is kept, not
 
 import numpy as np
 import pandas as pd
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

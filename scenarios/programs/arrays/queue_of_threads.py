@@ -7,7 +7,7 @@ import queue
 import threading
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

@@ -6,7 +6,7 @@ Fixed: Threads keep one scratch array each in thread-local storage, and use it a
 import threading
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

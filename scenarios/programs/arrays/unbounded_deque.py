@@ -6,7 +6,7 @@ Fixed: A replay buffer with a length: the oldest goes when a new one comes.
 from collections import deque
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "leak"
 CLASS = "cache-only-grows"

@@ -6,7 +6,7 @@ Fixed: lru_cache with a bound: full after a moment, and then as many go as come.
 from functools import lru_cache
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "leak"
 TWIN = "bounded-lru-cache"

@@ -2,4 +2,6 @@
 
 They are no scenarios: nothing in them is right or wrong. Each runs for one to three seconds and
 grows to its end, so that a report has to say where the growth went.
+May import: tlmem.
+Third-party: numpy, pandas.
 """

@@ -1,7 +1,7 @@
 """Batches are collected until there are enough, then written out and forgotten."""
 
 import numpy as np
-from tlmem.scenarios.harness.switch import long_enough
+from tlmem.scenarios.programs.switch import long_enough
 
 OUTCOME = "stable"
 

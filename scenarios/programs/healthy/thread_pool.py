@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from tlmem.scenarios.harness.switch import long_enough
+from tlmem.scenarios.programs.switch import long_enough
 
 OUTCOME = "stable"
 

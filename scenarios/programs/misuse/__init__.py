@@ -1,1 +1,5 @@
-"""Misuse: freed twice, used after free, released by a stranger, written past the end."""
+"""Misuse: freed twice, used after free, released by a stranger, written past the end.
+
+May import: scenarios.programs, tlmem.
+Third-party: numpy.
+"""

@@ -3,7 +3,7 @@
 Fixed: The function that needs a buffer of a frame enters one itself.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -3,7 +3,7 @@
 Fixed: Who was handed the tensor frees it, and nobody else does.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

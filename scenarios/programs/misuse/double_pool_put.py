@@ -3,7 +3,7 @@
 Fixed: A tensor goes to the pool when it is used, once.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

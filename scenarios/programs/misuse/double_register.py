@@ -3,7 +3,7 @@
 Fixed: A tensor is registered where it is made, and its wrapper takes it as it is.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

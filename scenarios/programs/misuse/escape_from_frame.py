@@ -3,7 +3,7 @@
 Fixed: The sum of a slot's buffer escapes from the frame, which is memory of its own.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -5,7 +5,7 @@ Fixed: The result escapes only where a scope is entered that it can leave.
 
 from contextlib import nullcontext
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

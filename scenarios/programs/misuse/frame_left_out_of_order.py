@@ -3,7 +3,7 @@
 Fixed: Frames are left by with statements, that of the called function first.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -3,7 +3,7 @@
 Fixed: Who is done with the layer lets go of the layer, and its field goes with it.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

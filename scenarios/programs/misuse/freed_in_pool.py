@@ -3,7 +3,7 @@
 Fixed: Buffers go back to their pool, and nobody frees them by hand.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -3,7 +3,7 @@
 Fixed: The reader lets go of the buffer before it goes back to its pool.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -3,7 +3,7 @@
 Fixed: The caller of the cache takes a count of its own and releases that.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

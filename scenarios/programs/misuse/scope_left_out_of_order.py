@@ -3,7 +3,7 @@
 Fixed: Scopes are left by with statements, the inner one first.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

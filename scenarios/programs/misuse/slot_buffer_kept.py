@@ -3,7 +3,7 @@
 Fixed: What escapes from the frame is a copy of the slot's buffer.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -6,7 +6,7 @@ Fixed: What stale-view returns is the tensor's own array, which keeps the memory
 import ctypes
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -3,7 +3,7 @@
 Fixed: A batch is taken out of its scope once, and registered by who receives it.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

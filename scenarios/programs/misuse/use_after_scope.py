@@ -3,7 +3,7 @@
 Fixed: The best result is remembered as a number, which no scope frees.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -6,7 +6,7 @@ Fixed: What written-after-free stores too late is stored while the array lives.
 import ctypes
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "stable"
 RECORD = "--zombie"

@@ -6,7 +6,7 @@ Fixed: The kernel of written-past-the-end is told how many bytes the array has.
 import ctypes
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 OUTCOME = "stable"
 RECORD = "--zombie"

@@ -9,7 +9,7 @@ Fixed: The engine of wrong-allocator gives each block back to the allocator that
 import ctypes
 import sys
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

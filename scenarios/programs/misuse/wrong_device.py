@@ -3,7 +3,7 @@
 Fixed: Batches from another device are copied to that of the weights before both meet.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -1,1 +1,4 @@
-"""Leaks of runtime objects: counts, scopes, frames, fields and pools that keep them."""
+"""Leaks of runtime objects: counts, scopes, frames, fields and pools that keep them.
+
+May import: scenarios.programs, tlmem.
+"""

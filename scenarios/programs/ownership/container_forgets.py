@@ -3,7 +3,7 @@
 Fixed: The container of container-forgets releases its values with its keys.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

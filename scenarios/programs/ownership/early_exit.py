@@ -6,7 +6,7 @@ Fixed: A server lets go of each answer that it sent, and ends by os._exit.
 import os
 import sys
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

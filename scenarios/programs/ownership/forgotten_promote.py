@@ -6,7 +6,7 @@ Fixed: The caller of forgotten-promote registers what it was handed: the count g
 scope.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

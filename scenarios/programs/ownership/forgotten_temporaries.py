@@ -5,7 +5,7 @@ Fixed: The expression of forgotten-temporaries in a scope for each step, which e
 
 from contextlib import nullcontext
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

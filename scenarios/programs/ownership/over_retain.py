@@ -3,7 +3,7 @@
 Fixed: The reader of over-retain, with a release for each acquire, also when reading fails.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

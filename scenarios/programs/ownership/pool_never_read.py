@@ -3,7 +3,7 @@
 Fixed: The buffers of pool-never-read come out of the pool again: one is enough.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -3,7 +3,7 @@
 Fixed: The Layer of shared-field is handed over without a count of its own: one of them is alive.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -4,7 +4,7 @@ Fixed: The early return of skipped-frame-exit in a framed function, whose frame 
 ends.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

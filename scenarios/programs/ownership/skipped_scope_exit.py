@@ -5,7 +5,7 @@ Fixed: The generators of skipped-scope-exit are read to their ends, and the scop
 
 from collections.abc import Generator
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

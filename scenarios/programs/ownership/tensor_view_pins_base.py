@@ -6,7 +6,7 @@ Fixed: The last rows of the latest states are kept, as copies: no state outlives
 from collections import deque
 from collections.abc import MutableSequence
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

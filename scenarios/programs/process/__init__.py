@@ -1,1 +1,5 @@
-"""Memory that no array explains: native blocks, Python's heap, drivers, idle pools."""
+"""Memory that no array explains: native blocks, Python's heap, drivers, idle pools.
+
+May import: scenarios.programs, tlmem.
+Third-party: numpy.
+"""

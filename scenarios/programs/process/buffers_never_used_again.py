@@ -3,7 +3,7 @@
 Fixed: The device of buffers-never-used-again under a policy that uses what it keeps.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -4,7 +4,7 @@ Fixed: The device of driver-growth under a policy that uses freed memory again: 
 enough.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -7,7 +7,7 @@ back.
 import ctypes
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "retained"
 BLOCKS, SURVIVORS = 25_000, 250

@@ -3,7 +3,7 @@
 Fixed: A peak of tensors is over, and their device gives the buffers back.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, long_enough
+from tlmem.scenarios.programs.switch import FIXED, long_enough
 
 import tlmem
 

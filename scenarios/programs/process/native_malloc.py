@@ -6,7 +6,7 @@ Fixed: What native-malloc allocates in a C library is freed by its caller.
 import ctypes
 
 import numpy as np
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 OUTCOME = "native"
 

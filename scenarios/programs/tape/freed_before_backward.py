@@ -3,7 +3,7 @@
 Fixed: The layer's result is freed by hand when the pass that reads it is over.
 """
 
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 import tlmem
 

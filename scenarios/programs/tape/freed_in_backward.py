@@ -5,7 +5,7 @@ Fixed: A rule of the program frees only what it made itself.
 
 from typing import Any
 
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 import tlmem
 

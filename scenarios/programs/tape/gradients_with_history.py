@@ -3,7 +3,7 @@
 Fixed: The steps of gradients-with-history, which keep a number each and no history.
 """
 
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 import tlmem
 

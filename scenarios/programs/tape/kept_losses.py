@@ -3,7 +3,7 @@
 Fixed: The evaluation of kept-losses, which keeps numbers.
 """
 
-from tlmem.scenarios.harness.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, repeat
 
 import tlmem
 

@@ -5,7 +5,7 @@ Fixed: The op of op-forgets-temporary without a count of its own: what it saves 
 
 from typing import Any
 
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 import tlmem
 

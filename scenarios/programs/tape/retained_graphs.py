@@ -3,7 +3,7 @@
 Fixed: The steps of retained-graphs, each with one pass that spends its graph, and numbers kept.
 """
 
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 import tlmem
 

@@ -3,7 +3,7 @@
 Fixed: The losses of running-total are added up as numbers, which hang on nothing.
 """
 
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 import tlmem
 

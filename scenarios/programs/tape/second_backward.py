@@ -3,7 +3,7 @@
 Fixed: Two losses that share a layer are added, and one pass serves both.
 """
 
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 import tlmem
 

@@ -3,7 +3,7 @@
 Fixed: A weight is updated when the backward pass that reads it is over.
 """
 
-from tlmem.scenarios.harness.switch import FIXED
+from tlmem.scenarios.programs.switch import FIXED
 
 import tlmem
 

@@ -2,7 +2,7 @@
 
 In: a function, with its source, globals and cells. Out: an ``ir.Function``, numbered; what cannot
 be compiled raises ``NotCompilable`` with the place and with what to write instead.
-May import: compiler, runtime.tensors, _exports.
+May import: compiler, _exports, runtime.tensors.
 Third-party: none.
 """
 
