@@ -135,7 +135,7 @@ def shipped() -> set[str]:
     found = {
         f"{target}/{path.relative_to(ROOT / source).as_posix()}"
         for source, target in trees.items()
-        for suffix in ("*.py", "*.css", "*.js", "*.tcss")
+        for suffix in ("*.py", "*.pyi", "*.css", "*.js", "*.tcss")
         for path in (ROOT / source).rglob(suffix)
     }
     return found | {"tlmem/py.typed", "tlmem/_native.pyi"}

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "ops/layouts.h"
+#include "ops/ops.h"
 
 static inline uint64_t random_word(uint64_t seed, uint64_t counter)
 {
@@ -128,5 +128,6 @@ static tlm_status dropout_back(tlm_pass *pass)
     return shared ? tlm_pass_share(pass, 0, &made) : tlm_pass_give(pass, 0, &made);
 }
 
-static const ops_row rows[] = {{"dropout", "mask", 1, 1, true, dropout, dropout_back, OPS_OTHER, OPS_WRITES_FRESH}};
+static const ops_row rows[] = {
+    {"dropout", "mask", 1, 1, true, dropout, dropout_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH}};
 const ops_family ops_dropouts = {rows, 1};

@@ -576,24 +576,36 @@ static tlm_status rule_where(tlm_pass *pass)
 #define SAVES_INPUT "x"
 #define SAVES_OUTPUT "output"
 #define FUNCTION(NAME, SAVED, PARAMETERS, ...)                                                                         \
-    {#NAME, SAVES_##SAVED, 1, 1, true, forward_##NAME, rule_##NAME, OPS_FUNCTION, OPS_WRITES_OVER, __VA_ARGS__},
+    {#NAME,                                                                                                            \
+     SAVES_##SAVED,                                                                                                    \
+     1,                                                                                                                \
+     1,                                                                                                                \
+     true,                                                                                                             \
+     forward_##NAME,                                                                                                   \
+     rule_##NAME,                                                                                                      \
+     .kind = OPS_FUNCTION,                                                                                             \
+     .writing = OPS_WRITES_OVER,                                                                                       \
+     __VA_ARGS__},
 #define BY_NUMPY(...)
 #define BY_BLOCKS(...)
 #define GRADIENT(...)
 #define GRADIENT_BLOCKS(...)
 #define OF_TWO(NAME, SAVED, ...)                                                                                       \
-    {#NAME, SAVED, 2, 2, true, forward_##NAME, rule_##NAME, OPS_OF_TWO, OPS_WRITES_OVER, __VA_ARGS__},
+    {#NAME,      SAVED, 2, 2, true, forward_##NAME, rule_##NAME, .kind = OPS_OF_TWO, .writing = OPS_WRITES_OVER,       \
+     __VA_ARGS__},
 
+/* clang-format off */
 static const ops_row rows[] = {
     OF_TWO(add, "", .dtype = OPS_SAME, .numpy = "add", .python_operator = "add")
-        OF_TWO(subtract, "", .dtype = OPS_ARITHMETIC, .numpy = "subtract", .python_operator = "sub")
-            OF_TWO(multiply, "the other factor", .dtype = OPS_SAME, .numpy = "multiply", .python_operator = "mul")
-                OF_TWO(divide, "x, y", .dtype = OPS_FRACTION, .numpy = "true_divide", .python_operator = "truediv")
-                    OF_TWO(power, "x, y", .dtype = OPS_COUNTING, .numpy = "power",
-                           .python_operator = "pow") OF_TWO(maximum, "x, y", .dtype = OPS_SAME, .numpy = "maximum")
-                        OF_TWO(minimum, "x, y", .dtype = OPS_SAME, .numpy = "minimum")
+    OF_TWO(subtract, "", .dtype = OPS_ARITHMETIC, .numpy = "subtract", .python_operator = "sub")
+    OF_TWO(multiply, "the other factor", .dtype = OPS_SAME, .numpy = "multiply", .python_operator = "mul")
+    OF_TWO(divide, "x, y", .dtype = OPS_FRACTION, .numpy = "true_divide", .python_operator = "truediv")
+    OF_TWO(power, "x, y", .dtype = OPS_COUNTING, .numpy = "power", .python_operator = "pow")
+    OF_TWO(maximum, "x, y", .dtype = OPS_SAME, .numpy = "maximum")
+    OF_TWO(minimum, "x, y", .dtype = OPS_SAME, .numpy = "minimum")
 #include "ops/functions.h"
-                            {"where", "condition", 3, 3, true, forward_where, rule_where, OPS_OTHER, OPS_WRITES_OVER},
-    {"gelu", "x", 1, 1, true, forward_gelu, rule_gelu, OPS_OTHER, OPS_WRITES_OVER},
+    {"where", "condition", 3, 3, true, forward_where, rule_where, .kind = OPS_OTHER, .writing = OPS_WRITES_OVER},
+    {"gelu", "x", 1, 1, true, forward_gelu, rule_gelu, .kind = OPS_OTHER, .writing = OPS_WRITES_OVER},
 };
+/* clang-format on */
 const ops_family ops_elementwise = {rows, sizeof rows / sizeof *rows};

@@ -92,7 +92,7 @@ BY_BLOCKS(relu, {
 GRADIENT(relu, a <= 0 ? 0 : g)
 
 /* Not below with[0], then not above with[1]; NaN stays. Between the limits, and at them, the gradient passes; of NaN it is 0. */
-FUNCTION(clip, INPUT, WITH_X, .kind = OPS_OTHER, .method = "clip")
+FUNCTION(clip, INPUT, WITH_X, .dtype = OPS_OWN_DTYPE, .method = "clip")
 BY_BLOCKS(clip, {
     OF(combine)(OPS_MAXIMUM, x[0], &with[0], 0, y, n);
     OF(combine)(OPS_MINIMUM, y, &with[1], 0, y, n);

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "ops/layouts.h"
+#include "ops/ops.h"
 
 /* What was out of range, for the message. */
 typedef struct {
@@ -506,9 +506,10 @@ static tlm_status take_back(tlm_pass *pass)
 }
 
 static const ops_row rows[] = {
-    {"gather", "index", 2, 2, true, gather, gather_back, OPS_OTHER, OPS_WRITES_FRESH, .method = "gather"},
-    {"scatter_add", "index", 3, 3, true, scatter_add, scatter_add_back, OPS_OTHER, OPS_WRITES_FRESH},
-    {"take", "index", 2, 2, true, take, take_back, OPS_OTHER, OPS_WRITES_FRESH, .method = "take"},
-    {"embedding", "index", 2, 2, true, embedding, take_back, OPS_OTHER, OPS_WRITES_FRESH},
+    {"gather", "index", 2, 2, true, gather, gather_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH,
+     .method = "gather"},
+    {"scatter_add", "index", 3, 3, true, scatter_add, scatter_add_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
+    {"take", "index", 2, 2, true, take, take_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH, .method = "take"},
+    {"embedding", "index", 2, 2, true, embedding, take_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
 };
 const ops_family ops_indexing = {rows, sizeof rows / sizeof *rows};

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "ops/layouts.h"
+#include "ops/ops.h"
 
 /* ---- products of stacks of matrices, by the loop of NumPy's matmul, which calls BLAS ----
  * The loop takes transposed matrices by their strides. What BLAS could not read is copied first, once: NumPy would fall back to
@@ -454,8 +454,9 @@ static tlm_status product_back(tlm_pass *pass)
 }
 
 static const ops_row rows[] = {
-    {"matmul", "a for b, b for a", 2, 2, true, matmul, product_back, OPS_OTHER, OPS_WRITES_APART,
+    {"matmul", "a for b, b for a", 2, 2, true, matmul, product_back, .kind = OPS_OTHER, .writing = OPS_WRITES_APART,
      .python_operator = "matmul", .method = "matmul"},
-    {"linear", "x for weight, weight for x", 2, 3, true, linear, product_back, OPS_OTHER, OPS_WRITES_APART},
+    {"linear", "x for weight, weight for x", 2, 3, true, linear, product_back, .kind = OPS_OTHER,
+     .writing = OPS_WRITES_APART},
 };
 const ops_family ops_products = {rows, sizeof rows / sizeof *rows};

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "ops/axes.h"
-#include "ops/layouts.h"
 
 enum { ROW_AXES, HAS_ROWS, HAS_WEIGHT, PARAMS };
 enum { X, WEIGHT, BIAS };
@@ -256,7 +255,7 @@ static tlm_status layer_norm_backward(tlm_pass *pass)
 }
 
 static const ops_row rows[] = {
-    {"layer_norm", "x, mean, scale, weight", 1, 3, true, layer_norm_forward, layer_norm_backward, OPS_OTHER,
-     OPS_WRITES_FRESH},
+    {"layer_norm", "x, mean, scale, weight", 1, 3, true, layer_norm_forward, layer_norm_backward, .kind = OPS_OTHER,
+     .writing = OPS_WRITES_FRESH},
 };
 const ops_family ops_normalisations = {rows, sizeof rows / sizeof *rows};

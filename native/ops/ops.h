@@ -69,7 +69,7 @@ typedef enum {
 } ops_kind;
 /* The dtype of the result, given that of the inputs; also for dtypes that the op itself does not take. */
 typedef enum {
-    OPS_OWN_DTYPE,  /* its public function says */
+    OPS_OWN_DTYPE,  /* its public function says, which is as written then, whatever the kind */
     OPS_SAME,       /* theirs */
     OPS_ARITHMETIC, /* theirs, but bool is refused */
     OPS_COUNTING,   /* theirs, and int64 for bool */
@@ -93,7 +93,7 @@ typedef struct {
     ops_writing writing;
     ops_dtype dtype;
     /* For Python, which makes operators, methods and rules of the compiler from these; NULL: none. */
-    const char *numpy;           /* the ufunc for dtypes that the op does not take; one of two gets 0 beside one input */
+    const char *numpy; /* the ufunc for dtypes that the op does not take; one of two gets 0 beside one input */
     const char *python_operator; /* the word of its operator: add for __add__ */
     const char *method;          /* its name as a method of a tensor */
 } ops_row;
@@ -177,6 +177,35 @@ tlm_status ops_give_reduced(tlm_pass *pass, uint32_t input, const tlm_tensor *gr
 /* Room for the gradient that a rule is about to compute elementwise from that of its output: the same memory when nobody else
  * needs it (*shared = true: give it with tlm_pass_share), else fresh. Of the shape of the output's gradient. */
 tlm_status ops_new_grad(tlm_pass *pass, tlm_tensor *out, bool *shared);
+
+/* Where elements lie. Nothing here computes with them, and only ops_made_dense and ops_zeros take memory; functions that
+ * return nothing cannot fail. */
+/* ---- shapes of the same memory ---- */
+/* The same elements, row by row, in another shape of as many: false when strides cannot say so (then nothing is filled). */
+bool ops_reshape_in_place(const tlm_tensor *tensor, int axes, const int64_t *shape, tlm_tensor *out);
+/* Axes `from` to `to` - 1 as one: how long it is and how far its elements are apart; false when strides cannot say so. */
+bool ops_axes_as_one(const tlm_tensor *tensor, int from, int to, int64_t *length, int64_t *step);
+/* Without the axis. */
+void ops_drop_axis(tlm_tensor *tensor, int axis);
+/* With one more axis of length 1, before the axis `place`; the caller knows that there is room. */
+void ops_insert_axis(tlm_tensor *tensor, int place);
+/* The part of `length` elements from `begin` on along an axis; the caller knows that they are there. */
+void ops_narrow(tlm_tensor *tensor, int axis, int64_t begin, int64_t length);
+
+/* ---- memory ---- */
+/* `tensor` itself when its elements lie row by row, else a fresh floating copy that does; the caller drops *made (object 0
+ * when it is `tensor`). */
+tlm_status ops_made_dense(const tlm_tensor *tensor, tlm_tensor *out, tlm_tensor *made);
+/* A fresh floating one, all zero. */
+tlm_status ops_zeros(uint32_t device, uint8_t dtype, int axes, const int64_t *shape, tlm_tensor *out);
+
+/* ---- parameters of a call ---- */
+/* The axis that a parameter means, counted from the end when negative, of `axes` there are. OPS_WRONG_SHAPE. */
+tlm_status ops_axis(ops_call *call, int64_t given, int axes, int *out);
+/* Writes the shape of an input to params.n from `at` on, behind what the caller gave, and sets params.count. */
+void ops_keep_shape(ops_call *call, uint32_t input, uint32_t at);
+/* A tensor without memory that has the shape that stands there, and dtype and device of `gradient`. */
+void ops_kept_shape(const int64_t *numbers, const tlm_tensor *gradient, tlm_tensor *out);
 
 /* ---- loops.c: NumPy's loops over tensors of one shape, any strides ---- */
 typedef void (*ops_loop_call)(char **arguments, const intptr_t *count, const intptr_t *strides, void *data);

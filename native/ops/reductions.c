@@ -482,16 +482,17 @@ static tlm_status cumsum_backward(tlm_pass *pass)
 }
 
 static const ops_row rows[] = {
-    {"sum", "", 1, 1, true, sum_forward, sum_backward, OPS_REDUCING, OPS_WRITES_APART, .dtype = OPS_COUNTING,
-     .numpy = "add", .method = "sum"},
-    {"mean", "", 1, 1, true, mean_forward, mean_backward, OPS_REDUCING, OPS_WRITES_APART, .dtype = OPS_FRACTION,
-     .method = "mean"},
-    {"var", "x", 1, 1, true, var_forward, var_backward, OPS_OTHER, OPS_WRITES_APART, .method = "var"},
-    {"max", "indices", 1, 1, true, max_forward, extreme_backward, OPS_REDUCING, OPS_WRITES_APART, .dtype = OPS_SAME,
-     .numpy = "maximum", .method = "max"},
-    {"min", "indices", 1, 1, true, min_forward, extreme_backward, OPS_REDUCING, OPS_WRITES_APART, .dtype = OPS_SAME,
-     .numpy = "minimum", .method = "min"},
-    {"cumsum", "", 1, 1, true, cumsum_forward, cumsum_backward, OPS_ALONG, OPS_WRITES_APART, .dtype = OPS_COUNTING,
-     .numpy = "add", .method = "cumsum"},
+    {"sum", "", 1, 1, true, sum_forward, sum_backward, .kind = OPS_REDUCING, .writing = OPS_WRITES_APART,
+     .dtype = OPS_COUNTING, .numpy = "add", .method = "sum"},
+    {"mean", "", 1, 1, true, mean_forward, mean_backward, .kind = OPS_REDUCING, .writing = OPS_WRITES_APART,
+     .dtype = OPS_FRACTION, .method = "mean"},
+    {"var", "x", 1, 1, true, var_forward, var_backward, .kind = OPS_OTHER, .writing = OPS_WRITES_APART,
+     .method = "var"},
+    {"max", "indices", 1, 1, true, max_forward, extreme_backward, .kind = OPS_REDUCING, .writing = OPS_WRITES_APART,
+     .dtype = OPS_SAME, .numpy = "maximum", .method = "max"},
+    {"min", "indices", 1, 1, true, min_forward, extreme_backward, .kind = OPS_REDUCING, .writing = OPS_WRITES_APART,
+     .dtype = OPS_SAME, .numpy = "minimum", .method = "min"},
+    {"cumsum", "", 1, 1, true, cumsum_forward, cumsum_backward, .kind = OPS_ALONG, .writing = OPS_WRITES_APART,
+     .dtype = OPS_COUNTING, .numpy = "add", .method = "cumsum"},
 };
 const ops_family ops_reductions = {rows, sizeof rows / sizeof *rows};

@@ -17,7 +17,7 @@ __attribute__((constructor)) static void collect(void)
 {
     static const ops_family *const families[] = {
         &ops_elementwise, &ops_reductions, &ops_softmaxes, &ops_normalisations,
-        &ops_products,    &ops_shapes,     &ops_indexing, &ops_dropouts,
+        &ops_products,    &ops_shapes,     &ops_indexing,  &ops_dropouts,
     };
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         for (int k = 0; k < families[i]->count && row_count < MOST_ROWS; k++)

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "ops/layouts.h"
+#include "ops/ops.h"
 
 /* What every forward here begins with: the output is a view of input 0, as it is. Numbers have no axes to look at. */
 static bool begin_view(ops_call *call)
@@ -637,15 +637,15 @@ static tlm_status cast_back(tlm_pass *pass)
 }
 
 static const ops_row rows[] = {
-    {"reshape", "", 1, 1, true, reshape, reshape_back, OPS_OTHER, OPS_WRITES_FRESH},
-    {"squeeze", "", 1, 1, true, squeeze, squeeze_back, OPS_OTHER, OPS_WRITES_FRESH},
-    {"unsqueeze", "", 1, 1, true, unsqueeze, unsqueeze_back, OPS_OTHER, OPS_WRITES_FRESH},
-    {"transpose", "", 1, 1, true, transpose, transpose_back, OPS_OTHER, OPS_WRITES_FRESH},
-    {"swapaxes", "", 1, 1, true, swapaxes, swapaxes_back, OPS_OTHER, OPS_WRITES_FRESH},
-    {"broadcast_to", "", 1, 1, true, broadcast_to, broadcast_to_back, OPS_OTHER, OPS_WRITES_FRESH},
-    {"slice", "", 1, 1, true, slice, slice_back, OPS_OTHER, OPS_WRITES_FRESH},
-    {"concat", "", 1, MOST_INPUTS, true, concat, concat_back, OPS_OTHER, OPS_WRITES_APART},
-    {"stack", "", 1, MOST_INPUTS, true, stack, stack_back, OPS_OTHER, OPS_WRITES_APART},
-    {"cast", "", 1, 1, true, cast, cast_back, OPS_OTHER, OPS_WRITES_FRESH},
+    {"reshape", "", 1, 1, true, reshape, reshape_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
+    {"squeeze", "", 1, 1, true, squeeze, squeeze_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
+    {"unsqueeze", "", 1, 1, true, unsqueeze, unsqueeze_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
+    {"transpose", "", 1, 1, true, transpose, transpose_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
+    {"swapaxes", "", 1, 1, true, swapaxes, swapaxes_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
+    {"broadcast_to", "", 1, 1, true, broadcast_to, broadcast_to_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
+    {"slice", "", 1, 1, true, slice, slice_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
+    {"concat", "", 1, MOST_INPUTS, true, concat, concat_back, .kind = OPS_OTHER, .writing = OPS_WRITES_APART},
+    {"stack", "", 1, MOST_INPUTS, true, stack, stack_back, .kind = OPS_OTHER, .writing = OPS_WRITES_APART},
+    {"cast", "", 1, 1, true, cast, cast_back, .kind = OPS_OTHER, .writing = OPS_WRITES_FRESH},
 };
 const ops_family ops_shapes = {rows, sizeof rows / sizeof *rows};

@@ -5,7 +5,6 @@
  * nobody else needs that. Any thread.
  */
 #include "ops/axes.h"
-#include "ops/layouts.h"
 
 /* Elements and rows of a block: elements stay in the first cache, also as float64. Below SHORT_ROW a call costs more than it
  * saves. */
@@ -246,11 +245,11 @@ static tlm_status cross_entropy_backward(tlm_pass *pass)
 }
 
 static const ops_row rows[] = {
-    {"softmax", "output", 1, 1, true, softmax_forward, softmax_backward, OPS_ALONG, OPS_WRITES_APART,
+    {"softmax", "output", 1, 1, true, softmax_forward, softmax_backward, .kind = OPS_ALONG, .writing = OPS_WRITES_APART,
      .dtype = OPS_FRACTION, .method = "softmax"},
-    {"log_softmax", "output", 1, 1, true, log_softmax_forward, log_softmax_backward, OPS_ALONG, OPS_WRITES_APART,
-     .dtype = OPS_FRACTION},
-    {"cross_entropy", "logits, target", 2, 2, true, cross_entropy_forward, cross_entropy_backward, OPS_OTHER,
-     OPS_WRITES_APART},
+    {"log_softmax", "output", 1, 1, true, log_softmax_forward, log_softmax_backward, .kind = OPS_ALONG,
+     .writing = OPS_WRITES_APART, .dtype = OPS_FRACTION},
+    {"cross_entropy", "logits, target", 2, 2, true, cross_entropy_forward, cross_entropy_backward, .kind = OPS_OTHER,
+     .writing = OPS_WRITES_APART},
 };
 const ops_family ops_softmaxes = {rows, sizeof rows / sizeof *rows};

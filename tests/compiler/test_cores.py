@@ -176,3 +176,18 @@ def test_an_argument_that_gets_another_value_is_seen_as_it_was() -> None:
     made, x, w = tlmem.compile(shadowed), tlmem.randn((3, 3), seed=1), tlmem.randn((3, 3), seed=2)
     for _ in range(2):
         assert made(x, w).numpy().tobytes() == shadowed(x, w).numpy().tobytes()
+
+
+def ops_of_both_kinds(x: tlmem.Tensor) -> tlmem.Tensor:
+    y = tlmem.softplus(x) * 2.0
+    return y.cumsum(axis=0).softplus()
+
+
+def test_compiled_functions_compute_softplus_and_cumsum() -> None:
+    x = tlmem.randn((4, 6), seed=1)
+    made, expected = tlmem.compile(ops_of_both_kinds), ops_of_both_kinds(x)
+
+    assert made(x).numpy().tobytes() == expected.numpy().tobytes()
+    out = tlmem.zeros((4, 6))
+    assert made(x, out=out) is out
+    assert out.numpy().tobytes() == expected.numpy().tobytes()

@@ -7,11 +7,13 @@
  * All under the GIL, which is let go of around the arithmetic when other threads exist and the work is long; the operands are
  * pinned then.
  */
-#include "python/tensor/pyoperands.h"
+#include "python/tensor/pyops.h"
 
 #include "python/tensor/pyrules.h"
 
 #include <fenv.h>
+#include <float.h>
+#include <math.h>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
@@ -43,6 +45,154 @@ PyObject *tlmi_ops_raise(int status, const char *what, uint32_t count, PyObject 
     return NULL;
 }
 
+/* ---- operands: tensors, and numbers, which become tensors without memory, of the dtype that the tensors have ---- */
+
+enum { FEW_INPUTS = 6 };
+
+/* The operands of one call. */
+typedef struct {
+    uint32_t count;
+    bool other_threads;
+    tlmi_reference **references; /* NULL: a number */
+    tlm_tensor *tensors;
+    uint8_t *needs;
+    tlm_object *pins;
+    tlmi_reference *few_references[FEW_INPUTS];
+    tlm_tensor few_tensors[FEW_INPUTS];
+    uint8_t few_needs[FEW_INPUTS];
+    tlm_object few_pins[FEW_INPUTS];
+    void *block; /* of all four when there are many */
+} operand_list;
+
+enum { TLMI_NOT_FOR_OPS = -1, TLMI_RAISED = -2 };
+
+static inline void operands_end(operand_list *all)
+{
+    if (all->block != NULL)
+        PyMem_Free(all->block);
+}
+
+/* Room for so many; false: an exception. Given back with operands_end. */
+static bool operands_begin(operand_list *all, uint32_t count)
+{
+    all->count = count;
+    all->block = NULL;
+    all->references = all->few_references;
+    all->tensors = all->few_tensors;
+    all->needs = all->few_needs;
+    all->pins = all->few_pins;
+    if (tlmi_likely(count <= FEW_INPUTS))
+        return true;
+    size_t each = sizeof(tlm_tensor) + sizeof(tlmi_reference *) + sizeof(tlm_object) + 1;
+    char *block = all->block = PyMem_Malloc(count * each);
+    if (block == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    all->tensors = (tlm_tensor *)block;
+    all->references = (tlmi_reference **)(all->tensors + count);
+    all->pins = (tlm_object *)(all->references + count);
+    all->needs = (uint8_t *)(all->pins + count);
+    return true;
+}
+
+/* A number as Python's arithmetic means it; false: none that a dtype with fractions has. */
+static bool number_of(PyObject *object, uint8_t dtype, double *out)
+{
+    if (PyFloat_CheckExact(object))
+        *out = PyFloat_AS_DOUBLE(object);
+    else if (PyLong_Check(object) || PyFloat_Check(object))
+        *out = PyFloat_AsDouble(object);
+    else if (tlmi_side.number_class != NULL && PyObject_TypeCheck(object, tlmi_side.number_class)) {
+        PyObject *plain = PyObject_CallMethod(object, "item", NULL);
+        bool is_number = plain != NULL && (PyLong_Check(plain) || PyFloat_Check(plain));
+        *out = is_number ? PyFloat_AsDouble(plain) : 0;
+        Py_XDECREF(plain);
+        if (!is_number) {
+            PyErr_Clear();
+            return false;
+        }
+    } else
+        return false;
+    if (*out == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    return dtype == TLM_FLOAT64 || !isfinite(*out) || fabs(*out) <= FLT_MAX;
+}
+
+/* The operands that are tensors: alive, on one device. The dtype of the first with fractions, 0: none; or one of above. */
+static int read_tensors(operand_list *all, int row, PyObject *const *given, uint32_t *device)
+{
+    int dtype = 0;
+    const tlm_tensor *first = NULL;
+    for (uint32_t i = 0; i < all->count; i++) {
+        all->references[i] = NULL;
+        if (!tlmi_ops_is_tensor(given[i]))
+            continue;
+        tlmi_reference *reference = all->references[i] = (tlmi_reference *)given[i];
+        tlm_status status = tlmi_reference_check(reference);
+        if (tlmi_unlikely(status != TLM_OK)) {
+            tlmi_ops_raise((int)status, ops_row_at(row)->name, 1, given + i, "");
+            return TLMI_RAISED;
+        }
+        const tlm_tensor *tensor = tlmi_tensor_described(reference);
+        if (tensor == NULL)
+            return TLMI_NOT_FOR_OPS;
+        if (first == NULL) {
+            first = tensor;
+            *device = tensor->device;
+        } else if (first->device != tensor->device)
+            return TLMI_NOT_FOR_OPS;
+        if (dtype == 0 && (tensor->dtype == TLM_FLOAT32 || tensor->dtype == TLM_FLOAT64))
+            dtype = tensor->dtype;
+        all->tensors[i] = *tensor;
+    }
+    return first != NULL ? dtype : TLMI_NOT_FOR_OPS;
+}
+
+static bool read_numbers(operand_list *all, PyObject *const *given, int dtype, uint32_t device)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        double value;
+        if (all->references[i] != NULL)
+            continue;
+        if (dtype == 0 || !number_of(given[i], (uint8_t)dtype, &value))
+            return false;
+        ops_constant(value, (uint8_t)dtype, 0, NULL, &all->tensors[i]);
+        all->tensors[i].device = device;
+    }
+    return true;
+}
+
+/* Fills in the tensors, alive and on one device, and the numbers in their dtype. 0, or one of above. */
+static int operands_read(operand_list *all, int row, PyObject *const *given)
+{
+    uint32_t device = 0;
+    int dtype = read_tensors(all, row, given, &device);
+    if (dtype < 0)
+        return dtype;
+    return read_numbers(all, given, dtype, device) ? 0 : TLMI_NOT_FOR_OPS;
+}
+
+/* Which want a gradient; whether any does. */
+static bool operands_need(operand_list *all)
+{
+    bool any = false;
+    if (!tlm_grad_mode_current()) {
+        for (uint32_t i = 0; tlmi_unlikely(tlmi_watching) && i < all->count; i++)
+            if (all->references[i] != NULL && (all->references[i]->slot != 0 || all->references[i]->requires_grad))
+                tlmi_watch_need(all->references[i]);
+        return false;
+    }
+    for (uint32_t i = 0; i < all->count; i++) {
+        const tlmi_reference *reference = all->references[i];
+        all->needs[i] = reference != NULL && (reference->slot != 0 || reference->requires_grad);
+        any |= all->needs[i];
+    }
+    return any;
+}
+
 /* ---- the arithmetic ---- */
 
 static inline void clear_flags(void)
@@ -68,7 +218,7 @@ static inline unsigned raised_flags(void)
 #endif
 }
 
-static bool is_long_work(const tlmi_operands *all)
+static bool is_long_work(const operand_list *all)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < all->count; i++)
@@ -85,7 +235,7 @@ static inline tlm_status run(int row, ops_call *call, const tlm_tensor *into, un
     return status;
 }
 
-static tlm_status forward_beside_threads(int row, ops_call *call, tlmi_operands *all, const tlm_tensor *into,
+static tlm_status forward_beside_threads(int row, ops_call *call, operand_list *all, const tlm_tensor *into,
                                          unsigned *flags)
 {
     tlm_object pinned = 0;
@@ -107,7 +257,7 @@ static tlm_status forward_beside_threads(int row, ops_call *call, tlmi_operands 
 }
 
 /* `into`: where the result is to be; NULL: in memory of its own. */
-static tlm_status forward(int row, ops_call *call, tlmi_operands *all, const tlm_tensor *into, unsigned *flags)
+static tlm_status forward(int row, ops_call *call, operand_list *all, const tlm_tensor *into, unsigned *flags)
 {
     call->inputs = all->count;
     call->in = all->tensors;
@@ -120,7 +270,7 @@ static tlm_status forward(int row, ops_call *call, tlmi_operands *all, const tlm
 /* ---- the result ---- */
 
 /* The input whose memory a view shows. */
-static tlmi_reference *base_of(const ops_call *call, const tlmi_operands *all)
+static tlmi_reference *base_of(const ops_call *call, const operand_list *all)
 {
     for (uint32_t i = 0; i < all->count; i++)
         if (all->references[i] != NULL && all->tensors[i].object == call->out.object)
@@ -162,7 +312,7 @@ static void forget_graph(tlmi_reference *made)
         Py_CLEAR(made->owner);
 }
 
-static PyObject *finish(int row, ops_call *call, const tlmi_operands *all, PyObject *const *given, uint64_t scope)
+static PyObject *finish(int row, ops_call *call, const operand_list *all, PyObject *const *given, uint64_t scope)
 {
     tlmi_reference *made = tlmi_ops_tensor(&call->out, call->out_is_view ? base_of(call, all) : NULL, scope);
     if (made == NULL) {
@@ -193,9 +343,9 @@ static PyObject *not_here(unsigned how, int status, int row, uint32_t count, PyO
 
 /* Reads the operands, and finds whether the result is to be recorded. Py_None: it may be computed; else what is to be
  * returned. */
-static PyObject *begin(int row, tlmi_operands *all, PyObject *const *given, ops_call *call, unsigned how)
+static PyObject *begin(int row, operand_list *all, PyObject *const *given, ops_call *call, unsigned how)
 {
-    int found = tlmi_operands_read(all, row, given);
+    int found = operands_read(all, row, given);
     if (found == TLMI_RAISED)
         return NULL;
     if (found == TLMI_NOT_FOR_OPS)
@@ -203,13 +353,13 @@ static PyObject *begin(int row, tlmi_operands *all, PyObject *const *given, ops_
     if (tlmi_ops_settle() < 0)
         return NULL;
     int mode = how & TLMI_UNRECORDED ? tlm_grad_mode(0) : 0;
-    call->records = tlmi_operands_need(all);
+    call->records = operands_need(all);
     if (how & TLMI_UNRECORDED)
         tlm_grad_mode(mode);
     return Py_None;
 }
 
-static PyObject *refuse(int row, int status, const tlmi_operands *all, PyObject *const *given, const ops_call *call,
+static PyObject *refuse(int row, int status, const operand_list *all, PyObject *const *given, const ops_call *call,
                         unsigned how)
 {
     if (status >= OPS_NOT_HERE)
@@ -227,7 +377,7 @@ static inline bool allows(int row, unsigned flags)
     return said != NULL;
 }
 
-static PyObject *compute(int row, tlmi_operands *all, PyObject *const *given, ops_call *call, unsigned how)
+static PyObject *compute(int row, operand_list *all, PyObject *const *given, ops_call *call, unsigned how)
 {
     unsigned flags = 0;
     PyObject *other = begin(row, all, given, call, how);
@@ -247,13 +397,13 @@ static PyObject *compute(int row, tlmi_operands *all, PyObject *const *given, op
 
 PyObject *tlmi_ops_apply(int row, uint32_t count, PyObject *const *given, ops_call *call, unsigned how)
 {
-    tlmi_operands all;
+    operand_list all;
     if (row < 0)
         return not_here(how, OPS_NOT_HERE, row, count, given, "");
-    if (!tlmi_operands_begin(&all, count))
+    if (!operands_begin(&all, count))
         return NULL;
     PyObject *result = compute(row, &all, given, call, how);
-    tlmi_operands_end(&all);
+    operands_end(&all);
     return result;
 }
 
@@ -273,7 +423,7 @@ static const tlm_tensor *destination(PyObject *out)
 }
 
 /* What a tape saved hears of the write only when it happens: the result is computed beside it first. */
-static tlm_status forward_with_care(int row, ops_call *call, tlmi_operands *all, const tlmi_reference *out,
+static tlm_status forward_with_care(int row, ops_call *call, operand_list *all, const tlmi_reference *out,
                                     const tlm_tensor *into, unsigned *flags)
 {
     tlm_holder holder;
@@ -287,7 +437,7 @@ static tlm_status forward_with_care(int row, ops_call *call, tlmi_operands *all,
     return (tlm_status)OPS_WRONG_OUT;
 }
 
-static PyObject *compute_into(int row, tlmi_operands *all, PyObject *const *given, ops_call *call, unsigned how,
+static PyObject *compute_into(int row, operand_list *all, PyObject *const *given, ops_call *call, unsigned how,
                               tlmi_reference *out)
 {
     unsigned flags = 0;
@@ -312,13 +462,13 @@ static PyObject *compute_into(int row, tlmi_operands *all, PyObject *const *give
 PyObject *tlmi_ops_apply_into(int row, uint32_t count, PyObject *const *given, ops_call *call, unsigned how,
                               PyObject *out)
 {
-    tlmi_operands all;
+    operand_list all;
     if (row < 0)
         return not_here(how, OPS_NOT_HERE, row, count, given, "");
-    if (!tlmi_operands_begin(&all, count))
+    if (!operands_begin(&all, count))
         return NULL;
     PyObject *result = compute_into(row, &all, given, call, how, (tlmi_reference *)out);
-    tlmi_operands_end(&all);
+    operands_end(&all);
     return result;
 }
 

@@ -74,12 +74,10 @@ enum { TLMI_WRITABLE, TLMI_DIFFERENTIABLE, TLMI_SAVED };
 int tlmi_tape_about_to_write(const tlmi_reference *tensor, tlm_holder *holder);
 int tlmi_tape_init(void); /* 0, or -1 with an exception */
 
-/* ---- pyslices.c ---- */
+/* ---- pyoperators.c ---- */
 /* part(tensor, index): the view that an index of integers, slices, None and ... gives; NotImplemented otherwise. */
 PyObject *tlmi_slices_part(PyObject *self, PyObject *const *given, Py_ssize_t count);
 PyObject *tlmi_slices_seen(PyObject *self, PyObject *const *given, Py_ssize_t count); /* TLMI_SEEN */
-
-/* ---- pyaxes.c ---- */
 /* reduce(row, tensor, axes, keepdims[, number]) and along(row, tensor, axis): the result of an op over axes; NotImplemented:
  * the axes are said in another way or are wrong, or it is not for the ops. */
 PyObject *tlmi_axes_reduce(PyObject *self, PyObject *const *given, Py_ssize_t count);

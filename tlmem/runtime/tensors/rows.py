@@ -47,9 +47,10 @@ class Row:
         number: of the op in the core; ``NO_ROW`` or ``LOST`` when there is none.
         kind: how it is called, and the shape of its result.
         dtype: the rule for the dtype of its result.
-        ufunc: computes it for dtypes that the core does not take; None: the operands are converted.
+        ufunc: computes it for dtypes that the core does not take; None: the operand is converted.
         operator: the word of its operator, ``add`` for ``__add__``, or empty.
         method: its name as a method, or empty.
+        saves: what its rule reads, for people.
     """
 
     name: str
@@ -59,20 +60,22 @@ class Row:
     ufunc: Any = None
     operator: str = ""
     method: str = ""
+    saves: str = ""
 
 
 def rows_of_core() -> dict[str, Row]:
     """The ops of the core by name."""
     found = {}
-    for number, (name, _, kind, dtype, ufunc, operator, method) in enumerate(engine.rows()):
+    for number, (name, _, saves, kind, dtype, ufunc, *words) in enumerate(engine.rows()):
         found[name] = Row(
             name=name,
             number=number,
             kind=KINDS[kind] if DTYPES[dtype] != OWN_DTYPE else OTHER,
             dtype=DTYPES[dtype],
             ufunc=getattr(np, ufunc) if ufunc else None,
-            operator=operator or "",
-            method=method or "",
+            operator=words[0] or "",
+            method=words[1] or "",
+            saves=saves,
         )
     return found
 
@@ -133,6 +136,8 @@ def of_row(row: Row, declared: Declared, otherwise: Any = None) -> Declared:
         given = tuple(inspect.signature(declared).parameters)
         if given != PARAMETERS[row.kind]:
             raise TypeError(f"{row.name} must have the parameters {PARAMETERS[row.kind]}")
+        if row.kind == OF_TWO and row.ufunc is None:
+            raise TypeError(f"{row.name} needs a ufunc, for operands of several dtypes")
         maker, slow = MAKERS[row.kind]
         made = named(maker(row, otherwise or slow), declared)
         ROWS[row.name] = row

@@ -2,8 +2,8 @@
 
 They are what cannot be found out at run time: the public names, which must be known before NumPy is
 imported (``tlmem/_exports.py``), what type checkers read (``tlmem/__init__.pyi``,
-``operators.pyi``), and the lists of docs/reference/tensor.md. A test finds them out of date.
-Does not cover: the operations (``rows``).
+``operators.pyi``), and the lists of operations in docs/reference/tensor.md and tape.md. A test
+finds them out of date. Does not cover: the operations (``rows``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from textwrap import fill
 from typing import Any
 
 from tlmem.runtime.tensors import functions, operators, shaping
-from tlmem.runtime.tensors.rows import ALONG, FUNCTION, FUNCTIONS, METHODS, OF_TWO, ROWS
+from tlmem.runtime.tensors.rows import ALONG, CORE, FUNCTION, FUNCTIONS, METHODS, OF_TWO, ROWS
 
 DECLARING = (functions, operators, shaping)
 """All operations are declared when these are imported."""
@@ -30,6 +30,13 @@ LISTS = (
     ("Along an axis:", ALONG, "."),
 )
 """Of the page: how a list begins, which kind of operations it names, what follows it."""
+TAPE_PAGE = PAGE.with_name("tape.md")
+SAVED = (
+    ("", ", `permute`", "nothing"),
+    ("output", "", "the output"),
+    ("x", ", `power` with a number", "the input"),
+)
+"""Of the table: what rows say that they save, which calls belong to them too, what it says."""
 HEAD = '''"""The operators and operations of a tensor, for type checkers; written by ``stubs``."""
 
 from collections.abc import Callable
@@ -130,6 +137,16 @@ def documented(text: str) -> str:
     return "".join(bullet(each) if each.startswith(changed) else each for each in items)
 
 
+def saving(text: str) -> str:
+    """``docs/reference/tape.md`` with what each op saves, where that is a tensor of its call."""
+    for saved, more, means in SAVED:
+        names = ", ".join(f"`{name}`" for name, row in CORE.items() if row.saves == saved)
+        line = f"| {names}{more} | {means} |"
+        text, count = re.subn(rf"(?m)^\|[^|]*\| {means} \|$", line, text)
+        assert count == 1, f"tape.md has no line of ops that save {means}"
+    return text
+
+
 def bullet(text: str) -> str:
     """An item of a list, wrapped as the pages are."""
     return fill(" ".join(text.split()), 140, subsequent_indent="  ", break_on_hyphens=False) + "\n"
@@ -144,6 +161,7 @@ def files() -> Iterator[tuple[Path, str]]:
     yield Path(__file__).with_name("operators.pyi"), methods()
     if PAGE.exists():  # not beside an installed package
         yield PAGE, documented(PAGE.read_text("utf-8"))
+        yield TAPE_PAGE, saving(TAPE_PAGE.read_text("utf-8"))
 
 
 def main() -> None:
