@@ -72,7 +72,7 @@ def ours(instance: Instance, seconds: float, capacity: int | None, alignment: in
     Raises:
         RuntimeError: it is wrong.
     """
-    from tlmem.planning import plan
+    from tlmem.planning.planner import plan
 
     rows = np.insert(instance.rows, 3, alignment, axis=1)
     began = time.thread_time()
@@ -238,7 +238,7 @@ def _twins_of_others(
 
 
 def _graphs(graphs: Sequence[Instance], settings: Settings, values: dict[str, float]) -> str:
-    from tlmem.analysis.placing import WAYS
+    from tlmem.planning.placing import WAYS
 
     rows, worst = [], 0.0
     for instance in graphs:

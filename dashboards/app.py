@@ -21,7 +21,7 @@ from tlmem.errors import TlmemError
 
 from .background import Background
 from .messages import StageChanged, ViewChanged
-from .model.following import Follower
+from .model.live import Follower
 from .model.loading import Loaded
 from .model.view import View
 from .palette import TlmemCommands

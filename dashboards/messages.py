@@ -50,11 +50,6 @@ class TimePicked(Message):
 
 
 @dataclass
-class Tick(Message):
-    """A program that is followed may have written more."""
-
-
-@dataclass
 class Zoomed(Message):
     """The wheel asks for a shorter or longer stretch around a moment."""
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .escape import answer_escape_soon
-from .model.attaching import find_recording, wait_for_events
-from .model.following import Follower
+from .model.live import Follower, find_recording, wait_for_events
 from .model.loading import Loaded, family_of
 
 if TYPE_CHECKING:

@@ -1,153 +1,88 @@
-"""Who may import whom, how long a file may be, and what ``import tlmem`` must not load.
+"""Who may import whom: read from the folders themselves, so that there is no second list.
 
-The table is the architecture: the reading side never imports the recording side, so that a file
-recorded anywhere is read anywhere. Read with ``ast``; nothing of tlmem is imported here.
+The docstring of each package says it in two lines, and this test reads them with ``ast``; nothing
+of tlmem is imported::
+
+    May import: errors, units, recording.format. Inside functions: recorder.
+    Third-party: numpy, pandas. Inside functions: pyarrow.
+
+A name is a folder or file of tlmem, and covers all below it; ``tlmem`` stands for the public
+names. Files of one folder may import each other. The modules directly in ``tlmem`` say it in their
+own docstrings.
 """
 
 import ast
+import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TREES = {"tlmem": "tlmem", "dashboards": "tlmem.dashboards", "scenarios": "tlmem.scenarios"}
-LONGEST = 500
-
-# Lowest first: each may import those before it.
-GROUND = [
-    "units",
-    "errors",
-    "plain",
-    "outputs",
-    "streams",
-    "events",
-    "blocks",
-    "segments",
-    "growing",
-    "timeline",
-    "grouping",
-    "chains",
-    "chain_words",
-]
-GROUND += [
-    "pairing",
-    "names",
-    "folded",
-    "folding",
-    "contents",
-    "schema",
-    "ownership",
-    "holders",
-    "holdings",
-]
-GROUND += ["tables", "runtime_tables", "tape_tables", "object_events", "device_memory", "family"]
-GROUND += ["recording"]
-READING = [*GROUND, "analysis", "report", "export", "gate"]
-RECORDING = ["_native", "planning", "runtime", "optim", "compiler", "recorder"]
-TOP = [
-    "cli",
-    "cli_ledger",
-    "cli_check",
-    "cli_pictures",
-    "cli_plan",
-    "cli_plan_function",
-    "cli_screens",
-    "doctor",
-    "linking",
-    "pytest_plugin",
-    "testing",
-    "dashboards",
-    "scenarios",
-]
-
-# Part of tlmem -> the parts it may import. A part may always import itself. "" is the package, that
-# is, its public names.
-MAY_IMPORT = {
-    "": ["public"],
-    "public": [],
-    **{part: GROUND[:place] for place, part in enumerate(GROUND)},
-    "analysis": GROUND,
-    "report": ["", *GROUND, "analysis"],
-    "export": ["", *GROUND, "analysis", "report"],
-    "gate": ["", *GROUND, "analysis", "report", "outputs"],
-    "planning": ["errors", "_native"],
-    "runtime": ["units", "errors", "events", "_native"],
-    "optim": ["runtime"],
-    "compiler": ["", "public", "units", "errors", "planning", "runtime"],
-    "recorder": ["", "units", "errors", "events", "recording", "family", "_native", "runtime"],
-    "cli": ["", "units", "errors", "streams"],
-    "cli_ledger": [],
-    "cli_check": ["units", "errors"],
-    "cli_pictures": [],
-    "cli_plan": [],
-    "cli_plan_function": ["errors"],
-    "cli_screens": [],
-    "__main__": ["cli"],
-    "doctor": ["", "units", "errors"],
-    "linking": ["errors"],
-    "pytest_plugin": ["", "units", "errors"],
-    "testing": ["", *READING],
-    "dashboards": ["", *READING],
-    "scenarios": ["", *READING],
-}
-# What a part on top may import inside functions, beyond its row above.
-INSIDE_FUNCTIONS = {
-    "": [*GROUND, "planning", "recorder", "runtime", "compiler"],
-    "cli": ["", *READING, *RECORDING, *TOP],
-    "cli_ledger": READING,
-    "cli_check": ["", *READING, *RECORDING],
-    "cli_pictures": READING,
-    "cli_plan": [*READING, "planning", "cli_plan_function"],
-    "cli_plan_function": ["", *READING, "compiler"],
-    "cli_screens": [*READING, "dashboards"],
-    "doctor": ["", *READING, *RECORDING],
-    "pytest_plugin": ["", *READING, *RECORDING, *TOP],
-    "scenarios": ["recorder"],
-    "testing": ["recorder"],
-}
-# Packages of others. A part that is not named has the standard library only.
-THIRD_PARTY = {
-    **dict.fromkeys(READING, ["numpy", "pandas"]),
-    "analysis": ["numpy", "pandas", "scipy", "ruptures"],
-    "report": ["numpy", "pandas", "matplotlib"],
-    "gate": ["numpy", "pandas", "scipy"],
-    "units": [],
-    "errors": [],
-    "outputs": [],
-    "streams": [],
-    "planning": ["numpy"],
-    "runtime": ["numpy"],
-    "compiler": ["numpy"],
-    "scenarios": ["numpy", "pandas"],
-    "testing": ["numpy", "pytest"],
-    "pytest_plugin": ["pytest"],
-    "dashboards": ["numpy", "pandas", "textual", "rich"],
-}
-THIRD_PARTY_INSIDE_FUNCTIONS = {
-    "compiler": ["pandas"],
-    "export": ["pyarrow"],
-    "scenarios": ["scipy"],
-    "recorder": ["psutil", "numpy"],
-    "doctor": ["psutil", "numpy", "pandas", "cffi"],
-}
+RECORDING_SIDE = {"recorder", "runtime", "compiler"}
+READING_SIDE = {"recording", "analysis", "planning", "report", "export", "gate", "dashboards"}
+MOST_FILES = 25
+MOST_MODULES_AT_THE_TOP = 8
 
 
-def modules() -> dict[str, Path]:
+@dataclass
+class Rule:
+    """What one part may import: at its head, and inside functions as well."""
+
+    parts: list[str]
+    parts_inside: list[str]
+    packages: list[str]
+    packages_inside: list[str]
+
+
+def installed_name(tree: Path, package: str, path: Path) -> str:
+    """The name a file is imported by."""
+    parts = path.relative_to(tree).with_suffix("").parts
+    return ".".join([package, *(parts[:-1] if parts[-1] == "__init__" else parts)])
+
+
+def modules(root: Path = ROOT) -> dict[str, Path]:
     """Installed name -> file, for every Python module that is shipped."""
-    found = {}
-    for folder, package in TREES.items():
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            parts = path.relative_to(ROOT / folder).with_suffix("").parts
-            parts = parts[:-1] if parts[-1] == "__init__" else parts
-            found[".".join([package, *parts])] = path
-    return found
+    return {
+        installed_name(root / folder, package, path): path
+        for folder, package in TREES.items()
+        for path in sorted((root / folder).rglob("*.py"))
+    }
 
 
-def part_of(module: str) -> str:
-    """The row of the table a module of tlmem belongs to."""
-    return module.split(".")[1] if "." in module else ""
+def names_after(word: str, text: str) -> tuple[list[str], list[str]]:
+    """The names behind ``word:`` up to a blank line or the next word; inside functions apart."""
+    found = re.search(rf"^{word}:(.*?)(?=^\S[\w -]*:|^\s*$|\Z)", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        return [], []
+    outer, _, inner = found[1].partition("Inside functions:")
+
+    def listed(names: str) -> list[str]:
+        words = [name.strip().rstrip(".").strip("`") for name in names.split(",")]
+        return [name for name in words if name and name not in ("nothing", "none")]
+
+    return listed(outer), listed(inner)
+
+
+def rule_of(path: Path) -> Rule | None:
+    """What the docstring of a file allows; None where it says nothing."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    if "May import:" not in text:
+        return None
+    return Rule(*names_after("May import", text), *names_after("Third-party", text))
+
+
+def part_of(module: str, files: dict[str, Path]) -> str:
+    """The folder that a module stands in, below ``tlmem``; the module itself where that is the top.
+
+    The extension module and the public names are parts, too.
+    """
+    if module in ("tlmem", "tlmem._native"):
+        return module.removeprefix("tlmem.")
+    own = files.get(module)
+    package = module if own and own.name == "__init__.py" else module.rpartition(".")[0]
+    return (package if package != "tlmem" else module).removeprefix("tlmem.")
 
 
 def imports(path: Path, module: str, known: set[str]) -> list[tuple[str, int, bool]]:
@@ -179,62 +114,193 @@ def imports(path: Path, module: str, known: set[str]) -> list[tuple[str, int, bo
     return list(visit(ast.parse(path.read_text(encoding="utf-8")), False))
 
 
+def rules(files: dict[str, Path]) -> dict[str, Rule]:
+    """Part -> what it may import, of the parts that say so."""
+    found = {}
+    for module, path in files.items():
+        if path.name == "__init__.py" or module.count(".") == 1:
+            rule = rule_of(path)
+            if rule is not None:
+                found[part_of(module, files)] = rule
+    return found
+
+
+def covers(names: list[str], part: str) -> bool:
+    """Whether a list names the part or a folder above it."""
+    return any(part == name or part.startswith(f"{name}.") for name in names)
+
+
+def wrong_imports(root: Path = ROOT) -> list[str]:
+    """Every import that the docstring of its folder does not allow."""
+    files = modules(root)
+    allowed = rules(files)
+    found = []
+    for module, path in files.items():
+        part = part_of(module, files)
+        rule = allowed.get(part, Rule([], [], [], []))
+        for name, line, inside in imports(path, module, set(files)):
+            top = name.split(".")[0]
+            if top in sys.stdlib_module_names:
+                continue
+            if top == "tlmem":
+                target = part_of(name, files)
+                names = rule.parts + (rule.parts_inside if inside else [])
+                fine = target == part or covers(names, target) or covers(names, name[6:])
+            else:
+                target = top
+                fine = top in rule.packages + (rule.packages_inside if inside else [])
+            if not fine:
+                place = path.relative_to(root).as_posix()
+                found.append(f"{place}:{line}: {part} may not import {target}")
+    return found
+
+
+def rings(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The circles of a graph, each named once, from its first name."""
+    found = {}
+    for start in sorted(graph):
+        stack, seen = [(start, [start])], set()
+        while stack:
+            part, way = stack.pop()
+            for target in sorted(graph.get(part, ())):
+                if target == start:
+                    found.setdefault(frozenset(way), [*way, start])
+                elif target not in seen:
+                    seen.add(target)
+                    stack.append((target, [*way, target]))
+    return list(found.values())
+
+
+def circles(root: Path = ROOT) -> list[list[str]]:
+    """Folders, and files, that import each other in a circle before any function is called.
+
+    A folder and a folder within it are one house: of these only files are looked at.
+    """
+    files = modules(root)
+    folders: dict[str, set[str]] = {}
+    single: dict[str, set[str]] = {}
+    for module, path in files.items():
+        part = part_of(module, files)
+        for name, _, inside in imports(path, module, set(files)):
+            if inside or name not in files or name == "tlmem":
+                continue
+            target = part_of(name, files)
+            if name != module:
+                single.setdefault(module, set()).add(name)
+            if not covers([part], target) and not covers([target], part):
+                folders.setdefault(part, set()).add(target)
+    return [*rings(folders), *rings(single)]
+
+
 MODULES = modules()
 
 
-def test_every_part_has_a_row() -> None:
-    parts = {part_of(module) for module in MODULES}
+def test_every_folder_says_what_it_may_import() -> None:
+    folders = {m: path for m, path in MODULES.items() if path.name == "__init__.py"}
 
-    assert parts - set(MAY_IMPORT) == set()
+    assert [m for m, path in folders.items() if m != "tlmem" and rule_of(path) is None] == []
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_follow_the_table(module: str) -> None:
-    part = part_of(module)
+def test_imports_follow_what_the_folders_say() -> None:
+    assert wrong_imports() == []
+
+
+def test_what_the_folders_say_is_needed() -> None:
+    """A permission that nothing uses is a line that says less than the truth."""
+    used: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        part = part_of(module, MODULES)
+        for name, _, _ in imports(path, module, set(MODULES)):
+            used.setdefault(part, set()).add(name.removeprefix("tlmem."))
+    idle = [
+        f"{part}: {name}"
+        for part, rule in rules(MODULES).items()
+        for name in [*rule.parts, *rule.parts_inside, *rule.packages, *rule.packages_inside]
+        if not any(covers([name], target) for target in used.get(part, ()))
+    ]
+
+    assert idle == []
+
+
+def test_folders_import_each_other_in_no_circle() -> None:
+    assert circles() == []
+
+
+def test_the_reading_side_never_imports_the_recording_side() -> None:
+    """A file recorded anywhere is read anywhere; only the planner calls the extension module."""
     wrong = []
-    for name, line, inside in imports(MODULES[module], module, set(MODULES)):
-        top = name.split(".")[0]
-        if top in sys.stdlib_module_names:
+    for module, path in MODULES.items():
+        part = part_of(module, MODULES)
+        if part.split(".")[0] not in READING_SIDE:
             continue
-        if top == "tlmem":
-            allowed = [part, *MAY_IMPORT.get(part, [])]
-            allowed += INSIDE_FUNCTIONS.get(part, []) if inside else []
-            fine = part_of(name) in allowed
-        else:
-            allowed = THIRD_PARTY.get(part, [])
-            allowed = allowed + (THIRD_PARTY_INSIDE_FUNCTIONS.get(part, []) if inside else [])
-            fine = top in allowed
-        if not fine:
-            wrong.append(f"line {line}: {part or 'tlmem'} may not import {name}")
+        for name, line, _ in imports(path, module, set(MODULES)):
+            target = part_of(name, MODULES).split(".")[0] if name.startswith("tlmem") else ""
+            planner = target == "_native" and module == "tlmem.planning.planner"
+            if target in RECORDING_SIDE or (target == "_native" and not planner):
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {target}")
 
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "module", [m for m in MODULES if part_of(m) in ("dashboards", "scenarios")]
-)
-def test_mapped_packages_never_reach_beyond_themselves_by_dots(module: str) -> None:
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    levels = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+def plant(root: Path, files: dict[str, str]) -> Path:
+    """A small tree of folders as ours."""
+    for tree in TREES:
+        (root / tree).mkdir(exist_ok=True)
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
 
-    assert max(levels, default=0) <= 1
 
+def test_a_planted_import_upward_is_found(tmp_path: Path) -> None:
+    tree = plant(
+        tmp_path,
+        {
+            "tlmem/__init__.py": "",
+            "tlmem/low/__init__.py": '"""Low.\n\nMay import: nothing.\n"""\n',
+            "tlmem/low/ground.py": "import numpy\nfrom tlmem.high.roof import top\n",
+            "tlmem/high/__init__.py": '"""High.\n\nMay import: low.\n"""\n',
+            "tlmem/high/roof.py": "from tlmem.low import ground\n",
+        },
+    )
 
-def test_no_source_file_is_longer_than_the_limit() -> None:
-    places = ["tlmem", "dashboards", "scenarios", "tests", "benchmarks", "native"]
-    files = [
-        path
-        for place in places
-        for suffix in ("*.py", "*.c", "*.h", "*.m")
-        for path in (ROOT / place).rglob(suffix)
-        if path.name != "_native.c"
+    assert wrong_imports(tree) == [
+        "tlmem/low/ground.py:1: low may not import numpy",
+        "tlmem/low/ground.py:2: low may not import high",
     ]
-    lengths = {
-        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
-        for path in files
-    }
+    assert circles(tree) == [
+        ["high", "low", "high"],
+        ["tlmem.high.roof", "tlmem.low.ground", "tlmem.high.roof"],
+    ]
 
-    assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
+
+def test_mapped_packages_never_reach_beyond_themselves_by_dots() -> None:
+    wrong = []
+    for module, path in MODULES.items():
+        if part_of(module, MODULES).split(".")[0] in ("dashboards", "scenarios"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            levels = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+            if max(levels, default=0) > 1:
+                wrong.append(module)
+
+    assert wrong == []
+
+
+def test_no_folder_holds_more_files_than_one_can_look_over() -> None:
+    """C and Python; a folder that is a layer fits on a screen."""
+    counted: dict[str, int] = {}
+    for place in (*TREES, "native"):
+        for path in (ROOT / place).rglob("*"):
+            if path.suffix in (".py", ".c", ".h", ".m") and path.name != "_native.c":
+                folder = path.parent.relative_to(ROOT).as_posix()
+                counted[folder] = counted.get(folder, 0) + (path.name != "__init__.py")
+
+    included = {name: n for name, n in counted.items() if not name.startswith("tlmem/include")}
+    assert {name: n for name, n in included.items() if n > MOST_FILES} == {}
+
+
+def test_few_modules_stand_at_the_top() -> None:
+    assert len(list((ROOT / "tlmem").glob("*.py"))) <= MOST_MODULES_AT_THE_TOP
 
 
 def test_the_package_file_stays_short() -> None:

@@ -6,8 +6,6 @@ A line that breaks one for a reason says so with ``tlm-lint: ok`` in a comment.
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted((ROOT / "native").rglob("*.[chm]"))
 OURS = [
@@ -39,7 +37,7 @@ def interface() -> str:
 
 
 def name_of(path: Path) -> str:
-    """How a test case is named after its file."""
+    """The file as it is cited."""
     return path.relative_to(ROOT).as_posix()
 
 
@@ -52,41 +50,57 @@ def code_lines(path: Path) -> list[tuple[int, str]]:
     return [(n, line) for n, line in enumerate(text.splitlines(), 1) if n in kept]
 
 
-@pytest.mark.parametrize("path", OURS, ids=name_of)
-def test_heap_functions_are_called_in_few_places(path: Path) -> None:
-    if path.name in MAY_ALLOCATE:
-        return
-    calls = [f"{n}: {line.strip()}" for n, line in code_lines(path) if HEAP.search(line)]
+def test_heap_functions_are_called_in_few_places() -> None:
+    calls = [
+        f"{name_of(path)}:{n}: {line.strip()}"
+        for path in OURS
+        if path.name not in MAY_ALLOCATE
+        for n, line in code_lines(path)
+        if HEAP.search(line)
+    ]
 
     assert calls == []
 
 
-@pytest.mark.parametrize("path", ALL, ids=name_of)
-def test_a_file_opens_with_its_licence_and_purpose(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
+def test_every_file_opens_with_its_licence_and_purpose() -> None:
+    """The second line is ``name: purpose``."""
+    wrong = []
+    for path in ALL:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        licence = lines[0].startswith("/* SPDX-License-Identifier: MIT")
+        if not (licence and re.match(rf" \* {re.escape(path.name)}: \S.*", lines[1])):
+            wrong.append(name_of(path))
 
-    assert lines[0].startswith("/* SPDX-License-Identifier: MIT")
-    assert re.match(rf" \* {re.escape(path.name)}: \S.*", lines[1]), "second line: name: purpose"
-
-
-@pytest.mark.parametrize("path", [p for p in OURS if p.suffix == ".c"], ids=name_of)
-def test_functions_seen_by_other_files_carry_the_prefix(path: Path) -> None:
-    code = "\n".join(line for _, line in code_lines(path))
-    names = DEFINITION.findall(code)
-    prefixes = ("ops_",) if path.parent.name == "ops" else ("tlm_", "tlmi_")
-
-    assert [name for name in names if not name.startswith(prefixes)] == []
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", CORE, ids=name_of)
-def test_no_name_begins_with_an_underscore(path: Path) -> None:
+def test_functions_seen_by_other_files_carry_the_prefix() -> None:
+    bare = []
+    for path in (p for p in OURS if p.suffix == ".c"):
+        code = "\n".join(line for _, line in code_lines(path))
+        prefixes = ("ops_",) if path.parent.name == "ops" else ("tlm_", "tlmi_")
+        names = DEFINITION.findall(code)
+        bare += [f"{name_of(path)}: {name}" for name in names if not name.startswith(prefixes)]
+
+    assert bare == []
+
+
+def test_no_name_begins_with_an_underscore() -> None:
     defined = re.compile(r"^\s*#\s*define\s+(_\w+)|\b(?:struct|enum|union)\s+(_\w+)\s*\{")
     allowed = {"_GNU_SOURCE", "_DEFAULT_SOURCE", "_DARWIN_C_SOURCE"}
-    names = [
-        m.group(1) or m.group(2) for _, line in code_lines(path) if (m := defined.search(line))
-    ]
+    wrong = []
+    for path in CORE:
+        for n, line in code_lines(path):
+            found = defined.search(line)
+            if found and (found.group(1) or found.group(2)) not in allowed:
+                wrong.append(f"{name_of(path)}:{n}: {found.group()}")
 
-    assert [name for name in names if name not in allowed] == []
+    assert wrong == []
+
+
+def test_the_rules_have_files_to_look_at() -> None:
+    assert len(OURS) > 100
+    assert {path.suffix for path in OURS} >= {".c", ".h"}
 
 
 def test_the_type_stub_names_every_public_function() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tlmem.public import MODULE_OF, MODULES
+from tlmem._exports import MODULE_OF, MODULES
 
 TYPE_CHECKING = False  # true for type checkers; importing typing would cost more than all the rest
 if TYPE_CHECKING:

@@ -2,28 +2,16 @@
 # ruff: noqa: I001, F401
 
 import tlmem.optim as optim
-from tlmem.linking import (
-    get_include as get_include,
-    get_library as get_library,
-)
+from tlmem.recorder.linking import get_include as get_include, get_library as get_library
 from tlmem.recorder import (
     Recorder as Recorder,
     mark as mark,
     snapshot as snapshot,
 )
-from tlmem.planning import (
-    BadBuffer as BadBuffer,
-)
-from tlmem.planning import (
-    Plan as Plan,
-)
-from tlmem.planning import (
-    plan as plan,
-)
-from tlmem.recording import (
-    Recording as Recording,
-    read as read,
-)
+from tlmem.planning.planner import BadBuffer as BadBuffer
+from tlmem.planning.planner import Plan as Plan
+from tlmem.planning.planner import plan as plan
+from tlmem.recording.reader import Recording as Recording, read as read
 from tlmem.compiler.compiled import (
     compile as compile,
 )
@@ -34,9 +22,8 @@ from tlmem.compiler.explain import (
     Explanation as Explanation,
     explain as explain,
 )
-from tlmem.runtime.checkpointing import (
-    checkpoint as checkpoint,
-)
+from tlmem.runtime.autograd.checkpointing import checkpoint as checkpoint
+from tlmem.runtime.autograd.checkpointing import recompute as recompute
 from tlmem.runtime.device import (
     Device as Device,
     LimitDevice as LimitDevice,
@@ -44,7 +31,7 @@ from tlmem.runtime.device import (
     devices as devices,
     limit_device as limit_device,
 )
-from tlmem.runtime.elementwise import (
+from tlmem.runtime.tensors.elementwise import (
     absolute as absolute,
     add as add,
     bitwise_and as bitwise_and,
@@ -78,6 +65,7 @@ from tlmem.runtime.elementwise import (
     remainder as remainder,
     sigmoid as sigmoid,
     sin as sin,
+    softplus as softplus,
     sqrt as sqrt,
     square as square,
     subtract as subtract,
@@ -112,7 +100,7 @@ from tlmem.runtime.errors import (
     WrongShape as WrongShape,
     WrongTape as WrongTape,
 )
-from tlmem.runtime.factories import (
+from tlmem.runtime.tensors.factories import (
     arange as arange,
     empty as empty,
     empty_like as empty_like,
@@ -124,7 +112,7 @@ from tlmem.runtime.factories import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from tlmem.runtime.frame import (
+from tlmem.runtime.ownership.frame import (
     Frame as Frame,
     SlotBuffer as SlotBuffer,
     arena_empty as arena_empty,
@@ -134,7 +122,7 @@ from tlmem.runtime.frame import (
     function_exit as function_exit,
     get_buffer as get_buffer,
 )
-from tlmem.runtime.functions import (
+from tlmem.runtime.tensors.functions import (
     cross_entropy as cross_entropy,
     dropout as dropout,
     embedding as embedding,
@@ -143,48 +131,38 @@ from tlmem.runtime.functions import (
     linear as linear,
     scatter_add as scatter_add,
 )
-from tlmem.runtime.grad_mode import (
+from tlmem.runtime.autograd.grad_mode import (
     enable_grad as enable_grad,
     is_grad_enabled as is_grad_enabled,
     no_grad as no_grad,
 )
-from tlmem.runtime.holders import (
+from tlmem.runtime.ownership.holders import (
     acquire as acquire,
     move as move,
     release as release,
     release_safe as release_safe,
 )
-from tlmem.runtime.interop import (
-    from_dlpack as from_dlpack,
-    from_numpy as from_numpy,
-)
-from tlmem.runtime.linalg import (
-    dot as dot,
-    matmul as matmul,
-)
-from tlmem.runtime.parameters import (
+from tlmem.runtime.tensors.interop import from_dlpack as from_dlpack, from_numpy as from_numpy
+from tlmem.runtime.tensors.linalg import dot as dot, matmul as matmul
+from tlmem.runtime.ownership.parameters import (
     drop_parameter as drop_parameter,
     parameter as parameter,
     parameter_names as parameter_names,
     parameters as parameters,
     register_parameter as register_parameter,
 )
-from tlmem.runtime.pool import (
+from tlmem.runtime.ownership.pool import (
     PoolableTensor as PoolableTensor,
+    PoolStats as PoolStats,
     TensorPool as TensorPool,
     global_pool as global_pool,
 )
-from tlmem.runtime.pool_stats import (
-    PoolStats as PoolStats,
-)
-from tlmem.runtime.recomputing import (
-    recompute as recompute,
-)
-from tlmem.runtime.reductions import (
+from tlmem.runtime.tensors.reductions import (
     all as all,
     any as any,
     argmax as argmax,
     argmin as argmin,
+    cumsum as cumsum,
     log_softmax as log_softmax,
     max as max,
     mean as mean,
@@ -195,7 +173,7 @@ from tlmem.runtime.reductions import (
     sum as sum,
     var as var,
 )
-from tlmem.runtime.representation import (
+from tlmem.runtime.ownership.representation import (
     BatchableTensorRepresentation as BatchableTensorRepresentation,
     FixedShape as FixedShape,
     TensorRepresentation as TensorRepresentation,
@@ -206,7 +184,7 @@ from tlmem.runtime.representation import (
     to_batched_tensor as to_batched_tensor,
     to_tensor as to_tensor,
 )
-from tlmem.runtime.scope import (
+from tlmem.runtime.ownership.scope import (
     Scope as Scope,
     ScopeStats as ScopeStats,
     ScopedTensor as ScopedTensor,
@@ -224,7 +202,7 @@ from tlmem.runtime.scope import (
     scope_tensor_count as scope_tensor_count,
     unregister as unregister,
 )
-from tlmem.runtime.shaping import (
+from tlmem.runtime.tensors.shaping import (
     broadcast_to as broadcast_to,
     concat as concat,
     permute as permute,
@@ -235,14 +213,9 @@ from tlmem.runtime.shaping import (
     transpose as transpose,
     unsqueeze as unsqueeze,
 )
-from tlmem.runtime.steps import (
-    steps as steps,
-)
-from tlmem.runtime.struct import (
-    Struct as Struct,
-    struct as struct,
-)
-from tlmem.runtime.tape import (
+from tlmem.runtime.autograd.steps import steps as steps
+from tlmem.runtime.ownership.struct import Struct as Struct, struct as struct
+from tlmem.runtime.autograd.tape import (
     OpStats as OpStats,
     Tape as Tape,
     TapeStats as TapeStats,
@@ -252,19 +225,12 @@ from tlmem.runtime.tape import (
     tape as tape,
     zero_grad as zero_grad,
 )
-from tlmem.runtime.tensor import (
-    Tensor as Tensor,
-)
-from tlmem.runtime.tensor_scope import (
+from tlmem.runtime.tensors.tensor import Tensor as Tensor
+from tlmem.runtime.ownership.tensor_scope import (
     TensorPlatform as TensorPlatform,
     TensorScope as TensorScope,
 )
-from tlmem.runtime.user_ops import (
-    op as op,
-)
-from tlmem.runtime.views import (
-    gather as gather,
-    take as take,
-)
+from tlmem.runtime.autograd.user_ops import op as op
+from tlmem.runtime.tensors.views import gather as gather, take as take
 
 __version__: str

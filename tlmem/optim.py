@@ -3,6 +3,6 @@
 See also: docs/reference/tape.md, "Optimisers".
 """
 
-from tlmem.runtime.optimizers import SGD, Adam, Optimizer
+from tlmem.runtime.autograd.optimizers import SGD, Adam, Optimizer
 
 __all__ = ["SGD", "Adam", "Optimizer"]

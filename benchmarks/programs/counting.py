@@ -11,7 +11,7 @@ import sys
 def count(path: str) -> int:
     """By the tool that wrote it."""
     if path.endswith(".tlm"):
-        from tlmem.recording import read
+        from tlmem.recording.reader import read
 
         return read(path).event_count
     import memray

@@ -11,7 +11,7 @@ import time
 began = time.monotonic()
 
 import tlmem.analysis  # noqa: E402
-from tlmem.recording import read  # noqa: E402
+from tlmem.recording.reader import read  # noqa: E402
 
 imported = time.monotonic()
 

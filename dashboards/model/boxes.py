@@ -1,6 +1,6 @@
 """Boxes beside and below each other: which box is in which column of which row.
 
-Does not cover: which boxes there are (``flames``, ``scopes``), colours.
+Does not cover: which boxes there are (``call_tree``, ``scopes``), colours.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def edges(view: View, width: int) -> Ints:
     return np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1).astype(np.int64)[1:]
 
 
-class Steps:
+class RunningSum:
     """A sum of changes, at any time."""
 
     def __init__(self, times: Ints, changes: Ints) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.model import Frame
 from tlmem.analysis.places import Places
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 
 from .ordering import falling, rising
 from .view import View

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.attribution import Moments
+from tlmem.analysis.memory.attribution import Moments
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ def layers_of(samples: pd.DataFrame) -> Layers:
     Args:
         samples: the table, with the columns of ``devices.with_devices`` where there are devices.
 
-    Parts are those of ``tlmem.analysis.attribution``, which says what they mean; where tracked
+    Parts are those of ``analysis.memory.attribution``, which says what they mean; where tracked
     memory is not known yet, anonymous and file-backed memory are all there is.
     """
     moments = Moments(samples)

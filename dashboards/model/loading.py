@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tlmem import family
 from tlmem.analysis import Analysis, analyse
-from tlmem.analysis.devices import with_devices
-from tlmem.analysis.history import History, NoSuchObject, history
+from tlmem.analysis.ledger.history import History, NoSuchObject, history
+from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
-from tlmem.recording import read
+from tlmem.recording import family
+from tlmem.recording.reader import read
 from tlmem.report.summary import DETAIL_EVENTS
 
-from .frames import Frames
+from .frame_table import FrameTable
 from .glance import Glance, glance, script_name
 from .lanes import Lanes
 from .layers import Layers, combined, layers_of
@@ -120,9 +120,9 @@ class Loaded:
         return Lanes(self.recording, self.places)
 
     @kept
-    def frames(self) -> Frames:
+    def frames(self) -> FrameTable:
         """The frames of all sites."""
-        return Frames(self.recording.sites)
+        return FrameTable(self.recording.sites)
 
     @kept
     def scopes(self) -> ScopeIndex:

@@ -11,7 +11,7 @@ from collections import Counter
 from tlmem.analysis.model import SEVERITIES, Finding
 from tlmem.units import format_bytes, format_count, format_seconds
 
-from .finding_rows import FindingRow, finding_rows
+from .findings import FindingRow, finding_rows
 from .loading import Loaded
 
 Rows = list[tuple[str, ...]]

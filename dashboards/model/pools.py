@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.events import FIRST_RUNTIME_DEVICE, HOLDER_NUMBER_BITS, HolderKind, Kind
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.units import format_bytes, format_count
 
-from .curves import Floats, Grid, Steps, edges
+from .curves import Floats, Grid, RunningSum, edges
 from .lanes import NEVER
-from .tables import MOST_ROWS, Shown
+from .tables import MOST_ROWS, TableData
 from .time_axis import moment
 from .view import View
 
@@ -70,10 +70,10 @@ class PoolIndex:
         return self._memory.at(edges(view, width))
 
     @cached_property
-    def _steps(self) -> Steps:
+    def _steps(self) -> RunningSum:
         ended = self._end != NEVER
         times = np.concatenate([self._begin, self._end[ended]])
-        return Steps(times, np.concatenate([self._size, -self._size[ended]]))
+        return RunningSum(times, np.concatenate([self._size, -self._size[ended]]))
 
     @cached_property
     def _memory(self) -> Grid:
@@ -86,7 +86,7 @@ class PoolIndex:
 
     # ---- tables ----
 
-    def table(self, view: View) -> Shown:
+    def table(self, view: View) -> TableData:
         """Pools of objects and freed buffers of devices: what they did, and keep at the end."""
         heads = ("pool", "hit rate", *KINDS, "kept", "kept bytes", "reserved")
         rows = list(self._rows(view))
@@ -94,7 +94,7 @@ class PoolIndex:
         horizon_ns = self._recording.horizon_ns
         if rows and view.start_ns < horizon_ns:
             note += f"{'; ' if note else ''}before {moment(horizon_ns, 1e7)} nothing is counted"
-        return Shown(heads, rows, heads[1:], note)
+        return TableData(heads, rows, heads[1:], note)
 
     def _rows(self, view: View) -> list[tuple[str, ...]]:
         names = self._pools["name"].tolist()
@@ -148,7 +148,7 @@ class PoolIndex:
         times = table["time_ns"].to_numpy(np.int64)
         return which[known], kind[known], size[known], times[known]
 
-    def size_classes(self, view: View) -> Shown:
+    def size_classes(self, view: View) -> TableData:
         """What pools keep at the end of the stretch, by size."""
         kept = np.flatnonzero(self._kept_at(view) & self._listed)
         table = pd.DataFrame({"pool": self._holder[kept], "size": self._size[kept]})
@@ -164,7 +164,9 @@ class PoolIndex:
             )
             for row in counts.to_dict("records")
         ]
-        return Shown(("kept in", "size", "objects", "bytes"), rows, ("size", "objects", "bytes"))
+        return TableData(
+            ("kept in", "size", "objects", "bytes"), rows, ("size", "objects", "bytes")
+        )
 
     def _kept_at(self, view: View) -> NDArray[np.bool_]:
         """Which objects lie in a pool at the end of the stretch."""

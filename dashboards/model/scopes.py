@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tlmem.units import format_count
 
 from .boxes import Box
-from .tables import MOST_ROWS, Shown, duration
+from .tables import MOST_ROWS, TableData, duration
 from .view import View
 
 COUNTS = ("registered", "released", "promoted", "escaped", "freed")
@@ -86,7 +86,7 @@ class ScopeIndex:
     def _label(self, group: int) -> str:
         return str(self._labels[group // 2]) if group >= 0 else ""
 
-    def labels(self, view: View) -> Shown:
+    def labels(self, view: View) -> TableData:
         """What scopes and frames of each label did, those that were entered in the stretch."""
         inside = np.flatnonzero((self._enter >= view.start_ns) & (self._enter <= view.stop_ns))
         groups, which = np.unique(self._group[inside], return_inverse=True)
@@ -117,7 +117,7 @@ class ScopeIndex:
         note = f"{format_count(len(inside))} scopes and frames"
         if len(groups) > len(rows):
             note += f", {format_count(len(rows))} of {format_count(len(groups))} labels"
-        return Shown(heads, rows, heads[2:], note)
+        return TableData(heads, rows, heads[2:], note)
 
 
 def _together(left: Ints, right: Ints) -> tuple[Ints, list[int]]:

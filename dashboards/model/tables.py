@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlmem.events import DEVICE_NAMES
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.units import format_bytes, format_count, format_seconds
 
 from .view import View
@@ -20,7 +20,7 @@ MOST_ROWS = 1000
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableData:
     """A table: heads, which of them stand over numbers, rows of as many texts; what it is of."""
 
     heads: tuple[str, ...]
@@ -29,7 +29,7 @@ class Shown:
     note: str = ""
 
 
-def devices(recording: Recording) -> Shown:
+def devices(recording: Recording) -> TableData:
     """What the drivers of devices handed out."""
     rows = []
     for row in recording.devices.to_dict("records"):
@@ -42,10 +42,10 @@ def devices(recording: Recording) -> Shown:
             )
         )
     heads = ("device", "blocks", "given back", "held", "bytes", "bytes held", "in the driver")
-    return Shown(heads, rows, heads[1:])
+    return TableData(heads, rows, heads[1:])
 
 
-def ops(recording: Recording) -> Shown:
+def ops(recording: Recording) -> TableData:
     """Ops that tapes recorded, those that still hold most first."""
     table = recording.ops.sort_values(
         ["held_bytes", "saved_bytes", "records"], ascending=False, kind="stable"
@@ -62,10 +62,10 @@ def ops(recording: Recording) -> Shown:
         for row in table.to_dict("records")
     ]
     heads = ("op", "recorded", "saved", "bytes saved", "still held", "bytes held")
-    return Shown(heads, rows, heads[1:])
+    return TableData(heads, rows, heads[1:])
 
 
-def passes(recording: Recording, view: View) -> Shown:
+def passes(recording: Recording, view: View) -> TableData:
     """Backward passes that began in the stretch, in order."""
     table = recording.passes
     numbered = table.assign(number=np.arange(1, len(table) + 1))
@@ -92,7 +92,7 @@ def passes(recording: Recording, view: View) -> Shown:
     heads = ("pass", "at s", "took", "ops before", "rules", "held before", "held after", "ended")
     note = f"{format_count(len(inside))} passes"
     note += f", the first {format_count(MOST_ROWS)} listed" if len(inside) > MOST_ROWS else ""
-    return Shown(heads, rows, heads[:-1], note)
+    return TableData(heads, rows, heads[:-1], note)
 
 
 def duration(seconds: float) -> str:

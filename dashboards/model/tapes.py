@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 
 from .curves import Floats, Grid, Ints, edges
 from .view import View

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.history import History
+from tlmem.analysis.ledger.history import History
 
 from .lanes import LineLane
 from .loading import Loaded
@@ -19,7 +19,7 @@ from .view import View
 
 
 @dataclass(frozen=True)
-class Shown:
+class TimelineData:
     """What was computed for one view; either ``lines`` or ``rows`` of objects are on screen.
 
     ``rows`` are those of ``Loaded.lanes``; ``row`` is where the cursor of the list belongs.
@@ -41,7 +41,7 @@ def compute(
     every: bool,
     width: int,
     known: History | None = None,
-) -> tuple[Shown, History | None]:
+) -> tuple[TimelineData, History | None]:
     """What is on screen for a view, and the history of the selected object.
 
     Args:
@@ -57,13 +57,13 @@ def compute(
     if not objects:
         lines = lanes.lines(view, width)
         chosen = next((n for n, lane in enumerate(lines) if lane.line == line), 0)
-        return Shown(view, width, total, lines, None, chosen), life
+        return TimelineData(view, width, total, lines, None, chosen), life
     at = lanes.row_of(view.object) if view.object is not None else None
     if at is not None and line is None and not every:
         line = int(lanes.line[at])
     rows = lanes.objects(view, None if every else line, order)
     row = 0 if at is None else int(np.argmax(rows == at)) if len(rows) else 0
-    return Shown(view, width, total, (), rows, row), life
+    return TimelineData(view, width, total, (), rows, row), life
 
 
 def _life(loaded: Loaded, view: View, known: History | None) -> History | None:

@@ -10,13 +10,13 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
-from tlmem.dashboards.model.difference import difference, finding_changes, line_changes
-from tlmem.dashboards.model.tables import Shown
+from tlmem.dashboards.model.diff import difference, finding_changes, line_changes
+from tlmem.dashboards.model.tables import TableData
 from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.diff import Difference
+from tlmem.analysis.compare import Difference
 from tlmem.errors import TlmemError
 
 from .page import Page
@@ -66,7 +66,7 @@ class DiffPage(Page):
         words.tell(Text(f"comparing with {other} …"))
         members = self.tlmem.members
 
-        def work() -> tuple[Difference, Shown, Shown] | TlmemError:
+        def work() -> tuple[Difference, TableData, TableData] | TlmemError:
             try:
                 found = difference(members, other)
             except TlmemError as error:
@@ -75,7 +75,7 @@ class DiffPage(Page):
 
         self.in_background(work, self._show)
 
-    def _show(self, found: tuple[Difference, Shown, Shown] | TlmemError) -> None:
+    def _show(self, found: tuple[Difference, TableData, TableData] | TlmemError) -> None:
         words = self.query_one("#verdicts", Words)
         if isinstance(found, TlmemError):
             words.tell(Text(f"{found}. f asks for another file."))

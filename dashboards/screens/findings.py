@@ -12,14 +12,21 @@ from textual.containers import Container, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input
 from tlmem.dashboards.messages import RowChosen, RowSeen
-from tlmem.dashboards.model.finding_rows import HEADS, SORTS, FindingRow, finding_rows
-from tlmem.dashboards.model.finding_text import Block, finding_blocks, markdown
-from tlmem.dashboards.model.tables import Shown
+from tlmem.dashboards.model.findings import (
+    HEADS,
+    SORTS,
+    Block,
+    FindingRow,
+    finding_blocks,
+    finding_rows,
+    markdown,
+)
+from tlmem.dashboards.model.tables import TableData
 from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.history import History
+from tlmem.analysis.ledger.history import History
 from tlmem.analysis.model import SEVERITIES, Finding
 
 from .page import Page
@@ -91,7 +98,7 @@ class FindingsPage(Page):
             words.append(f"with '{self.search}'")
         self.query_one("#shown", Words).tell(Text(", ".join(words)))
         rows = [row.cells for row in self.rows]
-        self.query_one(TextTable).show(Shown(HEADS, rows, NUMBERS))
+        self.query_one(TextTable).show(TableData(HEADS, rows, NUMBERS))
         self._show_detail()
 
     def on_row_seen(self, message: RowSeen) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from tlmem.dashboards.messages import TimePicked, Zoomed
-from tlmem.dashboards.model.following import (
+from tlmem.dashboards.model.live import (
     SORTS,
     Follower,
     LiveLine,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tlmem.dashboards.model.tables import devices
 
-from .curves import Curve, CurvesPage, Table
+from .curves_page import CurvesPage, ShownCurve, ShownTable
 
 
 class PoolsPage(CurvesPage):
@@ -14,15 +14,19 @@ class PoolsPage(CurvesPage):
     ABOUT = "pools and devices: hit rate, what is kept, size classes, growth"
     BINDINGS = CurvesPage.BINDINGS
     CURVES = (
-        Curve("pooled", "in pools", "#e5a84e", lambda of, at, width: of.pools.pooled(at, width)),
-        Curve("unused", "unused", "#8a93a6", lambda of, at, width: of.pools.unused(at, width)),
+        ShownCurve(
+            "pooled", "in pools", "#e5a84e", lambda of, at, width: of.pools.pooled(at, width)
+        ),
+        ShownCurve("unused", "unused", "#8a93a6", lambda of, at, width: of.pools.unused(at, width)),
     )
     TABLES = (
-        Table("pools", "no pool was used", lambda of, view: of.pools.table(view)),
-        Table(
+        ShownTable("pools", "no pool was used", lambda of, view: of.pools.table(view)),
+        ShownTable(
             "sizes",
             "no pool keeps anything at the end of this stretch",
             lambda of, view: of.pools.size_classes(view),
         ),
-        Table("devices", "no device handed out memory", lambda of, view: devices(of.recording)),
+        ShownTable(
+            "devices", "no device handed out memory", lambda of, view: devices(of.recording)
+        ),
     )

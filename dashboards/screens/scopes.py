@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.boxes import Box
-from tlmem.dashboards.model.tables import Shown, duration
+from tlmem.dashboards.model.tables import TableData, duration
 from tlmem.dashboards.widgets.box_chart import BoxChart
 from tlmem.dashboards.widgets.picture import MARGIN
 from tlmem.dashboards.widgets.text_table import TextTable
@@ -64,10 +64,10 @@ class ScopesPage(Page):
         if not self.is_new(width):
             return
 
-        def work() -> tuple[list[Box], Shown]:
+        def work() -> tuple[list[Box], TableData]:
             return loaded.scopes.boxes(view, width), loaded.scopes.labels(view)
 
-        def show(found: tuple[list[Box], Shown]) -> None:
+        def show(found: tuple[list[Box], TableData]) -> None:
             boxes, labels = found
             self.query_one(BoxChart).show(boxes)
             self.query_one(TimeAxis).show(view, loaded.recording.marks)

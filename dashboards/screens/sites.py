@@ -14,18 +14,18 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input
 from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.boxes import Box
-from tlmem.dashboards.model.finding_text import source_of
-from tlmem.dashboards.model.flames import flame
-from tlmem.dashboards.model.frames_tree import (
+from tlmem.dashboards.model.call_tree import (
     METRIC_WORDS,
     METRICS,
-    Node,
+    CallNode,
     Options,
     Tree,
     build,
+    flame,
     main_path,
     visible_rows,
 )
+from tlmem.dashboards.model.findings import source_of
 from tlmem.dashboards.model.time_axis import moment
 from tlmem.dashboards.widgets.box_chart import BoxChart
 from tlmem.dashboards.widgets.prompt import Prompt
@@ -142,12 +142,12 @@ class SitesPage(Page):
 
         self.in_background(lambda: flame(node, metric, width), show, "flames")
 
-    def _row_of(self, nodes: list[Node], rows: TreeList) -> int:
+    def _row_of(self, nodes: list[CallNode], rows: TreeList) -> int:
         """Where the cursor's node is now."""
         before = rows.nodes[rows.row].path if rows.row < len(rows.nodes) else ()
         return next((n for n, node in enumerate(nodes) if node.path == before), 0)
 
-    def _zoomed_node(self) -> Node:
+    def _zoomed_node(self) -> CallNode:
         assert self.stacks is not None
         node = self.stacks.root
         for frame in self.zoomed:
@@ -179,7 +179,7 @@ class SitesPage(Page):
         return Text(" │ ".join(words), no_wrap=True, overflow="ellipsis")
 
     @property
-    def node(self) -> Node | None:
+    def node(self) -> CallNode | None:
         """The frame under the cursor."""
         if self.query_one(ContentSwitcher).current == "tree":
             rows = self.query_one(TreeList)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tlmem.dashboards.model.tables import ops, passes
 
-from .curves import Curve, CurvesPage, Table
+from .curves_page import CurvesPage, ShownCurve, ShownTable
 
 
 class TapePage(CurvesPage):
@@ -14,8 +14,10 @@ class TapePage(CurvesPage):
     ABOUT = "autograd tapes: ops, what they hold, backward passes"
     BINDINGS = CurvesPage.BINDINGS
     CURVES = (
-        Curve("saved", "saved", "#4e9fe5", lambda of, view, width: of.tapes.saved(view, width)),
-        Curve(
+        ShownCurve(
+            "saved", "saved", "#4e9fe5", lambda of, view, width: of.tapes.saved(view, width)
+        ),
+        ShownCurve(
             "gradients",
             "gradients",
             "#5aa87f",
@@ -23,8 +25,8 @@ class TapePage(CurvesPage):
         ),
     )
     TABLES = (
-        Table("ops", "no tape recorded anything", lambda of, view: ops(of.recording)),
-        Table(
+        ShownTable("ops", "no tape recorded anything", lambda of, view: ops(of.recording)),
+        ShownTable(
             "passes",
             "no backward pass in this stretch",
             lambda of, view: passes(of.recording, view),

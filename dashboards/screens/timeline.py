@@ -14,18 +14,18 @@ from textual.widget import Widget
 from textual.widgets import Input
 from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.bars import count_bar, line_bar, object_bar
-from tlmem.dashboards.model.finding_text import step_line
-from tlmem.dashboards.model.going import HINT, NoSuchPlace, Target, go_to
+from tlmem.dashboards.model.findings import step_line
+from tlmem.dashboards.model.goto import HINT, Destination, NoSuchPlace, go_to
 from tlmem.dashboards.model.lanes import NEVER, SORTS
 from tlmem.dashboards.model.time_axis import moment
-from tlmem.dashboards.model.timeline import Shown, compute
+from tlmem.dashboards.model.timeline import TimelineData, compute
 from tlmem.dashboards.widgets.lane_list import Lane, LaneList
 from tlmem.dashboards.widgets.level import Level
 from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.history import History
+from tlmem.analysis.ledger.history import History
 from tlmem.analysis.places import place
 from tlmem.units import format_bytes, format_count, format_seconds
 
@@ -63,7 +63,7 @@ class TimelinePage(Page):
         super().__init__()
         self.every_object = False
         self.order = "born"
-        self.shown: Shown | None = None
+        self.shown: TimelineData | None = None
         self.life: History | None = None
         self.mark_ns: int | None = None
         self._asked: tuple[object, ...] = ()
@@ -111,12 +111,12 @@ class TimelinePage(Page):
         objects, every, known = self.listing_objects, self.every_object, self.life
         self.query_one("#shown", Words).tell(self._heading())
 
-        def work() -> tuple[Shown, History | None]:
+        def work() -> tuple[TimelineData, History | None]:
             return compute(loaded, view, order, objects, every, width, known)
 
         self.in_background(work, self._show)
 
-    def _show(self, found: tuple[Shown, History | None]) -> None:
+    def _show(self, found: tuple[TimelineData, History | None]) -> None:
         before, (shown, life) = self.shown, found
         cursor_ns = min(max(self.view.cursor_ns, shown.view.start_ns), shown.view.stop_ns)
         shown = replace(shown, view=replace(shown.view, cursor_ns=cursor_ns))
@@ -335,13 +335,13 @@ class TimelinePage(Page):
         """Goes where the text leads, or says why it leads nowhere."""
         loaded, text = self.loaded, event.value
 
-        def work() -> Target | NoSuchPlace:
+        def work() -> Destination | NoSuchPlace:
             try:
                 return go_to(text, loaded.recording, loaded.lanes)
             except NoSuchPlace as error:
                 return error
 
-        def show(target: Target | NoSuchPlace) -> None:
+        def show(target: Destination | NoSuchPlace) -> None:
             if isinstance(target, NoSuchPlace):
                 self.notify(str(target), severity="warning", markup=False)
                 return

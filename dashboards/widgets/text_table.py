@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
-from tlmem.dashboards.model.tables import Shown
+from tlmem.dashboards.model.tables import TableData
 
 from .colours import SEVERITIES
 from .rows import Rows
@@ -19,7 +19,7 @@ MARK_WIDTH = 2
 """Columns at the left for the mark of the cursor, which stay where they are."""
 SIDEWAYS = 8
 """So many characters ``left`` and ``right`` go."""
-EMPTY = Shown((), (), ())
+EMPTY = TableData((), (), ())
 
 
 class TextTable(Rows):
@@ -43,7 +43,7 @@ class TextTable(Rows):
         self.shift = 0
         self._widths: list[int] = []
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: TableData) -> None:
         """Shows other rows; the cursor stays where it is, as far as there are rows."""
         self.shown = shown
         columns = zip(shown.heads, zip(*shown.rows, strict=True), strict=True) if shown.rows else ()

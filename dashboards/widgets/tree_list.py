@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
-from tlmem.dashboards.model.frames_tree import METRICS, Node
+from tlmem.dashboards.model.call_tree import METRICS, CallNode
 
 from tlmem.analysis.model import Frame
 from tlmem.analysis.places import place
@@ -27,7 +27,7 @@ class TreeList(Rows):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.nodes: Sequence[Node] = ()
+        self.nodes: Sequence[CallNode] = ()
         self.opened: set[tuple[Frame, ...]] = set()
         self.metric = METRICS[0]
         self.whole = 0.0
@@ -35,7 +35,7 @@ class TreeList(Rows):
 
     def show(
         self,
-        nodes: Sequence[Node],
+        nodes: Sequence[CallNode],
         opened: set[tuple[Frame, ...]],
         metric: str,
         whole: float,
@@ -69,20 +69,20 @@ class TreeList(Rows):
         ]
         return Strip(segments).adjust_cell_length(width, style)
 
-    def _numbers(self, node: Node) -> str:
+    def _numbers(self, node: CallNode) -> str:
         at = METRICS.index(self.metric)
         write = format_count if self.metric == "objects" else format_bytes
         objects = node.total[METRICS.index("objects")]
         own = write(node.own[at]) if node.own[at] else "–"
         return f"{write(node.total[at]):>9} {own:>9} {format_count(objects):>9}"
 
-    def _bar(self, node: Node) -> str:
+    def _bar(self, node: CallNode) -> str:
         share = float(node.total[METRICS.index(self.metric)]) / self.whole if self.whole else 0.0
         eighths = round(min(max(share, 0.0), 1.0) * BAR * 8)
         whole, rest = divmod(eighths, 8)
         return ("█" * whole + (EIGHTHS[rest] if rest else "")).ljust(BAR)
 
-    def _described(self, node: Node) -> str:
+    def _described(self, node: CallNode) -> str:
         sign = "·" if node.leaf else "▾" if node.path in self.opened else "▸"
         where = place(node.frame) if node.frame.file else ""
         return f"{'  ' * min(node.depth, 20)}{sign} {node.frame.function} {where}".rstrip()

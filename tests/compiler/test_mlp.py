@@ -9,7 +9,7 @@ import pytest
 from runtime.trace import statistics
 
 import tlmem
-from tlmem.runtime import making
+from tlmem.runtime.tensors import making
 
 
 def forward(x, w1, b1, w2, b2):

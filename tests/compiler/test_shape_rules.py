@@ -9,7 +9,7 @@ import pytest
 from compiler.random_ops import MAKERS, one, two
 
 import tlmem
-from tlmem import public
+from tlmem import _exports as public
 from tlmem.compiler.passes import rules_elements
 from tlmem.compiler.passes.abstract import UNKNOWN, PlainType, TensorType, abstract, joined, same
 from tlmem.compiler.passes.shape_rules import PLAIN, SAME, VIEW, result_of, rules

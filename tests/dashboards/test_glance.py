@@ -9,7 +9,7 @@ from tlmem.dashboards.model import glance as glance_module
 from tlmem.dashboards.model.glance import glance, script_name
 
 from tlmem.errors import DamagedRecording, EmptyRecording, MissingFile, NotARecording, TlmemError
-from tlmem.recording import read
+from tlmem.recording.reader import read
 
 
 @pytest.mark.parametrize("form", ["sealed", "compact", "raw"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tlmem.dashboards.model import tables
 from tlmem.dashboards.model.curves import Grid, edges
-from tlmem.dashboards.model.difference import difference, finding_changes, line_changes
+from tlmem.dashboards.model.diff import difference, finding_changes, line_changes
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.model.view import View
 
@@ -16,7 +16,7 @@ def whole(loaded: Loaded) -> View:
     return View.whole(loaded.end_ns)
 
 
-def row_of(shown: tables.Shown, name: str) -> dict[str, str]:
+def row_of(shown: tables.TableData, name: str) -> dict[str, str]:
     row = next(row for row in shown.rows if row[0] == name)
     return dict(zip(shown.heads, row, strict=True))
 

@@ -2,7 +2,7 @@
  * test_log.c: many threads record at once, with and without a size limit, and nothing is lost, torn or counted twice.
  *
  * Each thread allocates and frees addresses of its own and keeps its own account; the sealed file is then read back here,
- * block by block, with the checkpoint's sums, and must agree. tests/unit reads such files again in Python.
+ * block by block, with the checkpoint's sums, and must agree. tests/recording reads such files again in Python.
  *
  * tlm-test: sources=core */
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * test_probe.c: each probe of tlmem_probe.h records exactly its event with its place, from many threads, and nothing when off.
  *
  * The raw events are read back from the file. The library is linked in here, so the probes are given its table; that they find it
- * by themselves is tested in tests/integration/test_foreign.py.
+ * by themselves is tested in tests/recorder/test_foreign.py.
  *
  * tlm-test: sources=core */
 #include <string.h>

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from runtime.trace import Tracer
 
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 
 Block = AbstractContextManager[Any]
 Work = Callable[[], object]

@@ -20,13 +20,11 @@ from tlmem.runtime.errors import (
     WrongDtype,
     WrongShape,
 )
-from tlmem.runtime.factories import empty, ones, zeros
-from tlmem.runtime.frame import arena_empty, frame, get_buffer
-from tlmem.runtime.holders import acquire, move, release, release_safe
-from tlmem.runtime.interop import from_numpy
-from tlmem.runtime.parameters import drop_parameter, register_parameter
-from tlmem.runtime.pool import TensorPool
-from tlmem.runtime.scope import (
+from tlmem.runtime.ownership.frame import arena_empty, frame, get_buffer
+from tlmem.runtime.ownership.holders import acquire, move, release, release_safe
+from tlmem.runtime.ownership.parameters import drop_parameter, register_parameter
+from tlmem.runtime.ownership.pool import TensorPool
+from tlmem.runtime.ownership.scope import (
     escape,
     promote,
     register,
@@ -35,7 +33,9 @@ from tlmem.runtime.scope import (
     scope_tensor_count,
     unregister,
 )
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors.factories import empty, ones, zeros
+from tlmem.runtime.tensors.interop import from_numpy
 
 # ---- free() of a registered thing that uses the runtime ----
 

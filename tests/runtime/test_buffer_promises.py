@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tlmem._native import lib
-from tlmem.runtime import factories
 from tlmem.runtime.device import Device, device
-from tlmem.runtime.scope import scope
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.tensors import factories
 
 COUNT = 10
 LARGE = (1 << 20,)
@@ -20,7 +20,7 @@ PAGE = os.sysconf("SC_PAGESIZE")
 def sim_in_a_process_of_its_own(code: str, **environment: str) -> list[str]:
     """What the code prints about a fresh sim-metal, word by word."""
     begin = (
-        "from tlmem.runtime import factories\n"
+        "from tlmem.runtime.tensors import factories\n"
         "from tlmem.runtime.device import device\n"
         "sim = device('sim-metal')\n"
     )

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from tlmem.recorder import Recorder
-from tlmem.recording import read
-from tlmem.runtime import factories
+from tlmem.recording.reader import read
 from tlmem.runtime.device import (
     BufferStats,
     Device,
@@ -25,7 +24,8 @@ from tlmem.runtime.device import (
     limit_device,
 )
 from tlmem.runtime.errors import DeviceOutOfMemory, NoSuchDevice, SizeOverflow, StillHeld
-from tlmem.runtime.scope import scope
+from tlmem.runtime.ownership.scope import scope
+from tlmem.runtime.tensors import factories
 
 MB = 1 << 20
 USABLE = [each.name for each in devices() if each.available]
@@ -284,7 +284,7 @@ def test_preallocated_memory_is_resident_and_serves_without_the_driver() -> None
     said = alone(
         """
         import os
-        from tlmem.runtime import factories
+        from tlmem.runtime.tensors import factories
         from tlmem.runtime.device import device
         def resident():
             with open("/proc/self/statm") as f:
@@ -313,7 +313,7 @@ def test_preallocated_memory_is_resident_and_serves_without_the_driver() -> None
 def test_a_number_of_megabytes_that_is_none_is_ignored_and_said() -> None:
     said = alone(
         """
-        from tlmem.runtime import factories
+        from tlmem.runtime.tensors import factories
         from tlmem.runtime.device import device
         factories.zeros(10, device="sim-metal")
         print(device("sim-metal").buffers().reserved_bytes, device("sim-metal").dump())
@@ -330,7 +330,7 @@ def test_a_driver_that_keeps_what_is_freed_grows_and_the_cpu_does_not() -> None:
     """B13, B19, B20: growth without a leak of tensors, and the meter that says so can fall."""
     program = """
         import os, sys
-        from tlmem.runtime import factories
+        from tlmem.runtime.tensors import factories
         from tlmem.runtime.device import device
         def resident():
             with open("/proc/self/statm") as f:

@@ -11,16 +11,16 @@ import pytest
 
 from tlmem.runtime import errors as e
 from tlmem.runtime.device import limit_device
-from tlmem.runtime.elementwise import add
-from tlmem.runtime.factories import arange, empty, full, ones, randn, tensor, zeros
-from tlmem.runtime.frame import arena_empty, frame, function_exit, get_buffer
-from tlmem.runtime.holders import acquire, move, release
-from tlmem.runtime.interop import from_numpy
-from tlmem.runtime.parameters import parameter, register_parameter
-from tlmem.runtime.pool import TensorPool
-from tlmem.runtime.scope import escape, promote, register, scope, scope_stats, unregister
-from tlmem.runtime.struct import struct
-from tlmem.runtime.tensor_scope import TensorScope
+from tlmem.runtime.ownership.frame import arena_empty, frame, function_exit, get_buffer
+from tlmem.runtime.ownership.holders import acquire, move, release
+from tlmem.runtime.ownership.parameters import parameter, register_parameter
+from tlmem.runtime.ownership.pool import TensorPool
+from tlmem.runtime.ownership.scope import escape, promote, register, scope, scope_stats, unregister
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.ownership.tensor_scope import TensorScope
+from tlmem.runtime.tensors.elementwise import add
+from tlmem.runtime.tensors.factories import arange, empty, full, ones, randn, tensor, zeros
+from tlmem.runtime.tensors.interop import from_numpy
 
 
 def line() -> int:

@@ -20,14 +20,15 @@ import pytest
 from runtime.things import Mock
 from runtime.trace import described, live_objects
 
-from tlmem.runtime import core, pool, struct
-from tlmem.runtime.factories import empty, ones
-from tlmem.runtime.frame import arena_empty, frame, get_buffer
-from tlmem.runtime.holders import move
-from tlmem.runtime.interop import from_numpy
-from tlmem.runtime.parameters import drop_parameter, parameter_names, register_parameter
-from tlmem.runtime.scope import escape, register, scope, scope_depth
-from tlmem.runtime.tensor_scope import TensorScope
+from tlmem.runtime import core
+from tlmem.runtime.ownership import pool, struct
+from tlmem.runtime.ownership.frame import arena_empty, frame, get_buffer
+from tlmem.runtime.ownership.holders import move
+from tlmem.runtime.ownership.parameters import drop_parameter, parameter_names, register_parameter
+from tlmem.runtime.ownership.scope import escape, register, scope, scope_depth
+from tlmem.runtime.ownership.tensor_scope import TensorScope
+from tlmem.runtime.tensors.factories import empty, ones
+from tlmem.runtime.tensors.interop import from_numpy
 
 RUNTIME = str(Path(core.__file__).parent)
 JUMPS_BACK = {name for name in dis.opname if name.startswith(("JUMP_BACK", "POP_JUMP_BACK"))}

@@ -16,12 +16,12 @@ from runtime.trace import Trace, live_objects, statistics
 import tlmem
 from tlmem.recorder import Recorder
 from tlmem.runtime import core
-from tlmem.runtime.factories import empty, ones, zeros
-from tlmem.runtime.frame import framed, get_buffer
-from tlmem.runtime.holders import acquire, move, release
-from tlmem.runtime.pool import TensorPool
-from tlmem.runtime.scope import escape, promote, register, scope
-from tlmem.runtime.struct import struct
+from tlmem.runtime.ownership.frame import framed, get_buffer
+from tlmem.runtime.ownership.holders import acquire, move, release
+from tlmem.runtime.ownership.pool import TensorPool
+from tlmem.runtime.ownership.scope import escape, promote, register, scope
+from tlmem.runtime.ownership.struct import struct
+from tlmem.runtime.tensors.factories import empty, ones, zeros
 
 THREADS = 8
 TASKS = 50

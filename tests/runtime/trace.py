@@ -1,7 +1,7 @@
 """What happened in a block, as rows that a test can write down.
 
 Covers: recording a block of a test to a file, reading it, giving objects and holders the names that
-the test uses. Does not cover: what the tables of a recording are (``tests/unit``).
+the test uses. Does not cover: what the tables of a recording are (``tests/recording``).
 
 A row is ``(kind, name, argument, count)``, for example ``("REGISTER", "a", "scope s", 1)``:
 the kind of event, the object's name, bytes of an ALLOC or else the holder in words, the count after
@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tlmem.contents import take_snapshot
 from tlmem.recorder import Recorder
+from tlmem.recording.format.live_file import read_contents
+from tlmem.recording.format.segments import Source, read_header
 from tlmem.runtime import core
-from tlmem.segments import Source, read_header
 
 FIRST_OWN_DEVICE = 16
 KINDS = (
@@ -69,7 +69,7 @@ class Trace:
     def fill(self, path: Path) -> None:
         """Reads what was recorded."""
         source = Source(path)
-        found = take_snapshot(source, None, None, None)
+        found = read_contents(source, None, None, None)
         assert found.problems == []
         assert read_header(source).lost_events == 0
         events = found.timeline
@@ -175,7 +175,8 @@ class Tracer:
         path = self.folder / f"trace-{self.made}.tlm"
         found = Trace()
         found.name(**objects)
-        recorder = Recorder(path, rss_interval=0)
+        # To look for holders is to go through every Python object of the test run, 0.2 s.
+        recorder = Recorder(path, rss_interval=0, holders="off")
         recorder.start()
         try:
             yield found

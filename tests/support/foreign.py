@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support import programs
 
 import tlmem
-from tests.support import programs
-from tlmem import linking
 from tlmem.events import Device, Kind
+from tlmem.recorder import linking
 
 ROOT = Path(__file__).resolve().parents[2]
 OVERRETAIN = ROOT / "native" / "examples" / "overretain"

@@ -7,7 +7,7 @@ from time import monotonic
 
 from textual.pilot import Pilot
 from tlmem.dashboards.app import LiveApp, TlmemApp
-from tlmem.dashboards.model.following import Follower
+from tlmem.dashboards.model.live import Follower
 from tlmem.dashboards.model.loading import Loaded, family_of
 
 LONGEST_S = 600

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tlmem.chains import Holding, Step
-from tlmem.holdings import holdings_table, steps_table
-from tlmem.schema import frame
+from tlmem.recording.format.chains import ChainStep, Holding
+from tlmem.recording.tables.holdings import holdings_table, steps_table
+from tlmem.recording.tables.schema import frame
 
 LEDGER = [
     *("object", "kind", "holder", "number", "begin_ns", "end_ns", "begin_site", "end_site"),
@@ -135,7 +135,7 @@ class Program:
 
     def snapshot(
         self,
-        *chains: tuple[list[Step], list[int], float],
+        *chains: tuple[list[ChainStep], list[int], float],
         whole: bool = True,
         collecting: bool = False,
         trigger: int = 3,

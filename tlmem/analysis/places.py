@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.model import Frame
 
 if TYPE_CHECKING:
-    from tlmem.recording import Recording
+    from tlmem.recording.reader import Recording
 
 IMPORT_MACHINERY = "<frozen importlib"
 UNKNOWN = Frame("", 0, "")

@@ -1,7 +1,10 @@
-"""Recordings in the formats of other tools: ``run(path, to, ...)`` is the command ``tlmem export``.
+"""Recordings in the formats of other tools; ``run(path, to, ...)`` is ``tlmem export``.
 
-Covers: choosing a format, naming the output, writing it whole or not at all. Each format has a
-module of its own. See also: docs/how-to/export.md.
+In: a recording. Out: a file, or a folder of tables, written whole or not at all.
+May import: errors, events, units, output, recording, report.
+Third-party: numpy, pandas. Inside functions: pyarrow.
+
+Each format has a module of its own. See also: docs/how-to/export.md.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from pathlib import Path
 
 from tlmem.errors import TlmemError
 from tlmem.export import memory_viz, perfetto, speedscope, table_files
-from tlmem.outputs import write_file, write_folder
-from tlmem.recording import Recording, read
+from tlmem.output.atomic_write import write_file, write_folder
+from tlmem.recording.reader import Recording, read
 from tlmem.units import format_bytes
 
 MOST_PROBLEMS = 3

@@ -1,7 +1,8 @@
 """A recording as a memory snapshot of PyTorch, for https://pytorch.org/memory_viz.
 
 Covers: allocations and frees in order, with stacks, and the blocks that are alive at the end; each
-kind of memory is a device of its own. Does not cover: holders and samples, for which that viewer
+kind of memory is a device of its own; addresses for objects that have only handles, and segments
+around all that was used. Does not cover: holders and samples, for which that viewer
 has no place.
 Source: the docstring of ``_snapshot`` in torch/cuda/memory.py, "Snapshot".
 """
@@ -9,6 +10,7 @@ Source: the docstring of ``_snapshot`` in torch/cuda/memory.py, "Snapshot".
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE
-from tlmem.export.addresses import made_up, segments, without_overlaps
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 
 PROTOCOL = 4
 """The viewer reads no later one."""
@@ -27,6 +28,12 @@ MOST_OBJECTS = 250_000
 """Each is three entries; browsers give up on files of more than about 1 GB."""
 
 Ints = NDArray[np.int64]
+
+GRAIN_BYTES = 512
+"""Made-up addresses are multiples of this, as those of PyTorch's own allocator are."""
+FIRST_ADDRESS = 1 << 40
+NEAR_BYTES = 1 << 20
+"""Parts of memory that are so near to each other are one segment."""
 
 
 @dataclass(frozen=True)
@@ -210,3 +217,61 @@ class Stacks:
                 for frame in self.recording.stack(site)
             ]
         return frames
+
+
+def made_up(is_alloc: NDArray[np.bool_], row: Ints, size: Ints) -> Ints:
+    """Addresses for objects without any, such that no two that live together overlap.
+
+    Freed room is used again by the next object of its size, the latest first.
+
+    Args:
+        is_alloc: of each event in order of time, whether it allocates; else it frees.
+        row: of each event, the row of its object.
+        size: of each object, its bytes, more than 0.
+    Returns:
+        An address for each object, 0 for one without an event.
+    """
+    address = np.zeros(len(size), np.int64)
+    free: dict[int, list[int]] = defaultdict(list)
+    top = FIRST_ADDRESS
+    grains = (size + GRAIN_BYTES - 1) // GRAIN_BYTES * GRAIN_BYTES
+    for allocates, number in zip(is_alloc.tolist(), row.tolist(), strict=True):
+        room = int(grains[number])
+        if not allocates:
+            free[room].append(int(address[number]))
+        elif free[room]:
+            address[number] = free[room].pop()
+        else:
+            address[number] = top
+            top += room
+    return address
+
+
+def segments(address: Ints, size: Ints) -> list[tuple[int, int]]:
+    """Begin and end of the segments around blocks of memory that may overlap, in order."""
+    if len(address) == 0:
+        return []
+    order = np.argsort(address, kind="stable")
+    begin, end = address[order], np.maximum.accumulate((address + size)[order])
+    first = np.flatnonzero(begin[1:] > end[:-1] + NEAR_BYTES) + 1
+    starts = np.concatenate(([0], first))
+    stops = np.concatenate((first, [len(begin)])) - 1
+    return list(zip(begin[starts].tolist(), end[stops].tolist(), strict=True))
+
+
+def without_overlaps(address: Ints, size: Ints) -> NDArray[np.bool_]:
+    """Which blocks to keep so that none overlap: of two that do, the one that came later.
+
+    Two live blocks overlap only when the free of the first one was not recorded.
+    """
+    keep = np.ones(len(address), bool)
+    order = np.argsort(address, kind="stable")
+    last = -1
+    for number in order.tolist():
+        if last >= 0 and address[number] < address[last] + size[last]:
+            loser = min(number, last)
+            keep[loser] = False
+            if loser == number:
+                continue
+        last = number
+    return keep

@@ -17,10 +17,10 @@ import numpy as np
 
 from tlmem.errors import TlmemError
 from tlmem.export.protobuf import message, number, text
-from tlmem.recording import Recording, read
+from tlmem.recording.reader import Recording, read
 from tlmem.report.plots.objects import object_lives
+from tlmem.report.plots.plot_data import NothingToDraw, PlotView, alive_at
 from tlmem.report.plots.sites import REST, sites_over_time
-from tlmem.report.plots.view import NothingToDraw, View, alive_at
 from tlmem.units import format_count
 
 PACKET = 1
@@ -113,7 +113,7 @@ def write_process(trace: Trace, recording: Recording) -> str:
     pid, script = recording.pid, recording.info.get("script", "").rpartition("/")[2]
     name = script or f"process {pid}"
     process = trace.track(name, 0, message(3, number(1, pid), text(6, name)))
-    view = View.of(recording)
+    view = PlotView.of(recording)
     verdict = view.analysis.verdict
     outcome = trace.track("verdict", process)
     trace.slice(
@@ -138,7 +138,7 @@ def write_marks(trace: Trace, recording: Recording, process: int, offset_ns: int
         trace.event(offset_ns + mark["time_ns"], INSTANT, track, words)
 
 
-def write_counters(trace: Trace, view: View, process: int, offset_ns: int) -> None:
+def write_counters(trace: Trace, view: PlotView, process: int, offset_ns: int) -> None:
     """Samples as they were taken, and tracked memory, whole and by line, at many moments."""
     samples, objects = view.recording.samples, view.objects
     for name, column, unit in METRICS:
@@ -224,7 +224,7 @@ def nested(spans: list[Span]) -> Iterator[list[Edge]]:
         yield edges
 
 
-def write_objects(trace: Trace, view: View, process: int, offset_ns: int) -> str:
+def write_objects(trace: Trace, view: PlotView, process: int, offset_ns: int) -> str:
     """A sample of the objects as slices, below a track for each line."""
     try:
         lives = object_lives(view, MOST_OBJECTS, MOST_LINES)

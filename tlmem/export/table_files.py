@@ -1,7 +1,7 @@
 """The tables of a recording as files: one for each table, as CSV or Parquet.
 
 Covers: which tables, their texts, columns and units. Does not cover: what they mean; see
-``tlmem.schema`` and docs/reference/tables.md.
+``tlmem.recording.tables.schema`` and docs/reference/tables.md.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pandas as pd
 
 from tlmem.errors import TlmemError
 from tlmem.events import DEVICE_NAMES, HOLDER_NAMES, KIND_NAMES
-from tlmem.recording import Recording
-from tlmem.schema import SCHEMA, TEXT
+from tlmem.recording.reader import Recording
+from tlmem.recording.tables.schema import SCHEMA, TEXT
 
 ABOUT = "recording.json"
 """The file beside the tables that says what was recorded, and each column's unit and meaning."""

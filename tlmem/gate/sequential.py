@@ -117,6 +117,6 @@ def per_call(calls: Sequence[float], kept: Sequence[float]) -> float:
     """Bytes kept per call: the median slope between all pairs of runs."""
     import numpy as np
 
-    from tlmem.analysis.robust import theil_sen
+    from tlmem.analysis.growth.robust import theil_sen
 
     return theil_sen(np.asarray(calls, np.float64), np.asarray(kept, np.float64))

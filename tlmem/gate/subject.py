@@ -1,27 +1,27 @@
 """What is to be judged: recordings, what was found in them, and a baseline beside them.
 
 Covers: reading once, findings with and without suppressions, per process what growth needs.
-Does not cover: values (``measure``), whether the recording can be trusted (``trust``).
+Does not cover: values (``measure``), whether the recording can be trusted (``decision``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
-from tlmem.analysis.devices import with_devices
-from tlmem.analysis.diff import Difference, Side, compare
+from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.analysis.lifetimes import Lifetimes, lifetimes
+from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Verdict
 from tlmem.analysis.places import Places
 from tlmem.gate import suppressions
 from tlmem.gate.catalogue import LEAK_CLASSES
 from tlmem.gate.suppressions import Suppression, Used
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.report.summary import Process, Summary, summarise
 
 LEAKS = "growing-site"
@@ -108,14 +108,8 @@ class Subject:
 
     @cached_property
     def side(self) -> Side:
-        """What ``analysis.diff`` compares."""
-        summary = self.summary
-        return Side(
-            recordings=[process.recording for process in summary.processes],
-            verdict=self.verdict,
-            findings=self.findings,
-            totals=summary.totals if summary.is_family else summary.processes[0].totals,
-        )
+        """What ``analysis.compare`` needs of it, suppressions applied."""
+        return replace(self.summary.side, verdict=self.verdict, findings=self.findings)
 
     def since(self, baseline: Subject) -> Difference:
         """What is new beside a baseline."""

@@ -1,6 +1,12 @@
-"""Reports of recordings: ``run(paths, format, out)`` is the command ``tlmem report``.
+"""What commands print about recordings; ``run(paths, format, out)`` is ``tlmem report``.
 
-Covers: choosing a format, writing it, errors as one sentence and an exit code.
+In: recordings and what was found in them. Out: text, and an exit code.
+May import: errors, events, units, output, recording, analysis, planning. Inside functions:
+report.html.
+Third-party: numpy.
+
+``text``, ``json``, ``markdown`` and ``html`` are the formats of ``tlmem report``; ``balance``,
+``diff``, ``history`` and ``plan`` are the reports of the commands of these names; ``plots`` draws.
 See also: docs/reference/json.md.
 """
 
@@ -9,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlmem.errors import TlmemError
-from tlmem.outputs import write_file
-from tlmem.report import json_report, text
+from tlmem.output.atomic_write import write_file
+from tlmem.output.stdio import fail, to_stdout
+from tlmem.report import json, text
 from tlmem.report.summary import Summary, summarise
-from tlmem.streams import fail, to_stdout
 
 
 def render_html(summary: Summary) -> str:
@@ -31,7 +37,7 @@ def render_markdown(summary: Summary) -> str:
 
 FORMATS = {
     "text": text.render,
-    "json": json_report.render,
+    "json": json.render,
     "html": render_html,
     "markdown": render_markdown,
 }

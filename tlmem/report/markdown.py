@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tlmem.analysis.leak_classes import FIXES
+from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.model import Finding, Frame
 from tlmem.report import text
 from tlmem.report.summary import Process, Summary

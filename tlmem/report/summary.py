@@ -1,7 +1,7 @@
 """One recording or a whole family of processes, read and analysed, ready for any format.
 
 Covers: which files belong to a report, combined totals, the verdict that speaks for a family.
-Does not cover: how it looks; see ``text`` and ``json_report``.
+Does not cover: how it looks; see ``text`` and ``json``.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from tlmem import family
 from tlmem.analysis import Analysis, analyse
+from tlmem.analysis.compare import Side
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError
-from tlmem.recording import Recording, read
+from tlmem.recording import family
+from tlmem.recording.reader import Recording, read
 
 DETAIL_EVENTS = 10_000_000
 """So many of the latest events are looked at one by one, older ones in sums: memory is bounded."""
@@ -114,6 +115,12 @@ class Summary:
         if self.is_family:
             found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), -finding.bytes))
         return found
+
+    @property
+    def side(self) -> Side:
+        """What ``analysis.compare`` needs of it."""
+        recordings = [process.recording for process in self.processes]
+        return Side(recordings, self.verdict, self.findings, self.totals)
 
 
 def sum_of(every: Sequence[Attribution]) -> Attribution:

@@ -1,6 +1,7 @@
 """The report for people: the verdict first, then the lines, then where memory is.
 
-Covers: plain text of at most 100 columns where names allow, readable without colour.
+Covers: plain text of at most 100 columns where names allow, readable without colour; the blocks
+about growth per step and about the parts of resident memory, which other reports show too.
 Does not cover: how numbers are found; see ``tlmem.analysis``.
 """
 
@@ -10,15 +11,25 @@ import linecache
 import shlex
 import textwrap
 from collections.abc import Iterable
+from typing import Any
 
-from tlmem.analysis.leak_classes import FIXES
-from tlmem.analysis.misuse import EARLIER, WHAT
-from tlmem.analysis.model import Finding, Frame, Holder
+from tlmem.analysis.growth.per_scope import ScopeGrowth
+from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.python_objects import SMALL_VIEW
+from tlmem.analysis.ledger.misuse import EARLIER, WHAT
+from tlmem.analysis.model import (
+    Analysis,
+    Attribution,
+    Change,
+    Finding,
+    Frame,
+    Holder,
+    Peak,
+    Rate,
+    interval,
+)
 from tlmem.analysis.places import place
-from tlmem.analysis.python_leaks import SMALL_VIEW
 from tlmem.events import FIRST_RUNTIME_DEVICE
-from tlmem.report.attribution import attribution_block
-from tlmem.report.steps import steps_block
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -28,6 +39,35 @@ MOST_ALIVE = 10
 MOST_FRAMES = 12
 MOST_MISUSES = 5
 MISUSES = (*WHAT, "misuse")
+STEP_BYTES = (
+    ("tracked_bytes", "bytes of arrays and objects"),
+    ("resident_bytes", "resident memory"),
+    ("native_bytes", "native memory"),
+    ("python_bytes", "Python's own heap"),
+)
+PARTS = (
+    (" ", "tracked", "arrays, tracked"),
+    ("-", "untouched", "of these never touched, so not resident"),
+    ("+", "pool", "kept by devices, pools and arenas"),
+    ("+", "python", "Python's own heap"),
+    ("+", "allocator_free", "freed, kept by the C allocator"),
+    ("+", "tape", "records on tapes"),
+    ("+", "recorder", "the recorder, its file too"),
+    ("+", "library", "programs and libraries, code and data"),
+    ("+", "native", "native code's allocations"),
+    ("+", "mapped", "mapped by libraries and the program"),
+    ("+", "file", "files mapped"),
+    ("+", "shared", "shared memory"),
+    ("+", "stack", "stacks of threads"),
+    ("+", "residual", "not explained"),
+    ("=", "resident", "resident"),
+)
+"""Sign, field and name of each row."""
+ALWAYS = ("residual", "resident")
+LARGEST = 3
+LEAST_OF_PEAK = 0.05
+HIGHER = 1.02
+"""A peak that is hardly higher than the moment of judging is not told apart from it."""
 
 
 def render(summary: Summary) -> str:
@@ -271,4 +311,112 @@ def wrap(sentence: str, indent: str = "") -> str:
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
+    )
+
+
+def attribution_block(
+    parts: Attribution, growth: Change | None = None, peak: Peak | None = None
+) -> str:
+    """The parts that add up, beside each what it grew by in the steady state, then the peak."""
+    title = "Where resident memory is"
+    if growth is not None and growth.begin_s is not None and growth.end_s is not None:
+        title += (
+            f" after {format_seconds(growth.end_s)}, "
+            f"and what it grew by since {format_seconds(growth.begin_s)}"
+        )
+    rows = [title]
+    for sign, name, text in PARTS:
+        size = bytes_of(parts, name)
+        grown = bytes_of(growth.parts, name) if growth is not None else 0
+        if not (size or grown or name in ALWAYS):
+            continue
+        change = f" {with_sign(grown):>9}" if growth is not None else ""
+        rows.append(f"  {sign} {format_bytes(size):>9}{change}  {text}")
+    if peak is not None and peak.parts.resident_bytes > HIGHER * parts.resident_bytes:
+        rows.append(
+            textwrap.fill(
+                peak_sentence(peak),
+                WIDTH,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+            )
+        )
+    return "\n".join(rows)
+
+
+def bytes_of(parts: Attribution, name: str) -> int:
+    """One part, by the name of its row."""
+    return int(getattr(parts, f"{name}_bytes"))
+
+
+def with_sign(size: int) -> str:
+    """A change, with a sign unless it is nothing."""
+    return f"+{format_bytes(size)}" if size > 0 else format_bytes(size) if size else "0 B"
+
+
+def peak_sentence(peak: Peak) -> str:
+    """How much it was at the peak, and the largest parts of that."""
+    parts = peak.parts
+    sizes = [
+        (bytes_of(parts, name) - (parts.untouched_bytes if name == "tracked" else 0), text)
+        for sign, name, text in PARTS
+        if sign != "=" and name != "untouched"
+    ]
+    largest = sorted(sizes, reverse=True)[:LARGEST]
+    told = ", ".join(
+        f"{text} {format_bytes(size)}"
+        for size, text in largest
+        if size > LEAST_OF_PEAK * parts.resident_bytes
+    )
+    when = f" after {format_seconds(peak.at_s)}" if peak.at_s is not None else ""
+    return f"at the peak{when}: {format_bytes(parts.resident_bytes)} ({told})"
+
+
+def steps_block(analysis: Analysis) -> str:
+    """Growth of each label of marks and of scopes; empty without any."""
+    rows = []
+    for growth in analysis.per_mark:
+        rows.append(
+            f"  per {growth.label}, {format_count(growth.count)} of {format_count(growth.marks)} "
+            "marks in steady state"
+        )
+        for name, words in STEP_BYTES:
+            rate = getattr(growth, name)
+            if rate is not None:
+                rows.append(f"    {step_text(rate, format_bytes):>9}  {words}{sure(rate)}")
+        if growth.tracked_objects is not None:
+            text = step_text(growth.tracked_objects, number)
+            doubt = interval(growth.tracked_objects, number)
+            rows.append(f"    {text:>9}  arrays and objects alive ({doubt})")
+    rows.extend(scope_row(growth) for growth in analysis.per_scope)
+    return "\n".join(["Growth per step", *rows]) if rows else ""
+
+
+def step_text(rate: Rate, form: Any) -> str:
+    """``+4.10 kB``; ``none`` when the interval has 0 in it."""
+    if rate.low <= 0 <= rate.high:
+        return "none"
+    return ("+" if rate.value > 0 else "") + form(rate.value)
+
+
+def sure(rate: Rate) -> str:
+    """The interval, in brackets."""
+    return f" ({interval(rate, format_bytes)})"
+
+
+def number(value: float) -> str:
+    """A number of objects for each step: ``2``, ``0.25``."""
+    rounded = round(value)
+    close = abs(value - rounded) < 0.005
+    return format_count(rounded) if close or abs(value) >= 100 else f"{value:.2f}"
+
+
+def scope_row(growth: ScopeGrowth) -> str:
+    """What outlives the scopes of a label, in one line."""
+    return (
+        f"  per scope '{growth.label}', {format_count(growth.scopes)} left: "
+        f"{number(growth.made / growth.scopes)} made, "
+        f"{number(growth.outlived / growth.scopes)} outlive it, "
+        f"{number(growth.kept_per_scope)} kept, {format_bytes(growth.bytes_per_scope)}"
     )

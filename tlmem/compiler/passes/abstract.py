@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from tlmem.runtime.dtypes import ITEM_BYTES
-from tlmem.runtime.storage import Shape, Storage, shape_text
+from tlmem.runtime.tensors.storage import Shape, Storage, shape_text
 
 CONSTANTS = (bool, int, float, str, type(None), slice, type(...), range)
 """Classes whose values are known exactly."""

@@ -16,8 +16,8 @@ from tlmem.compiler.passes.shape_rules import EITHER, FRESH, PLAIN, SAME, NotKno
 from tlmem.runtime import core
 from tlmem.runtime.dtypes import DEFAULT, dtype_name, kind_of_number
 from tlmem.runtime.errors import WrongDtype
-from tlmem.runtime.factories import shape_of
-from tlmem.runtime.storage import Shape
+from tlmem.runtime.tensors.factories import shape_of
+from tlmem.runtime.tensors.storage import Shape
 
 
 def lengths(given: Any) -> Shape | None:

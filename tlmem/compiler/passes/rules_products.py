@@ -18,8 +18,8 @@ from tlmem.compiler.passes.rules_elements import (
 )
 from tlmem.compiler.passes.shape_rules import FRESH, NotKnown, Rule
 from tlmem.runtime.errors import WrongDtype, WrongShape
-from tlmem.runtime.linalg import shape_of_product
-from tlmem.runtime.storage import Shape
+from tlmem.runtime.tensors.linalg import shape_of_product
+from tlmem.runtime.tensors.storage import Shape
 
 
 def matmul(left: Any, right: Any) -> TensorType:

@@ -18,10 +18,10 @@ from tlmem.compiler.passes.rules_elements import (
     tensor,
 )
 from tlmem.compiler.passes.shape_rules import EITHER, VIEW, NotKnown, Rule
-from tlmem.runtime.computing import broadcast
 from tlmem.runtime.errors import WrongShape
-from tlmem.runtime.making import MOST_AXES
-from tlmem.runtime.storage import Shape, shape_text
+from tlmem.runtime.tensors.computing import broadcast
+from tlmem.runtime.tensors.making import MOST_AXES
+from tlmem.runtime.tensors.storage import Shape, shape_text
 
 
 def viewed(base: TensorType, shape: Shape | None, contiguous: bool = False) -> TensorType:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from json import dumps
 from typing import Any
 
-from tlmem.gate.checked import Checked
-from tlmem.gate.judge import Result, Row
-from tlmem.gate.outputs.places import path_of
-from tlmem.gate.trust import Doubt
-from tlmem.report.json_report import finding_dict, verdict_dict
+from tlmem.gate.decision import BudgetResult, Checked, Doubt, Result
+from tlmem.gate.outputs.locations import path_of
+from tlmem.report.json import document, finding_dict, verdict_dict
 
 SCHEMA = 1
 
 
 def render(checked: Checked) -> str:
     """One JSON object, with a line feed at its end."""
-    return dumps(to_dict(checked), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return document(to_dict(checked))
 
 
 def to_dict(checked: Checked) -> dict[str, Any]:
@@ -61,7 +58,7 @@ def program_dict(result: Result) -> dict[str, Any]:
     }
 
 
-def row_dict(row: Row) -> dict[str, Any]:
+def row_dict(row: BudgetResult) -> dict[str, Any]:
     return {
         "name": row.name,
         "state": row.state,

@@ -1,7 +1,11 @@
 """The report as one page for a browser: everything is in it, and nothing is loaded from anywhere.
 
-Covers: the page around its parts, of one recording or a family. See also: ``sections`` for what
-findings look like, ``figures`` for pictures, ``flame`` for the flame graph.
+In: ``report.summary.Summary``. Out: HTML.
+May import: units, recording, analysis, report.
+Third-party: nothing.
+
+See also: ``sections`` for what findings look like, ``figures`` for pictures, ``flame`` for the
+flame graph, ``markup`` for elements that escape what stands in them.
 """
 
 from __future__ import annotations
@@ -10,13 +14,12 @@ from importlib import resources
 
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.report import text
-from tlmem.report.attribution import attribution_block
 from tlmem.report.html import sections
 from tlmem.report.html.figures import draw_figures
 from tlmem.report.html.flame import flame_graph
 from tlmem.report.html.markup import Markup, element
-from tlmem.report.lines import line_totals
-from tlmem.report.plots import View
+from tlmem.report.plots import PlotView
+from tlmem.report.site_sums import line_totals
 from tlmem.report.summary import Process, Summary
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -48,7 +51,7 @@ def parts(summary: Summary, title: str) -> list[Markup]:
         return [*made, *process_parts(summary.processes[0], "p0")]
     made.append(element("pre", text.totals_block(summary.totals, "All processes together")))
     if summary.attribution.known:
-        together = attribution_block(summary.attribution, summary.growth, summary.peak)
+        together = text.attribution_block(summary.attribution, summary.growth, summary.peak)
         made.append(element("pre", together))
     for number, process in enumerate(in_order(summary)):
         name = process.recording.info.get("script", "").rpartition("/")[2]
@@ -77,7 +80,7 @@ def in_order(summary: Summary) -> list[Process]:
 def process_parts(process: Process, prefix: str) -> list[Markup]:
     """Everything about one process."""
     recording, found = process.recording, process.analysis
-    view = View.of(recording, found)
+    view = PlotView.of(recording, found)
     judged_ns = lifetimes(recording, view.places).judged_ns
     return [
         sections.about(recording),

@@ -21,7 +21,7 @@ CAPTIONS = {
 _NAMED = re.compile(r'\bid="([^"]+)"')
 
 
-def draw_figures(view: plots.View, prefix: str) -> list[Markup]:
+def draw_figures(view: plots.PlotView, prefix: str) -> list[Markup]:
     """A figure for each kind of picture for which the recording has something.
 
     Args:

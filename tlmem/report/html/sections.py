@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlmem.analysis.leak_classes import FIXES
-from tlmem.analysis.misuse import EARLIER
+from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.model import Finding, Frame, Holder, Verdict
-from tlmem.recording import Recording
+from tlmem.recording.reader import Recording
 from tlmem.report import text
-from tlmem.report.attribution import attribution_block
 from tlmem.report.html.markup import Markup, element, joined
-from tlmem.report.lines import LineTotals
+from tlmem.report.site_sums import LineTotals
 from tlmem.report.summary import Process
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -153,7 +152,7 @@ def attribution(process: Process) -> Markup:
     found = process.analysis
     if not found.attribution.known:
         return element("p", "Resident memory was never sampled.")
-    return element("pre", attribution_block(found.attribution, found.growth, found.peak))
+    return element("pre", text.attribution_block(found.attribution, found.growth, found.peak))
 
 
 def lines(rows: Sequence[LineTotals]) -> Markup:

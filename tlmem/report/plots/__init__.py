@@ -1,8 +1,11 @@
-"""Pictures of a recording: ``run(path, out, ...)`` is the command ``tlmem plot``.
+"""Pictures of a recording; ``run(path, out, ...)`` is ``tlmem plot``.
 
-Covers: the kinds of pictures, laying them out, writing them. Each kind has a module of its own,
-which first computes what is shown, as arrays, and then draws it.
-See also: docs/how-to/plot.md.
+In: a recording and what was found in it. Out: PNG, SVG or PDF.
+May import: errors, events, units, output, recording, analysis, report.
+Third-party: numpy, pandas. Inside functions: matplotlib.
+
+Each kind of picture has a module of its own, which first computes what is shown, as arrays, and
+then draws it. See also: docs/how-to/plot.md.
 """
 
 from __future__ import annotations
@@ -15,16 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlmem.errors import TlmemError
-from tlmem.outputs import write_file
-from tlmem.recording import read
+from tlmem.output.atomic_write import write_file
+from tlmem.recording.reader import read
 from tlmem.report.plots import growth, memory, objects, pools, sites, style
-from tlmem.report.plots.view import NothingToDraw, View
+from tlmem.report.plots.plot_data import NothingToDraw, PlotView
 from tlmem.report.summary import DETAIL_EVENTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-KINDS: dict[str, Callable[[SubFigure, View], None]] = {
+KINDS: dict[str, Callable[[SubFigure, PlotView], None]] = {
     "memory": memory.draw,
     "sites": sites.draw,
     "objects": objects.draw,
@@ -46,7 +49,7 @@ UNITS_IN = {
 
 Size = tuple[float, float]
 
-__all__ = ["FORMATS", "KINDS", "NothingToDraw", "View", "draw", "parse_size", "picture", "run"]
+__all__ = ["FORMATS", "KINDS", "NothingToDraw", "PlotView", "draw", "parse_size", "picture", "run"]
 
 
 class UnknownFormat(TlmemError):
@@ -72,7 +75,7 @@ def run(
     """
     format = format_of(out)
     wanted = parse_size(size) if size else None
-    view = View.of(read(path, detail_events=DETAIL_EVENTS), None, since, until)
+    view = PlotView.of(read(path, detail_events=DETAIL_EVENTS), None, since, until)
     drawn = picture(view, kind, format, wanted)
     write_file(out, lambda place: place.write_bytes(drawn), force)
     return 0
@@ -112,7 +115,7 @@ def parse_size(text: str) -> Size:
 
 
 def picture(
-    view: View, kind: str, format: str, size: Size | None = None, transparent: bool = False
+    view: PlotView, kind: str, format: str, size: Size | None = None, transparent: bool = False
 ) -> bytes:
     """One picture as the bytes of a file; the same recording always gives the same bytes.
 
@@ -141,7 +144,9 @@ def as_file(make: Callable[[], Figure], format: str, transparent: bool = False) 
     return made.getvalue()
 
 
-def draw(view: View, kinds: Sequence[str], size: Size | None = None, strict: bool = True) -> Figure:
+def draw(
+    view: PlotView, kinds: Sequence[str], size: Size | None = None, strict: bool = True
+) -> Figure:
     """A figure with one picture for each kind, from above.
 
     Args:
@@ -159,7 +164,7 @@ def draw(view: View, kinds: Sequence[str], size: Size | None = None, strict: boo
     return drawn
 
 
-def _drawn(view: View, shown: list[str], size: Size, strict: bool) -> Figure | None:
+def _drawn(view: PlotView, shown: list[str], size: Size, strict: bool) -> Figure | None:
     """The figure; None, and less to be shown, when there is nothing of one of the kinds."""
     figure = blank(size)
     parts = figure.subfigures(len(shown), 1, squeeze=False)

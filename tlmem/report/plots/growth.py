@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.analysis import resident
-from tlmem.analysis.devices import with_devices
-from tlmem.analysis.model import Finding
-from tlmem.analysis.rates import Rate, interval
+from tlmem.analysis.growth import process_growth
+from tlmem.analysis.memory.devices import with_devices
+from tlmem.analysis.model import Finding, Rate, interval
 from tlmem.report.plots import style
-from tlmem.report.plots.view import Floats, Ints, NothingToDraw, View, alive_at, label_of
+from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, PlotView, alive_at, label_of
 from tlmem.units import format_rate
 
 if TYPE_CHECKING:
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
 MOMENTS = 400
 MOST_CURVES = 4
-SAMPLED: dict[str, tuple[str, Callable[[resident.Window], Floats]]] = {
-    "native-growth": ("native memory", resident.native_bytes),
-    "python-growth": ("Python's own heap", resident.python_bytes),
-    "driver-growth": ("held by devices, unused", resident.excess_bytes),
+SAMPLED: dict[str, tuple[str, Callable[[process_growth.Window], Floats]]] = {
+    "native-growth": ("native memory", process_growth.native_bytes),
+    "python-growth": ("Python's own heap", process_growth.python_bytes),
+    "driver-growth": ("held by devices, unused", process_growth.excess_bytes),
     "tape-growth": ("records on tapes", lambda window: window.bytes("tapes")),
 }
 """Findings about samples: what they are about, and its curve."""
@@ -64,7 +63,7 @@ class GrowthCurve:
         return ends.min(axis=0), ends.max(axis=0)
 
 
-def growth_curves(view: View, most: int = MOST_CURVES) -> list[GrowthCurve]:
+def growth_curves(view: PlotView, most: int = MOST_CURVES) -> list[GrowthCurve]:
     """A curve for each finding about growth, most important first; tracked memory without any.
 
     Raises:
@@ -81,7 +80,7 @@ def growth_curves(view: View, most: int = MOST_CURVES) -> list[GrowthCurve]:
     return curves or [tracked_curve(view)]
 
 
-def curve_of_line(view: View, finding: Finding) -> GrowthCurve:
+def curve_of_line(view: PlotView, finding: Finding) -> GrowthCurve:
     """What a line keeps: bytes alive of all that it made."""
     group = view.places.frames.index(finding.site) if finding.site in view.places.frames else -1
     rows = np.flatnonzero(view.objects.group == group)
@@ -90,17 +89,17 @@ def curve_of_line(view: View, finding: Finding) -> GrowthCurve:
     return fitted(name, times, held, finding)
 
 
-def curve_of_samples(view: View, finding: Finding) -> GrowthCurve:
+def curve_of_samples(view: PlotView, finding: Finding) -> GrowthCurve:
     """What a finding about samples of resident memory looked at."""
     name, values = SAMPLED[finding.kind]
     samples = with_devices(view.recording)
-    window = resident.Window(samples, view.begin_ns, view.end_ns)
+    window = process_growth.Window(samples, view.begin_ns, view.end_ns)
     chosen = style.evenly(len(window.time_ns), MOMENTS)
     times, held = window.time_ns[chosen], values(window)[chosen]
     return fitted(name, times, held, finding)
 
 
-def tracked_curve(view: View) -> GrowthCurve:
+def tracked_curve(view: PlotView) -> GrowthCurve:
     """All tracked memory, where nothing grows."""
     if len(view.objects) == 0:
         raise NothingToDraw(f"{view.recording.path} holds no object, and nothing that grows.")
@@ -108,7 +107,7 @@ def tracked_curve(view: View) -> GrowthCurve:
     return GrowthCurve("tracked memory", times, held)
 
 
-def held_over_time(view: View, rows: Ints) -> tuple[Ints, Floats]:
+def held_over_time(view: PlotView, rows: Ints) -> tuple[Ints, Floats]:
     """Bytes of some objects alive at each moment of the range."""
     objects, times = view.objects, view.moments(MOMENTS)
     held = alive_at(
@@ -145,7 +144,7 @@ def fitted(name: str, times_ns: Ints, held: Floats, finding: Finding) -> GrowthC
     )
 
 
-def draw(figure: SubFigure, view: View) -> None:
+def draw(figure: SubFigure, view: PlotView) -> None:
     """Draws the curves with their lines and bands; a sentence says so where nothing grows."""
     curves = growth_curves(view)
     (axes,) = style.panels(figure, view.name, title_of(view, curves))
@@ -160,7 +159,7 @@ def draw(figure: SubFigure, view: View) -> None:
     style.marks(axes, view.recording.marks, view.begin_ns, view.end_ns, unit_ns)
 
 
-def title_of(view: View, curves: list[GrowthCurve]) -> str:
+def title_of(view: PlotView, curves: list[GrowthCurve]) -> str:
     """What the picture shows, in words; a doubt is never a pass."""
     if curves[0].slope is not None:
         return "What grows, and how fast"

@@ -1,7 +1,7 @@
 """Where was memory over time? Resident memory as a line above the areas that it is made of.
 
 Covers: the parts of resident memory at up to ``MOMENTS`` moments, and their picture.
-Does not cover: what the parts mean; see ``tlmem.analysis.attribution``.
+Does not cover: what the parts mean; see ``tlmem.analysis.memory.attribution``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.attribution import Moments
-from tlmem.analysis.devices import with_devices
+from tlmem.analysis.memory.attribution import Moments
+from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Attribution
 from tlmem.report.plots import style
-from tlmem.report.plots.view import Floats, Ints, NothingToDraw, View, alive_at
+from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, PlotView, alive_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,9 @@ class MemoryOverTime:
     tracked: Floats
 
 
-def memory_over_time(samples: pd.DataFrame, view: View, moments: int = MOMENTS) -> MemoryOverTime:
+def memory_over_time(
+    samples: pd.DataFrame, view: PlotView, moments: int = MOMENTS
+) -> MemoryOverTime:
     """The parts of resident memory over time.
 
     Args:
@@ -93,7 +95,7 @@ def highest_samples(
     """The highest sample of resident memory in each of many equal parts of a range of time.
 
     What a sample did not take is carried on from the one before, or back from the first. None of
-    them counts as a picture in which the kernel listed mappings (``tlmem.analysis.mappings``):
+    them counts as a picture in which the kernel listed mappings (``analysis.memory.mappings``):
     parts that were taken a moment later than resident memory would stand out of it there.
     """
     inside = samples["time_ns"].between(begin_ns, end_ns) & samples[list(CARRIED)].notna().all(
@@ -101,7 +103,7 @@ def highest_samples(
     )
     if not inside.any():
         return samples.iloc[:0]
-    carried = samples.ffill().bfill().assign(picture_ns=-1.0)[inside]
+    carried = samples.ffill().bfill().assign(mappings_ns=-1.0)[inside]
     time_ns = carried["time_ns"].to_numpy(np.int64)
     part = (time_ns - begin_ns) * moments // max(1, end_ns - begin_ns + 1)
     resident = (carried["anon"] + carried["file"]).to_numpy()
@@ -141,7 +143,7 @@ def bands_of(parts: list[Attribution]) -> dict[str, Floats]:
     }
 
 
-def draw(figure: SubFigure, view: View) -> None:
+def draw(figure: SubFigure, view: PlotView) -> None:
     """Draws the areas, resident memory above them, and the program's marks."""
     data = memory_over_time(with_devices(view.recording), view)
     title = "Resident memory by what it is" if data.bands else "Tracked memory"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.report.plots import style
-from tlmem.report.plots.view import NEVER, Ints, NothingToDraw, View, label_of
+from tlmem.report.plots.plot_data import NEVER, Ints, NothingToDraw, PlotView, label_of
 from tlmem.units import format_count
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ObjectLives:
     count: int
 
 
-def object_lives(view: View, most: int = MOST_OBJECTS, lines: int = MOST_LINES) -> ObjectLives:
+def object_lives(view: PlotView, most: int = MOST_OBJECTS, lines: int = MOST_LINES) -> ObjectLives:
     """A sample of the objects that were alive in the range.
 
     Lines come in the order of bytes times time; of each as many objects as its share of that, at
@@ -118,7 +118,7 @@ def in_proportion(weight: NDArray[np.float64], most: int) -> Ints:
     return np.unique(np.searchsorted(reached, marks, side="left"))
 
 
-def draw(figure: SubFigure, view: View) -> None:
+def draw(figure: SubFigure, view: PlotView) -> None:
     """Draws the bars; a triangle at the right end says that an object was not freed."""
     data = object_lives(view)
     shown = f"{format_count(len(data.row))} of {format_count(data.count)}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from tlmem.events import HOLDER_NUMBER_BITS, HolderKind, Kind
 from tlmem.report.plots import style
-from tlmem.report.plots.view import NEVER, Floats, Ints, NothingToDraw, View, alive_at
+from tlmem.report.plots.plot_data import NEVER, Floats, Ints, NothingToDraw, PlotView, alive_at
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ class PoolOverTime:
     misses: Ints
 
 
-def pools_over_time(view: View, moments: int = MOMENTS) -> list[PoolOverTime]:
+def pools_over_time(view: PlotView, moments: int = MOMENTS) -> list[PoolOverTime]:
     """The pools that were used most, by requests and puts, first; at most ``MOST_POOLS``.
 
     Raises:
@@ -55,7 +55,7 @@ def pools_over_time(view: View, moments: int = MOMENTS) -> list[PoolOverTime]:
     return [one_pool(view, events, row, times) for row in chosen.to_dict("records")]
 
 
-def one_pool(view: View, events: pd.DataFrame, pool: dict, times_ns: Ints) -> PoolOverTime:
+def one_pool(view: PlotView, events: pd.DataFrame, pool: dict, times_ns: Ints) -> PoolOverTime:
     """One row of ``pools`` over time."""
     arg = events["arg"].to_numpy(np.uint64)
     holder = arg >> np.uint64(HOLDER_NUMBER_BITS)
@@ -77,7 +77,7 @@ def one_pool(view: View, events: pd.DataFrame, pool: dict, times_ns: Ints) -> Po
     )
 
 
-def kept_objects(view: View, number: int, times_ns: Ints) -> Floats:
+def kept_objects(view: PlotView, number: int, times_ns: Ints) -> Floats:
     """Bytes of the objects that a pool holds at each time."""
     held = view.recording.holders
     held = held[(held["kind"] == int(HolderKind.POOL)) & (held["number"] == number)]
@@ -102,7 +102,7 @@ def kept_buffers(events: pd.DataFrame, times_ns: Ints) -> Floats:
     return kept[np.searchsorted(events["time_ns"].to_numpy(np.int64), times_ns, side="right")]
 
 
-def draw(figure: SubFigure, view: View) -> None:
+def draw(figure: SubFigure, view: PlotView) -> None:
     """Draws kept bytes as lines above, and below what was served and what was not."""
     pools = pools_over_time(view)
     title = "Pools: what they keep, and requests they served"

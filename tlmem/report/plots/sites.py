@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.report.plots import style
-from tlmem.report.plots.view import (
+from tlmem.report.plots.plot_data import (
     Floats,
     Ints,
     NothingToDraw,
-    View,
+    PlotView,
     label_of,
     mean_alive,
     peak_alive,
@@ -47,7 +47,9 @@ class SitesOverTime:
     lines: int
 
 
-def sites_over_time(view: View, most: int = MOST_LINES, moments: int = MOMENTS) -> SitesOverTime:
+def sites_over_time(
+    view: PlotView, most: int = MOST_LINES, moments: int = MOMENTS
+) -> SitesOverTime:
     """Bytes alive by blamed line.
 
     Args:
@@ -78,7 +80,7 @@ def sites_over_time(view: View, most: int = MOST_LINES, moments: int = MOMENTS) 
     return SitesOverTime(edges, names, peak, len(order))
 
 
-def draw(figure: SubFigure, view: View) -> None:
+def draw(figure: SubFigure, view: PlotView) -> None:
     """Draws the areas, and what a size limit folded as a grey ground."""
     data = sites_over_time(view)
     (axes,) = style.panels(figure, view.name, "Tracked memory by the line that made it")

@@ -1,0 +1,73 @@
+"""Two recordings beside each other, as the screen ``diff`` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tlmem.analysis.compare import Difference, Side, compare
+from tlmem.report.diff import changed_by, held, line_name
+from tlmem.report.summary import Process, Summary
+from tlmem.units import format_bytes
+
+from .findings import MARKS, where
+from .loading import Loaded, family_of
+from .tables import TableData
+
+
+def difference(members: Sequence[Loaded], other: Path) -> Difference:
+    """What differs between another recording, before, and the one that is open, after.
+
+    Raises:
+        TlmemError: the other one cannot be read.
+    """
+    before = [Loaded(path) for path in family_of(other)]
+    return compare(_side(before), _side(members))
+
+
+def _side(members: Sequence[Loaded]) -> Side:
+    for member in members:
+        member.read_events()
+    return Summary(tuple(Process(m.recording, m.analysis) for m in members)).side
+
+
+def finding_changes(found: Difference) -> TableData:
+    """Warnings and errors that are new, gone, or in both."""
+    rows = []
+    groups = (
+        ("+ new", found.new),
+        ("- gone", found.gone),
+        ("= both", [after for _, after in found.kept]),
+    )
+    for name, findings in groups:
+        for finding in findings:
+            rows.append(
+                (
+                    name,
+                    MARKS[finding.severity],
+                    finding.kind,
+                    where(finding),
+                    format_bytes(finding.bytes) if finding.bytes else "",
+                )
+            )
+    return TableData(("", "severity", "kind", "place", "bytes"), rows, ("bytes",))
+
+
+def line_changes(found: Difference) -> TableData:
+    """Lines that keep or make more or less, those that changed most first."""
+    rows = []
+    for line in found.lines:
+        if line.changed:
+            a, b = line.sums_before, line.sums_after
+            rows.append(
+                (
+                    held(a),
+                    held(b),
+                    changed_by(a, b),
+                    format_bytes(a.total_bytes),
+                    format_bytes(b.total_bytes),
+                    line_name(line, "before", "now"),
+                )
+            )
+    heads = ("alive before", "alive now", "change", "made before", "made now", "line")
+    return TableData(heads, rows, heads[:-1])

@@ -1,0 +1,260 @@
+"""The table of findings, and all about one of them: evidence, cure, holders, stacks, a history.
+
+Covers: sorting and filtering rows; the blocks that the detail beside the table shows, and the same
+as Markdown for an issue.
+Does not cover: how findings are made (``tlmem.analysis``).
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.ledger.history import History, HistoryStep
+from tlmem.analysis.ledger.misuse import EARLIER
+from tlmem.analysis.model import SEVERITIES, Finding, Frame
+from tlmem.analysis.places import place
+from tlmem.report.text import circumstances
+from tlmem.units import format_bytes, format_count, format_rate, format_seconds
+
+MARKS = {"error": "‼ error", "warning": "! warning", "info": "· info"}
+"""Severities in words and with a sign, so that colour says nothing alone."""
+SORTS = ("severity", "place", "bytes", "objects", "growth", "kind")
+
+MOST_FRAMES = 20
+MOST_STEPS = 40
+MOST_TAKEN = 2
+
+
+@dataclass(frozen=True)
+class FindingRow:
+    """One row, as it is shown; ``index`` is the place of the finding among all."""
+
+    index: int
+    severity: str
+    kind: str
+    bytes: str
+    objects: str
+    growth: str
+    place: str
+    function: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Under the heads of ``HEADS``."""
+        return (self.severity, self.place, self.bytes, self.objects, self.growth, self.kind)
+
+
+HEADS = ("severity", "place", "bytes", "objects", "growth", "kind")
+
+
+def finding_rows(
+    findings: Sequence[Finding],
+    sort: str = "severity",
+    search: str = "",
+    severities: Sequence[str] = SEVERITIES,
+) -> list[FindingRow]:
+    """The rows of a table of findings.
+
+    Args:
+        sort: of ``SORTS``; numbers fall, words rise. ``severity`` is the order of the findings,
+            most important first.
+        search: text that must stand in the kind, place, function, holder or evidence, in any case.
+        severities: those that are shown.
+    """
+    wanted = [
+        (index, finding)
+        for index, finding in enumerate(findings)
+        if finding.severity in severities and _matches(finding, search.casefold())
+    ]
+    keys = {
+        "severity": lambda pair: pair[0],
+        "bytes": lambda pair: -pair[1].bytes,
+        "objects": lambda pair: -pair[1].count,
+        "growth": lambda pair: -(pair[1].slope_bytes_per_s or 0.0),
+        "kind": lambda pair: pair[1].kind,
+        "place": lambda pair: where(pair[1]),
+    }
+    wanted.sort(key=keys[sort])
+    return [_row(index, finding) for index, finding in wanted]
+
+
+def where(finding: Finding) -> str:
+    """Base name and line, or a dash where there is none."""
+    return place(finding.site) if finding.site is not None and finding.site.file else "–"
+
+
+def _row(index: int, finding: Finding) -> FindingRow:
+    slope = finding.slope_bytes_per_s
+    return FindingRow(
+        index=index,
+        severity=MARKS[finding.severity],
+        kind=finding.kind,
+        bytes=format_bytes(finding.bytes) if finding.bytes else "",
+        objects=format_count(finding.count) if finding.count else "",
+        growth=format_rate(slope) if slope else "",
+        place=where(finding),
+        function=finding.site.function if finding.site else "",
+    )
+
+
+def _matches(finding: Finding, search: str) -> bool:
+    if not search:
+        return True
+    site = finding.site
+    texts = [finding.kind, finding.evidence, *(holder.name for holder in finding.holders)]
+    texts += [str(site), site.function] if site else []
+    return any(search in text.casefold() for text in texts)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A heading and lines below it; ``code`` says that the lines are set as they are."""
+
+    heading: str
+    lines: tuple[str, ...]
+    code: bool = False
+
+
+def finding_blocks(
+    finding: Finding, life: History | None = None, recorded_unix_ns: int = 0
+) -> list[Block]:
+    """Everything that is known of a finding.
+
+    Args:
+        life: the history of its example object.
+        recorded_unix_ns: when the recording began; source files that changed later are named.
+    """
+    changed = changed_since(finding, recorded_unix_ns)
+    head = (*_head(finding), *([changed] if changed else []))
+    blocks = [Block(f"{MARKS[finding.severity]}: {finding.kind} at {where(finding)}", head)]
+    if finding.kind in FIXES:
+        blocks.append(
+            Block("To mend it", (f"{FIXES[finding.kind][:1].upper()}{FIXES[finding.kind][1:]}.",))
+        )
+    if finding.holders:
+        blocks.append(Block("Held by", tuple(_holders(finding, life))))
+    stacks = (
+        ("Stack", finding.stack),
+        ("Where it was made", finding.allocated),
+        ("Where it was freed", finding.freed),
+        (EARLIER.get(finding.kind, "Before").capitalize(), finding.earlier),
+    )
+    for heading, stack in stacks:
+        if stack:
+            blocks.append(Block(heading, tuple(stack_lines(stack, finding.site)), code=True))
+    if life is not None:
+        blocks += _takings(finding, life)
+        blocks.append(Block(f"History of object {life.object}", tuple(history_lines(life)), True))
+    return blocks
+
+
+def markdown(finding: Finding, life: History | None, origin: str, recorded_unix_ns: int = 0) -> str:
+    """The blocks as Markdown for an issue; ``origin`` says which recording they are from."""
+    parts = []
+    for number, block in enumerate(finding_blocks(finding, life, recorded_unix_ns)):
+        level = "###" if number == 0 else "####"
+        body = "\n".join(block.lines)
+        body = f"```\n{body}\n```" if block.code else "\n".join(f"{line}  " for line in block.lines)
+        parts.append(f"{level} {block.heading}\n\n{body}")
+    return "\n\n".join([*parts, f"From {origin}."]) + "\n"
+
+
+def stack_lines(stack: Sequence[Frame], blamed: Frame | None = None) -> Iterator[str]:
+    """A stack, innermost first, each frame with its source line; the blamed one is marked ``>``."""
+    for frame in stack[:MOST_FRAMES]:
+        mark = ">" if blamed is not None and frame == blamed else " "
+        yield f"{mark} {frame.file}:{frame.line} in {frame.function}"
+        source = source_of(frame)
+        if source:
+            yield f"      {source}"
+    if len(stack) > MOST_FRAMES:
+        yield f"  and {len(stack) - MOST_FRAMES} more frames"
+
+
+def changed_since(finding: Finding, recorded_unix_ns: int) -> str:
+    """A sentence when the file of a finding is newer than its recording; empty when it is not."""
+    file = finding.site.file if finding.site else ""
+    try:
+        newer = bool(file) and os.stat(file).st_mtime_ns > recorded_unix_ns > 0
+    except (OSError, ValueError):
+        return ""
+    name = file.rpartition("/")[2]
+    return f"{name} has changed since it was recorded; its lines may be others." if newer else ""
+
+
+def source_of(frame: Frame) -> str:
+    """The text of a line where its file can still be read, else nothing."""
+    return linecache.getline(frame.file, frame.line).strip() if frame.file else ""
+
+
+def history_lines(life: History) -> Iterator[str]:
+    """A line for each step of an object's life, ``!`` before what nobody gave back."""
+    size = format_bytes(life.bytes) if life.bytes else "no bytes of its own"
+    end = "alive at the end" if life.died_ns < 0 else f"freed at {life.died_ns / 1e9:.6f} s"
+    yield f"{size}, device {life.device}, {end}"
+    shown = life.steps[:MOST_STEPS]
+    for step in shown:
+        yield step_line(step)
+    if len(life.steps) > len(shown):
+        yield f"  and {format_count(len(life.steps) - len(shown))} more steps"
+
+
+def step_line(step: HistoryStep) -> str:
+    """One step of a life: when, what, the count after it, by whom, where, and its pair."""
+    count = "" if step.count is None else str(step.count)
+    pair = f"<{step.began_at}" if step.began_at else f">{step.ended_by}" if step.ended_by else ""
+    by = f"by {step.holder}" if step.holder else ""
+    words = [
+        f"{'!' if step.unpaired else ' '} {step.number:>3} {step.time_ns / 1e9:>9.6f} s",
+        f"{step.event:<10} {count:>2} {pair:<4}",
+        place(step.site) if step.site.file else "",
+        by,
+        "never given back" if step.unpaired else "",
+    ]
+    return "  ".join(word for word in words if word).rstrip()
+
+
+def _takings(finding: Finding, life: History) -> Iterator[Block]:
+    """The stacks of those who took the example object and never gave it back."""
+    for step in life.held[:MOST_TAKEN]:
+        if step.stack and step.stack != finding.stack:
+            heading = f"Where {step.holder or 'nobody'} took object {life.object}, for good"
+            yield Block(heading, tuple(stack_lines(step.stack, step.site)), code=True)
+
+
+def _head(finding: Finding) -> tuple[str, ...]:
+    lines = [finding.evidence]
+    numbers = []
+    if finding.count:
+        many = "s" if finding.count != 1 else ""
+        numbers.append(f"{format_count(finding.count)} object{many}")
+    if finding.bytes:
+        numbers.append(format_bytes(finding.bytes))
+    if finding.slope_bytes_per_s:
+        numbers.append(f"growing by {format_rate(finding.slope_bytes_per_s)}")
+    if numbers:
+        lines.append(", ".join(numbers))
+    source = source_of(finding.site) if finding.site else ""
+    if source and finding.site:
+        lines.append(f"{place(finding.site)}:  {source}")
+    return tuple(lines)
+
+
+def _holders(finding: Finding, life: History | None) -> Iterator[str]:
+    """Who holds the objects, from where, and of the example since when."""
+    since = {step.holder: step.time_ns for step in life.held} if life is not None else {}
+    for holder in finding.holders:
+        text = f"{holder.name}: {format_count(holder.count)}"
+        if holder.seen_ns is not None:
+            text += circumstances(holder)
+        elif holder.site is not None and holder.site.file:
+            text += f", taken at {place(holder.site)} in {holder.site.function}"
+        if life is not None and holder.name in since:
+            text += f"; object {life.object} since {format_seconds(since[holder.name] / 1e9)}"
+        yield text
+        if holder.chain:
+            yield f"  {holder.chain}"

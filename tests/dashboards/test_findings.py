@@ -1,0 +1,114 @@
+"""Rows, order and search of findings, and all about one."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tlmem.dashboards.model.findings import SORTS, finding_blocks, finding_rows, markdown
+from tlmem.dashboards.model.loading import Loaded
+
+from tlmem.analysis.ledger.history import history
+from tlmem.analysis.model import Finding, Frame, Holder
+
+FINDINGS = (
+    Finding("growing-site", "error", 5, 1000, "grows", site=Frame("/a/b.py", 3, "f")),
+    Finding("floating", "warning", 900, 10, "floats", holders=(Holder("scope", "epoch"),)),
+    Finding("live-at-end", "info", 7, 9_000_000, "lives", site=Frame("/a/a.py", 4, "g")),
+)
+
+
+def order(**options: object) -> list[int]:
+    return [row.index for row in finding_rows(FINDINGS, **options)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("severity", [0, 1, 2]),
+        ("bytes", [2, 0, 1]),
+        ("objects", [1, 2, 0]),
+        ("kind", [1, 0, 2]),
+        ("place", [2, 0, 1]),
+        ("growth", [0, 1, 2]),
+    ],
+)
+def test_findings_are_sorted(sort: str, expected: list[int]) -> None:
+    assert order(sort=sort) == expected
+    assert sort in SORTS
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [("FLOAT", [1]), ("a.py", [2]), ("epoch", [1]), ("grows", [0]), ("zebra", []), ("", [0, 1, 2])],
+)
+def test_a_search_looks_at_kind_place_holder_and_evidence(search: str, expected: list[int]) -> None:
+    assert order(search=search) == expected
+
+
+def test_severities_can_be_left_out() -> None:
+    assert order(severities=("error", "warning")) == [0, 1]
+
+
+def test_a_severity_is_told_by_sign_and_word() -> None:
+    assert [row.severity for row in finding_rows(FINDINGS)] == ["‼ error", "! warning", "· info"]
+    assert finding_rows(FINDINGS)[1].place == "–"
+
+
+def test_a_finding_is_told_with_holder_stacks_and_history(loaded: Loaded) -> None:
+    finding = loaded.analysis.findings[0]
+    life = history(loaded.recording, str(finding.object))
+    blocks = {block.heading: "\n".join(block.lines) for block in finding_blocks(finding, life)}
+
+    assert list(blocks) == [
+        "‼ error: growing-site at train.py:12",
+        "Held by",
+        "Stack",
+        "Where reader took object 1, for good",
+        "History of object 1",
+    ]
+    assert "reader: 120, taken at train.py:21 in Reader.take; object 1 since" in blocks["Held by"]
+    assert "> /home/ada/train.py:12 in train" in blocks["Stack"]
+    assert (
+        "> /home/ada/train.py:21 in Reader.take" in blocks["Where reader took object 1, for good"]
+    )
+    assert "acquire     2" in blocks["History of object 1"]
+    assert "never given back" in blocks["History of object 1"]
+
+
+def test_a_cure_is_told_where_there_is_one(loaded: Loaded) -> None:
+    over_retained = next(f for f in loaded.analysis.findings if f.kind == "over-retained")
+
+    assert "To mend it" in [block.heading for block in finding_blocks(over_retained)]
+
+
+def test_stacks_of_misuse_have_source_lines(tmp_path: Path) -> None:
+    source = tmp_path / "made.py"
+    source.write_text("x = 1\nx.use()\n", encoding="utf-8")
+    here = (Frame(str(source), 2, "main"),)
+    finding = Finding(
+        "use-after-free", "error", 1, 0, "used", 4, here[0], here, allocated=here, freed=here
+    )
+    blocks = {block.heading: block.lines for block in finding_blocks(finding)}
+
+    for heading in ("Stack", "Where it was made", "Where it was freed"):
+        assert blocks[heading][-1].strip() == "x.use()"
+
+
+def test_a_source_file_that_changed_since_is_named(tmp_path: Path) -> None:
+    source = tmp_path / "made.py"
+    source.write_text("x = 1\n", encoding="utf-8")
+    os.utime(source, ns=(2_000, 2_000))
+    finding = Finding("floating", "warning", 1, 1, "floats", site=Frame(str(source), 1, "f"))
+
+    assert "made.py has changed since" in finding_blocks(finding, None, 1_000)[0].lines[-1]
+    for began in (0, 3_000):
+        assert "changed since" not in finding_blocks(finding, None, began)[0].lines[-1]
+
+
+def test_markdown_can_be_put_into_an_issue(loaded: Loaded) -> None:
+    finding = loaded.analysis.findings[0]
+    text = markdown(finding, history(loaded.recording, "1"), "story.tlm")
+
+    assert text.startswith("### ‼ error: growing-site at train.py:12\n")
+    assert text.count("```") % 2 == 0 and "#### Stack\n\n```\n" in text
+    assert text.endswith("From story.tlm.\n")

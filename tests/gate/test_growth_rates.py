@@ -1,0 +1,156 @@
+"""Budgets of growth, on programs whose clock is the test's own.
+
+How fast a real program grows depends on the machine that runs it, and how evenly on what else that
+machine does. See also: tests/gate/test_check.py, budgets of real programs.
+"""
+
+import functools
+
+import pytest
+from support.traces import Program
+
+from tlmem.analysis import analyse
+from tlmem.gate.budgets import from_words
+from tlmem.gate.decision import OVER, PASS, UNKNOWN, UNSURE, BudgetResult, judge
+from tlmem.gate.subject import Subject
+from tlmem.report.summary import Process, Summary
+
+STEPS, STEP_NS, KEPT_BYTES = 300, 2_000_000, 4_000
+"""0.6 s in all, in which 2 MB/s are kept."""
+STALL_NS = 800_000_000
+STALLS = [(), (3,), (50,), (150,), (100, 200), (290,)]
+"""Steps in which the machine does something else for longer than the whole program takes."""
+
+
+@functools.cache
+def subject(
+    kept: int = 0, native: int = 0, stalls: tuple[int, ...] = (), steps: int = STEPS
+) -> Subject:
+    """A program of which each step keeps an array of ``kept`` bytes, and ``native`` other ones."""
+    program = Program()
+    for step in range(steps):
+        program.mark("epoch", step)
+        program.temporary(20, 16_000)
+        if kept:
+            program.alloc(10, kept)
+        program.native += native
+        program.wait(STEP_NS + STALL_NS * (step in stalls))
+    recording = program.recording()
+    return Subject(Summary((Process(recording, analyse(recording)),)))
+
+
+def judged(subject: Subject, budget: str) -> BudgetResult:
+    """What becomes of one budget."""
+    return judge(subject, from_words([budget])).rows[0]
+
+
+@pytest.mark.parametrize(
+    "budget, state",
+    [
+        ("tracked-growth=1 kB/s", OVER),
+        ("tracked-growth=1.8 MB/s", OVER),
+        ("tracked-growth=2.1 MB/s", PASS),
+        ("tracked-growth=1 GB/s", PASS),
+        ("tracked-growth=400 objects/s", OVER),
+        ("tracked-growth=600 objects/s", PASS),
+        ("tracked-growth=500 kB", OVER),
+        ("tracked-growth=1 MB", PASS),
+        ("resident-growth=1 GB/s", PASS),
+        ("native-growth=1 kB/s", PASS),
+    ],
+)
+def test_growth_of_arrays_is_held_against_its_budget(budget: str, state: str) -> None:
+    assert judged(subject(kept=KEPT_BYTES), budget).state == state
+
+
+@pytest.mark.parametrize("budget", ["native-growth=0 B/s", "python-growth=0 B/s"])
+def test_a_machine_that_stands_still_near_the_end_leaves_enough_to_judge(budget: str) -> None:
+    program = Program()
+    for step in range(STEPS):
+        program.temporary(20, 16_000)
+        program.wait(STEP_NS)
+        if step == 290:
+            program.stand_still(4 * STALL_NS)
+    recording = program.recording()
+    stalled = Subject(Summary((Process(recording, analyse(recording)),)))
+
+    assert judged(stalled, budget).state == PASS
+
+
+@pytest.mark.parametrize(
+    "budget, state",
+    [
+        ("native-growth=40 MB/s", OVER),
+        ("native-growth=60 MB/s", PASS),
+        ("native-growth=10 MB", OVER),
+        ("native-growth=30 MB", PASS),
+        ("resident-growth=40 MB/s", OVER),
+        ("resident-growth=60 MB/s", PASS),
+        ("tracked-growth=1 kB/s", PASS),
+    ],
+)
+def test_growth_of_native_memory_is_held_against_its_budget(budget: str, state: str) -> None:
+    assert judged(subject(native=100_000), budget).state == state
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_growth_per_step_is_the_same_however_long_the_machine_stalls(
+    stalls: tuple[int, ...],
+) -> None:
+    found = subject(kept=KEPT_BYTES, stalls=stalls)
+
+    assert judged(found, f"tracked-growth={KEPT_BYTES - 1} B per epoch").state == OVER
+    assert judged(found, f"tracked-growth={KEPT_BYTES} B per epoch").state == PASS
+    assert judged(found, "verdict=stable").state == OVER
+
+
+@pytest.mark.parametrize("metric", ["tracked", "resident", "native"])
+@pytest.mark.parametrize("stalls", STALLS[1:], ids=str)
+def test_a_machine_that_stalls_makes_no_rate_too_high(stalls: tuple[int, ...], metric: str) -> None:
+    """It is 2 MB/s at most; the rise has gaps, so below that it may be told or not."""
+    found = subject(kept=KEPT_BYTES, stalls=stalls)
+
+    assert judged(found, f"{metric}-growth=2.1 MB/s").state in (PASS, UNSURE)
+    assert judged(found, f"{metric}-growth=1 GB/s").state == PASS
+    assert judged(subject(stalls=stalls), f"{metric}-growth=1 kB/s").state == PASS
+
+
+def test_a_buffer_that_is_made_once_is_no_rate_but_a_growth() -> None:
+    program = Program()
+    for step in range(STEPS):
+        program.temporary(20, 16_000)
+        program.native += 20_000_000 * (step == 200)
+        program.wait(STEP_NS)
+    recording = program.recording()
+    found = Subject(Summary((Process(recording, analyse(recording)),)))
+
+    assert judged(found, "native-growth=1 kB/s").state in (PASS, UNSURE)
+    assert judged(found, "native-growth=5 MB").state == OVER
+
+
+@pytest.mark.parametrize("native, state", [(0, PASS), (2_000, UNSURE)])
+@pytest.mark.parametrize("stops", [(150, 200, 250), (110, 145, 180, 240, 265)], ids=str)
+def test_a_machine_that_stops_again_and_again_leaves_enough_for_a_rate(
+    stops: tuple[int, ...], native: int, state: str
+) -> None:
+    """All samples stand in a few short stretches of the run, with nothing in between."""
+    program = Program()
+    for step in range(STEPS):
+        program.temporary(20, 16_000)
+        program.native += native
+        program.wait(STEP_NS)
+        if step in stops:
+            program.now_ns += STALL_NS
+            program.sample()
+    recording = program.recording()
+    found = Subject(Summary((Process(recording, analyse(recording)),)))
+
+    assert judged(found, "native-growth=1 B/s").state == state
+    assert judged(found, "native-growth=1 GB/s").state == PASS
+
+
+def test_no_rate_is_told_of_few_samples() -> None:
+    found = judged(subject(kept=KEPT_BYTES, steps=20), "resident-growth=1 GB/s")
+
+    assert found.state == UNKNOWN
+    assert "record for longer" in found.sentence

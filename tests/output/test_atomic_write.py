@@ -1,0 +1,131 @@
+"""``tlmem.output.atomic_write``: a file is there whole, or not at all."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tlmem.output.atomic_write import CannotWrite, write_file, write_folder
+
+
+def no_room(path: Path) -> None:
+    path.write_text("half")
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    write_file(tmp_path / "out.txt", lambda path: path.write_text("all"), force=False)
+
+    assert os.listdir(tmp_path) == ["out.txt"]
+    assert (tmp_path / "out.txt").read_text() == "all"
+
+
+def test_a_file_that_exists_is_kept_unless_forced(tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    out.write_text("old")
+
+    with pytest.raises(CannotWrite, match="-f"):
+        write_file(out, lambda path: path.write_text("new"), force=False)
+    assert out.read_text() == "old"
+
+    write_file(out, lambda path: path.write_text("new"), force=True)
+    assert out.read_text() == "new"
+
+
+def test_a_full_disk_leaves_nothing_half_and_the_old_file_as_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    out.write_text("old")
+
+    with pytest.raises(CannotWrite, match="room"):
+        write_file(out, no_room, force=True)
+
+    assert os.listdir(tmp_path) == ["out.txt"]
+    assert out.read_text() == "old"
+
+
+def test_who_may_read_a_file_stays_as_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    out.write_text("old")
+    out.chmod(0o640)
+
+    write_file(out, lambda path: path.write_text("new"), force=True)
+
+    assert out.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "there.txt").write_text("old")
+    (tmp_path / "out.txt").symlink_to(tmp_path / "there.txt")
+
+    write_file(tmp_path / "out.txt", lambda path: path.write_text("new"), force=True)
+
+    assert (tmp_path / "out.txt").is_symlink()
+    assert (tmp_path / "there.txt").read_text() == "new"
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    write_file(pipe, lambda path: path.write_text("text"), force=False)
+
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_a_place_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CannotWrite, match="No such file or directory.*-o"):
+        write_file(tmp_path / "no" / "out", lambda path: path.write_text("x"), force=False)
+
+
+def test_a_folder_is_written_whole_and_replaced_only_when_it_is_ours(tmp_path: Path) -> None:
+    out = tmp_path / "tables"
+
+    def write(folder: Path) -> None:
+        (folder / "a.csv").write_text("1")
+
+    write_folder(out, write, force=False, known=["a.csv"])
+    with pytest.raises(CannotWrite, match="-f"):
+        write_folder(out, write, force=False, known=["a.csv"])
+    write_folder(out, write, force=True, known=["a.csv"])
+    (out / "thesis.tex").write_text("years of work")
+    with pytest.raises(CannotWrite, match="thesis.tex"):
+        write_folder(out, write, force=True, known=["a.csv"])
+
+    assert (out / "thesis.tex").read_text() == "years of work"
+    assert os.listdir(tmp_path) == ["tables"]
+
+
+def test_a_folder_is_not_left_half_written(tmp_path: Path) -> None:
+    def write(folder: Path) -> None:
+        no_room(folder / "a.csv")
+
+    with pytest.raises(CannotWrite, match="room"):
+        write_folder(tmp_path / "tables", write, force=False, known=["a.csv"])
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "tables").write_text("a file")
+
+    with pytest.raises(CannotWrite, match="is no folder"):
+        write_folder(tmp_path / "tables", lambda folder: None, force=True, known=["a.csv"])
+
+    assert (tmp_path / "tables").read_text() == "a file"
+
+
+@pytest.mark.parametrize("place", [".", "..", "/"])
+def test_a_folder_is_not_written_as_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(CannotWrite, match="Is a directory"):
+        write_file(place, lambda path: path.write_text("new"), force=True)
+    with pytest.raises(CannotWrite, match="-o"):
+        write_folder(place, lambda path: None, force=True, known=os.listdir(place))
+    assert os.listdir(tmp_path) == []

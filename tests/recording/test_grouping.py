@@ -1,0 +1,60 @@
+"""Equal keys come together, in their own order, whatever their hashes are."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tlmem.recording.format import grouping
+from tlmem.recording.format.grouping import group_order, group_starts
+
+numbers = st.lists(
+    st.tuples(st.integers(0, 2**64 - 1) | st.integers(0, 5), st.integers(0, 2)), min_size=1
+)
+
+
+def assert_grouped(first: np.ndarray, second: np.ndarray) -> None:
+    order, same = group_order(first, second)
+    assert sorted(order.tolist()) == list(range(len(first)))
+    keys = list(zip(first[order].tolist(), second[order].tolist(), strict=True))
+    starts = group_starts(same).tolist()
+    groups = [order[a:b].tolist() for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
+    assert all(members == sorted(members) for members in groups)
+    assert len({keys[start] for start in starts}) == len(starts), "no key has two groups"
+    assert all(
+        len({keys[i] for i in range(a, a + len(g))}) == 1
+        for a, g in zip(starts, groups, strict=True)
+    )
+
+
+def columns(rows: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return (
+        np.array([row[0] for row in rows], np.uint64),
+        np.array([row[1] for row in rows], np.uint8),
+    )
+
+
+@given(numbers)
+def test_equal_keys_stand_together_in_order(rows: list) -> None:
+    assert_grouped(*columns(rows))
+
+
+@given(numbers, st.sampled_from([0, 10_000]))
+def test_keys_of_one_hash_are_set_apart(rows: list, most_repairs: int) -> None:
+    with (
+        patch.object(grouping, "_MULTIPLIER", np.uint64(0)),
+        patch.object(grouping, "_MOST_REPAIRS", most_repairs),
+    ):
+        assert_grouped(*columns(rows))
+
+
+@pytest.mark.parametrize("shift", [0, 4, 28, 40])
+def test_handles_and_addresses_rarely_share_a_hash(shift: int) -> None:
+    keys = np.arange(200_000, dtype=np.uint64).repeat(2) << np.uint64(shift)
+    with patch.object(grouping, "_set_apart", side_effect=AssertionError("shared hashes")):
+        order, same = group_order(keys)
+
+    assert same.sum() == 200_000
+    assert (np.diff(keys[order])[same] == 0).all()

@@ -1,0 +1,142 @@
+"""The page of a report: whole in itself, and unbroken by whatever names a program has."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from support.summaries import leaking, renamed
+
+from tlmem.analysis.model import Frame, Holder
+from tlmem.report import html
+from tlmem.report.html import figures, flame, markup
+from tlmem.report.site_sums import stack_tree
+from tlmem.report.summary import Process, Summary
+
+NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&]]>--><!--"
+
+
+@pytest.fixture(scope="module")
+def process() -> Process:
+    return leaking()
+
+
+@pytest.fixture(scope="module")
+def page(process: Process) -> str:
+    return html.render(Summary((process,)))
+
+
+class Outline(HTMLParser):
+    """Elements of a page by name, with their attributes; and whether each is closed in order."""
+
+    VOID = {"meta", "br", "input"}
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def names(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def test_every_element_is_closed(page: str) -> None:
+    assert Outline(page).open == []
+
+
+def test_the_page_loads_nothing_from_anywhere(page: str) -> None:
+    outline = Outline(page)
+    linked = [value for _, attributes in outline.found for name, value in attributes.items()
+              if name in ("src", "href", "xlink:href", "action", "data")]  # fmt: skip
+
+    assert outline.names("link") == outline.names("img") == outline.names("iframe") == []
+    assert all(value.startswith("#") for value in linked if value)
+    assert "@import" not in page and "url(http" not in page
+    policy = next(m["content"] for m in outline.names("meta") if m.get("http-equiv"))
+    assert policy is not None and policy.startswith("default-src 'none'")
+
+
+def test_names_in_pictures_are_different_and_all_there(page: str) -> None:
+    named = re.findall(r'\bid="([^"]+)"', page)
+    used = re.findall(r'(?:url\(|href=")#([^)"]+)', page)
+
+    assert len(named) == len(set(named)) > 10
+    assert set(used) <= set(named)
+
+
+def test_pictures_take_the_colour_of_the_page(page: str) -> None:
+    assert page.count("currentColor") > 20
+    assert "#1b1b1b" not in page[page.index("</style>") :]
+
+
+def test_the_page_says_verdict_findings_lines_and_memory(page: str) -> None:
+    for part in ("✗ leak", "growing-site", "program.py:20", "16.0 MB", "Python&#x27;s own heap"):
+        assert part in page
+
+
+def test_a_script_that_stands_in_a_name_stays_a_name(process: Process) -> None:
+    frame = Frame(f"/home/{NASTY}.py", 3, NASTY)
+    summary = renamed(
+        leaking(path=f"/home/{NASTY}.tlm", info={"script": NASTY, "command": NASTY}),
+        evidence=NASTY,
+        site=frame,
+        stack=(frame,),
+        holders=(Holder("field", NASTY, frame, 3),),
+    )
+    outline = Outline(html.render(summary))
+
+    assert len(outline.names("script")) == 2  # the flame graph's data and the page's own
+    assert outline.names("img") == []
+    assert not [a for _, attributes in outline.found for a in attributes if a.startswith("on")]
+
+
+def test_data_for_scripts_comes_back_as_it_was() -> None:
+    text = markup.data({"name": NASTY})
+
+    assert "<" not in text and ">" not in text and "&" not in text
+    assert json.loads(text) == {"name": NASTY}
+
+
+def test_texts_are_escaped_and_markup_is_not() -> None:
+    made = markup.element("p", "<b>", markup.element("i", "x"), None, class_='a"b', hidden=True)
+
+    assert made == '<p class="a&quot;b" hidden>&lt;b&gt;<i>x</i></p>'
+
+
+def test_the_flame_graph_has_every_byte(process: Process) -> None:
+    tree = stack_tree(process.recording)
+    data = flame.flame_data(tree)
+
+    assert sum(node[5] for node in data["nodes"]) == process.totals["total_bytes"]
+    assert sum(node[3] for node in data["nodes"]) == 2000 * 8_000
+    assert all(node[0] < place for place, node in enumerate(data["nodes"]))
+
+
+def test_names_of_other_files_are_left_alone() -> None:
+    svg = '<?xml?><svg viewBox="0 0 1 1" x="1"><g id="a"/><use xlink:href="#a"/></svg>'
+
+    assert figures.embedded(svg, "p-", "label").endswith(
+        '<g id="p-a"/><use xlink:href="#p-a"/></svg>'
+    )
+
+
+def test_a_family_has_a_part_for_each_process_and_no_two_equal_names() -> None:
+    processes = tuple(leaking(pid=pid) for pid in (7, 8))
+    page = html.render(Summary(processes))
+    named = re.findall(r'\bid="([^"]+)"', page)
+
+    assert "Process 7" in page and "Process 8" in page
+    assert len(named) == len(set(named))
+    assert Outline(page).open == []

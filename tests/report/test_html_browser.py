@@ -1,0 +1,228 @@
+"""The page of a report in a real browser: it runs without an error, and does what it offers."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import programs
+from support.browser import Browser, find
+
+pytestmark = [
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(
+        find() is None and "TLMEM_REQUIRE_BROWSER" not in os.environ,
+        reason="there is no Chromium on this machine (Debian: apt-get install chromium)",
+    ),
+]
+
+SCRIPT = """\
+import time
+import numpy as np
+import tlmem
+
+kept = []
+
+def load(step):
+    return np.ones(2000 + step)
+
+def smooth(values):
+    return np.convolve(values, np.ones(5))
+
+def main():
+    for step in range(1500):
+        if step % 100 == 0:
+            tlmem.mark("epoch", step // 100)
+        kept.append(load(step))
+        smooth(kept[-1])
+        time.sleep(0.001)
+
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a leaking program whose script has a name that would break a careless one."""
+    place = tmp_path_factory.mktemp("page")
+    script = place / "a<script>alert(1)<&'\"b.py"
+    script.write_text(SCRIPT)
+    recorded = programs.run(
+        [sys.executable, "-m", "tlmem", "record", "-q", "-o", "run.tlm", str(script)], place
+    )
+    assert recorded.returncode == 0, recorded.stderr
+    reported = programs.run(
+        [sys.executable, "-m", "tlmem", "report", "run.tlm", "--format", "html", "-o", "run.html"],
+        place,
+    )
+    assert reported.returncode == 0, reported.stderr
+    return place / "run.html"
+
+
+@pytest.fixture(scope="module")
+def browser(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        browser.open(page)
+        yield browser
+
+
+@pytest.fixture
+def fresh(browser: Browser, page: Path) -> Browser:
+    browser.open(page)
+    return browser
+
+
+BOXES = "[...document.querySelectorAll('.boxes button')]"
+ABOUT = "document.querySelector('.about').textContent"
+
+
+def test_the_page_opens_without_an_error_and_asks_for_nothing_else(
+    fresh: Browser, page: Path
+) -> None:
+    assert fresh.evaluate("document.querySelector('.verdict strong').textContent") == "✗ leak"
+    assert fresh.logged == []
+    assert set(fresh.requests) <= {page.as_uri(), "about:blank"}
+
+
+def test_a_name_with_a_script_in_it_is_shown_as_it_is(fresh: Browser) -> None:
+    assert fresh.evaluate("document.title") == "tlmem: a<script>alert(1)<&'\"b.py"
+    assert fresh.evaluate("document.scripts.length") == 2
+    assert "a<script>alert(1)<&'\"b.py" in fresh.evaluate(
+        "document.querySelector('table.sortable').textContent"
+    )
+
+
+def test_every_picture_has_a_size_and_its_texts(fresh: Browser) -> None:
+    shown = fresh.evaluate(
+        "[...document.querySelectorAll('figure svg')].map(e => "
+        "[e.getBoundingClientRect().width, e.getBoundingClientRect().height, e.textContent])"
+    )
+
+    assert len(shown) == 4
+    assert all(width > 300 and height > 150 for width, height, _ in shown)
+    assert all("time since the start of the recording" in text for *_, text in shown)
+
+
+def test_the_flame_graph_shows_who_called_whom(fresh: Browser) -> None:
+    texts = fresh.evaluate(f"{BOXES}.map(e => e.title)")
+
+    assert texts[0].startswith("all")
+    assert any(text.startswith("load\n") for text in texts)
+    assert any(text.startswith("main\n") for text in texts)
+
+
+def choose(browser: Browser, measure: int) -> None:
+    browser.evaluate(
+        f"(() => {{ const e = document.querySelector('.tools select'); e.value = '{measure}';"
+        "e.dispatchEvent(new Event('change')); })()"
+    )
+
+
+def test_a_click_zooms_and_show_all_goes_back(fresh: Browser) -> None:
+    choose(fresh, 2)
+    smooth = f"{BOXES}.find(e => e.title.startsWith('smooth'))"
+    width = f"{smooth}.getBoundingClientRect().width"
+    before, narrow = fresh.evaluate(f"{BOXES}.length"), fresh.evaluate(width)
+    whole = fresh.evaluate("document.querySelector('.boxes').clientWidth")
+    fresh.evaluate(f"{smooth}.id = 'smooth'")
+    fresh.click("#smooth")
+
+    assert narrow < 0.9 * whole
+    assert fresh.evaluate(width) > 0.99 * whole
+    assert fresh.evaluate(ABOUT).startswith("smooth")
+    assert fresh.evaluate("document.querySelectorAll('.boxes .above').length") >= 2
+
+    fresh.click(".reset")
+
+    assert fresh.evaluate(f"{BOXES}.length") == before
+    assert fresh.evaluate(width) == narrow
+    assert fresh.evaluate(ABOUT).startswith("all")
+
+
+def test_the_search_marks_frames_and_says_how_much_they_have(fresh: Browser) -> None:
+    def search(words: str) -> tuple[int, str]:
+        fresh.evaluate(
+            f"(() => {{ const e = document.querySelector('.tools input[type=search]');"
+            f"e.value = '{words}'; e.dispatchEvent(new Event('input')); }})()"
+        )
+        found = fresh.evaluate("document.querySelectorAll('.boxes .found').length")
+        return found, fresh.evaluate("document.querySelector('.shown').textContent")
+
+    count, said = search("^load")
+    assert count >= 1 and said.endswith("%")
+    assert search("no such frame") == (0, "0 B found, 0.0 %")
+    assert search("load(")[0] == 0  # no pattern: looked for as it is
+
+
+def test_the_other_measure_and_the_turned_graph_are_drawn(fresh: Browser) -> None:
+    choose(fresh, 2)
+    callers = fresh.evaluate(f"{BOXES}.map(e => e.title.split('\\n')[0])")
+    fresh.click(".tools input[type=checkbox]")
+    callees = fresh.evaluate(f"{BOXES}.map(e => e.title.split('\\n')[0])")
+
+    assert "smooth" in callers
+    # Under the whole now stand lines that allocated, above them who called them.
+    assert callers[1] == "<module>" and callees[1] != "<module>"
+    assert set(callees) >= {"load", "smooth", "main", "<module>"}
+
+
+def test_a_column_is_sorted_by_its_numbers_and_turned_round(fresh: Browser) -> None:
+    column = "[...document.querySelectorAll('table.sortable')].at(-1).tBodies[0].rows"
+    head = "[...document.querySelectorAll('table.sortable')].at(-1).tHead.rows[0].cells[4]"
+    values = f"[...{column}].map(r => Number(r.cells[4].dataset.value))"
+    fresh.evaluate(f"{head}.querySelector('button').click()")
+    down = fresh.evaluate(values)
+    fresh.evaluate(f"{head}.querySelector('button').click()")
+
+    assert len(down) > 2
+    assert down == sorted(down, reverse=True)
+    assert fresh.evaluate(values) == sorted(down)
+    assert fresh.evaluate(f"{head}.getAttribute('aria-sort')") == "ascending"
+
+
+def test_the_page_works_on_a_narrow_screen(fresh: Browser) -> None:
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    fresh.command("Emulation.setDeviceMetricsOverride", **size)
+    wide = fresh.evaluate("document.documentElement.scrollWidth")
+    fresh.command("Emulation.clearDeviceMetricsOverride")
+
+    assert wide <= 390
+
+
+def test_nothing_is_cut_off_on_paper(fresh: Browser) -> None:
+    fresh.command("Emulation.setEmulatedMedia", media="print")
+    size = {"width": 750, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    fresh.command("Emulation.setDeviceMetricsOverride", **size)
+    fresh.evaluate("dispatchEvent(new Event('beforeprint'))")
+    too_wide = fresh.evaluate(
+        "[...document.querySelectorAll('p, li, td, pre, table, svg')]"
+        ".filter(e => e.getBoundingClientRect().right > 750).map(e => e.outerHTML.slice(0, 99))"
+    )
+    fresh.command("Emulation.clearDeviceMetricsOverride")
+    fresh.command("Emulation.setEmulatedMedia", media="screen")
+
+    assert too_wide == []
+
+
+def test_a_dark_page_has_light_texts_in_its_pictures(fresh: Browser) -> None:
+    def colours(scheme: str) -> tuple[str, str]:
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        fresh.command("Emulation.setEmulatedMedia", features=features)
+        return fresh.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, "
+            "getComputedStyle(document.querySelector('figure svg')).color]"
+        )
+
+    assert colours("light") == ["rgb(255, 255, 255)", "rgb(27, 27, 27)"]
+    assert colours("dark") == ["rgb(22, 24, 27)", "rgb(230, 230, 227)"]
+
+
+def test_everything_unfolds_for_printing(fresh: Browser) -> None:
+    fresh.evaluate("dispatchEvent(new Event('beforeprint'))")
+
+    assert fresh.evaluate("document.querySelectorAll('details:not([open])').length") == 0
+
+
+def test_nothing_of_all_this_logged_an_error(browser: Browser) -> None:
+    assert browser.logged == []

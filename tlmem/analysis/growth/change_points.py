@@ -1,0 +1,112 @@
+"""From when on did a curve go on as it did in the end? Its last regime, by change points.
+
+A curve of memory is straight for a while, jumps (a buffer made once, a lazy import), or bends
+(warm-up is over, a phase begins): between change points it is a straight line. Growth is that of
+the last regime, when that is long enough to speak for the program and when nothing before it shows
+that such a rise is freed again, or is slowing down.
+
+Covers: change points of a curve and the regime that counts. Does not cover: whether that regime
+rises; see ``growing_sites`` and ``process_growth``. See also: docs/decisions/statistics.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.analysis.growth.robust import low_in_bins, theil_sen
+
+Floats = NDArray[np.float64]
+MOST_POINTS = 60
+"""Change points are looked for among so many moments: it takes less than 0.05 s."""
+FEWEST_POINTS = 16
+SHORTEST = 4
+"""Points in a regime."""
+PENALTY = 9.0
+"""What a change point must save, in units of the noise and of the logarithm of the points: three
+numbers for each regime, and three times what a criterion of information would ask."""
+LEAST_NOISE = 0.015
+"""Share of a curve's whole range that is never worth a change point."""
+LOW_QUANTILE = 0.3
+LEAST_SHARE = 0.3
+"""The last regime must be this much of the curve."""
+ALIKE = (0.5, 1.6)
+"""A regime that rises so many times as fast as the next belongs to it: a pace varies."""
+JUMP = 0.3
+"""A step of so much of the last regime's rise parts it from the one before, however alike."""
+SLOWING = 1.25
+"""An earlier regime that rises so many times as fast as the last says that the rise is ending."""
+GIVEN_BACK = 0.3
+"""So much of the last regime's rise, risen and freed before it, says that it will be again."""
+
+
+def change_points(x: Floats, y: Floats, least: float) -> list[int]:
+    """Positions at which regimes begin, the first one included.
+
+    Args:
+        x: ascending.
+        y: the curve; between change points it is a straight line and noise.
+        least: differences in y that do not matter.
+    """
+    if len(x) < FEWEST_POINTS or x[-1] <= x[0]:
+        return [0]
+    from ruptures import Pelt
+
+    bends = np.diff(y, 2)
+    noise = max(1.4826 * float(np.median(np.abs(bends))) / np.sqrt(6), least / 10, 1e-9)
+    noise = max(noise, LEAST_NOISE * float(np.ptp(y)))
+    signal = np.column_stack((y / noise, (x - x[0]) / (x[-1] - x[0]), np.ones(len(x))))
+    search = Pelt(model="linear", min_size=SHORTEST, jump=1).fit(signal)
+    return [0, *search.predict(pen=PENALTY * np.log(len(x)))[:-1]]
+
+
+def last_regime(x: Floats, y: Floats, least: float, given_back: float = GIVEN_BACK) -> float | None:
+    """Where, in x, the last regime begins that growth may be judged on; None: nowhere.
+
+    It is at least ``LEAST_SHARE`` of the curve, no regime before it of any length rises faster, and
+    nothing comparable to its own rise was freed before.
+
+    Args:
+        x: ascending.
+        y: the curve.
+        least: a rise in y that does not matter.
+        given_back: share of the last regime's rise that may have risen and fallen before.
+    """
+    if len(x) < FEWEST_POINTS or x[-1] <= x[0]:
+        return None
+    x, y = low_in_bins(x, y, min(MOST_POINTS, len(x) // 2), LOW_QUANTILE)
+    starts = change_points(x, y, least)
+    while len(starts) > 1:
+        first, second = slice(starts[-2], starts[-1]), slice(starts[-1], None)
+        before, after = theil_sen(x[first], y[first]), theil_sen(x[second], y[second])
+        offsets = np.median(y[first] - after * x[first]), np.median(y[second] - after * x[second])
+        jump = abs(float(offsets[1] - offsets[0]))
+        if not ALIKE[0] * after <= before <= ALIKE[1] * after or jump > JUMP * float(
+            after * np.ptp(x[second])
+        ):
+            break
+        starts.pop()
+    start = starts[-1]
+    if x[-1] - x[start] < LEAST_SHARE * (x[-1] - x[0]):
+        return None
+    slope = theil_sen(x[start:], y[start:])
+    rise = slope * float(x[-1] - x[start])
+    if rise < least:
+        return None
+    earlier = [
+        theil_sen(x[begin:end], y[begin:end])
+        for begin, end in zip(starts, starts[1:], strict=False)
+        if x[end] - x[begin] >= 0.5 * LEAST_SHARE * (x[-1] - x[start])
+    ]
+    if any(other > SLOWING * slope for other in earlier):
+        return None
+    return float(x[start]) if risen_and_fallen(y[: start + 1]) <= given_back * rise else None
+
+
+def risen_and_fallen(y: Floats) -> float:
+    """The most by which a curve rose and then fell again."""
+    if len(y) < 3:
+        return 0.0
+    risen = y - np.minimum.accumulate(y)
+    fallen = y - np.minimum.accumulate(y[::-1])[::-1]
+    return float(np.max(np.minimum(risen, fallen)))

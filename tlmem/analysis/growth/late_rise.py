@@ -1,0 +1,86 @@
+"""What still rose when the program ended, too late or too briefly to be judged.
+
+A rise at the very end of a run may be a leak that has just begun to show, or a result that the
+program makes at last. Which of them cannot be known, so the verdict must not be ``stable``.
+
+Covers: Python's heap and native memory, by samples. Does not cover: what was found to grow, see
+``process_growth``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tlmem.analysis.growth.process_growth import (
+    FEWEST_TO_JUDGE,
+    Floats,
+    Window,
+    native_bytes,
+    python_bytes,
+)
+from tlmem.analysis.growth.robust import floor_curve
+
+LAST_PART = 0.3
+"""Share of the run at whose begin what rises to the end is measured."""
+AT_END = 0.1
+"""In this share at the very end it must rise on, at ``GOING_ON`` of that pace or faster."""
+GOING_ON = 0.4
+LARGEST_STEP = 0.7
+"""More of the rise than this from one sample to the next is a step."""
+LEAST_BYTES = 8_000_000
+LEAST_SHARE = 0.15
+"""Of resident memory."""
+NAMES = {"python": "Python's own heap", "native": "native memory"}
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """One kind of memory rose by ``bytes`` in the last ``seconds`` of the run, and to its end."""
+
+    kind: str
+    bytes: int
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """What rose, in words."""
+        return NAMES[self.kind]
+
+
+def still_rising(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Unsettled | None:
+    """What rose most at the end of the work, between two moments; None where all had settled."""
+    window = Window(samples, begin_ns, end_ns)
+    if not len(window.time_ns):
+        return None
+    level = LEAST_SHARE * float(np.max(window.bytes("anon") + window.bytes("file")))
+    found = []
+    for kind, rows, values in (
+        ("python", window.taken("python_arena"), python_bytes(window)),
+        ("native", window.taken("malloc_used"), native_bytes(window)),
+    ):
+        rose = risen(window.time_ns[rows], window.without_imports(values)[rows])
+        if rose >= max(LEAST_BYTES, level):
+            found.append(Unsettled(kind, round(rose), LAST_PART * (end_ns - begin_ns) / 1e9))
+    return max(found, key=lambda rise: rise.bytes, default=None)
+
+
+def risen(time_ns: np.ndarray, values: Floats) -> float:
+    """Bytes by which a curve rose in its last part, above all before it, and to its end.
+
+    0 when it had settled, or rose in one step, as by a buffer that is made once.
+    """
+    if len(values) < FEWEST_TO_JUDGE:
+        return 0.0
+    last_ns, whole = float(time_ns[-1]), float(time_ns[-1] - time_ns[0])
+    late_ns, at_end_ns = last_ns - LAST_PART * whole, last_ns - AT_END * whole
+    floor = floor_curve(values)
+    late, at_end = np.interp([late_ns, at_end_ns], time_ns, floor)
+    before = float(np.max(values[time_ns <= late_ns], initial=late))
+    rose, lately = float(floor[-1]) - before, float(floor[-1] - at_end)
+    largest = float(np.max(np.diff(floor)))
+    if rose <= 0 or largest > LARGEST_STEP * rose or lately < GOING_ON * AT_END / LAST_PART * rose:
+        return 0.0
+    return rose

@@ -1,0 +1,461 @@
+"""Growth outside arrays: native memory, Python's heap, memory that was freed but is still resident.
+
+Covers: robust judgement of the resident-memory samples after warm-up; what the program freed and
+that stays resident through the whole steady state, kept by the allocator or a pool. Does not cover:
+tracked objects; see ``growing_sites``. Where memory is at one moment; see ``memory.attribution``.
+See also: docs/findings.md, for every threshold and its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tlmem.analysis.growth.change_points import last_regime
+from tlmem.analysis.growth.rates import doubt_about, rate_of
+from tlmem.analysis.growth.robust import (
+    floor_curve,
+    low_in_bins,
+    share_at,
+    spread,
+    theil_sen,
+)
+from tlmem.analysis.lifetimes import without_pauses
+from tlmem.analysis.model import Rate
+
+Floats = NDArray[np.float64]
+
+WARM_UP = 0.35
+"""Share of the run, from the program's first array or the begin of its code, that is not judged."""
+FEWEST_SAMPLES = 6
+FEWEST_TO_JUDGE = 4
+SHORTEST_WINDOW_S = 0.05
+UNEVENNESS = 0.3
+LATE_RATE = 0.3
+LATE_FROM = 0.75
+UNWINDING_FROM = 0.8
+UNWOUND_SHARE = 0.3
+MOST_BINS = 24
+FEWEST_BINS = 5
+LOW_QUANTILE = 0.3
+LARGEST_STEP = 0.4
+NOISE_FACTOR = 2.0
+SURE_SHARE = 0.4
+"""The low end of the slope's interval must be this much of the slope."""
+LATE_UNEVENNESS = 0.2
+LATE_SIZE = 2.0
+"""A rise of the last regime alone must be so many times the least size."""
+LATE_BEGIN = 0.6
+"""From here on a curve must rise for its last regime to be looked for."""
+SEEN_FACTOR, SEEN_NOISE, SEEN_DOUBT = 1.5, 10.0, 4.0
+"""A rise that is so many times what must be exceeded, the noise and half of the interval, is seen
+in 19 of 20 runs."""
+NOISE_SLACK = 0.1
+"""The most that noise, as a share of the rise, adds to what unevenness and steps may be."""
+CROWDED = 2
+"""Points that are so many times nearer to each other than evenly spread ones are one."""
+NATIVE_FLOOR_BYTES = 150_000
+RESIDENT_FLOOR_BYTES = 4_000_000
+PYTHON_FLOOR_BYTES = 1_000_000
+DRIVER_FLOOR_BYTES = 1_000_000
+TAPE_FLOOR_BYTES = 1_000_000
+RELATIVE_FLOOR = 0.01
+ALLOCATOR_BYTES = 16
+"""What the C allocator adds to each block for itself, on average."""
+RETAINED_BYTES = 30_000_000
+IDLE_BYTES = 40_000_000
+"""More than the 32 MiB that a device's pool of buffers may keep by default."""
+RETAINED_SHARE = 0.5
+FEWEST_ASKED = 3
+"""The C allocator is asked seldom when its memory is in many pieces; resident memory often."""
+
+ALLOCATOR = "the C allocator keeps it"
+POOL = "buffers of devices are kept, by a pool or by the driver, and no live object uses them"
+
+
+@dataclass(frozen=True)
+class Rise:
+    """A steady rise of one kind of memory: ``bytes`` in ``seconds`` of steady state.
+
+    ``since_ns`` is when that began, ``rate`` in bytes per second.
+    """
+
+    kind: str
+    bytes: int
+    seconds: float
+    since_ns: int
+    rate: Rate
+
+    @property
+    def slope_bytes_per_s(self) -> float:
+        """The slope alone."""
+        return self.rate.value
+
+
+@dataclass(frozen=True)
+class Retained:
+    """``bytes`` were freed and resident for ``seconds``; ``by`` says who keeps them."""
+
+    bytes: int = 0
+    seconds: float = 0.0
+    by: str = ALLOCATOR
+
+
+@dataclass(frozen=True)
+class Resident:
+    """What the samples say. ``judged`` is False when there were too few to say anything.
+
+    ``resolution_bytes_per_s`` is how fast native memory must rise to be distinguished from none.
+    """
+
+    judged: bool
+    rises: tuple[Rise, ...] = ()
+    retained: Retained = Retained()
+    resolution_bytes_per_s: float | None = None
+
+
+Progress = Callable[[NDArray[np.int64]], list[Floats]]
+
+
+class Window:
+    """The samples between two moments, each metric carried on to where it was not taken."""
+
+    def __init__(self, samples: pd.DataFrame, begin_ns: int, end_ns: int) -> None:
+        inside = (samples["time_ns"] >= begin_ns) & (samples["time_ns"] <= end_ns)
+        self.samples = samples[inside]
+        self.time_ns = self.samples["time_ns"].to_numpy(np.int64)
+
+    def taken(self, name: str) -> NDArray[np.bool_]:
+        """Which samples have a metric."""
+        if name not in self.samples:
+            return np.zeros(len(self.samples), bool)
+        return self.samples[name].notna().to_numpy()
+
+    def bytes(self, name: str) -> Floats:
+        """A metric in every sample: its last known value, 0 when it was never taken."""
+        if not self.taken(name).any():
+            return np.zeros(len(self.samples))
+        return self.samples[name].ffill().bfill().to_numpy(np.float64)
+
+    def importing(self) -> NDArray[np.bool_]:
+        """Which samples ended a time in which Python imported modules.
+
+        Their number is looked at in each full sample; what was sampled since the one before counts.
+        """
+        looked = np.flatnonzero(self.taken("python_arena"))
+        if len(looked) == 0:
+            return np.zeros(len(self.samples), bool)
+        rose = np.diff(self.bytes("modules")[looked], prepend=np.inf) > 0
+        following = np.searchsorted(looked, np.arange(len(self.samples)))
+        return rose[np.minimum(following, len(rose) - 1)]
+
+    def without_imports(self, values: Floats) -> Floats:
+        """A curve without its changes while modules were imported."""
+        steps = np.diff(values, prepend=values[:1])
+        return values[:1] + np.cumsum(np.where(self.importing(), 0.0, steps))
+
+
+def judge_samples(
+    samples: pd.DataFrame, begin_ns: int, end_ns: int, progress: Progress | None = None
+) -> Resident:
+    """Judges the samples between two moments, the program's warm-up left out.
+
+    Args:
+        samples: the table of a recording.
+        begin_ns, end_ns: from the begin of the program's work to the moment of judging.
+        progress: how far the program had come at any time, on other clocks than that of the wall;
+            a rise may be even on any of them.
+    """
+    window = Window(samples, begin_ns, end_ns)
+    steady_ns = steady_begin(window.time_ns, begin_ns, end_ns)
+    rises: list[Rise] = []
+    judged = False
+    native, resolution = native_bytes(window), None
+    for kind, rows, values, floor in (
+        ("tape", window.taken("tapes"), window.bytes("tapes"), TAPE_FLOOR_BYTES),
+        ("native", window.taken("malloc_used"), native, NATIVE_FLOOR_BYTES),
+        ("python", window.taken("python_arena"), python_bytes(window), PYTHON_FLOOR_BYTES),
+        ("python", window.taken("python_arena"), small_objects(window), PYTHON_FLOOR_BYTES),
+        ("native", window.taken("anon"), outside_bytes(window), RESIDENT_FLOOR_BYTES),
+        ("driver", window.taken("device_unused"), excess_bytes(window), DRIVER_FLOOR_BYTES),
+    ):
+        steady = rows & (window.time_ns >= steady_ns)
+        if end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9 or steady.sum() < FEWEST_TO_JUDGE:
+            continue
+        judged = judged or kind == "native"
+        if values is native:
+            resolution = resolution_of(window.time_ns[steady] / 1e9, values[steady], floor)
+        times = window.time_ns[rows]
+        clocks = progress(times) if progress is not None else []
+        # While modules are imported, Python's heap and libraries grow evenly and no array is made.
+        if not clocks or values is native:
+            clocks = [times / 1e9, *clocks]
+        rise = first_rise(kind, times / 1e9, clocks, window.without_imports(values)[rows], floor)
+        if rise is not None and all(rise.kind != other.kind for other in rises):
+            rises.append(rise)
+    return Resident(
+        judged,
+        tuple(rises),
+        retained_memory(window, handed_out_bytes(window), steady_ns),
+        resolution,
+    )
+
+
+def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int) -> float:
+    """When the warm-up is over, by the clock without pauses of the samples between two moments.
+
+    A machine that stops a program in its warm-up makes that no longer.
+    """
+    ticks = np.concatenate(([begin_ns], times, [end_ns]))
+    clock = without_pauses(ticks)
+    return float(np.interp(WARM_UP * clock[-1], clock, ticks))
+
+
+def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
+    """How many bytes per second a steady rise must have to stand out; None with few samples."""
+    if len(values) < FEWEST_SAMPLES:
+        return None
+    bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
+    middles, lows = low_in_bins(times, values, bins, LOW_QUANTILE)
+    seconds = float(times[-1] - times[0])
+    if len(lows) < FEWEST_BINS or seconds <= 0:
+        return None
+    slope = theil_sen(middles, lows)
+    noise = spread(lows - slope * middles)
+    doubt = doubt_about(times, values, slope) * seconds
+    level = RELATIVE_FLOOR * float(np.median(lows))
+    return SEEN_FACTOR * max(floor, level, SEEN_NOISE * noise, SEEN_DOUBT * doubt) / seconds
+
+
+def handed_out_bytes(window: Window) -> Floats:
+    """Bytes that the C allocator has handed out to arrays, to the device ``cpu`` and to Python."""
+    arrays = window.bytes("tracked") - window.bytes("device_objects")
+    return arrays + window.bytes("device_host") + window.bytes("python_large")
+
+
+def native_bytes(window: Window) -> Floats:
+    """Bytes that the C allocator has handed out to none of these, nor keeps in quarantine."""
+    blocks = window.bytes("tracked_count") + window.bytes("device_host_count")
+    overhead = ALLOCATOR_BYTES * blocks + window.bytes("quarantine")
+    return window.bytes("malloc_used") - handed_out_bytes(window) - overhead
+
+
+def excess_bytes(window: Window) -> Floats:
+    """Bytes that devices hold beyond the most that live objects ever used at once.
+
+    A pool that has served a peak keeps its level and may be used again; what rises above that
+    level was not.
+    """
+    used = window.bytes("device_objects")
+    return window.bytes("device_unused") + used - np.maximum.accumulate(used)
+
+
+def python_bytes(window: Window) -> Floats:
+    """Bytes of Python's own heap: arenas of small objects and everything larger."""
+    return window.bytes("python_arena") + window.bytes("python_large")
+
+
+def small_objects(window: Window) -> Floats:
+    """Python's heap without large blocks: a table that doubles now and then hides what it holds."""
+    return window.bytes("python_arena")
+
+
+def outside_bytes(window: Window) -> Floats:
+    """Resident bytes that even fully touched arrays, Python and free allocator memory cannot
+    explain.
+
+    Arrays are touched little by little after they are made, so only what rises above the level
+    before the first arrays counts.
+    """
+    rest = window.bytes("anon") - window.bytes("recorder") - python_bytes(window)
+    rest = rest - window.bytes("malloc_free") - window.bytes("device_unused")
+    base = rest[0] if len(rest) else 0.0
+    return np.maximum(rest - window.bytes("tracked"), base)
+
+
+def first_rise(
+    kind: str, times: Floats, clocks: list[Floats], values: Floats, floor: float
+) -> Rise | None:
+    """The rise on the first clock that shows one; at the end, memory may have been freed.
+
+    A ``main()`` that returns frees what it held, which takes a while: then the highest point among
+    the last samples is the end. The steady state is what follows the warm-up, or else the last
+    regime of the curve.
+    """
+    start = int(UNWINDING_FROM * (len(values) - 1))
+    highest = start + int(np.argmax(values[start:]))
+    given_back = values[highest] - values[-1] > UNWOUND_SHARE * (values[highest] - values[0])
+    for end in (len(values), highest + 1) if given_back else (len(values),):
+        for clock in clocks:
+            steady = after_warm_up(clock[:end])
+            if steady.sum() < FEWEST_SAMPLES:
+                steady = after_warm_up(times[:end])
+            rise = rise_within(kind, times[:end], clock[:end], values[:end], steady, floor)
+            if rise is not None:
+                return rise
+        rise = late_rise(kind, times[:end], clocks[0][:end], values[:end], floor)
+        if rise is not None:
+            return rise
+    return None
+
+
+def late_rise(kind: str, times: Floats, clock: Floats, values: Floats, floor: float) -> Rise | None:
+    """The rise in the last regime, when that begins after the warm-up."""
+    if not rises_late(values, floor):
+        return None
+    begin = last_regime(clock, values, floor)
+    if begin is None or begin <= after_warm_up_begin(clock):
+        return None
+    late_floor = LATE_SIZE * floor
+    return rise_within(kind, times, clock, values, clock >= begin, late_floor, LATE_UNEVENNESS)
+
+
+def rises_late(values: Floats, floor: float) -> bool:
+    """A quick look that spares most curves the search for regimes."""
+    late = values[int(LATE_BEGIN * len(values)) :]
+    if len(late) < FEWEST_BINS or floor_curve(late)[-1] - floor_curve(values)[0] < 0.5 * floor:
+        return False
+    x = np.arange(len(late)) / (len(late) - 1)
+    grown = theil_sen(x, late)
+    return grown >= max(0.25 * floor, spread(late - grown * x))
+
+
+def rise_within(
+    kind: str,
+    times: Floats,
+    clock: Floats,
+    values: Floats,
+    steady: NDArray[np.bool_],
+    floor: float,
+    uneven: float = UNEVENNESS,
+) -> Rise | None:
+    """The rise of the samples of a steady state on one clock."""
+    grown = steady_rise(clock[steady], values[steady], floor, uneven)
+    if grown is None:
+        return None
+    seconds = max(1e-3, float(np.ptp(times[steady])))
+    rate = Rate(grown.value / seconds, grown.low / seconds, grown.high / seconds)
+    return Rise(kind, round(grown.value), seconds, round(times[steady][0] * 1e9), rate)
+
+
+def after_warm_up(clock: Floats) -> NDArray[np.bool_]:
+    """Which points lie behind the warm-up."""
+    return clock >= after_warm_up_begin(clock)
+
+
+def after_warm_up_begin(clock: Floats) -> float:
+    """Where the warm-up is over at the latest."""
+    return float(clock[0] + WARM_UP * (clock[-1] - clock[0]))
+
+
+def steady_rise(
+    clock: Floats, values: Floats, floor_bytes: float, uneven: float = UNEVENNESS
+) -> Rate | None:
+    """By how many bytes a curve over any clock rises evenly to its end; None when it does not.
+
+    A few large steps (a lazy import, a buffer made once), a plateau at the end and noise are no
+    rise; nor is one whose interval reaches down to little or nothing.
+    """
+    if len(values) < FEWEST_SAMPLES or clock[-1] <= clock[0]:
+        return None
+    bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
+    every, all_values = (clock - clock[0]) / (clock[-1] - clock[0]), values
+    clock, values = low_in_bins(clock, values, bins, LOW_QUANTILE)
+    if len(values) < FEWEST_BINS:
+        return None
+    x = (clock - clock[0]) / (clock[-1] - clock[0])
+    grown = theil_sen(x, values)
+    noise = spread(values - grown * x)
+    least = max(floor_bytes, RELATIVE_FLOOR * float(np.median(values)), NOISE_FACTOR * noise)
+    floor = np.maximum(floor_curve(values) - values[0], 0)
+    if grown < least or floor[-1] < 0.5 * least:
+        return None
+    share = floor / floor[-1]
+    largest = float(np.max(np.diff(share, prepend=0.0)))
+    slack = min(NOISE_SLACK, noise / grown)
+    if float(np.max(np.abs(share - x))) > uneven + slack or largest > LARGEST_STEP + slack:
+        return None
+    if 1 - share_at(x, share, LATE_FROM) < LATE_RATE * (1 - LATE_FROM):
+        return None
+    spaced = without_crowds(every)
+    rate = rate_of(every[spaced], all_values[spaced])
+    return rate if rate is not None and rate.low >= SURE_SHARE * rate.value else None
+
+
+def without_crowds(x: Floats) -> NDArray[np.int64]:
+    """Which points (positions from 0 to 1, rising) are left when none stand in a crowd.
+
+    While a program waits, its samples go on, all at one place of a clock of its progress; they say
+    nothing of a slope, but would make its interval as wide as the sky.
+    """
+    part = np.floor(x * CROWDED * len(x))
+    return np.flatnonzero(np.diff(part, prepend=-1.0))
+
+
+def retained_memory(window: Window, handed_out: Floats, steady_ns: float) -> Retained:
+    """What was freed and yet stayed resident through the whole steady state.
+
+    Args:
+        window: the samples up to the moment of judging.
+        handed_out: bytes that the C allocator gave to arrays, devices and Python, at each sample.
+        steady_ns: when the steady state began.
+    """
+    asked = window.taken("malloc_free") & (window.time_ns >= steady_ns)
+    if asked.sum() < FEWEST_ASKED:
+        return Retained()
+    rows = window.taken("anon") & (window.time_ns >= window.time_ns[np.argmax(asked)])
+    if rows.sum() < FEWEST_SAMPLES:
+        return Retained()
+    resident = window.bytes("anon") - window.bytes("recorder")
+    found = []
+    for free, by, fewest in (
+        (free_in_allocator(window, resident, handed_out), ALLOCATOR, RETAINED_BYTES),
+        (idle_on_devices(window, resident, handed_out), POOL, IDLE_BYTES),
+    ):
+        least = float(free[rows].min())
+        if least >= max(fewest, RETAINED_SHARE * float(resident[rows][-1])):
+            times = window.time_ns[rows]
+            found.append(Retained(round(least), float(times[-1] - times[0]) / 1e9, by))
+    return max(found, key=lambda retained: retained.bytes, default=Retained())
+
+
+def free_in_allocator(window: Window, resident: Floats, handed_out: Floats) -> Floats:
+    """Free bytes in the C allocator that are resident, at most, at each sample.
+
+    Native code has what it had when the allocator was last asked; arrays and Python's blocks are
+    known at each sample.
+    """
+    in_use = native_when_asked(window, handed_out) + handed_out - window.bytes("untouched")
+    in_use = in_use + window.bytes("python_arena") + mapped_bytes(window) + held_mapped(window)
+    return np.clip(np.minimum(window.bytes("malloc_free"), resident - in_use), 0.0, None)
+
+
+def idle_on_devices(window: Window, resident: Floats, handed_out: Floats) -> Floats:
+    """Bytes that devices hold, no live object uses, and that are resident, at most."""
+    idle = window.bytes("device_unused")
+    in_use = handed_out + held_mapped(window) - idle + window.bytes("python_arena")
+    in_use = in_use - window.bytes("untouched") + mapped_bytes(window)
+    return np.clip(np.minimum(idle, resident - in_use), 0.0, None)
+
+
+def native_when_asked(window: Window, handed_out: Floats) -> Floats:
+    """What native code had from the C allocator when that was last asked."""
+    asked = window.taken("malloc_used")
+    native = np.where(asked, window.bytes("malloc_used") - handed_out, np.nan)
+    return np.maximum(pd.Series(native).ffill().bfill().to_numpy(np.float64), 0.0)
+
+
+def held_mapped(window: Window) -> Floats:
+    """What devices hold that the C allocator did not give them, used or not."""
+    held = window.bytes("device_objects") + window.bytes("device_unused")
+    return np.maximum(held - window.bytes("device_host"), 0.0)
+
+
+def mapped_bytes(window: Window) -> Floats:
+    """Data of libraries, stacks, and what others mapped."""
+    names = ("library_data", "stacks", "mapped_by_others")
+    return np.sum([window.bytes(name) for name in names], axis=0)

@@ -1,0 +1,269 @@
+"""Which chains of Python objects held some objects when a snapshot last saw them.
+
+Covers: the snapshot that speaks for objects, shares of its chains by the objects it names.
+Does not cover: the chains themselves (``Recording.holdings``), which objects are asked about.
+
+A snapshot names a sample of the objects of each chain. Of a chain in which a third of the named
+objects are among those that are asked about, a third of all its objects count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tlmem.analysis.model import Frame, Holder
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
+
+SPEAKS_FROM = 0.5
+"""The latest snapshot that saw at least this share of the most objects any of them saw counts.
+
+Later ones, taken after the program's frames have unwound, see what is left."""
+CUT_SHORT_SPEAKS_FROM = 0.9
+"""The same of a snapshot that ended before it had looked at everything."""
+FEWEST_NAMED = 10
+"""Objects that a snapshot must name to speak against a later one."""
+GOOD_PART = 0.2
+"""Share of the objects there were that it must have seen at a root to speak against cycles."""
+EARLY = 0.25
+"""Before this share of the objects was there, a snapshot only saw what was being worked on."""
+PYTHON = "python"
+"""Kind of holders that snapshots name."""
+_FRAMES = ("local", "generator")
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One chain and its share of the objects that were asked about, when a snapshot was taken.
+
+    ``arrays``, ``held_bytes`` and ``used_bytes`` are of the share; ``objects`` are those of them
+    that the snapshot names. ``whole`` says that the snapshot had seen all Python objects, ``view``
+    that the last holder of the memory is a view of it, ``collecting`` that Python's garbage
+    collector was on. ``most`` is how many items its container may have that has ``items``, 0 where
+    no bound is known or another container on the way may grow.
+    """
+
+    words: str
+    text: str
+    root: str
+    view: bool
+    whole: bool
+    time_ns: int
+    arrays: int
+    held_bytes: int
+    used_bytes: int
+    frame: Frame | None
+    objects: Ints
+    collecting: bool = False
+    items: int = 0
+    most: int = 0
+
+    @property
+    def holder(self) -> Holder:
+        """The chain as a holder."""
+        return Holder(
+            kind=PYTHON,
+            name=self.words,
+            site=self.frame,
+            count=self.arrays,
+            chain=self.text,
+            seen_ns=self.time_ns,
+            held_bytes=self.held_bytes,
+            used_bytes=self.used_bytes,
+        )
+
+
+class Snapshots:
+    """All whole snapshots of a recording, ready to be asked who held what."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._holdings = recording.holdings
+        named = recording.holding_objects
+        keys = ["snapshot", "group"]
+        row_of = pd.Series(
+            range(len(self._holdings)), pd.MultiIndex.from_frame(self._holdings[keys])
+        )
+        self._row = row_of.reindex(pd.MultiIndex.from_frame(named[keys])).to_numpy(np.int64)
+        self._object = named["object"].to_numpy(np.int64)
+        self._born = recording.objects["born_ns"].to_numpy(np.int64)
+        self._numbers = recording.objects.index.to_numpy(np.int64)
+        self._named = np.bincount(self._row, minlength=len(self._holdings))
+        steps = recording.holding_steps
+        self._last = steps.groupby(keys)["kind"].last().to_dict()
+        first = steps[(steps["step"] == 0) & steps["kind"].isin(_FRAMES)]
+        self._frames = {
+            (int(row["snapshot"]), int(row["group"])): _frame(row["type"])
+            for row in first.to_dict("records")
+        }
+
+    def __bool__(self) -> bool:
+        return len(self._object) > 0
+
+    @property
+    def objects(self) -> Ints:
+        """Every object that a snapshot names, once each, rising."""
+        return np.unique(self._object)
+
+    def chains_of(self, objects: Ints) -> list[Chain]:
+        """The chains that held these objects (numbers, rising), most objects first.
+
+        Empty when no snapshot names one of them.
+        """
+        if not self or not len(objects):
+            return []
+        at = np.searchsorted(objects, self._object).clip(max=len(objects) - 1)
+        mine = objects[at] == self._object
+        counts = np.bincount(self._row[mine], minlength=len(self._holdings))
+        table = self._holdings
+        share = counts / np.maximum(self._named, 1)
+        arrays = table["arrays"].to_numpy(np.int64) * share
+        snapshot = table["snapshot"].to_numpy(np.int64)
+        numbers, which = np.unique(snapshot, return_inverse=True)
+        seen = np.bincount(which.reshape(-1), weights=arrays)
+        if not seen.any():
+            return []
+        cut_short = numbers[:, None] == snapshot[~table["complete"].to_numpy(bool)][None, :]
+        enough = np.where(cut_short.any(axis=1), CUT_SHORT_SPEAKS_FROM, SPEAKS_FROM)
+        speaks = numbers[np.flatnonzero(seen >= enough * seen.max())[-1]]
+        speaks = self._while_it_ran(speaks, objects, arrays, counts)
+        rows = np.flatnonzero((snapshot == speaks) & (counts > 0))
+        rows = rows[np.argsort(-arrays[rows], kind="stable")]
+        return [
+            self._chain(int(row), float(share[row]), self._object[mine & (self._row == row)])
+            for row in rows
+        ]
+
+    def ever_reached(self, objects: Ints) -> bool:
+        """Whether some snapshot saw a good part of these objects at a root, of those there were."""
+        return any(
+            named >= FEWEST_NAMED and reached >= GOOD_PART * there and reached > cyclic
+            for there, reached, cyclic, named in self._in_the_run(objects)
+        )
+
+    def were_cyclic(self, objects: Ints) -> bool:
+        """Whether a snapshot saw most of them in cycles when the program's frames were there."""
+        return any(
+            cyclic >= max(FEWEST_NAMED, SPEAKS_FROM * there)
+            for there, _, cyclic, _ in self._in_the_run(objects)
+        )
+
+    def _in_the_run(self, objects: Ints) -> list[tuple[int, float, float, int]]:
+        """Of each snapshot before the end how many of these objects (numbers, rising) there were.
+
+        Then how many of them it saw at a root and in cycles, and how many at a root by name.
+        """
+        if not self or not len(objects):
+            return []
+        at = np.searchsorted(objects, self._object).clip(max=len(objects) - 1)
+        counts = np.bincount(self._row[objects[at] == self._object], minlength=len(self._holdings))
+        table = self._holdings
+        arrays = table["arrays"].to_numpy(np.int64) * counts / np.maximum(self._named, 1)
+        of_cycles = (table["root"] == "cycle").to_numpy()
+        found = []
+        for number, rows in table[table["trigger"] != "end"].groupby("snapshot"):
+            there = self._born_by(objects, int(rows["time_ns"].iloc[0]))
+            if there < EARLY * len(objects):
+                continue
+            now = (table["snapshot"] == number).to_numpy()
+            found.append(
+                (
+                    there,
+                    float(arrays[now & ~of_cycles].sum()),
+                    float(arrays[now & of_cycles].sum()),
+                    int(counts[now & ~of_cycles].sum()),
+                )
+            )
+        return found
+
+    def _while_it_ran(
+        self, speaks: int, objects: Ints, arrays: NDArray[np.float64], counts: Ints
+    ) -> int:
+        """The snapshot that speaks, or one before it, where only its cycles come from unwinding.
+
+        When frames have gone, what tracebacks and closures made circular looks like garbage. An
+        earlier snapshot that saw most of the objects there were then at a root knows better.
+        """
+        table = self._holdings
+        snapshot = table["snapshot"].to_numpy(np.int64)
+        of_cycles = (table["root"] == "cycle").to_numpy()
+        then = snapshot == speaks
+        if arrays[then & of_cycles].sum() < SPEAKS_FROM * arrays[then].sum():
+            return speaks
+        for number in np.unique(snapshot[snapshot < speaks])[::-1].tolist():
+            now = snapshot == number
+            reached = now & ~of_cycles
+            there = self._born_by(objects, int(table["time_ns"].to_numpy(np.int64)[now][0]))
+            if there < EARLY * len(objects):
+                continue
+            if counts[reached].sum() >= FEWEST_NAMED and (
+                arrays[reached].sum() > SPEAKS_FROM * there
+            ):
+                return int(number)
+        return speaks
+
+    def _born_by(self, objects: Ints, time_ns: int) -> int:
+        """How many of these objects (numbers, rising) there were at a time."""
+        latest = int(np.searchsorted(self._born, time_ns, side="right")) - 1
+        if latest < 0:
+            return 0
+        return int(np.searchsorted(objects, self._numbers[latest], side="right"))
+
+    def _chain(self, row: int, share: float, objects: Ints) -> Chain:
+        said = self._holdings.iloc[row]
+        key = (int(said["snapshot"]), int(said["group"]))
+        return Chain(
+            words=str(said["words"]),
+            text=str(said["chain"]),
+            root=str(said["root"]),
+            view=self._last.get(key) == "view",
+            whole=bool(said["complete"]),
+            time_ns=int(said["time_ns"]),
+            arrays=max(1, round(int(said["arrays"]) * share)),
+            held_bytes=round(int(said["held_bytes"]) * share),
+            used_bytes=round(int(said["used_bytes"]) * share),
+            frame=self._frames.get(key),
+            objects=np.sort(objects),
+            collecting=bool(said["collecting"]),
+            items=int(said["items"]),
+            most=int(said["most"]),
+        )
+
+
+def holders_of(chains: list[Chain]) -> tuple[Holder, ...]:
+    """Chains as holders, those with the same words as one, most objects first."""
+    found: dict[str, Holder] = {}
+    for chain in chains:
+        holder = chain.holder
+        known = found.get(holder.name)
+        found[holder.name] = holder if known is None else added(known, holder)
+    return tuple(sorted(found.values(), key=lambda holder: -holder.count))
+
+
+def added(first: Holder, other: Holder) -> Holder:
+    """Two holders of one name as one."""
+    return Holder(
+        kind=first.kind,
+        name=first.name,
+        site=first.site,
+        count=first.count + other.count,
+        chain=first.chain,
+        seen_ns=first.seen_ns,
+        held_bytes=(first.held_bytes or 0) + (other.held_bytes or 0),
+        used_bytes=(first.used_bytes or 0) + (other.used_bytes or 0),
+    )
+
+
+def _frame(code: str) -> Frame | None:
+    """The place of a frame from its function, file and line."""
+    function, *rest = code.split("\n")
+    if len(rest) != 2 or not rest[0]:
+        return None
+    return Frame(rest[0], int(rest[1]) if rest[1].isdecimal() else 0, function)

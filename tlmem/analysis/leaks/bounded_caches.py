@@ -1,0 +1,69 @@
+"""Which growing lines may only fill a container that has a bound.
+
+An ``lru_cache`` with a ``maxsize``, or a ``deque`` with a ``maxlen``, that is not full before most
+of the run is over grows like one that has no bound. Snapshots tell the bound. They tell one way to
+an array, though: whether something else keeps it as well shows when the container lets go of it. So
+such a line is neither a leak nor healthy.
+
+Covers: growing lines whose survivors snapshots saw in such a container, and in no other that may
+have ever more items. Does not cover: bounds that a program keeps itself, by taking items out.
+"""
+
+from __future__ import annotations
+
+from tlmem.analysis.holders.snapshots import Chain, holders_of
+from tlmem.analysis.holders.survivors import FEWEST_KNOWN, Survivors
+from tlmem.analysis.leaks.python_objects import MAJORITY, python_holds, seen, total
+from tlmem.analysis.model import Finding
+from tlmem.units import format_bytes
+
+NEARLY_EVERY = 0.95
+"""Share of the survivors that were seen which must be in containers with a bound."""
+FILLED = 0.25
+"""Share of its bound that a container must have reached: one of a million items bounds nothing."""
+MOST_OF_AN_ITEM = 4
+"""With more arrays for each item, what the items are may grow themselves."""
+SLACK = 1.1
+"""Up to how much more than what fits may survive: objects on their way in or out."""
+
+
+def fills_a_bound(line: Survivors) -> bool:
+    """Whether nearly all survivors are in containers that can take no, or few, more of them."""
+    bounded = in_bounds(line)
+    if not bounded or not python_holds(line):
+        return False
+    if sum(len(chain.objects) for chain in bounded) < FEWEST_KNOWN:
+        return False
+    seen_in_all, count = total(line.chains), line.growth.survivors
+    if total(bounded) < NEARLY_EVERY * seen_in_all or seen_in_all < MAJORITY * count:
+        return False
+    return count <= SLACK * sum(chain.arrays * room(chain) for chain in bounded)
+
+
+def in_bounds(line: Survivors) -> list[Chain]:
+    """The chains through a container with a bound of which it has reached a good part."""
+    return [
+        chain
+        for chain in line.chains
+        if chain.most
+        and chain.items >= FILLED * chain.most
+        and chain.arrays <= MOST_OF_AN_ITEM * chain.items
+    ]
+
+
+def room(chain: Chain) -> float:
+    """How many times what is in it the container may have."""
+    return max(1.0, chain.most / max(1, chain.items))
+
+
+def filling_finding(line: Survivors) -> Finding:
+    """What is said of such a line: why it cannot be judged, and how large it may become."""
+    bounded = in_bounds(line)
+    whole = round(sum(chain.held_bytes * room(chain) for chain in bounded))
+    return line.finding(
+        "bounded-cache",
+        f"{line.noun} are kept by {holders_of(bounded)[0].name}, as seen after {seen(bounded)}: "
+        "until a container with a bound is full, and lets go of what it had first, it grows like "
+        f"a leak; full, it has about {format_bytes(whole)} of them.",
+        severity="info",
+    )

@@ -1,0 +1,123 @@
+"""Leaks by Python objects: ``reference-cycle``, and ``view-pins-base`` of arrays.
+
+Covers: growing lines whose survivors snapshots saw. Does not cover: what the ledger shows
+(``ownership``). See also: docs/findings/, a page for each class.
+
+What a snapshot saw is said with the time at which it did: it may be from the middle of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tlmem.analysis.holders.snapshots import Chain, holders_of
+from tlmem.analysis.holders.survivors import FEWEST_KNOWN, NEARLY_ALL, Survivors
+from tlmem.analysis.model import Finding
+from tlmem.events import HolderKind
+from tlmem.units import format_bytes, format_count, format_seconds
+
+SMALL_VIEW = 0.5
+"""Views that show less than this share of what they keep are small."""
+MAJORITY = 0.5
+"""Share that one holder must have to be named alone, and of survivors that must have been seen."""
+SPEAKS = 0.2
+"""Share of the survivors that a snapshot must have seen to name who holds them."""
+PYTHON_HOLDERS = (HolderKind.HANDLE, HolderKind.EXPORT)
+
+
+def reference_cycle(line: Survivors) -> Finding | None:
+    """What only objects that refer to each other hold: nothing reaches them, nothing frees them."""
+    of_cycles = only_cycles(line)
+    if not of_cycles:
+        return None
+    return line.finding(
+        "reference-cycle",
+        f"{line.noun} are held by {holders_of(of_cycles)[0].name}, and nothing else reaches them, "
+        f"as seen after {seen(of_cycles)}: only Python's garbage collector could free them, and it "
+        "does not run, or too rarely.",
+    )
+
+
+def only_cycles(line: Survivors) -> list[Chain]:
+    """The cycles that hold nearly all survivors, which nothing else does; none when others do."""
+    of_cycles = [chain for chain in line.chains if chain.root == "cycle" and chain.whole]
+    if not python_holds(line) or not nearly_all(line, of_cycles) or line.ever_reached:
+        return []  # what was reached before became garbage when frames unwound
+    return of_cycles
+
+
+def array_view_pins_base(line: Survivors) -> Finding | None:
+    """Arrays of which only views are left that show a small part."""
+    of_views = [chain for chain in line.chains if chain.view]
+    if line.lives.runtime[line.rows].any() or not nearly_all(line, of_views):
+        return None
+    used = what_views_use(of_views)
+    if not used:
+        return None
+    return line.finding(
+        "view-pins-base",
+        f"{line.noun} are held by views alone, by {holders_of(of_views)[0].name}: {used}; each "
+        "keeps the whole array, however little of it it shows.",
+    )
+
+
+def what_views_use(of_views: Sequence[Chain]) -> str:
+    """What small views use of what they hold, in a sentence; empty of views that are not small."""
+    used = sum(chain.used_bytes for chain in of_views)
+    held = sum(chain.held_bytes for chain in of_views)
+    if used >= SMALL_VIEW * held:
+        return ""
+    return (
+        f"those of {format_count(total(of_views))} that were there after {seen(of_views)} use "
+        f"{format_bytes(used)} of {format_bytes(held)} held"
+    )
+
+
+def views_reach(line: Survivors) -> bool:
+    """Whether nearly all survivors are reached in Python through views of them."""
+    return nearly_all(line, [chain for chain in line.chains if chain.view])
+
+
+def container_named(line: Survivors) -> tuple[str, bool]:
+    """Who holds most survivors in Python, in words, and whether that is one holder.
+
+    Empty when no snapshot saw enough of the survivors to speak for them.
+    """
+    if not line.chains or sum(len(chain.objects) for chain in line.chains) < FEWEST_KNOWN:
+        return "", True
+    holders, seen_in_all = holders_of(list(line.chains)), total(line.chains)
+    if seen_in_all < SPEAKS * line.growth.survivors:
+        return "", True
+    largest = holders[0]
+    if largest.count >= MAJORITY * seen_in_all:
+        return largest.name, True
+    share = format_count(round(100 * largest.count / seen_in_all))
+    return f"several holders (mixed; the largest is {largest.name}, with {share} %)", False
+
+
+def nearly_all(line: Survivors, chains: Sequence[Chain]) -> bool:
+    """Whether these are nearly all chains that a snapshot saw, and those most of the survivors."""
+    if sum(len(chain.objects) for chain in chains) < FEWEST_KNOWN:
+        return False
+    seen_in_all = total(line.chains)
+    if seen_in_all < MAJORITY * line.growth.survivors:
+        return False
+    return total(chains) >= NEARLY_ALL * seen_in_all
+
+
+def total(chains: Sequence[Chain]) -> int:
+    """Objects in these chains."""
+    return sum(chain.arrays for chain in chains)
+
+
+def python_holds(line: Survivors) -> bool:
+    """Whether only Python holds the survivors: arrays, or objects that handles hold."""
+    return not line.lives.runtime[line.rows].any() or line.held_only_by(*PYTHON_HOLDERS)
+
+
+def seen(chains: Sequence[Chain]) -> str:
+    """When the snapshot was taken."""
+    return format_seconds(chains[0].time_ns / 1e9)
+
+
+PYTHON_LEAKS = (reference_cycle, array_view_pins_base)

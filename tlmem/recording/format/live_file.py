@@ -1,0 +1,316 @@
+"""Everything in a recording at one moment, also while the program is still writing it.
+
+The moment is the time of the newest event in a first look at everything. Every event up to then
+was committed before the second look, which is the one that counts: of a free and the allocation
+before it in another thread, never only the free is seen.
+
+Covers: the pieces of a growing file and of a time range, copies of what threads are writing,
+reading again what was moved meanwhile, what is damaged.
+Does not cover: decoding (``timeline``, ``symbols``, ``checkpoint``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tlmem.events import EVENT_DTYPE
+from tlmem.recording.format.blocks import (
+    EVENTS_BLOCK,
+    EVENTS_PER_SLOT,
+    FOLD_BLOCK,
+    META_BLOCK,
+    SLOT_BYTES,
+    SLOT_HEADER_BYTES,
+    BadBlock,
+    column,
+    meta_records,
+    parse_header,
+    payload_of,
+)
+from tlmem.recording.format.checkpoint import (
+    Checkpoint,
+    fold,
+    horizons,
+    missing_events,
+    read_checkpoint,
+)
+from tlmem.recording.format.segments import (
+    EVENTS_SLOT,
+    HEADER_BYTES,
+    META_SLOT,
+    OPEN,
+    SEALED,
+    SLOT_PIECE,
+    Directory,
+    FileHeader,
+    FrozenSource,
+    Scanner,
+    Source,
+    read_header,
+)
+from tlmem.recording.format.symbols import Names
+from tlmem.recording.format.timeline import Loader, Timeline
+
+RAW_SLOT = SLOT_PIECE + EVENTS_SLOT
+_ROUNDS = 50
+_MOST_COPIED = 1024
+"""Slots; with more raw slots than this no program is running, the file was never compacted."""
+_ATTEMPTS = 8
+_LATEST_NS = 2.0**62
+
+
+@dataclass
+class Pieces:
+    """Where everything lies, with copies of the slots that were being written.
+
+    ``newest_ticks`` is None when nothing changed while we looked: then all of it counts.
+    """
+
+    header: FileHeader
+    directory: Directory
+    copies: dict[int, bytes] = field(default_factory=dict)
+    newest_ticks: int | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Contents:
+    """What was read, and what was not intact."""
+
+    header: FileHeader
+    timeline: Timeline
+    names: Names
+    checkpoint: Checkpoint
+    problems: list[str] = field(default_factory=list)
+    missing_events: int = 0
+    span: tuple[int, int] = (0, 2**64 - 1)
+    """First and last tick of what was read, both included."""
+
+    def to_ns(self, ticks: np.ndarray) -> np.ndarray:
+        """Nanoseconds since the start of the recording."""
+        header = self.header
+        shift = np.uint64(header.time_shift)
+        since = (ticks >> shift << shift) - np.uint64(header.first_ticks)
+        nanoseconds = since.view(np.int64) * header.ns_per_tick
+        return nanoseconds.clip(0, _LATEST_NS).astype(np.int64)
+
+
+def is_empty(source: Source, header: FileHeader) -> bool:
+    """Whether there is nothing to read: no piece with an event, no checkpoint."""
+    if header.fold_number:
+        return False
+    pieces = Scanner(source).scan(header).of_type(EVENTS_BLOCK, RAW_SLOT)
+    for piece in pieces:
+        if piece["closed"] and piece["count"]:
+            return False
+        first_kind = source.read(int(piece["offset"]) + SLOT_HEADER_BYTES + 30, 1)
+        if piece["type"] != EVENTS_BLOCK and first_kind not in (b"", b"\0"):
+            return False
+    return True
+
+
+def read_contents(
+    source: Source, start: float | None, stop: float | None, detail_events: int | None = None
+) -> Contents:
+    """Reads everything between ``start`` and ``stop`` seconds since the start.
+
+    With ``detail_events``, all but about that many of the latest events are folded while they are
+    read; it applies to whole recordings.
+
+    A file that is folded or sealed meanwhile is read again, in the end from a copy in memory.
+    """
+    scanner = Scanner(source)
+    for attempt in range(_ATTEMPTS):
+        pieces = gather(source, scanner)
+        folded_meanwhile = read_header(source).fold_number != pieces.header.fold_number
+        reading = _frozen(source, pieces.directory) if attempt else source
+        copied = attempt > 0 and not folded_meanwhile and _still_there(scanner, pieces)
+        if copied or attempt == 0 or attempt == _ATTEMPTS - 1:
+            contents = _read(reading, pieces, start, stop, detail_events)
+            if copied or (not folded_meanwhile and _still_there(scanner, pieces)):
+                return contents
+    contents.problems.append("the file changed faster than it could be read; read it again")
+    return contents
+
+
+def _still_there(scanner: Scanner, pieces: Pieces) -> bool:
+    """Whether all blocks and names are where they were, so that what was read there is right."""
+    if pieces.header.state == SEALED:
+        return True
+    then = pieces.directory.pieces
+    now = scanner.scan(read_header(scanner.source)).pieces
+    places = set(
+        zip(now["offset"].tolist(), now["seq"].tolist(), now["type"].tolist(), strict=True)
+    )
+    then = then[then["type"] != RAW_SLOT]
+    return all(
+        place in places
+        for place in zip(
+            then["offset"].tolist(), then["seq"].tolist(), then["type"].tolist(), strict=True
+        )
+    )
+
+
+def _frozen(source: Source, directory: Directory) -> FrozenSource:
+    """The source, with every block and all names that the directory lists copied to memory."""
+    stretches = []
+    for piece in directory.pieces[directory.pieces["type"] != RAW_SLOT]:
+        inside = SLOT_HEADER_BYTES if piece["type"] == SLOT_PIECE + META_SLOT else 0
+        stretches.append((int(piece["offset"]) + inside, int(piece["bytes"])))
+    return FrozenSource(source, stretches)
+
+
+def _read(
+    source: Source,
+    pieces: Pieces,
+    start: float | None,
+    stop: float | None,
+    detail_events: int | None,
+) -> Contents:
+    header, directory = pieces.header, pieces.directory
+    problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
+    whole = start is None and stop is None
+    checkpoint = Checkpoint.none()
+    if whole:
+        checkpoint = read_checkpoint(
+            source, directory.of_type(FOLD_BLOCK), header.fold_number, problems
+        )
+    events = directory.of_type(EVENTS_BLOCK, RAW_SLOT)
+    first, last = span = _tick_range(header, start, stop)
+    if pieces.newest_ticks is not None:
+        last = min(last, pieces.newest_ticks)
+        span = (first, last)
+    loader = Loader(source, header, pieces.copies)
+    consumed, shift = checkpoint.consumed, np.uint64(header.time_shift)
+
+    def load(first: int, last: int, whole: bool = False) -> Timeline:
+        wanted = events["ticks_end"] >= np.uint64(first)
+        wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(last)
+        return loader.load(events[wanted], consumed, first, last, whole)
+
+    keep = detail_events if whole else None
+    ends = [] if keep is None else horizons(events, keep, header.time_shift)
+    if ends:
+        checkpoint, first = fold(checkpoint, first, ends, load, events)
+        missing = missing_events(events, consumed) - header.lost_events
+        if missing > 0:
+            loader.missing_events = missing
+            problems.append(f"{missing} events are missing from the file; sums may be wrong")
+    timeline = load(first, last, whole and not ends)
+    loader.problems[:] = dict.fromkeys(loader.problems)
+    names = read_names(source, directory, problems)
+    problems += timeline.problems
+    return Contents(header, timeline, names, checkpoint, problems, loader.missing_events, span)
+
+
+def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:
+    """First and last tick of a range of seconds, both included."""
+    step = 1 << header.time_shift
+    origin = header.first_ticks >> header.time_shift << header.time_shift
+    first = 0 if start is None else origin + int(start * 1e9 / header.ns_per_tick)
+    last = 2**64 - 1 if stop is None else origin + int(stop * 1e9 / header.ns_per_tick) - step
+    return min(max(first, 0), 2**64 - 1), min(max(last, 0), 2**64 - 1)
+
+
+def _header_problems(source: Source, header: FileHeader) -> list[str]:
+    problems = []
+    if not header.sound:
+        problems.append("the file header is damaged; process id and clock may be wrong")
+    if header.clock == 1 and not header.calibrated:
+        problems.append("the clock was never calibrated; times are in ticks of the CPU counter")
+    if header.lost_events:
+        problems.append(f"{header.lost_events} events could not be recorded")
+    if source.size() < HEADER_BYTES:
+        problems.append("the file was cut inside its header")
+    return problems
+
+
+def read_names(
+    source: Source, directory: Directory, problems: list[str], only: int | None = None
+) -> Names:
+    """Everything that the file names, in the order in which it was named.
+
+    Args:
+        problems: what is damaged is added here, a sentence each.
+        only: records of this type and no others, for which most of the work is saved.
+    """
+    names = Names()
+    pieces = directory.of_type(META_BLOCK, SLOT_PIECE + META_SLOT)
+    for piece in pieces[np.argsort(pieces["seq"], kind="stable")]:
+        offset, size = int(piece["offset"]), int(piece["bytes"])
+        if piece["type"] == META_BLOCK:
+            try:
+                data = source.read(offset, size)
+                block = parse_header(data)
+                records = column(block, payload_of(block, data), 0)
+            except BadBlock as error:
+                problems.append(f"the names at byte {offset} were dropped: {error}")
+                continue
+        else:
+            records = source.read(offset + SLOT_HEADER_BYTES, size)
+            names.damaged += len(records) < size
+        found = meta_records(records)
+        names.add(found if only is None else (r for r in found if r and r.type == only))
+    if names.damaged:
+        problems.append(f"{names.damaged} names are damaged; some lines may be unknown")
+    return names
+
+
+def gather(source: Source, scanner: Scanner) -> Pieces:
+    """The pieces of a file, whether it grows or not."""
+    header = read_header(source)
+    directory = scanner.scan(header)
+    raw = directory.of_type(RAW_SLOT)
+    if header.state != OPEN or len(raw) > _MOST_COPIED:
+        return Pieces(header, directory)
+    first_look = _copy_slots(source, scanner, raw)
+    again = scanner.scan(header)
+    newest = max([header.last_ticks, *map(_last_ticks, first_look.values())])
+    newest = max(newest, int(again.of_type(EVENTS_BLOCK)["ticks_end"].max(initial=0)))
+    problems: list[str] = []
+    for _ in range(_ROUNDS):
+        raw = again.of_type(RAW_SLOT)
+        copies = _copy_slots(source, scanner, raw)
+        seen = {_seq(copy) for copy in copies.values()}
+        seen.update(again.of_type(EVENTS_BLOCK)["seq"].tolist())
+        again = scanner.scan(header)
+        pieces = again.of_type(EVENTS_BLOCK, RAW_SLOT)
+        late = pieces["ticks_begin"] > np.uint64(newest)
+        if all(seq in seen for seq in pieces["seq"][~late].tolist()):
+            break
+    else:
+        problems.append("the program wrote faster than the file could be read; read it again")
+    grows = copies != first_look or read_header(source) != header
+    grows = grows or not np.array_equal(again.pieces, directory.pieces)
+    copied = raw[np.isin(raw["offset"], np.array(list(copies), np.uint64))]
+    again.pieces = np.concatenate([again.pieces[again.pieces["type"] != RAW_SLOT], copied])
+    return Pieces(header, again, copies, newest if grows else None, problems)
+
+
+def _copy_slots(source: Source, scanner: Scanner, pieces: np.ndarray) -> dict[int, bytes]:
+    """Copies of the slots that still hold what the pieces say, by offset."""
+    copies = {}
+    for piece in pieces:
+        offset = int(piece["offset"])
+        data = source.read(offset, SLOT_BYTES)
+        now = scanner.slot(offset)
+        if now is not None and now.seq == int(piece["seq"]) == _seq(data):
+            copies[offset] = data
+    return copies
+
+
+def _seq(slot: bytes) -> int:
+    return int.from_bytes(slot[8:16], "little")
+
+
+def _last_ticks(slot: bytes) -> int:
+    """Time of the last committed event; 0 when there is none."""
+    room = min((len(slot) - SLOT_HEADER_BYTES) // EVENT_DTYPE.itemsize, EVENTS_PER_SLOT)
+    if room <= 0:
+        return 0
+    events = np.frombuffer(slot, EVENT_DTYPE, room, SLOT_HEADER_BYTES)
+    empty = events["kind"] == 0
+    count = int(empty.argmax()) if empty.any() else room
+    return int(events["ticks"][count - 1]) if count else 0

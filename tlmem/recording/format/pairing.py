@@ -1,0 +1,239 @@
+"""Lifetimes: which free ends which allocation.
+
+Covers: object numbers, pairing by address (foreign memory) or handle (objects of the runtime) in
+time order, resizes, unknown frees, live memory after each event.
+Does not cover: who held an object meanwhile (``tables.ledger``).
+See also: docs/format.md, "Event", for the rules. A handle is never used again, so that for the
+runtime's objects the same rules hold and nothing is ever replaced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tlmem.events import FIRST_FOREIGN_DEVICE, Kind
+from tlmem.recording.format.grouping import group_order
+from tlmem.recording.format.timeline import CANCELLED, RESIZE_FIRST, RESIZE_SECOND, Timeline
+
+_ENDS, _BEGINS, _TOUCHES = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Known:
+    """Objects that are alive before the first event: the live list of a checkpoint."""
+
+    number: np.ndarray
+    device: np.ndarray
+    address: np.ndarray
+    size: np.ndarray
+    next_number: int = 0
+
+    @staticmethod
+    def nothing() -> Known:
+        """No objects, numbers begin at 0."""
+        return Known(
+            np.empty(0, np.int64),
+            np.empty(0, np.uint8),
+            np.empty(0, np.uint64),
+            np.empty(0, np.uint64),
+        )
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Who ends whom. Positions are those of the timeline; rows are known objects, then new ones.
+
+    Attributes:
+        events: positions of the events that begin, end or touch an object, ascending.
+        begins: positions of the events that begin an object, one for each new object.
+        number: object number of each row: known objects, then new ones in time order.
+        size: bytes of each row.
+        ended_by: position of the event that ends each row; -1 while it is alive.
+        replaced: rows that ended because their address was allocated again, without a free.
+        resized_from: row that each row replaces by a resize; -1 for none.
+        row_of_event: row each of ``events`` speaks of; -1 for memory older than the recording.
+        delta_bytes, delta_count: change of live memory by each of ``events``.
+        unknown: positions of frees of memory that was not alive.
+    """
+
+    events: np.ndarray
+    begins: np.ndarray
+    number: np.ndarray
+    size: np.ndarray
+    ended_by: np.ndarray
+    replaced: np.ndarray
+    resized_from: np.ndarray
+    row_of_event: np.ndarray
+    delta_bytes: np.ndarray
+    delta_count: np.ndarray
+    unknown: np.ndarray
+
+
+def pair(timeline: Timeline, known: Known) -> Pairing:
+    """Pairs the allocations and frees of a timeline, with ``known`` alive at its beginning."""
+    kind = timeline.kind
+    selected = (kind >= Kind.ALLOC) & (kind <= Kind.REALLOC)
+    selected &= timeline.device >= FIRST_FOREIGN_DEVICE
+    events = np.flatnonzero(selected)
+    action = (kind[events] != Kind.FREE).astype(np.uint8)
+    action[timeline.role[events] == CANCELLED] = _TOUCHES
+    before = len(known.number)
+    begins = events[action == _BEGINS]
+    row_of_event = np.full(len(events), -1, np.int64)
+    row_of_event[action == _BEGINS] = np.arange(before, before + len(begins))
+
+    address = np.concatenate([known.address, timeline.object[events]])
+    device = np.concatenate([known.device, timeline.device[events]])
+    rows = np.concatenate([np.arange(before), row_of_event])
+    actions = np.concatenate([np.full(before, _BEGINS, np.uint8), action])
+    ender = _link(address, device, rows, actions)
+
+    row_of_event = rows[before:]
+    size = np.concatenate([known.size, timeline.arg[begins]]).astype(np.int64)
+    replaced = np.flatnonzero(ender >= 0)
+    replaced = replaced[actions[ender[replaced]] == _BEGINS]
+    replacing = ender[replaced] - before
+    ended_by = ender
+    ended_by[ender >= 0] = events[ender[ender >= 0] - before]
+    return Pairing(
+        events=events,
+        begins=begins,
+        number=np.concatenate(
+            [known.number, np.arange(known.next_number, known.next_number + len(begins))]
+        ),
+        size=size,
+        ended_by=ended_by,
+        replaced=replaced,
+        resized_from=_resized_from(timeline, events, row_of_event, len(size)),
+        row_of_event=row_of_event,
+        **_deltas(action, row_of_event, size, replaced, replacing),
+        unknown=events[(action == _ENDS) & (row_of_event < 0)],
+    )
+
+
+def _link(
+    address: np.ndarray, device: np.ndarray, rows: np.ndarray, actions: np.ndarray
+) -> np.ndarray:
+    """For each row, the index that ends it, or -1; ``rows`` of frees and touches are filled in."""
+    ender = np.full(int(rows.max(initial=-1)) + 1, -1, np.int64)
+    if not len(address):
+        return ender
+    several = device.min() != device.max()
+    order, same = group_order(address, device) if several else group_order(address)
+    touches = actions[order] == _TOUCHES
+    if touches.any():
+        _link_touches(order, same, rows, actions)
+        group = np.concatenate([[0], np.cumsum(~same)])[~touches]
+        order, same = order[~touches], group[1:] == group[:-1]
+    begins = actions[order] == _BEGINS
+    before, after = order[:-1][begins[:-1] & same], order[1:][begins[:-1] & same]
+    ender[rows[before]] = after
+    ends = actions[after] == _ENDS
+    rows[after[ends]] = rows[before[ends]]
+    return ender
+
+
+def _link_touches(
+    order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.ndarray
+) -> None:
+    """Fills in the row that each failed resize speaks of."""
+    group = np.concatenate([[0], np.cumsum(~same)])
+    begins = actions[order] == _BEGINS
+    last = np.maximum.accumulate(np.where(begins, np.arange(len(order)), -1))
+    touches = np.flatnonzero((actions[order] == _TOUCHES) & (last >= 0))
+    touches = touches[group[last[touches]] == group[touches]]
+    rows[order[touches]] = rows[order[last[touches]]]
+
+
+def _resized_from(
+    timeline: Timeline, events: np.ndarray, row_of_event: np.ndarray, rows: int
+) -> np.ndarray:
+    """For each row, the row whose resize made it; -1 for none."""
+    result = np.full(rows, -1, np.int64)
+    role = timeline.role[events]
+    halves = np.flatnonzero((role == RESIZE_FIRST) | (role == RESIZE_SECOND))
+    halves = halves[np.argsort(timeline.thread[events[halves]], kind="stable")]
+    first, second = halves[:-1], halves[1:]
+    whole = (role[first] == RESIZE_FIRST) & (role[second] == RESIZE_SECOND)
+    whole &= timeline.thread[events[first]] == timeline.thread[events[second]]
+    result[row_of_event[second[whole]]] = row_of_event[first[whole]]
+    return result
+
+
+def _deltas(
+    action: np.ndarray,
+    row_of_event: np.ndarray,
+    size: np.ndarray,
+    replaced: np.ndarray,
+    replacing: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """What each event changes of live memory."""
+    sign = np.array([-1, 1, 0], np.int64)[action]
+    sign[row_of_event < 0] = 0
+    delta_bytes = sign * size[row_of_event] if len(size) else np.zeros(len(action), np.int64)
+    np.subtract.at(delta_bytes, replacing, size[replaced])
+    np.subtract.at(sign, replacing, 1)
+    return {"delta_bytes": delta_bytes, "delta_count": sign}
+
+
+def device_changes(timeline: Timeline) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the events in which a device's driver hands out memory or gets it back.
+
+    Returns:
+        The positions, and by how many bytes each changes what is handed out.
+    """
+    at = np.flatnonzero((timeline.kind == Kind.DEVICE_ALLOC) | (timeline.kind == Kind.DEVICE_FREE))
+    size = timeline.arg[at].view(np.int64)
+    return at, np.where(timeline.kind[at] == Kind.DEVICE_ALLOC, size, -size)
+
+
+@dataclass(frozen=True)
+class LiveMemory:
+    """Live memory after each event of a ``Pairing``, and the sums that go with it.
+
+    Attributes:
+        base_bytes, base_count: live before the first event.
+        live_bytes, live_count: live after each of ``Pairing.events``.
+        unlisted_frees: frees that must have ended objects a checkpoint counts but does not list.
+    """
+
+    base_bytes: int
+    base_count: int
+    live_bytes: np.ndarray
+    live_count: np.ndarray
+    unlisted_frees: int
+
+    def at(self, pairing: Pairing, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Live bytes and count just after the events at these positions of the timeline."""
+        before = np.searchsorted(pairing.events, positions, side="right")
+        return (
+            np.concatenate([[self.base_bytes], self.live_bytes])[before],
+            np.concatenate([[self.base_count], self.live_count])[before],
+        )
+
+
+def live_memory(pairing: Pairing, known: Known, base_bytes: int, base_count: int) -> LiveMemory:
+    """Live memory over time, beginning with what a checkpoint says was alive.
+
+    A checkpoint of a very large live set lists only a part of it. Frees that match nothing are then
+    taken as frees of the rest, each of its mean size, until the rest is used up.
+    """
+    delta_bytes, delta_count = pairing.delta_bytes, pairing.delta_count
+    rest_count = max(base_count - len(known.number), 0)
+    unlisted = pairing.unknown[:rest_count]
+    if len(unlisted):
+        rest_bytes = max(base_bytes - int(known.size.sum()), 0)
+        at = np.searchsorted(pairing.events, unlisted)
+        shares = np.arange(1, len(unlisted) + 1) * rest_bytes // rest_count
+        delta_bytes, delta_count = delta_bytes.copy(), delta_count.copy()
+        delta_bytes[at] -= np.diff(shares, prepend=0)
+        delta_count[at] -= 1
+    return LiveMemory(
+        base_bytes,
+        base_count,
+        base_bytes + np.cumsum(delta_bytes),
+        base_count + np.cumsum(delta_count),
+        len(unlisted),
+    )

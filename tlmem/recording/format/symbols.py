@@ -1,0 +1,117 @@
+"""The names in a recording: code, call sites, threads, notes, labels, chains.
+
+Covers: what the meta records say. Does not cover: where the records lie (``segments``), which
+frame of a stack is blamed (``tables.blame``).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tlmem.recording.format.blocks import LAST_RECORD, MetaRecord
+from tlmem.recording.format.chains import Holding, parse
+from tlmem.recording.format.sanitize import plain
+
+CODE, SITE, THREAD, NOTE, LABEL, HOLDING = 1, 2, 3, 4, 5, 6
+NO_STACK, CUT_ROOT = 0, 1
+FIRST_SITE = 2
+"""Sites 0 (no Python stack) and 1 (root of stacks that were cut) have no frame."""
+
+LAYOUT = "\n\t"
+"""What may stand in a note: the command of ``-c`` is a whole program."""
+_WORDS = {CODE: 4, SITE: 4, NOTE: 2, LABEL: 2}
+_THREAD = struct.Struct("<IIQQ")
+
+
+@dataclass(frozen=True)
+class Code:
+    """A function, class body or module: where it is defined."""
+
+    file: str
+    function: str
+    first_line: int
+
+
+@dataclass(frozen=True)
+class ThreadName:
+    """A thread as the recorder saw it first."""
+
+    os_id: int
+    name: str
+    main: bool
+    first_ticks: int
+
+
+@dataclass
+class Names:
+    """Everything the meta records say, made plain. Later records of a key replace earlier ones."""
+
+    codes: dict[int, Code] = field(default_factory=dict)
+    sites: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Site -> (parent site, code, line)."""
+    threads: dict[int, ThreadName] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    labels: dict[int, str] = field(default_factory=dict)
+    holdings: dict[tuple[int, int], Holding] = field(default_factory=dict)
+    """(Snapshot, group) -> what a chain of Python objects held."""
+    damaged: int = 0
+
+    def add(self, records: Iterable[MetaRecord | None]) -> None:
+        """Takes in records; one that makes no sense is counted in ``damaged``."""
+        for record in records:
+            try:
+                if record is None:
+                    raise ValueError
+                self._add(record.type, record.payload)
+            except (ValueError, struct.error):
+                self.damaged += 1
+
+    def _add(self, kind: int, payload: bytes) -> None:
+        if kind == THREAD:
+            thread, flags, os_id, ticks = _THREAD.unpack_from(payload)
+            name = plain(_text(payload[_THREAD.size :]))
+            self.threads[thread] = ThreadName(os_id, name, bool(flags & 1), ticks)
+            return
+        if kind == HOLDING:
+            holding = parse(payload)
+            self.holdings[holding.snapshot, holding.group] = holding
+            return
+        if kind > LAST_RECORD:
+            return
+        if kind not in _WORDS:
+            raise ValueError
+        words = struct.unpack_from(f"<{_WORDS[kind]}I", payload)
+        rest = payload[4 * len(words) :]
+        if kind == SITE:
+            site, parent, code, line = words
+            if site < FIRST_SITE or parent >= site:
+                raise ValueError
+            self.sites[site] = (parent, code, line)
+        elif kind == CODE:
+            code, first_line, file_bytes, name_bytes = words
+            file, name = _split(rest, file_bytes, name_bytes)
+            self.codes[code] = Code(plain(file), plain(name), first_line)
+        elif kind == NOTE:
+            key, value = _split(rest, *words)
+            self.notes[plain(key)] = plain(value, but=LAYOUT)
+        else:
+            (text,) = _split(rest, words[1])
+            self.labels[words[0]] = plain(text)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def _split(data: bytes, *sizes: int) -> list[str]:
+    if sum(sizes) > len(data):
+        raise ValueError
+    ends = np.cumsum(sizes).tolist()
+    return [_text(data[end - size : end]) for size, end in zip(sizes, ends, strict=True)]

@@ -1,0 +1,287 @@
+"""All events of a recording in time order, as one array per field.
+
+Covers: decoding every piece once, gaps, what a checkpoint consumed, resizes, the order of threads.
+Does not cover: what the events mean for objects (``pairing``).
+See also: docs/format.md, "Time" and "What a reader must expect".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tlmem.events import (
+    EVENT_DTYPE,
+    FIRST_FOREIGN_DEVICE,
+    LAST_FOREIGN_DEVICE,
+    LAST_KIND,
+    RESIZE_FAILED,
+    RESIZE_FREE,
+    Kind,
+)
+from tlmem.recording.format.blocks import (
+    EVENT_COLUMNS,
+    EVENTS_BLOCK,
+    EVENTS_PER_SLOT,
+    SLOT_BYTES,
+    SLOT_HEADER_BYTES,
+    BadBlock,
+    decode_events,
+    parse_header,
+    store_events,
+)
+from tlmem.recording.format.segments import EVENTS_SLOT, SEALED, SLOT_PIECE, FileHeader, Source
+
+PLAIN, RESIZE_FIRST, RESIZE_SECOND, CANCELLED = 0, 1, 2, 3
+"""Parts of a resize: the free, the realloc that follows it, or either half of one that failed."""
+
+_TIME_TOLERANCE_NS = 1_000_000
+_BEGINNINGS = (Kind.ALLOC, Kind.REALLOC)
+_LARGEST_OBJECT = 1 << 52
+_LAST_THREAD = 1 << 24
+_LONGEST_SILENCE_NS = 86_400_000_000_000
+
+
+@dataclass
+class Timeline:
+    """Events in time order. ``role`` says what part of a resize an event is."""
+
+    ticks: np.ndarray
+    object: np.ndarray
+    arg: np.ndarray
+    site: np.ndarray
+    count: np.ndarray
+    kind: np.ndarray
+    device: np.ndarray
+    thread: np.ndarray
+    role: np.ndarray
+    problems: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+
+@dataclass
+class _Columns:
+    """Room for all events, filled piece by piece."""
+
+    arrays: dict[str, np.ndarray]
+    thread: np.ndarray
+    used: int = 0
+
+
+class Loader:
+    """Decodes the pieces of a recording into a ``Timeline``."""
+
+    def __init__(
+        self, source: Source, header: FileHeader, copies: Mapping[int, bytes] | None = None
+    ) -> None:
+        self.source = source
+        self.header = header
+        self.problems: list[str] = []
+        self.missing_events = 0
+        self.copies = copies or {}
+        """Slots that were copied while the file was still being written, by offset."""
+
+    def load(
+        self,
+        pieces: np.ndarray,
+        consumed: dict[int, int],
+        first_ticks: int = 0,
+        last_ticks: int = 2**64 - 1,
+        whole: bool = True,
+    ) -> Timeline:
+        """Events of these pieces.
+
+        Args:
+            pieces: events slots and events blocks, in any order; several may hold the same events.
+            consumed: for each thread, how many of its first events are only in a checkpoint.
+            first_ticks, last_ticks: events before the first or after the last are left out.
+            whole: the pieces are all there should be, so that a gap is worth a problem.
+        """
+        form = pieces["type"] == EVENTS_BLOCK
+        order = np.lexsort(
+            (~form, pieces["closed"] == 0, pieces["seq"], pieces["thread_first"], pieces["thread"])
+        )
+        pieces = pieces[order]
+        room = _room(pieces)
+        columns = _Columns(
+            {name: np.empty(room, dtype) for name, dtype in EVENT_COLUMNS.items()},
+            np.empty(room, np.int32),
+        )
+        missing = self._fill(columns, pieces, consumed) - self.header.lost_events
+        if whole and missing > 0:
+            self.missing_events = missing
+            self.problems.append(
+                f"{missing} events are missing from the file; what follows from them is unknown"
+            )
+        return self._merge(columns, first_ticks, last_ticks)
+
+    def _fill(self, columns: _Columns, pieces: np.ndarray, consumed: dict[int, int]) -> int:
+        """Decodes the pieces thread by thread; returns how many events are missing between them."""
+        missing, done, thread, expected = 0, -1, -1, 0
+        failed: dict[int, str] = {}
+        for piece in pieces:
+            if int(piece["thread"]) != thread:
+                thread = int(piece["thread"])
+                expected = consumed.get(thread, 0)
+            seq, first = int(piece["seq"]), int(piece["thread_first"])
+            if seq == done:
+                continue
+            start = columns.used
+            try:
+                if not 1 <= thread <= _LAST_THREAD:
+                    raise BadBlock(f"no thread has the number {thread}")
+                count = self._decode(columns, piece)
+            except BadBlock as error:
+                failed[seq] = f"{piece['count']} events of thread {thread} were dropped: {error}"
+                continue
+            failed.pop(seq, None)
+            done = seq
+            kept = self._skip(columns, start, max(expected - first, 0))
+            columns.thread[start : start + kept] = thread
+            missing += max(first - expected, 0)
+            expected = max(expected, first + count)
+        self.problems.extend(failed.values())
+        return missing
+
+    @staticmethod
+    def _skip(columns: _Columns, start: int, skip: int) -> int:
+        """Drops the first events decoded at ``start``; returns how many remain."""
+        if skip:
+            skip = min(skip, columns.used - start)
+            for array in columns.arrays.values():
+                array[start : columns.used - skip] = array[start + skip : columns.used].copy()
+            columns.used -= skip
+        return columns.used - start
+
+    def _decode(self, columns: _Columns, piece: np.void) -> int:
+        """Decodes one piece at the end of the columns; returns how many events it stands for."""
+        offset = int(piece["offset"])
+        if piece["type"] == SLOT_PIECE + EVENTS_SLOT:
+            return self._decode_slot(columns, offset, int(piece["closed"]), int(piece["count"]))
+        data = self.source.read(offset, int(piece["bytes"]))
+        block = parse_header(data)
+        if (block.seq, block.thread, block.count) != (
+            *(piece["seq"], piece["thread"]),
+            piece["count"],
+        ):
+            raise BadBlock("another block is in its place")
+        columns.used += decode_events(
+            block, data, self.header.time_shift, columns.arrays, columns.used
+        )
+        return block.count
+
+    def _decode_slot(self, columns: _Columns, offset: int, closed: int, count: int) -> int:
+        data = self.copies.get(offset) or self.source.read(offset, SLOT_BYTES)
+        room = (len(data) - SLOT_HEADER_BYTES) // EVENT_DTYPE.itemsize
+        if room < 0:
+            raise BadBlock("the file ends inside its header")
+        plain = np.frombuffer(data, EVENT_DTYPE, min(count, room), SLOT_HEADER_BYTES)
+        if not closed:
+            empty = plain["kind"] == 0
+            count = int(empty.argmax()) if empty.any() else len(plain)
+            plain = plain[:count]
+        sound = self._sound_events(plain)
+        if not sound.all():
+            self.problems.append(
+                f"{int((~sound).sum())} events in the slot at byte {offset} were dropped: "
+                "their kind, time or size cannot be"
+            )
+            plain = plain[sound]
+        store_events(plain, self.header.time_shift, columns.arrays, columns.used)
+        columns.used += len(plain)
+        return count
+
+    def _sound_events(self, plain: np.ndarray) -> np.ndarray:
+        """Which raw events can be: kind known, size possible, time in range and in order."""
+        header = self.header
+        ticks = plain["ticks"]
+        tolerance = np.uint64(_TIME_TOLERANCE_NS / header.ns_per_tick)
+        silence = 0 if header.state == SEALED else int(_LONGEST_SILENCE_NS / header.ns_per_tick)
+        first = np.uint64(max(header.first_ticks - int(tolerance), 0))
+        last = np.uint64(min(header.last_ticks + int(tolerance) + silence, 2**64 - 1))
+        sound = (plain["kind"] >= 1) & (plain["kind"] <= LAST_KIND)
+        sound &= (ticks >= first) & (ticks <= last)
+        sound &= ~np.isin(plain["kind"], _BEGINNINGS) | (
+            (plain["arg"] <= _LARGEST_OBJECT) | (plain["arg"] == RESIZE_FAILED)
+        )
+        later = np.where(sound, ticks, last)
+        earliest = np.minimum.accumulate(later[::-1])[::-1]
+        return sound & (ticks - np.minimum(earliest, ticks) <= tolerance)
+
+    def _merge(self, columns: _Columns, first_ticks: int, last_ticks: int) -> Timeline:
+        arrays = {name: array[: columns.used] for name, array in columns.arrays.items()}
+        arrays["thread"] = columns.thread[: columns.used]
+        starts = thread_starts(arrays["thread"])
+        for start, end in zip(starts, [*starts[1:], columns.used], strict=True):
+            stretch = arrays["ticks"][start:end]
+            np.maximum.accumulate(stretch, out=stretch)
+        arrays["role"] = resize_roles(
+            arrays["kind"], arrays["arg"], arrays["thread"], arrays["device"]
+        )
+        if first_ticks > 0 or last_ticks < 2**64 - 1:
+            ticks = arrays["ticks"]
+            wanted = (ticks >= np.uint64(first_ticks)) & (ticks <= np.uint64(last_ticks))
+            if not wanted.all():
+                arrays = {name: array[wanted] for name, array in arrays.items()}
+                _part_lone_halves(arrays["role"], arrays["thread"])
+        if len(starts) > 1:
+            order = np.argsort(arrays["ticks"], kind="stable")
+            for name in arrays:
+                arrays[name] = arrays[name][order]
+        return Timeline(**arrays, problems=self.problems)
+
+
+def _room(pieces: np.ndarray) -> int:
+    """An upper bound of the events in sorted pieces, copies of the same events counted once."""
+    if not len(pieces):
+        return 0
+    same = np.ones(len(pieces) - 1, bool)
+    for name in ("thread", "thread_first", "seq"):
+        same &= pieces[name][1:] == pieces[name][:-1]
+    starts = np.concatenate([[0], np.flatnonzero(~same) + 1])
+    counts = pieces["count"].clip(max=EVENTS_PER_SLOT).astype(np.int64)
+    return int(np.maximum.reduceat(counts, starts).sum())
+
+
+def thread_starts(thread: np.ndarray) -> list[int]:
+    """Where each run of one thread begins; 0 also when there are no events."""
+    return [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist()]
+
+
+def resize_roles(
+    kind: np.ndarray, arg: np.ndarray, thread: np.ndarray, device: np.ndarray
+) -> np.ndarray:
+    """Which part of a resize each event is; the events of a thread stand together, in its order."""
+    role = np.zeros(len(kind), np.uint8)
+    second = np.flatnonzero(kind == Kind.REALLOC)
+    second = second[
+        (device[second] >= FIRST_FOREIGN_DEVICE) & (device[second] <= LAST_FOREIGN_DEVICE)
+    ]
+    if not len(second):
+        return role
+    first = np.maximum(second - 1, 0)
+    follows = (
+        (second > 0)
+        & (kind[first] == Kind.FREE)
+        & (arg[first] == RESIZE_FREE)
+        & (thread[first] == thread[second])
+        & (device[first] == device[second])
+    )
+    failed = arg[second] == RESIZE_FAILED
+    role[second[follows]] = RESIZE_SECOND
+    role[first[follows]] = RESIZE_FIRST
+    role[second[failed]] = CANCELLED
+    role[first[failed & follows]] = CANCELLED
+    return role
+
+
+def _part_lone_halves(role: np.ndarray, thread: np.ndarray) -> None:
+    """Makes halves of resizes plain whose other half was left out; the threads stand together."""
+    first, second = role == RESIZE_FIRST, role == RESIZE_SECOND
+    paired = first[:-1] & second[1:] & (thread[1:] == thread[:-1])
+    role[first & ~np.append(paired, False)] = PLAIN
+    role[second & ~np.insert(paired, 0, False)] = PLAIN

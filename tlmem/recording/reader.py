@@ -1,0 +1,506 @@
+"""A recording: opened cheaply, its tables built when first asked for.
+
+Covers: ``read``, the attributes of ``Recording``, what is intact and what is not.
+Does not cover: columns of the tables (``schema``) or the format of the file (docs/format.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tlmem.errors import EmptyRecording
+from tlmem.recording import family
+from tlmem.recording.format.chains import Holding
+from tlmem.recording.format.live_file import Contents, is_empty, read_contents
+from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, live_memory, pair
+from tlmem.recording.format.segments import (
+    OPEN,
+    SEALED,
+    STOPPED,
+    FileHeader,
+    Source,
+    read_header,
+)
+from tlmem.recording.format.symbols import Names
+from tlmem.recording.tables import holdings, memory, object_events, runtime, tapes
+from tlmem.recording.tables.blame import SiteTable, site_table
+from tlmem.recording.tables.device_memory import device_memory
+from tlmem.recording.tables.holder_names import HolderNames
+from tlmem.recording.tables.ledger import (
+    Ledger,
+    count_problems,
+    holder_problems,
+    ledger_of,
+    owned_lives,
+)
+
+STATE_NAMES = {OPEN: "open", SEALED: "sealed", STOPPED: "stopped"}
+
+
+def read(
+    path: str | os.PathLike[str],
+    start: float | None = None,
+    stop: float | None = None,
+    *,
+    detail_events: int | None = None,
+) -> Recording:
+    """Opens a recording; its tables are read when first asked for.
+
+    A file that is still written, was killed, cut or damaged gives what is intact; what is not is
+    in ``Recording.problems``.
+
+    Args:
+        path: the file.
+        start, stop: seconds since the start of the recording. Only what happened from ``start`` to
+            ``stop`` is read then, and memory that was alive before counts as unknown.
+        detail_events: keep about this many of the latest events in detail and fold older ones while
+            they are read, in bounded memory. Sums and the live set stay exact; of samples and marks
+            every second one is dropped when there are more than 400,000 and 100,000, and misuses
+            beyond the first 1,000 are only counted. None: every event of the file is kept.
+    Raises:
+        MissingFile: it does not exist or cannot be opened.
+        NotARecording: it is something else.
+        EmptyRecording: it has no events.
+        DamagedRecording: nothing in it can be trusted.
+        UnsupportedVersion: its format is newer than this tlmem.
+    """
+    return Recording(Path(path), start, stop, detail_events)
+
+
+class Recording:
+    """A recording and its tables; see ``docs/reference/tables.md`` for their columns.
+
+    What a table holds is what was in the file when the first one was asked for: the tables of one
+    ``Recording`` always fit each other, also while the file is still written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        start: float | None = None,
+        stop: float | None = None,
+        detail_events: int | None = None,
+    ) -> None:
+        self.path = path
+        self.start, self.stop, self.detail_events = start, stop, detail_events
+        self._source = Source(path)
+        self._first_header = read_header(self._source)
+        if is_empty(self._source, self._first_header):
+            raise EmptyRecording(f"{path} holds no events; {_why_empty(self._first_header)}")
+
+    def __repr__(self) -> str:
+        return f"<tlmem.Recording {str(self.path)!r} {self.state}>"
+
+    # ---- what the header says ----
+
+    @property
+    def _header(self) -> FileHeader:
+        contents = self.__dict__.get("_contents")
+        return contents.header if contents is not None else self._first_header
+
+    @property
+    def pid(self) -> int:
+        """The recorded process."""
+        return self._first_header.pid
+
+    @property
+    def parent_pid(self) -> int:
+        """The recorded process this one was forked or spawned from; 0 for the first of a family."""
+        return self._first_header.parent_pid
+
+    @property
+    def created_unix_ns(self) -> int:
+        """Wall clock at the start."""
+        return self._first_header.created_unix_ns
+
+    @property
+    def limit_bytes(self) -> int:
+        """Size the file had to keep to; 0: none."""
+        return self._first_header.limit_bytes
+
+    @property
+    def state(self) -> str:
+        """``sealed`` after a clean end, ``stopped`` when it ended early, else ``open``."""
+        return STATE_NAMES.get(self._header.state, "open")
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the program ended cleanly."""
+        return self._header.state == SEALED
+
+    @property
+    def lost_events(self) -> int:
+        """Events that could not be recorded."""
+        return self._header.lost_events
+
+    # ---- what is intact ----
+
+    @property
+    def problems(self) -> list[str]:
+        """What is not intact, a sentence each. Asking for it reads the whole recording."""
+        return [*self._contents.problems, *self._ownership[1]]
+
+    @property
+    def missing_events(self) -> int:
+        """Events that the file should hold, between others that it does hold, and does not."""
+        return self._contents.missing_events
+
+    @property
+    def complete(self) -> bool:
+        """Sealed, nothing lost, nothing damaged, no count that contradicts the events.
+
+        Asking for it reads the whole recording.
+        """
+        return self.sealed and self.lost_events == 0 and not self.problems
+
+    @property
+    def folded_events(self) -> int:
+        """Events that are only in sums: of a checkpoint in the file, or folded while reading."""
+        return self._contents.checkpoint.totals.events
+
+    @property
+    def event_count(self) -> int:
+        """Events read, and those that were folded."""
+        return len(self._contents.timeline) + self.folded_events
+
+    @cached_property
+    def seconds(self) -> float:
+        """From the start of the recording to the last thing in it."""
+        timeline, header = self._contents.timeline, self._header
+        last = max(
+            header.last_ticks if header.calibrated else 0,
+            self._contents.checkpoint.totals.horizon_ticks,
+            int(timeline.ticks.max(initial=0)),
+        )
+        return float(self._to_ns(np.array([last], np.uint64))[0]) / 1e9
+
+    @cached_property
+    def info(self) -> dict[str, str]:
+        """Notes about the run: command, script, cwd, python, numpy, exit and others."""
+        return dict(self._names.notes)
+
+    @property
+    def fold(self) -> dict[str, int] | None:
+        """Sums of the events that were folded; None when every event is in the file."""
+        checkpoint = self._contents.checkpoint
+        return vars(checkpoint.totals).copy() if checkpoint.number else None
+
+    @property
+    def horizon_ns(self) -> int:
+        """Time up to which events were folded; 0 when none were."""
+        ticks = self._contents.checkpoint.totals.horizon_ticks
+        return int(self._to_ns(np.array([ticks], np.uint64))[0]) if ticks else 0
+
+    @cached_property
+    def family(self) -> list[Path]:
+        """Recordings of the processes that this one started, and theirs."""
+        return family.find(self.path)
+
+    # ---- tables ----
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """Every event, in time order."""
+        return memory.events_table(self._contents.timeline, self._pairing, self._to_ns)
+
+    @cached_property
+    def objects(self) -> pd.DataFrame:
+        """Every allocation and when it was freed."""
+        return memory.objects_table(
+            self._contents.timeline, self._pairing, self._contents.checkpoint, self._to_ns
+        )
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Resident memory and its parts over time."""
+        return memory.samples_table(
+            self._contents.timeline,
+            self._pairing,
+            self._live_memory,
+            self._contents.checkpoint,
+            self._to_ns,
+        )
+
+    @cached_property
+    def sites(self) -> pd.DataFrame:
+        """Call sites: frames with their callers."""
+        return memory.sites_table(self._names, self._site_table)
+
+    @cached_property
+    def site_totals(self) -> pd.DataFrame:
+        """Exact sums for each call site, folded events included."""
+        return memory.site_totals_table(
+            self._contents.timeline, self._pairing, self._contents.checkpoint, self._site_table
+        )
+
+    @cached_property
+    def _marks(self) -> tuple[pd.DataFrame, int | None, int | None]:
+        return memory.marks_table(
+            self._contents.timeline, self._contents.checkpoint, self._names, self._to_ns
+        )
+
+    @property
+    def marks(self) -> pd.DataFrame:
+        """The program's own marks."""
+        return self._marks[0]
+
+    @property
+    def begin_ns(self) -> int | None:
+        """When the program's own code began; None when that was not recorded."""
+        return self._marks[1]
+
+    @property
+    def end_ns(self) -> int | None:
+        """When the program's own code had ended; None when it was killed before."""
+        return self._marks[2]
+
+    @cached_property
+    def threads(self) -> pd.DataFrame:
+        """Threads that recorded something."""
+        return memory.threads_table(
+            self._contents.timeline, self._contents.checkpoint, self._names, self._to_ns
+        )
+
+    @cached_property
+    def holders(self) -> pd.DataFrame:
+        """The ledger: who held which object, from when to when."""
+        return runtime.holders_table(
+            self._contents.timeline, self._pairing, self._ledger, self._holder_names, self._to_ns
+        )
+
+    @cached_property
+    def holdings(self) -> pd.DataFrame:
+        """Chains of Python objects that held arrays when snapshots were taken."""
+        return holdings.holdings_table(self._holdings, self._names.holdings, self._to_ns)
+
+    @cached_property
+    def holding_steps(self) -> pd.DataFrame:
+        """The chains of ``holdings``, step by step."""
+        return holdings.steps_table(self._holdings)
+
+    @cached_property
+    def holding_objects(self) -> pd.DataFrame:
+        """Objects that snapshots found in chains."""
+        return holdings.objects_table(self._holdings, self.objects, self._to_ns)
+
+    @cached_property
+    def scopes(self) -> pd.DataFrame:
+        """Scopes and frames of functions."""
+        return runtime.scopes_table(
+            self._contents.timeline, self._ledger, self._names.labels, self._to_ns
+        )
+
+    @cached_property
+    def misuses(self) -> pd.DataFrame:
+        """What the program did wrong, such as uses after free."""
+        return runtime.misuses_table(
+            self._contents.timeline,
+            self._pairing,
+            self._known,
+            self._contents.checkpoint,
+            self._holder_names,
+            self._to_ns,
+        )
+
+    @cached_property
+    def pools(self) -> pd.DataFrame:
+        """Pools of objects and the freed buffers of devices."""
+        return runtime.pools_table(
+            self._contents.timeline, self._pairing, self._ledger, self._holder_names
+        )
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """Ops that were recorded on tapes, and what tapes held for them."""
+        return tapes.ops_table(
+            self._contents.timeline, self._pairing, self._ledger, self._holder_names
+        )
+
+    @cached_property
+    def passes(self) -> pd.DataFrame:
+        """Backward passes."""
+        return tapes.passes_table(self._contents.timeline, self._pairing, self._ledger, self._to_ns)
+
+    @cached_property
+    def devices(self) -> pd.DataFrame:
+        """What the drivers of devices handed out."""
+        return runtime.devices_table(self._contents.timeline)
+
+    @cached_property
+    def totals(self) -> memory.Totals:
+        """Current, peak and total memory, exact with folded events."""
+        return memory.totals_of(
+            self._contents.timeline,
+            self._pairing,
+            self._live_memory,
+            self._contents.checkpoint,
+            self._to_ns,
+        )
+
+    @property
+    def unknown_frees(self) -> int:
+        """Frees of memory older than the recording."""
+        return self.totals.unknown_frees
+
+    # ---- at one moment ----
+
+    def held_at(self, objects: np.ndarray, time_ns: int) -> pd.DataFrame:
+        """Who held which of these objects (numbers): one row for each count that has a name.
+
+        Returns:
+            ``object``, ``kind`` of the holder, ``holder`` in words without its number, ``site``
+            where it took the object.
+        """
+        return runtime.held_at(
+            self._contents.timeline,
+            self._pairing,
+            self._ledger,
+            self._holder_names,
+            self._to_ns,
+            objects,
+            time_ns,
+        )
+
+    def history(self, object: int) -> pd.DataFrame:
+        """Every event about one object (its number), acquires and releases paired by holder.
+
+        Returns:
+            ``event`` (row of ``events``), ``time_ns``, ``thread``, ``kind``, ``resize``,
+            ``failed``, ``holder`` in words, ``size_bytes``, ``count`` after it, ``site``,
+            ``ended_by``, ``began_at`` (rows of this table, -1: none) and ``unpaired``.
+        """
+        return object_events.history_table(
+            self._contents.timeline,
+            self._pairing,
+            self._known,
+            self._ledger,
+            self._holder_names,
+            self._to_ns,
+            object,
+        )
+
+    def device_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
+        """Bytes at each of some times: what devices had handed out, what live objects used of it.
+
+        Returns:
+            ``objects``, ``handed_out``, ``host`` (from the C allocator); NaN where it was folded.
+        """
+        return device_memory(
+            self._contents.timeline,
+            self.objects,
+            self._contents.checkpoint.totals,
+            times_ns,
+            self.horizon_ns,
+            self._to_ns,
+        )
+
+    def tape_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
+        """What tapes held at each of some times, for rules and as gradients.
+
+        Returns:
+            ``saved_count`` objects and ``saved_bytes`` for rules, each object once, and
+            ``grad_count`` and ``grad_bytes`` of gradients; NaN where it was folded.
+        """
+        return tapes.tape_memory(
+            self._contents.timeline,
+            self._pairing,
+            self._ledger,
+            times_ns,
+            self.horizon_ns,
+            self._to_ns,
+        )
+
+    # ---- stacks ----
+
+    def stack(self, site: int) -> list[dict[str, Any]]:
+        """The frames of a site, innermost first: ``file``, ``line``, ``function`` each."""
+        frames = []
+        sites = self._names.sites
+        while site in sites:
+            site, code_number, line = sites[site]
+            code = self._names.codes.get(code_number)
+            frames.append(
+                {
+                    "file": code.file if code else "",
+                    "line": line,
+                    "function": code.function if code else "",
+                }
+            )
+        return frames
+
+    def blame(self, site: int) -> dict[str, Any] | None:
+        """The innermost frame of a site in the user's code; the innermost of all when none is."""
+        blamed = self.blame_table.get(site, 0)
+        frames = self.stack(int(blamed))
+        return frames[0] if frames else None
+
+    @cached_property
+    def blame_table(self) -> pd.Series:
+        """For each site, the site of its innermost frame in the user's code."""
+        return self.sites["blamed"]
+
+    # ---- how it is read ----
+
+    @cached_property
+    def _contents(self) -> Contents:
+        return read_contents(self._source, self.start, self.stop, self.detail_events)
+
+    @property
+    def _names(self) -> Names:
+        return self._contents.names
+
+    @cached_property
+    def _site_table(self) -> SiteTable:
+        return site_table(self._names)
+
+    @cached_property
+    def _known(self) -> Known:
+        return self._contents.checkpoint.known()
+
+    @cached_property
+    def _pairing(self) -> Pairing:
+        return pair(self._contents.timeline, self._known)
+
+    @cached_property
+    def _live_memory(self) -> LiveMemory:
+        folded = self._contents.checkpoint.totals
+        return live_memory(self._pairing, self._known, folded.current_bytes, folded.current_count)
+
+    @cached_property
+    def _ownership(self) -> tuple[Ledger, list[str]]:
+        """The ledger, and what in it does not add up where nothing is missing."""
+        timeline = self._contents.timeline
+        lives = owned_lives(timeline, self._pairing, self._known)
+        ledger = ledger_of(lives)
+        if self.lost_events or self.missing_events:
+            return ledger, []
+        return ledger, [*count_problems(timeline, lives), *holder_problems(timeline, ledger)]
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._ownership[0]
+
+    @cached_property
+    def _holdings(self) -> list[Holding]:
+        return holdings.whole_holdings(self._names.holdings, self._contents.span)
+
+    @cached_property
+    def _holder_names(self) -> HolderNames:
+        return HolderNames(self._contents.timeline, self._names.labels, self._names.notes)
+
+    @property
+    def _to_ns(self) -> Callable[[np.ndarray], np.ndarray]:
+        return self._contents.to_ns
+
+
+def _why_empty(header: FileHeader) -> str:
+    if header.state == OPEN:
+        return "it has just been started, or was cut or damaged before the first one"
+    return "nothing was recorded, or it was cut or damaged"

@@ -1,0 +1,140 @@
+"""Tables of who holds arrays in Python, from the snapshots in a recording.
+
+Covers: which snapshots are whole, chains as rows, the objects that snapshots name.
+Does not cover: the records (``format.chains``), words (``chain_format``), lines (``analysis``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from tlmem.events import FIRST_RUNTIME_DEVICE
+from tlmem.recording.format.chains import TOTALS_GROUP, TRIGGERS, Holding, StepKind
+from tlmem.recording.tables.chain_format import bound, chain_text, main_container, words
+from tlmem.recording.tables.schema import frame
+
+ToNs = Callable[[np.ndarray], np.ndarray]
+Records = Mapping[tuple[int, int], Holding]
+
+
+def whole_holdings(records: Records, span: tuple[int, int]) -> list[Holding]:
+    """The groups of whole snapshots of a span of ticks, by snapshot, most bytes first.
+
+    A snapshot without its last record was cut off by a kill, and tells nothing.
+    """
+    totals = {snapshot for snapshot, group in records if group == TOTALS_GROUP}
+    found = [
+        holding
+        for (snapshot, group), holding in records.items()
+        if snapshot in totals and group != TOTALS_GROUP and span[0] <= holding.ticks <= span[1]
+    ]
+    return sorted(found, key=lambda held: (held.snapshot, -held.held_bytes, held.group))
+
+
+def holdings_table(holdings: list[Holding], records: Records, to_ns: ToNs) -> pd.DataFrame:
+    """One row for each chain of each whole snapshot."""
+    mains = [main_container(held.steps) for held in holdings]
+    containers = [
+        held.steps[at] if at is not None else None for held, at in zip(holdings, mains, strict=True)
+    ]
+    cut = {held.snapshot for held in records.values() if held.incomplete}
+    return frame(
+        "holdings",
+        {
+            **_keys(holdings),
+            "time_ns": to_ns(np.array([held.ticks for held in holdings], np.uint64)),
+            "trigger": [TRIGGERS.get(held.trigger, f"trigger {held.trigger}") for held in holdings],
+            "complete": np.array([held.snapshot not in cut for held in holdings], bool),
+            "collecting": np.array([held.collecting for held in holdings], bool),
+            "arrays": _whole_numbers(held.arrays for held in holdings),
+            "held_bytes": _whole_numbers(held.held_bytes for held in holdings),
+            "used_bytes": _whole_numbers(held.used_bytes for held in holdings),
+            "device": np.array([held.device for held in holdings], np.uint8),
+            "words": [words(held.steps) for held in holdings],
+            "chain": [chain_text(held.steps) for held in holdings],
+            "root": [kind_name(held.steps[0].kind) if held.steps else "" for held in holdings],
+            "container": [kind_name(step.kind) if step else "" for step in containers],
+            "items": _whole_numbers(step.items if step else 0 for step in containers),
+            "most": _whole_numbers(bound(held.steps) for held in holdings),
+        },
+    )
+
+
+def steps_table(holdings: list[Holding]) -> pd.DataFrame:
+    """One row for each step of each chain."""
+    found = [
+        (held.snapshot, held.group, at, kind_name(step.kind), step.type, step.edge, step.items)
+        for held in holdings
+        for at, step in enumerate(held.steps)
+    ]
+    names = ("snapshot", "group", "step", "kind", "type", "edge", "items")
+    columns = zip(*found, strict=True) if found else ([] for _ in names)
+    return frame("holding_steps", dict(zip(names, map(list, columns), strict=True)))
+
+
+def objects_table(holdings: list[Holding], objects: pd.DataFrame, to_ns: ToNs) -> pd.DataFrame:
+    """One row for each object that a snapshot names.
+
+    Args:
+        objects: the table of this name; of those at one address the one that was alive is meant.
+    """
+    times = to_ns(np.array([held.ticks for held in holdings], np.uint64))
+    counts = np.array([len(held.addresses) for held in holdings], np.int64)
+    address = np.concatenate([np.empty(0, np.uint64), *(held.addresses for held in holdings)])
+    runtime = np.repeat([held.device >= FIRST_RUNTIME_DEVICE for held in holdings], counts)
+    keys = {name: np.repeat(column, counts) for name, column in _keys(holdings).items()}
+    number = np.full(len(address), -1, np.int64)
+    of_runtime = objects["device"].to_numpy(np.uint8) >= FIRST_RUNTIME_DEVICE
+    for kind in np.unique(runtime).tolist():
+        mine = runtime == kind
+        there = np.flatnonzero(of_runtime == kind)
+        number[mine] = alive_at(objects, there, address[mine], np.repeat(times, counts)[mine])
+    return frame("holding_objects", {**keys, "object": number, "address": address})
+
+
+def alive_at(
+    objects: pd.DataFrame, rows: np.ndarray, address: np.ndarray, time_ns: np.ndarray
+) -> np.ndarray:
+    """The number of the object of some rows that was alive at each address and time; -1: none."""
+    wanted = np.unique(address)
+    lay = objects["address"].to_numpy(np.uint64)[rows]
+    at = np.searchsorted(wanted, lay).clip(max=max(0, len(wanted) - 1))
+    rows = rows[wanted[at] == lay] if len(wanted) else rows[:0]
+    if not len(rows):
+        return np.full(len(address), -1, np.int64)
+    lay = objects["address"].to_numpy(np.uint64)[rows]
+    born = objects["born_ns"].to_numpy(np.int64)[rows]
+    died = objects["died_ns"].to_numpy(np.int64)[rows]
+    # Objects are in order of birth: keys of address and place find the latest birth before a time.
+    known, which = np.unique(lay, return_inverse=True)
+    order = np.argsort(which.reshape(-1), kind="stable")
+    keys = which.reshape(-1)[order] * (len(rows) + 1) + order
+    asked = np.searchsorted(known, address).clip(max=len(known) - 1) * (len(rows) + 1)
+    asked += np.searchsorted(born, time_ns, side="right")
+    at = np.searchsorted(keys, asked) - 1
+    row = np.where(at >= 0, order[at], -1)
+    there = (row >= 0) & (lay[row] == address)
+    there &= (died[row] < 0) | (died[row] >= time_ns)
+    return np.where(there, objects.index.to_numpy(np.int64)[rows[row]], -1)
+
+
+def kind_name(kind: int) -> str:
+    """What a kind of step is called: ``lru_cache``, ``view``."""
+    try:
+        return StepKind(kind).name.lower()
+    except ValueError:
+        return f"kind {kind}"
+
+
+def _keys(holdings: list[Holding]) -> dict[str, np.ndarray]:
+    return {
+        "snapshot": _whole_numbers(held.snapshot for held in holdings),
+        "group": _whole_numbers(held.group for held in holdings),
+    }
+
+
+def _whole_numbers(values: Iterable[int]) -> np.ndarray:
+    return np.array([min(value, 2**63 - 1) for value in values], np.int64)

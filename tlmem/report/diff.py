@@ -1,0 +1,200 @@
+"""What differs between two recordings: ``tlmem diff``, as text and as JSON.
+
+Covers: from files to an exit code; how a ``Difference`` is written, on paper and on screens.
+Does not cover: what is in it; see ``tlmem.analysis.compare``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tlmem.analysis.compare import Difference, LineChange, Side, Sums, compare, failures
+from tlmem.analysis.model import Finding
+from tlmem.analysis.places import place
+from tlmem.errors import TlmemError
+from tlmem.output.stdio import fail
+from tlmem.report import write
+from tlmem.report.json import document, finding_dict, frame_dict, verdict_dict
+from tlmem.report.summary import summarise
+from tlmem.report.text import clipped, wrap
+from tlmem.units import format_bytes, format_count
+
+SCHEMA = 1
+MOST_LINES = 20
+MOST_FINDINGS = 10
+MOST_NAME = 60
+_NUMBERS = ("alive_count", "alive_bytes", "total_count", "total_bytes")
+_TOTALS = (("at exit", "current_bytes"), ("at peak", "peak_bytes"), ("in all", "total_bytes"))
+
+
+def run_diff(
+    before: str,
+    after: str,
+    format: str = "text",
+    out: str | None = None,
+    every: bool = False,
+    fail_on: Sequence[str] = (),
+) -> int:
+    """Writes what differs between two recordings and returns the exit code.
+
+    Returns:
+        0; 1 when ``fail_on`` asks to refuse the second one, with a sentence for each reason on
+        stderr; 2 when a file is missing or no recording, or the output cannot be written; 3 when a
+        recording is empty or damaged beyond use.
+    """
+    try:
+        found = compare(summarise([before]).side, summarise([after]).side)
+    except TlmemError as error:
+        return fail(str(error), error.exit_code)
+    render = render_json if format == "json" else render_text
+    code = write(render(found, every), out)
+    why = failures(found, fail_on)
+    for sentence in why:
+        sys.stderr.write(f"tlmem: {sentence}\n")
+    return code or bool(why)
+
+
+def render_text(found: Difference, every: bool = False) -> str:
+    """Both verdicts, findings that came and went, then the lines that changed most.
+
+    Args:
+        every: all lines that changed, however many.
+    """
+    blocks = [
+        "\n".join([_side("A", found.before), _side("B", found.after)]),
+        _findings("New in B", found.new),
+        _findings("Gone in B", found.gone),
+        _findings("In both, as B has them", [after for _, after in found.kept]),
+        _lines([change for change in found.lines if change.changed], every),
+        _totals(found),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def render_json(found: Difference, every: bool = True) -> str:
+    """One JSON object, with a line feed at its end; every line that changed is in it."""
+    return document(to_dict(found))
+
+
+def to_dict(found: Difference) -> dict[str, Any]:
+    """A difference as plain dicts, lists, texts and numbers."""
+    return {
+        "schema": SCHEMA,
+        "a": _side_dict(found.before),
+        "b": _side_dict(found.after),
+        "findings": {
+            "new": [finding_dict(finding) for finding in found.new],
+            "gone": [finding_dict(finding) for finding in found.gone],
+            "both": [{"a": finding_dict(a), "b": finding_dict(b)} for a, b in found.kept],
+        },
+        "lines": [_line_dict(change) for change in found.lines if change.changed],
+    }
+
+
+def _side_dict(side: Side) -> dict[str, Any]:
+    return {
+        "path": str(side.recordings[0].path),
+        "processes": len(side.recordings),
+        "verdict": verdict_dict(side.verdict),
+        "totals": dict(side.totals),
+    }
+
+
+def _line_dict(change: LineChange) -> dict[str, Any]:
+    return {
+        "site_a": frame_dict(change.before),
+        "site_b": frame_dict(change.after),
+        "a": _sums_dict(change.sums_before),
+        "b": _sums_dict(change.sums_after),
+    }
+
+
+def _sums_dict(sums: Sums) -> dict[str, int]:
+    return {name: getattr(sums, name) for name in _NUMBERS}
+
+
+def _side(letter: str, side: Side) -> str:
+    several = f" ({len(side.recordings)} processes)" if len(side.recordings) > 1 else ""
+    return f"{letter}  {side.recordings[0].path}{several}\n{wrap(side.verdict.sentence, '   ')}"
+
+
+def _findings(title: str, findings: Sequence[Finding]) -> str:
+    if not findings:
+        return ""
+    rows = [title]
+    for finding in findings[:MOST_FINDINGS]:
+        rows.append(wrap(f"{finding.severity}, {finding.kind}: {finding.evidence}", "  "))
+    if len(findings) > MOST_FINDINGS:
+        rows.append(f"  and {format_count(len(findings) - MOST_FINDINGS)} more")
+    return "\n".join(rows)
+
+
+def _lines(changes: list[LineChange], every: bool) -> str:
+    if not changes:
+        return "No line made more or less, or kept more or less."
+    rows = [
+        "Lines that changed most: bytes alive when the program was judged, bytes in all",
+        f"  {'alive A':>9} {'alive B':>9} {'change':>10} {'in all A':>9} {'in all B':>9}  line",
+    ]
+    shown = changes if every else changes[:MOST_LINES]
+    for line in shown:
+        a, b = line.sums_before, line.sums_after
+        rows.append(
+            f"  {held(a):>9} {held(b):>9} {changed_by(a, b):>10} "
+            f"{format_bytes(a.total_bytes):>9} {format_bytes(b.total_bytes):>9}  "
+            f"{line_name(line, 'A', 'B', MOST_NAME)}"
+        )
+    if len(changes) > len(shown):
+        rows.append(f"  and {format_count(len(changes) - len(shown))} more (--all shows them)")
+    return "\n".join(rows)
+
+
+def _totals(found: Difference) -> str:
+    rows = ["Tracked memory", f"  {'':8} {'A':>9} {'B':>9}"]
+    for name, key in _TOTALS:
+        a, b = found.before.totals[key], found.after.totals[key]
+        rows.append(f"  {name:8} {format_bytes(a):>9} {format_bytes(b):>9}")
+    return "\n".join(rows)
+
+
+def held(sums: Sums) -> str:
+    """Bytes alive; of views and structs, which have none, how many."""
+    if _counts(sums):
+        return f"{format_count(sums.alive_count)} ×"
+    return format_bytes(sums.alive_bytes)
+
+
+def changed_by(a: Sums, b: Sums) -> str:
+    """By how much what is alive changed, with its sign; in objects where bytes say nothing."""
+    bytes_ = b.alive_bytes - a.alive_bytes
+    count = b.alive_count - a.alive_count
+    if _counts(a) or _counts(b) or (not bytes_ and count):
+        return f"{'+' if count > 0 else ''}{format_count(count)} ×"
+    return f"{'+' if bytes_ > 0 else ''}{format_bytes(bytes_)}"
+
+
+def line_name(line: LineChange, before: str, after: str, most: int = 200) -> str:
+    """A line and its function; what is only in one recording, or moved, says so.
+
+    Args:
+        before: what the first recording is called.
+        after: what the second one is called.
+        most: characters of line and function.
+    """
+    frame = line.after or line.before
+    if frame is None or not frame.file:
+        return "no Python stack"
+    text = clipped(f"{place(frame)} {frame.function}", most)
+    if line.after is None:
+        return f"{text} (only {before})"
+    if line.before is None:
+        return f"{text} (only {after})"
+    if line.before.line != line.after.line:
+        return f"{text} ({before}: line {line.before.line})"
+    return text
+
+
+def _counts(sums: Sums) -> bool:
+    return bool(sums.total_count) and not sums.total_bytes

@@ -1,0 +1,230 @@
+"""The report for other programs; docs/reference/json.md describes every field.
+
+Covers: schema 1. Does not cover: how numbers are found; see ``tlmem.analysis``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tlmem.analysis.growth.per_mark import MarkGrowth
+from tlmem.analysis.growth.per_scope import ScopeGrowth
+from tlmem.analysis.growth.rates import CONFIDENCE, Rate
+from tlmem.analysis.model import (
+    Analysis,
+    Attribution,
+    Change,
+    Finding,
+    Frame,
+    Holder,
+    Peak,
+    Verdict,
+)
+from tlmem.recording.format.segments import VERSION
+from tlmem.report.summary import Process, Summary
+from tlmem.report.text import STEP_BYTES
+
+SCHEMA = 1
+
+
+def render(summary: Summary) -> str:
+    """One JSON object, with a line feed at its end."""
+    return document(to_dict(summary))
+
+
+def document(values: dict[str, Any]) -> str:
+    """A JSON object as every command writes it: indented, in ASCII, with a line feed at its end."""
+    return json.dumps(values, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def to_dict(summary: Summary) -> dict[str, Any]:
+    """The report as plain dicts, lists, texts and numbers."""
+    if not summary.is_family:
+        return process_dict(summary.processes[0])
+    report = process_dict(summary.processes[0])
+    report |= {
+        "verdict": verdict_dict(summary.verdict),
+        **attributions(summary.attribution, summary.growth, summary.peak),
+        "findings": [finding_dict(finding) for finding in summary.findings],
+        "totals": summary.totals,
+        "processes": {str(p.recording.pid): process_dict(p) for p in summary.processes},
+    }
+    return report
+
+
+def process_dict(process: Process) -> dict[str, Any]:
+    recording = process.recording
+    analysis: Analysis = process.analysis
+    return {
+        "schema": SCHEMA,
+        "recording": {
+            "path": str(recording.path),
+            "version": VERSION,
+            "command": recording.info.get("command", ""),
+            "events": int(recording.event_count),
+            "lost": int(recording.lost_events),
+            "seconds": round(float(recording.seconds), 9),
+            "complete": bool(recording.complete),
+        },
+        "verdict": verdict_dict(analysis.verdict),
+        **attributions(analysis.attribution, analysis.growth, analysis.peak),
+        "findings": [finding_dict(finding) for finding in analysis.findings],
+        "totals": process.totals,
+        **steps_dict(process.analysis),
+    }
+
+
+def verdict_dict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "outcome": verdict.outcome,
+        "slope_bytes_per_s": rounded(verdict.slope_bytes_per_s),
+        "grown_bytes": verdict.grown_bytes,
+        **interval_dict(verdict),
+        "resolution_bytes_per_s": rounded(verdict.resolution_bytes_per_s),
+        "sentence": verdict.sentence,
+    }
+
+
+def interval_dict(sloped: Verdict | Finding) -> dict[str, float | None]:
+    """The ends of a slope's interval and how often it holds; null where there is none."""
+    low, high = rounded(sloped.slope_low_bytes_per_s), rounded(sloped.slope_high_bytes_per_s)
+    return {
+        "slope_low_bytes_per_s": low,
+        "slope_high_bytes_per_s": high,
+        "confidence": CONFIDENCE if low is not None else None,
+    }
+
+
+def rounded(number: float | None) -> float | None:
+    """To three digits behind the point."""
+    return None if number is None else round(float(number), 3)
+
+
+def attributions(parts: Attribution, growth: Change | None, peak: Peak | None) -> dict[str, Any]:
+    """Where resident memory was when judged, what it grew by, and where it was at its peak."""
+    return {
+        "attribution": attribution_dict(parts),
+        "other_attribution": other_dict(parts),
+        "growth_attribution": None
+        if growth is None
+        else {
+            "begin_seconds": rounded(growth.begin_s),
+            "end_seconds": rounded(growth.end_s),
+            **attribution_dict(growth.parts),
+            "other": other_dict(growth.parts),
+        },
+        "peak_attribution": None
+        if peak is None
+        else {
+            "seconds": rounded(peak.at_s),
+            **attribution_dict(peak.parts),
+            "other": other_dict(peak.parts),
+        },
+    }
+
+
+def other_dict(parts: Attribution) -> dict[str, int]:
+    """What ``other_bytes`` consists of."""
+    return {
+        "library_bytes": parts.library_bytes,
+        "native_bytes": parts.native_bytes,
+        "mapped_bytes": parts.mapped_bytes,
+        "file_bytes": parts.file_bytes,
+        "shared_bytes": parts.shared_bytes,
+        "stack_bytes": parts.stack_bytes,
+    }
+
+
+def attribution_dict(parts: Attribution) -> dict[str, int]:
+    return {
+        "resident_bytes": parts.resident_bytes,
+        "tracked_bytes": parts.tracked_bytes,
+        "untouched_bytes": parts.untouched_bytes,
+        "pool_bytes": parts.pool_bytes,
+        "python_bytes": parts.python_bytes,
+        "allocator_free_bytes": parts.allocator_free_bytes,
+        "tape_bytes": parts.tape_bytes,
+        "recorder_bytes": parts.recorder_bytes,
+        "other_bytes": parts.other_bytes,
+        "residual_bytes": parts.residual_bytes,
+    }
+
+
+def finding_dict(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "severity": finding.severity,
+        "count": finding.count,
+        "bytes": finding.bytes,
+        "object": finding.object,
+        "site": frame_dict(finding.site),
+        "holders": [holder_dict(holder) for holder in finding.holders],
+        "stack": [frame_dict(frame) for frame in finding.stack],
+        "allocated": [frame_dict(frame) for frame in finding.allocated],
+        "freed": [frame_dict(frame) for frame in finding.freed],
+        "earlier": [frame_dict(frame) for frame in finding.earlier],
+        "slope_bytes_per_s": rounded(finding.slope_bytes_per_s),
+        **interval_dict(finding),
+        "evidence": finding.evidence,
+    }
+
+
+def frame_dict(frame: Frame | None) -> dict[str, Any] | None:
+    if frame is None:
+        return None
+    return {"file": frame.file, "line": frame.line, "function": frame.function}
+
+
+def holder_dict(holder: Holder) -> dict[str, Any]:
+    return {
+        "kind": holder.kind,
+        "name": holder.name,
+        "site": frame_dict(holder.site),
+        "count": holder.count,
+        "chain": holder.chain,
+        "seen_seconds": None if holder.seen_ns is None else round(holder.seen_ns / 1e9, 9),
+        "held_bytes": holder.held_bytes,
+        "used_bytes": holder.used_bytes,
+    }
+
+
+def steps_dict(analysis: Analysis) -> dict[str, Any]:
+    """``per_mark`` and ``per_scope`` of the JSON report."""
+    return {
+        "per_mark": [mark_dict(growth) for growth in analysis.per_mark],
+        "per_scope": [scope_dict(growth) for growth in analysis.per_scope],
+    }
+
+
+def mark_dict(growth: MarkGrowth) -> dict[str, Any]:
+    return {
+        "label": growth.label,
+        "marks": growth.marks,
+        "judged": growth.count,
+        "first_index": growth.first_index,
+        "last_index": growth.last_index,
+        "confidence": CONFIDENCE,
+        **{
+            name: rate_dict(getattr(growth, name))
+            for name in ("tracked_objects", *(name for name, _ in STEP_BYTES))
+        },
+    }
+
+
+def rate_dict(rate: Rate | None) -> dict[str, float] | None:
+    """A slope and the ends of its interval."""
+    if rate is None:
+        return None
+    return {name: round(float(getattr(rate, name)), 3) for name in ("value", "low", "high")}
+
+
+def scope_dict(growth: ScopeGrowth) -> dict[str, Any]:
+    return {
+        "label": growth.label,
+        "scopes": growth.scopes,
+        "made": growth.made,
+        "outlived": growth.outlived,
+        "kept": growth.kept,
+        "kept_bytes": growth.kept_bytes,
+    }
