@@ -184,7 +184,7 @@ static void check_metrics(void)
 
 static void check_how_often(void)
 {
-    /* Early in a run every sample is a slow one, if it is cheap. */
+    /* Early in a run every sample is a full one, if it is cheap. */
     tlmi_sampler_open(false, NULL);
     untouched_cost_ns = 1000;
     taken early = take(50, 10 * MILLISECOND, false);
@@ -192,14 +192,14 @@ static void check_how_often(void)
     CHECK(early.count[TLM_METRIC_ANON] == 50 && early.count[TLM_METRIC_UNTOUCHED] == 50);
     CHECK(early.count[TLM_METRIC_PSS] == 0 && early.count[TLM_METRIC_MINOR_FAULTS] == 0);
 
-    /* A part that takes 1 ms is asked once in 300 ms, and the others as before. */
+    /* A probe that takes 1 ms runs once in 300 ms, and the others as before. */
     untouched_cost_ns = MILLISECOND;
-    taken dear = take(60, 10 * MILLISECOND, false);
-    CHECK(dear.count[TLM_METRIC_HIGH_WATER] >= 50);
-    CHECK(dear.count[TLM_METRIC_UNTOUCHED] >= 2 && dear.count[TLM_METRIC_UNTOUCHED] <= 3);
+    taken costly_one = take(60, 10 * MILLISECOND, false);
+    CHECK(costly_one.count[TLM_METRIC_HIGH_WATER] >= 50);
+    CHECK(costly_one.count[TLM_METRIC_UNTOUCHED] >= 2 && costly_one.count[TLM_METRIC_UNTOUCHED] <= 3);
     CHECK(take(3, 0, true).count[TLM_METRIC_UNTOUCHED] == 3); /* unless it is asked for */
 
-    /* While one part rests the others do not make a picture, unless much has come since the last. */
+    /* While one probe rests the others do not make a snapshot, unless much has come since the last. */
     now_ns += (uint64_t)400 * MILLISECOND;
     uint64_t pictures = take(3, 10 * MILLISECOND, false).count[TLM_METRIC_MAPPED];
     CHECK(pictures <= 1);
@@ -211,7 +211,7 @@ static void check_how_often(void)
     CHECK(take(3, 10 * MILLISECOND, false).count[TLM_METRIC_MAPPED] == pictures);
     munmap(much, 4 * BLOCK_BYTES);
 
-    /* Ten minutes later slow samples are a second apart. */
+    /* Ten minutes later full samples are a second apart. */
     untouched_cost_ns = 1000;
     now_ns += (uint64_t)600000 * MILLISECOND;
     taken late = take(500, 10 * MILLISECOND, false);
