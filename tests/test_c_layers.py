@@ -29,6 +29,7 @@ ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))
 # Names that other files see carry a prefix (test_c_lint.py).
 NAME = r"\b((?:tlmi?|ops)_\w+)\s*"
 FUNCTION = re.compile(NAME + r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*$")
+NO_VARIABLE = re.compile(r"typedef\b|_Static_assert\b|(?:struct|union|enum)\s+\w+$")
 VARIABLES = re.compile(NAME + r"(?:\[[^\]]*\]\s*)*(?:,|$)")
 
 
@@ -87,7 +88,7 @@ def read_statement(source: Source, head: str, body: str, is_header: bool) -> Non
     else:
         if is_seen and function and body.startswith("{"):
             source.defines.add(function[1])
-        elif is_seen and not is_header and not head.startswith(("typedef", "_Static_assert")):
+        elif is_seen and not is_header and not NO_VARIABLE.match(head):
             source.defines |= names
         source.uses |= set(WORD.findall(head + body))
 

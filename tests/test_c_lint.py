@@ -121,3 +121,14 @@ def test_every_public_function_says_what_it_promises() -> None:
             bare.append(line)
 
     assert bare == []
+
+
+def test_comments_name_files_that_exist() -> None:
+    there = {path.name for path in ALL}
+    wrong = []
+    for path in ALL:
+        comments = re.findall(r"/\*.*?\*/", path.read_text(encoding="utf-8"), re.DOTALL)
+        named = {name for text in comments for name in re.findall(r"\b[a-z]\w*\.[chm]\b", text)}
+        wrong += [f"{name_of(path)} names {name}" for name in sorted(named - there)]
+
+    assert wrong == []

@@ -246,7 +246,7 @@ typedef struct {
 } tlm_arena_statistics;
 void tlm_arena_stats(tlm_arena_statistics *out); /* of the context in force */
 
-/* ---- structs (record.c) ---- */
+/* ---- structs (struct.c) ---- */
 /* A struct of `fields` empty fields, floating, count 1; without fields it is the null object. The fields are holders of kind
  * FIELD. The text of the label names type and fields: "Layer{weight,bias}"; what it does not name has its number. */
 tlm_status tlm_struct_create(tlm_label layout, uint32_t fields, tlm_object *out);

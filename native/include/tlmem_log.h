@@ -153,7 +153,7 @@ typedef struct {
     uint64_t cache;
 } tlm_location;
 
-/* ---- recording (log.c, recording.c) ---- */
+/* ---- recording (recording.c, event.c) ---- */
 typedef struct {
     const char *path;      /* where to write */
     int overwrite;         /* 1: replace a file that exists */

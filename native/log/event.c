@@ -46,8 +46,8 @@ tlm_status tlm_sample_now(void)
 {
     if (!tlmi_probe_on())
         return TLM_NOT_RUNNING;
-    tlmi_rss_fast();
-    tlmi_rss_slow(true);
+    tlmi_sample_fast();
+    tlmi_sample_full(true);
     return TLM_OK;
 }
 

@@ -3,7 +3,7 @@
  *
  * Space is reserved before it is used: a store into a mapped page that the disk has no room for would kill the program.
  * Only the header, event slots and meta slots are mapped; blocks go through pwrite, which survives a kill just as well and
- * keeps them out of the program's resident size. Everything is under recording.lock unless log.h says otherwise.
+ * keeps them out of the program's resident size. Everything is under recording.lock unless recording.h says otherwise.
  */
 #include <errno.h>
 #include <fcntl.h>

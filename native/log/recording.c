@@ -46,7 +46,7 @@ static void install_fork_handlers(void)
 
 static void close_parts(void)
 {
-    tlmi_rss_close();
+    tlmi_sampler_close();
     tlmi_interpreter_now()->stacks_close();
     tlmi_site_reset();
     tlmi_meta_close();
@@ -70,7 +70,7 @@ static tlm_status open_parts(const tlm_recording_options *options)
         !tlmi_site_init(options->stack_depth))
         return TLM_NO_MEMORY;
     tlmi_interpreter_now()->stacks_open(options->stack_depth);
-    tlmi_rss_open(options->sample_smaps != 0, &tlmi_file.file);
+    tlmi_sampler_open(options->sample_smaps != 0, &tlmi_file.file);
     return TLM_OK;
 }
 
@@ -100,8 +100,8 @@ static tlm_status start(const tlm_recording_options *options)
     atomic_fetch_add(&tlmi_recording_epoch, 1);
     atomic_store(&tlmi_recording_on, true);
     running = true;
-    tlmi_rss_fast();
-    tlmi_rss_slow(true);
+    tlmi_sample_fast();
+    tlmi_sample_full(true);
     tlmi_file_calibrate(); /* so that times are known even if the program is killed before the next sample */
     return TLM_OK;
 }
@@ -141,8 +141,8 @@ static void fill_statistics(tlm_recording_statistics *out)
 static tlm_status stop(bool seal)
 {
     tlmi_recording_state *r = &tlmi_recording;
-    tlmi_rss_fast();
-    tlmi_rss_slow(true);
+    tlmi_sample_fast();
+    tlmi_sample_full(true);
     atomic_store(&tlmi_recording_on, false);
     tlmi_service_stop();
     pthread_mutex_lock(&r->work);

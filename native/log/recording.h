@@ -137,10 +137,10 @@ bool tlmi_service_start(void);
 void tlmi_service_stop(void);
 /* ---- sampler.c: the sampler. Called by the service thread, without the GIL; never allocates with malloc ---- */
 /* Opens what is read again and again; the log may be NULL. */
-void tlmi_rss_open(bool smaps, const tlmi_own_file *log);
-void tlmi_rss_close(void);
-void tlmi_rss_fast(void); /* anonymous and recorder bytes, as sample events of the calling thread */
-void tlmi_rss_slow(
+void tlmi_sampler_open(bool smaps, const tlmi_own_file *log);
+void tlmi_sampler_close(void);
+void tlmi_sample_fast(void); /* anonymous and recorder bytes, as sample events of the calling thread */
+void tlmi_sample_full(
     bool force); /* allocator, Python heap, high water, untouched; backs off to stay under 1 % of the time */
 #pragma GCC visibility pop
 #endif

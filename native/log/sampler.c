@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * sampler.c: samples what the process as a whole occupies: resident memory, the C allocator, Python's heap.
  *
- * A fast sample costs one read of a file that is kept open. A slow sample asks everybody; early in a run it is taken often,
- * later each hundredth of the run's length, at most once a second, and each of its dear parts (the C allocator walks its
+ * A fast sample costs one read of a file that is kept open. A full sample reads every source; early in a run it is taken often,
+ * later each hundredth of the run's length, at most once a second, and each of its expensive probes (the C allocator walks its
  * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, or
  * all of them together a percent while resident memory grows by an eighth and more.
  * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and told before the next one is begun:
@@ -18,35 +18,35 @@
 #include "platform/rss.h"
 
 #define NANOSECONDS 1000000000u
-#define FIRST_SLOW_NS 10000000u /* slow samples are at least so far apart in the first second */
-#define DEAR_SHARE 300          /* a dear part rests for 300 times what it took */
+#define FIRST_FULL_NS 10000000u /* full samples are at least so far apart in the first second */
+#define REST_SHARE 300          /* an expensive probe rests for 300 times what it took */
 #define EARLY_SHARE 100         /* the C allocator for 100 times in the first two seconds */
-#define GROWN_SHARE 100         /* a picture for 100 times, if much has come since */
-#define FORCED_SHARE 10         /* a picture that is asked for */
+#define GROWN_SHARE 100         /* a snapshot for 100 times, if much has come since */
+#define FORCED_SHARE 10         /* a snapshot that is asked for */
 #define LEAST_GROWN_BYTES (4u << 20)
 #define UNTOUCHED_BUDGET_NS 20000000u
-#define SHARP_NS 50000u /* waiting in the midst of asking for what belongs to one moment */
+#define SHARP_NS 50000u /* waiting while what belongs to one moment is read */
 #define SHARP_TRIES 3
 #define EARLY_NS 2000000000u
 #define LEAPS 4 /* the allocator cost at most so many times what it cost before */
 
-enum dear_part { DEAR_ALLOCATOR, DEAR_UNTOUCHED, DEAR_MAPPINGS, DEAR_SMAPS, DEAR_PARTS };
+enum probe { PROBE_ALLOCATOR, PROBE_UNTOUCHED, PROBE_MAPPINGS, PROBE_SMAPS, PROBES };
 
 static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before the other one */
 static pthread_mutex_t sampler_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
 static bool with_smaps;
 static uint64_t opened_ns;
-static uint64_t next_slow_ns;
-static uint64_t next_dear_ns[DEAR_PARTS];
+static uint64_t next_full_ns;
+static uint64_t next_probe_ns[PROBES];
 static uint64_t allocator_cost_ns;
 static uint64_t last_recorder_bytes;
 static uint64_t last_module_count;
 static uint64_t last_driver_bytes;
 static uint64_t last_tapes_bytes;
 static uint64_t next_grown_ns, next_forced_ns;
-static uint64_t pictured_bytes;     /* resident at the last picture */
-static tlmi_resident last_resident; /* of the last fast sample, which each slow one follows */
+static uint64_t snapshot_bytes;     /* resident at the last snapshot */
+static tlmi_resident last_resident; /* of the last fast sample, which each full one follows */
 static bool resident_known;
 
 static void append_sample(const tlmi_sample *taken)
@@ -90,15 +90,15 @@ static void add_mappings(tlmi_sample *taken)
         tlmi_sample_add(taken, TLM_METRIC_RECORDER_RESIDENT, tlmi_own_resident_bytes() + layers->quarantine_bytes());
 }
 
-/* Takes a dear part when it is due, and puts it off by the processor time it cost: on a busy machine the time that passes
- * is mostly spent waiting, and a part put off by that would hardly ever be taken. */
-static void add_dear(tlmi_sample *taken, enum dear_part part, void (*add)(tlmi_sample *), bool force)
+/* Runs an expensive probe when it is due, and puts it off by the processor time it cost: on a busy machine the time that passes
+ * is mostly spent waiting, and a probe put off by that would hardly ever run. */
+static void add_expensive(tlmi_sample *taken, enum probe which, void (*add)(tlmi_sample *), bool force)
 {
-    if (!force && tlmi_clock_ns() < next_dear_ns[part])
+    if (!force && tlmi_clock_ns() < next_probe_ns[which])
         return;
     uint64_t begin = tlmi_clock_thread_ns();
     add(taken);
-    next_dear_ns[part] = tlmi_clock_ns() + (tlmi_clock_thread_ns() - begin) * DEAR_SHARE;
+    next_probe_ns[which] = tlmi_clock_ns() + (tlmi_clock_thread_ns() - begin) * REST_SHARE;
 }
 
 /* What tracked memory is subtracted from comes last, next to the events that tell it, and is asked again when the thread had
@@ -108,7 +108,7 @@ static void add_dear(tlmi_sample *taken, enum dear_part part, void (*add)(tlmi_s
  * hypervisor or an interrupt took from it. */
 static void add_moment(tlmi_sample *taken, bool force)
 {
-    bool due = force || tlmi_clock_ns() >= next_dear_ns[DEAR_ALLOCATOR];
+    bool due = force || tlmi_clock_ns() >= next_probe_ns[PROBE_ALLOCATOR];
     uint32_t before = taken->count;
     uint64_t used = 0;
     for (int tries = 0; tries < SHARP_TRIES; tries++) {
@@ -125,38 +125,38 @@ static void add_moment(tlmi_sample *taken, bool force)
     }
     uint64_t now = tlmi_clock_ns(), most = LEAPS * allocator_cost_ns + SHARP_NS;
     allocator_cost_ns = used < most ? used : most;
-    next_dear_ns[DEAR_ALLOCATOR] = now + allocator_cost_ns * (now - opened_ns < EARLY_NS ? EARLY_SHARE : DEAR_SHARE);
+    next_probe_ns[PROBE_ALLOCATOR] = now + allocator_cost_ns * (now - opened_ns < EARLY_NS ? EARLY_SHARE : REST_SHARE);
 }
 
 static bool are_all_due(uint64_t now)
 {
-    return now >= next_dear_ns[DEAR_ALLOCATOR] && now >= next_dear_ns[DEAR_UNTOUCHED] &&
-           now >= next_dear_ns[DEAR_MAPPINGS];
+    return now >= next_probe_ns[PROBE_ALLOCATOR] && now >= next_probe_ns[PROBE_UNTOUCHED] &&
+           now >= next_probe_ns[PROBE_MAPPINGS];
 }
 
 static bool has_grown(void)
 {
-    uint64_t least = pictured_bytes / 8 < LEAST_GROWN_BYTES ? LEAST_GROWN_BYTES : pictured_bytes / 8;
-    return resident_known && last_resident.anon_bytes > pictured_bytes + least;
+    uint64_t least = snapshot_bytes / 8 < LEAST_GROWN_BYTES ? LEAST_GROWN_BYTES : snapshot_bytes / 8;
+    return resident_known && last_resident.anon_bytes > snapshot_bytes + least;
 }
 
-/* Parts that belong together: only when taken at one moment can they add up. A picture is taken when each of them is due, or
+/* Parts that belong together: only when taken at one moment can they add up. A snapshot is taken when each of them is due, or
  * earlier when much has come since the last one. */
-static void add_picture(tlmi_sample *taken, bool force)
+static void add_snapshot(tlmi_sample *taken, bool force)
 {
     uint64_t now = tlmi_clock_ns();
     bool whole = (force && now >= next_forced_ns) || are_all_due(now) || (now >= next_grown_ns && has_grown());
     uint64_t begin = tlmi_clock_thread_ns();
     if (whole)
-        add_dear(taken, DEAR_MAPPINGS, add_mappings, true);
-    add_dear(taken, DEAR_UNTOUCHED, add_untouched, force || whole);
+        add_expensive(taken, PROBE_MAPPINGS, add_mappings, true);
+    add_expensive(taken, PROBE_UNTOUCHED, add_untouched, force || whole);
     add_moment(taken, force || whole);
     if (!whole)
         return;
     uint64_t cost = tlmi_clock_thread_ns() - begin;
     next_grown_ns = tlmi_clock_ns() + cost * GROWN_SHARE;
     next_forced_ns = tlmi_clock_ns() + cost * FORCED_SHARE;
-    pictured_bytes = last_resident.anon_bytes;
+    snapshot_bytes = last_resident.anon_bytes;
 }
 
 static void add_resident(tlmi_sample *taken)
@@ -195,7 +195,7 @@ static void install_fork_handler(void)
     pthread_atfork(NULL, NULL, free_locks_after_fork);
 }
 
-void tlmi_rss_open(bool smaps, const tlmi_own_file *log)
+void tlmi_sampler_open(bool smaps, const tlmi_own_file *log)
 {
     pthread_once(&fork_handler_once, install_fork_handler);
     pthread_mutex_lock(&sampler_lock);
@@ -203,21 +203,21 @@ void tlmi_rss_open(bool smaps, const tlmi_own_file *log)
     uint64_t log_inode = log != NULL && log->fd >= 0 ? log->inode : 0;
     tlmi_system_open(smaps, log_inode); /* anew, also when open: after a fork the open files are the parent's */
     opened_ns = tlmi_clock_ns();
-    next_slow_ns = next_grown_ns = next_forced_ns = pictured_bytes = allocator_cost_ns = 0;
-    memset(next_dear_ns, 0, sizeof next_dear_ns);
+    next_full_ns = next_grown_ns = next_forced_ns = snapshot_bytes = allocator_cost_ns = 0;
+    memset(next_probe_ns, 0, sizeof next_probe_ns);
     last_recorder_bytes = last_module_count = last_driver_bytes = last_tapes_bytes = 0;
     resident_known = false;
     pthread_mutex_unlock(&sampler_lock);
 }
 
-void tlmi_rss_close(void)
+void tlmi_sampler_close(void)
 {
     pthread_mutex_lock(&sampler_lock);
     tlmi_system_close();
     pthread_mutex_unlock(&sampler_lock);
 }
 
-void tlmi_rss_fast(void)
+void tlmi_sample_fast(void)
 {
     tlmi_sample taken = {0};
     pthread_mutex_lock(&order_lock);
@@ -228,23 +228,23 @@ void tlmi_rss_fast(void)
     pthread_mutex_unlock(&order_lock);
 }
 
-void tlmi_rss_slow(bool force)
+void tlmi_sample_full(bool force)
 {
     tlmi_sample taken = {0};
     pthread_mutex_lock(&order_lock);
     pthread_mutex_lock(&sampler_lock);
     uint64_t now = tlmi_clock_ns();
-    if (force || now >= next_slow_ns) {
+    if (force || now >= next_full_ns) {
         uint64_t apart = (now - opened_ns) / 100;
-        apart = apart < FIRST_SLOW_NS ? FIRST_SLOW_NS : apart > NANOSECONDS ? NANOSECONDS : apart;
-        next_slow_ns = now + apart;
+        apart = apart < FIRST_FULL_NS ? FIRST_FULL_NS : apart > NANOSECONDS ? NANOSECONDS : apart;
+        next_full_ns = now + apart;
         if (resident_known)
             tlmi_sample_add(&taken, TLM_METRIC_FILE, last_resident.file_bytes);
         tlmi_system_limits(&taken);
-        add_picture(&taken, force);
+        add_snapshot(&taken, force);
         if (with_smaps) {
             add_faults(&taken);
-            add_dear(&taken, DEAR_SMAPS, tlmi_system_smaps, force);
+            add_expensive(&taken, PROBE_SMAPS, tlmi_system_smaps, force);
         }
     }
     pthread_mutex_unlock(&sampler_lock);

@@ -27,8 +27,8 @@ static void wait_until(uint64_t deadline_ns)
 
 static void sample(void)
 {
-    tlmi_rss_fast();
-    tlmi_rss_slow(false);
+    tlmi_sample_fast();
+    tlmi_sample_full(false);
     tlmi_file_calibrate();
     tlmi_interpreter_now()->tick();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * plan.h: what the files of the planner share. Layers: sections < orders, ranges, slots, search < fit < passes < plan.
+ * plan.h: what the files of the planner share. Order: sections < ranges, slots, search < fit < passes < plan.
  *
  * Time is cut into *sections*: the moments at which the set of live buffers is largest, in order. Two buffers live at the same
  * time exactly when they have a section in common; nothing else of time matters for a plan.

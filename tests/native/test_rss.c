@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_rss.c: what a sample says about memory that was just taken, in which order samples are told, and that dear parts are
+ * test_rss.c: what a sample says about memory that was just taken, the order of samples, and that expensive probes are
  * asked seldom. Own clock.
  *
  * tlm-test: sources=own.c,system.c,hooks.c,mappings.c,rss_system.c,sampler.c */
@@ -119,8 +119,8 @@ static taken take(int samples, uint64_t apart_ns, bool force)
     tlmi_self.cursor = events;
     tlmi_self.end = events + EVENTS;
     for (int i = 0; i < samples; i++) {
-        tlmi_rss_fast();
-        tlmi_rss_slow(force);
+        tlmi_sample_fast();
+        tlmi_sample_full(force);
         now_ns += apart_ns;
     }
     CHECK(tlmi_self.cursor < tlmi_self.end);
@@ -135,7 +135,7 @@ static taken take(int samples, uint64_t apart_ns, bool force)
 
 static void check_metrics(void)
 {
-    tlmi_rss_open(true, NULL);
+    tlmi_sampler_open(true, NULL);
     taken before = take(1, MILLISECOND, true);
     CHECK(before.count[TLM_METRIC_ANON] == 1 && before.last[TLM_METRIC_ANON] > 0);
     CHECK(before.last[TLM_METRIC_UNTOUCHED] == 4096 && before.last[TLM_METRIC_PYTHON_ARENA] == 1 << 20);
@@ -178,28 +178,28 @@ static void check_metrics(void)
     taken taped = take(1, 0, false);
     CHECK(taped.count[TLM_METRIC_TAPES] == 1 && taped.last[TLM_METRIC_TAPES] == 8192);
     tape_bytes = 0;
-    tlmi_rss_close();
+    tlmi_sampler_close();
     CHECK(take(1, 0, false).count[TLM_METRIC_ANON] == 0);
 }
 
 static void check_how_often(void)
 {
-    /* Early in a run every sample is a slow one, if it is cheap. */
-    tlmi_rss_open(false, NULL);
+    /* Early in a run every sample is a full one, if it is cheap. */
+    tlmi_sampler_open(false, NULL);
     untouched_cost_ns = 1000;
     taken early = take(50, 10 * MILLISECOND, false);
     CHECK(early.count[TLM_METRIC_MAPPED] == early.count[TLM_METRIC_UNTOUCHED] || early.count[TLM_METRIC_MAPPED] == 0);
     CHECK(early.count[TLM_METRIC_ANON] == 50 && early.count[TLM_METRIC_UNTOUCHED] == 50);
     CHECK(early.count[TLM_METRIC_PSS] == 0 && early.count[TLM_METRIC_MINOR_FAULTS] == 0);
 
-    /* A part that takes 1 ms is asked once in 300 ms, and the others as before. */
+    /* A probe that takes 1 ms runs once in 300 ms, and the others as before. */
     untouched_cost_ns = MILLISECOND;
-    taken dear = take(60, 10 * MILLISECOND, false);
-    CHECK(dear.count[TLM_METRIC_HIGH_WATER] >= 50);
-    CHECK(dear.count[TLM_METRIC_UNTOUCHED] >= 2 && dear.count[TLM_METRIC_UNTOUCHED] <= 3);
+    taken costly_one = take(60, 10 * MILLISECOND, false);
+    CHECK(costly_one.count[TLM_METRIC_HIGH_WATER] >= 50);
+    CHECK(costly_one.count[TLM_METRIC_UNTOUCHED] >= 2 && costly_one.count[TLM_METRIC_UNTOUCHED] <= 3);
     CHECK(take(3, 0, true).count[TLM_METRIC_UNTOUCHED] == 3); /* unless it is asked for */
 
-    /* While one part rests the others do not make a picture, unless much has come since the last. */
+    /* While one probe rests the others do not make a snapshot, unless much has come since the last. */
     now_ns += (uint64_t)400 * MILLISECOND;
     uint64_t pictures = take(3, 10 * MILLISECOND, false).count[TLM_METRIC_MAPPED];
     CHECK(pictures <= 1);
@@ -211,13 +211,13 @@ static void check_how_often(void)
     CHECK(take(3, 10 * MILLISECOND, false).count[TLM_METRIC_MAPPED] == pictures);
     munmap(much, 4 * BLOCK_BYTES);
 
-    /* Ten minutes later slow samples are a second apart. */
+    /* Ten minutes later full samples are a second apart. */
     untouched_cost_ns = 1000;
     now_ns += (uint64_t)600000 * MILLISECOND;
     taken late = take(500, 10 * MILLISECOND, false);
     CHECK(late.count[TLM_METRIC_ANON] == 500);
     CHECK(late.count[TLM_METRIC_HIGH_WATER] >= 5 && late.count[TLM_METRIC_HIGH_WATER] <= 6);
-    tlmi_rss_close();
+    tlmi_sampler_close();
 }
 
 /* What is subtracted from each other is of one moment, or nearly so on a machine that is always busy. */
@@ -226,7 +226,7 @@ static void check_moment(void)
     const struct {
         uint32_t waits, asked;
     } cases[] = {{0, 1}, {1, 2}, {2, 3}, {9, 3}};
-    tlmi_rss_open(false, NULL);
+    tlmi_sampler_open(false, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         arenas_asked = 0;
         waits = cases[i].waits;
@@ -235,14 +235,14 @@ static void check_moment(void)
         CHECK(now.count[TLM_METRIC_PYTHON_ARENA] == 1 && now.count[TLM_METRIC_MALLOC_USED] <= 1);
     }
     waits = 0;
-    tlmi_rss_close();
+    tlmi_sampler_close();
 }
 
 /* Processor time that somebody else took from the thread puts the allocator's next question off a little; what it costs
  * again and again, by a hundred times as long. */
 static void check_pace(void)
 {
-    tlmi_rss_open(false, NULL);
+    tlmi_sampler_open(false, NULL);
     uint64_t known = take(1, 10 * MILLISECOND, false).count[TLM_METRIC_MALLOC_USED];
     costly = 1;
     take(1, 10 * MILLISECOND, false);
@@ -254,7 +254,7 @@ static void check_pace(void)
     costly = 1000;
     CHECK(take(100, 10 * MILLISECOND, false).count[TLM_METRIC_MALLOC_USED] <= 3 * known);
     costly = 0;
-    tlmi_rss_close();
+    tlmi_sampler_close();
 }
 
 static pthread_t other;
@@ -262,7 +262,7 @@ static pthread_t other;
 static void *sample_beside(void *unused)
 {
     (void)unused;
-    tlmi_rss_fast();
+    tlmi_sample_fast();
     return NULL;
 }
 
@@ -279,14 +279,14 @@ static void let_other_sample(void)
 /* Else what was read first could be told last, and a test's last sample would be older than what it made. */
 static void check_order(void)
 {
-    tlmi_rss_open(false, NULL);
+    tlmi_sampler_open(false, NULL);
     tlmi_self.cursor = tlmi_self.end = events;
     while_telling = let_other_sample;
-    tlmi_rss_fast();
+    tlmi_sample_fast();
     CHECK(while_telling == NULL);
     pthread_join(other, NULL);
     CHECK(readings >= 2);
-    tlmi_rss_close();
+    tlmi_sampler_close();
 }
 
 int main(void)

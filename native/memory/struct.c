@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * record.c: structs: objects whose fields hold other objects. How a struct ends, its fields first, is in object.c.
+ * struct.c: structs: objects whose fields hold other objects. How a struct ends, its fields first, is in object.c.
  *
  * A field is a holder of its own, so that the trace says which field of which struct still holds a value. The new value is
  * held before the old one is let go, and the two are never locked at once: `x.f = x.f` and `x.f = g(x.f)` are harmless.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_record.c: structs hold what their fields hold, no longer and no shorter, and let go of all of it, depth first.
+ * test_struct.c: structs hold what their fields hold, no longer and no shorter, and let go of all of it, depth first.
  *
  * tlm-test: sources=core */
 #include <string.h>
