@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         type=_count,
         default=20_000,
-        help="place at most so many objects, those nearest to the peak (default: %(default)s)",
+        help="place at most N objects, those nearest to the peak (default: %(default)s)",
     )
     parser.add_argument(
         "--seconds",

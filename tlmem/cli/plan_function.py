@@ -1,7 +1,7 @@
 """``tlmem plan MODULE:FUNCTION``: the memory that a compiled function plans, without calling it.
 
 Covers: finding the function, arguments of given shapes, what its frame holds, in text and as JSON.
-Does not cover: options (``cli_plan``), the plan itself (``tlmem.compiler``).
+Does not cover: options (``cli.plan``), the plan itself (``tlmem.compiler``).
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ SCHEMA = 1
 
 
 class CannotPlan(TlmemError):
-    """There is no such function, or it cannot be planned for these arguments."""
-
-    exit_code = 2
+    """The function does not exist, or cannot be planned for these arguments."""
 
 
 def is_function(target: str) -> bool:
@@ -42,7 +40,7 @@ def run(
     format: str,
     out: str | None,
 ) -> int:
-    """Writes what a function plans, and returns the exit code.
+    """Writes the plan of a function, and returns the exit code.
 
     Args:
         target: ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``; a method by ``Class.method``.
@@ -50,7 +48,7 @@ def run(
         values: of other arguments, by name: ``steps=3``.
         with_out: as it is called with ``out=``.
     Raises:
-        TlmemError: there is no such function, it cannot be compiled, or an argument does not fit.
+        TlmemError: the function does not exist or cannot be compiled, or an argument does not fit.
     """
     from tlmem.report import write
 
@@ -60,8 +58,8 @@ def run(
     first = [each.name for each in compiled.ir.parameters if each.kind == "positional"]
     named = {name: value for name, value in given.items() if name not in first}
     made = compiled.plan(*(given[each] for each in first), out=with_out, **named)
-    told = to_dict(compiled, made, given)
-    return write(json.dumps(told, indent=2) + "\n" if format == "json" else text(told), out)
+    summary = to_dict(compiled, made, given)
+    return write(json.dumps(summary, indent=2) + "\n" if format == "json" else text(summary), out)
 
 
 def found(target: str) -> Any:
@@ -105,7 +103,7 @@ def compiled_of(function: Any, target: str) -> Any:
     """What belongs to a compiled function; one that is not compiled is compiled now.
 
     Raises:
-        CannotPlan: it is no function.
+        CannotPlan: it is not a function.
         NotCompilable: it has a construct that cannot be compiled.
     """
     from tlmem.compiler.compiled import compile
@@ -170,7 +168,7 @@ def tensor_of(text: str) -> Any:
     """A tensor of a shape such as ``64x128``, ``128``, ``scalar`` or ``64x128:float64``.
 
     Raises:
-        CannotPlan: it is no shape, there is no such dtype, or there is no memory for it.
+        CannotPlan: it is not a shape, the dtype is unknown, or memory does not suffice.
     """
     import tlmem
 
@@ -245,15 +243,15 @@ def described(value: Any) -> str:
     return repr(value)
 
 
-def text(told: dict[str, Any]) -> str:
+def text(summary: dict[str, Any]) -> str:
     """The plan for people, with a line feed at its end."""
     from tlmem.report.text import wrap
     from tlmem.units import format_bytes, format_count
 
-    frame, bound = told["frame_bytes"], told["lower_bound_bytes"]
-    given = ", ".join(f"{name} {what}" for name, what in told["arguments"].items())
-    begin = told["function"] + (f", given {given}," if given else "")
-    count = len(told["planned"])
+    frame, bound = summary["frame_bytes"], summary["lower_bound_bytes"]
+    given = ", ".join(f"{name} {what}" for name, what in summary["arguments"].items())
+    begin = summary["function"] + (f", given {given}," if given else "")
+    count = len(summary["planned"])
     if not count:
         blocks = [wrap(f"{begin} has no result that can be planned.")]
     else:
@@ -262,14 +260,14 @@ def text(told: dict[str, Any]) -> str:
             wrap(
                 f"{begin} computes {results} in a frame of {format_bytes(frame)}; no frame can be "
                 f"smaller than {format_bytes(bound)} ({frame / bound:.3f}x), and apart they would "
-                f"take {format_bytes(told['apart_bytes'])}."
+                f"take {format_bytes(summary['apart_bytes'])}."
             )
         ]
         head = f"{'offset':>11} {'bytes':>11}  {'lines':>11}  result"
-        blocks.append("\n".join(["The frame", head, *map(row_of, told["planned"])]))
-    if told["outside"]:
+        blocks.append("\n".join(["The frame", head, *map(row_of, summary["planned"])]))
+    if summary["outside"]:
         rows = [
-            f"  line {each['line']}: {named(each)}: {each['reason']}" for each in told["outside"]
+            f"  line {each['line']}: {named(each)}: {each['reason']}" for each in summary["outside"]
         ]
         blocks.append("\n".join(["Results outside of the frame", *rows]))
     return "\n\n".join(blocks) + "\n"

@@ -1,4 +1,4 @@
-"""What commands say on stdout and stderr, whatever has become of these.
+"""What commands write to stdout and stderr, whatever state these are in.
 
 Covers: a reader that has seen enough, a full disk, a stream that is closed. Does not cover: the
 streams of a recorded program, which are its own.
@@ -13,7 +13,7 @@ import sys
 def reopen() -> None:
     """Puts something in the place of streams that are closed, as by ``2>&-``.
 
-    What is written to stdout is then refused as by the system; for stderr nobody is there to hear.
+    What is written to stdout is then refused as by the system; text for stderr is dropped.
     """
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")

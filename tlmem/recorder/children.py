@@ -5,7 +5,7 @@ Does not cover: programs started by ``subprocess`` or ``os.exec``; they are othe
 when they are Python.
 
 The child of ``X.tlm`` with process number P records to ``X.P.tlm``. A forked child starts in
-``os.register_at_fork``. A spawned one is told on its command line: a few words are put before the
+``os.register_at_fork``. A spawned one learns it from its command line: a prelude is put before the
 ``-c`` program that ``multiprocessing`` starts it with, so nothing is left in the environment.
 """
 
@@ -180,7 +180,7 @@ def _wrap_spawn() -> None:
 
 
 def _with_prelude(arguments: Any) -> Any:
-    """The command line of a new interpreter, with our words before a ``-c`` that we know."""
+    """The command line of a new interpreter, with our prelude before a ``-c`` that we know."""
     lineage = _lineage()
     if lineage is None or type(arguments) is not list or "-c" not in arguments:
         return arguments

@@ -41,12 +41,12 @@ def get_library() -> str:
 
 
 def compile_flags() -> str:
-    """What a C compiler is told in order to find the headers."""
+    """Flags with which a C compiler finds the headers."""
     return shlex.join([f"-I{get_include()}"])
 
 
 def link_flags() -> str:
-    """What a linker is told so that a program finds the library, also when it runs."""
+    """Flags with which a linker finds the library, as does the program when it runs."""
     folder = os.path.dirname(get_library())
     return shlex.join([f"-L{folder}", f"-Wl,-rpath,{folder}", "-ltlmem"])
 

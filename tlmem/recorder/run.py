@@ -1,4 +1,4 @@
-"""``tlmem record``: one program, its recording, and what is said at the end."""
+"""``tlmem record``: run one program, record it, and write the summary at the end."""
 
 import atexit
 import os
@@ -95,4 +95,4 @@ def _finish(recording: Session, began: float) -> None:
             sys.stdout.flush()
         except (OSError, ValueError):
             pass  # Python meets the same failure in a moment and reports it its own way
-    summary.tell(recording, result, seconds)
+    summary.write(recording, result, seconds)

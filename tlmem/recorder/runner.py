@@ -300,7 +300,7 @@ def _fresh_main() -> Any:
 
 
 def _set_path0(path: str) -> None:
-    """Replaces the directory of ``tlmem`` itself, which Python put there unless told not to."""
+    """Replaces the directory of ``tlmem`` itself, which Python puts there except with ``-P``."""
     if not sys.flags.safe_path:
         sys.path[0] = path
 

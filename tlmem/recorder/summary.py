@@ -58,8 +58,8 @@ def _stderr_is_open() -> bool:
     return identity is not None and _stderr_at_start in (None, identity)
 
 
-def tell(recording: Session, result: Statistics, seconds: float) -> None:
-    """Says whether the program leaks, what was lost, and which command comes next.
+def write(recording: Session, result: Statistics, seconds: float) -> None:
+    """Writes whether the program leaks, what was lost, and which command comes next.
 
     Args:
         recording: stopped.
