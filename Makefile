@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 C_FILES := $(wildcard native/*/*.[chm] native/*/*/*.[chm] tests/native/*.[ch] tests/native/metal/*.[hm])
 NATIVE := $(wildcard native/*/*.[chm] native/*/*/*.[chm]) native/build_ffi.py
 BUILD := pyproject.toml setup.py
-DEMO := dict_cache
+DEMO := arrays/dict_cache
 SOAK := --jobs 2 --fault-runs 3
 export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -42,7 +42,7 @@ setup: $(VENV)/.developed $(VENV)/.built ## make .venv with everything and build
 
 demo: $(VENV)/.installed ## record a leaking NumPy program and print the report
 	@rm -f tlmem-demo.tlm
-	$(BIN)/tlmem record -o tlmem-demo.tlm scenarios/$(DEMO).py
+	$(BIN)/tlmem record -o tlmem-demo.tlm scenarios/programs/$(DEMO).py
 	$(BIN)/tlmem report tlmem-demo.tlm
 
 test: setup ## every test, C and Python
@@ -59,17 +59,17 @@ bench: setup ## measure: ns per event, whole programs beside others, bytes per e
 	$(BIN)/python -m benchmarks
 
 attribution: setup ## record programs of many kinds and write where their memory went into docs/attribution.md
-	$(BIN)/python -m tlmem.scenarios.attribution > $(VENV)/attribution.md
+	$(BIN)/python -m tlmem.scenarios.harness.attribution > $(VENV)/attribution.md
 	mv $(VENV)/attribution.md docs/attribution.md
 
 detection: setup ## record every scenario and write what is found into docs/detection.md
-	$(BIN)/python -m tlmem.scenarios.table docs/detection.md
+	$(BIN)/python -m tlmem.scenarios.harness.detection docs/detection.md
 
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
-	$(BIN)/python -m tlmem.scenarios.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)
+	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)
 
 pictures: setup ## draw the pictures in docs/images from a scenario
-	$(BIN)/tlmem record -q -f -o $(VENV)/pictures.tlm scenarios/$(DEMO).py
+	$(BIN)/tlmem record -q -f -o $(VENV)/pictures.tlm scenarios/programs/$(DEMO).py
 	$(BIN)/tlmem plot $(VENV)/pictures.tlm --kind memory -f -o docs/images/memory.png
 	$(BIN)/tlmem plot $(VENV)/pictures.tlm --kind objects -f -o docs/images/objects.png
 	$(BIN)/tlmem plot $(VENV)/pictures.tlm --kind growth -f -o docs/images/growth.png

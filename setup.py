@@ -79,7 +79,7 @@ class BuildNative(build_ext):
                 libraries=native["LIBRARY_NEEDS"],
                 extra_postargs=native["LIBRARY_LINK"],
             )
-        for header in Path("native/include").glob("*.h"):
+        for header in native["installed_headers"]():
             (package / "include").mkdir(parents=True, exist_ok=True)
             shutil.copy2(header, package / "include")
 

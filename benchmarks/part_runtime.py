@@ -28,7 +28,7 @@ BYTES = {
     "object": ("object", ""),
     "record": ("record of an object in a scope", "about 16"),
     "pool key": ("key of a pool, with one item", "about 100"),
-    "strand": ("strand of a thread or task", ""),
+    "strand": ("context of a thread or task", ""),
 }
 PYTHON = {
     "empty 64 B": "`empty`, 64 B",

@@ -19,7 +19,7 @@ HEADERS = (
     "include/tlmem.h",
     "include/tlmem_tape.h",
     "include/tlmem_plan.h",
-    "python/tlmem_python.h",
+    "include/tlmem_python.h",
 )
 # The folders of the library and of the extension module; each is a layer (native/README.md). Loops
 # that measure are files of bench/: those of the extension begin with "py".
@@ -42,6 +42,11 @@ def interface() -> str:
     """The declarations that Python sees."""
     texts = [Path("native", name).read_text(encoding="utf-8") for name in HEADERS]
     return "".join(t.split("/* cffi: begin */")[1].split("/* cffi: end */")[0] for t in texts)
+
+
+def installed_headers() -> list[str]:
+    """The headers for programs in C, without that of the extension module."""
+    return [name for name in files("include/*.h") if not name.endswith("_python.h")]
 
 
 def library_sources() -> list[str]:
@@ -78,7 +83,7 @@ ffibuilder = FFI()
 ffibuilder.cdef(interface())
 ffibuilder.set_source(
     "tlmem._native",
-    '#include "python/tlmem_python.h"',
+    '#include "tlmem_python.h"',
     sources=[*sources_of(EXTENSION_FOLDERS), *files("bench/py*.c")],
     depends=[*files("**/*.h"), *library_sources()],
     include_dirs=[*INCLUDE, numpy.get_include()],

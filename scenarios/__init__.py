@@ -1,48 +1,21 @@
 """Small programs with a known truth; installed as ``tlmem.scenarios``.
 
-``main`` is the command ``tlmem scenario``. A module with ``OUTCOME`` is a scenario: an ordinary
-program, with arrays of NumPy or tensors of tlmem, that can be recorded as it is. ``catalog`` finds
-and checks them, ``table`` and ``soak`` write ``docs/detection.md``.
+``list_scenarios`` and ``run_scenario`` are the command ``tlmem scenario``. ``programs`` are
+ordinary programs, with NumPy arrays or tensors of tlmem, that can be recorded as they are; a fault
+and its repair are one file, and the word ``fixed`` runs the repair. ``harness`` finds, records and
+judges them.
 """
 
 from __future__ import annotations
 
 import sys
 
-USAGE = """\
-usage: tlmem scenario list
-       tlmem scenario run NAME
-       tlmem scenario run policies
-
-Small programs whose truth is known. list prints one line for each; run records one, analyses it
-and exits with 0 exactly when the truth was found. run policies records programs under each policy
-of the compiler and prints what they cost.
-"""
-
-
-def main(argv: list[str]) -> int:
-    """Runs ``tlmem scenario``.
-
-    Returns:
-        0; 1 when the truth was not found; 2 for a wrong command line, an unknown name or a program
-        that could not be recorded.
-    """
-    if argv in (["-h"], ["--help"]):
-        sys.stdout.write(USAGE)
-        return 0
-    if argv == ["list"]:
-        return list_scenarios()
-    if len(argv) == 2 and argv[0] == "run":
-        return run_scenario(argv[1])
-    sys.stderr.write(USAGE)
-    return 2
-
 
 def list_scenarios() -> int:
     """Prints one line for each scenario, its name first."""
     from tlmem.output.stdio import to_stdout
 
-    from .catalog import scenarios
+    from .harness.catalog import scenarios
 
     return to_stdout(
         "".join(
@@ -53,13 +26,18 @@ def list_scenarios() -> int:
 
 
 def run_scenario(name: str) -> int:
-    """Records one scenario and compares what is found with its truth."""
+    """Records one scenario and compares what is found with its truth.
+
+    Returns:
+        0; 1 when the truth was not found; 2 for an unknown name or a program that could not be
+        recorded.
+    """
     from tlmem.errors import TlmemError
 
-    from .catalog import ScenarioFailed, run, scenarios
+    from .harness.catalog import ScenarioFailed, run, scenarios
 
     if name == "policies":
-        from .policies import main as print_policies
+        from .harness.policies import main as print_policies
 
         print_policies()
         return 0

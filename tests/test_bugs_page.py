@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tlmem.scenarios import catalog
+from tlmem.scenarios.harness import catalog
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "bugs.md").read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ HEADERS = [
         "include/tlmem.h",
         "include/tlmem_tape.h",
         "include/tlmem_plan.h",
-        "python/tlmem_python.h",
+        "include/tlmem_python.h",
     )
 ]
 

@@ -47,8 +47,7 @@ def test_lines_of_scenarios_that_examples_blame_are_the_ones_that_leak() -> None
     for page in PAGES:
         named = set(re.findall(r"made at (\w+)\.py:(\d+)", page.read_text(encoding="utf-8")))
         for name, line in sorted(named):
-            scenario = ROOT / "scenarios" / f"{name}.py"
-            if scenario.is_file():
+            for scenario in (ROOT / "scenarios" / "programs").glob(f"*/{name}.py"):
                 lines = scenario.read_text(encoding="utf-8").splitlines()
                 if "# leaks here" not in (lines[int(line) - 1 : int(line)] or [""])[0]:
                     wrong.append(f"{name_of(page)}: {name}.py:{line}")

@@ -157,7 +157,7 @@ def test_the_wheel_holds_every_module_the_extension_the_library_and_its_headers(
 def test_the_sdist_holds_what_building_and_testing_need(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = ["native/build_ffi.py", "native/include/tlmem.h", "native/platform/internal.h"]
+    wanted = ["native/build_ffi.py", "native/include/tlmem.h", "native/platform/platform.h"]
     wanted += ["LICENSE", "setup.py", "tests/test_packaging.py", "docs/format.md", "Makefile"]
     wanted += ["native/include/tlmem_probe.h", "native/examples/runtime/train.c"]
 

@@ -23,6 +23,7 @@ from tlmem.compiler.explain import (
     explain as explain,
 )
 from tlmem.runtime.autograd.checkpointing import checkpoint as checkpoint
+from tlmem.runtime.autograd.checkpointing import recompute as recompute
 from tlmem.runtime.device import (
     Device as Device,
     LimitDevice as LimitDevice,
@@ -64,6 +65,7 @@ from tlmem.runtime.tensors.elementwise import (
     remainder as remainder,
     sigmoid as sigmoid,
     sin as sin,
+    softplus as softplus,
     sqrt as sqrt,
     square as square,
     subtract as subtract,
@@ -151,16 +153,16 @@ from tlmem.runtime.ownership.parameters import (
 )
 from tlmem.runtime.ownership.pool import (
     PoolableTensor as PoolableTensor,
+    PoolStats as PoolStats,
     TensorPool as TensorPool,
     global_pool as global_pool,
 )
-from tlmem.runtime.ownership.pool_stats import PoolStats as PoolStats
-from tlmem.runtime.autograd.recomputing import recompute as recompute
 from tlmem.runtime.tensors.reductions import (
     all as all,
     any as any,
     argmax as argmax,
     argmin as argmin,
+    cumsum as cumsum,
     log_softmax as log_softmax,
     max as max,
     mean as mean,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tlmem.scenarios import nqueens, nqueens_compiled
+from tlmem.scenarios.programs.healthy import nqueens, nqueens_compiled
 
 import tlmem
 from tlmem.runtime import core

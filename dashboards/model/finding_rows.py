@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.model import SEVERITIES, Finding
+from tlmem.analysis.places import place
 from tlmem.units import format_bytes, format_count, format_rate
 
 MARKS = {"error": "‼ error", "warning": "! warning", "info": "· info"}

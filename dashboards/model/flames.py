@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlmem.analysis.blame import place
+from tlmem.analysis.places import place
 
 from .boxes import Box
 from .frames_tree import METRICS, Node

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench.c: the loop that measures what a probe costs while nothing is recorded. pybench.c has the others.
  */
-#include "platform/internal.h"
+#include "log/log.h"
 
 uint64_t tlm_bench_disabled(uint64_t count)
 {

@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { PER_SCOPE = 100, POOL_KEY = 1, PAGE_BYTES = 4096, MOST_THREADS = 64 };
 static const tlm_holder floating = TLM_HOLDER(TLM_HOLDER_FLOATING, 0);
@@ -309,7 +309,7 @@ uint64_t tlm_bench_sizes(int what)
     case 3:
         return tlmi_pool_key_bytes();
     case 4:
-        return sizeof(tlm_strand);
+        return sizeof(tlm_context);
     default:
         return 0;
     }

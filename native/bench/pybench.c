@@ -4,6 +4,8 @@
  * cffi lets go of the GIL around each call, while sites are found best with it; so they take it back.
  */
 #include "python/stack/pycode.h"
+#include "python/stack/pystack.h"
+#include "tlmem_python.h"
 
 /* As source_numpy.c records an array that is made and freed again, two events. */
 static void append_pairs(uint64_t pairs, int stack)

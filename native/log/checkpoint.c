@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "log/log.h"
+#include "log/fold.h"
 
 enum {
     SECTION_TOTALS,

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "log/log.h"
+#include "log/recording.h"
 
 enum {
     HASH_BITS = 14,

@@ -4,7 +4,7 @@
  * A block is committed before its segment is given back, both under the same seq, so a reader that sees both takes one.
  * One compaction at a time, under recording.work, usually in the service thread; under overload in the program's threads.
  */
-#include "log/log.h"
+#include "log/fold.h"
 
 static tlmi_block_header *buffer; /* one block being built */
 
@@ -28,10 +28,10 @@ tlmi_block_header *tlmi_block_buffer(void)
 static int64_t take_blocks_slot(void)
 {
     pthread_mutex_lock(&tlmi_recording.lock);
-    int64_t slot = tlmi_file_take(TLMI_SLOT_BLOCKS);
+    int64_t slot = tlmi_file_acquire(TLMI_SLOT_BLOCKS);
     if (slot < 0) {
-        tlmi_segment_give_back();
-        slot = tlmi_file_take(TLMI_SLOT_BLOCKS);
+        tlmi_segment_free_ready();
+        slot = tlmi_file_acquire(TLMI_SLOT_BLOCKS);
     }
     if (slot >= 0)
         tlmi_file_unmap((uint32_t)slot);

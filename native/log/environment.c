@@ -20,7 +20,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "platform/internal.h"
+#include "log/log.h"
 
 enum { SAMPLE_MS = 10, STACK_DEPTH = 64, PATH_ROOM = 4096, TEXT_ROOM = 4096 };
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "log/recording.h"
 
 tlmi_file_handle tlmi_file = {.file.fd = -1};
 
@@ -41,27 +41,10 @@ int tlmi_file_number(void)
 /* Reserves [from, from + bytes) on disk and extends the file over it. */
 static bool reserve(uint64_t from, uint64_t bytes)
 {
-#if defined(__APPLE__)
-    fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, (off_t)bytes, 0};
-    if (fcntl(tlmi_file_number(), F_PREALLOCATE, &store) != 0 ||
-        ftruncate(tlmi_file_number(), (off_t)(from + bytes)) != 0) {
-        tlmi_file.error = errno;
-        return false;
-    }
-    return true;
-#else
-    int error;
-    do
-        error = posix_fallocate(tlmi_file_number(), (off_t)from, (off_t)bytes);
-    while (error == EINTR);
-    if (error) {
+    int error = tlmi_system_extend_file(tlmi_file_number(), from, bytes);
+    if (error)
         tlmi_file.error = error;
-        if (ftruncate(tlmi_file_number(), (off_t)from) !=
-            0) { /* give back what a failed reservation kept; or keep it: no harm */
-        }
-    }
     return error == 0;
-#endif
 }
 
 static bool make_room_for_slots(uint32_t count)
@@ -243,7 +226,7 @@ static uint32_t spare_slots(void)
     return share < MOST_SPARE ? share : MOST_SPARE;
 }
 
-int64_t tlmi_file_take(uint8_t type)
+int64_t tlmi_file_acquire(uint8_t type)
 {
     if (tlmi_file.free_count <= spare_slots() && !grow() && tlmi_file.free_count == 0)
         return -1;

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "log/log.h"
+#include "log/fold.h"
 
 typedef struct { /* consecutive events of one thread: a block, or a segment that is not compacted yet */
     uint64_t thread_first, ticks_begin, ticks_end;

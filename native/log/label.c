@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "platform/internal.h"
+#include "log/log.h"
 
 enum { BLOCK_BYTES = 65536, CHUNK = 1024, CHUNKS = TLMI_MOST_LABELS / CHUNK, TEXT_LIMIT = 65535 };
 

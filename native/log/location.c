@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "platform/internal.h"
+#include "log/log.h"
 
 __thread tlm_location *tlmi_location_here;
 

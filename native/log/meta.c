@@ -6,8 +6,7 @@
  */
 #include <string.h>
 
-#include "log/log.h"
-#include "memory/devices/quarantine.h"
+#include "log/recording.h"
 
 enum { RECORD_HEADER = 16, TEXT_LIMIT = 65536 };
 enum { CODE = 1, SITE = 2, THREAD = 3, NOTE = 4, LABEL = 5, HOLDING = 6 };
@@ -53,10 +52,10 @@ static bool next_slot(void)
 {
     if (meta.slots_count == meta.slots_room)
         return false;
-    int64_t slot = tlmi_file_take(TLMI_SLOT_META);
+    int64_t slot = tlmi_file_acquire(TLMI_SLOT_META);
     if (slot < 0) {
-        tlmi_segment_give_back();
-        slot = tlmi_file_take(TLMI_SLOT_META);
+        tlmi_segment_free_ready();
+        slot = tlmi_file_acquire(TLMI_SLOT_META);
     }
     if (slot < 0)
         return false;

@@ -7,6 +7,7 @@
 #define TLM_PROBE_TYPES_ONLY
 #include "tlmem_probe.h"
 
+#include "log/log.h"
 #include "platform/address_map.h"
 
 _Static_assert(sizeof(tlm_probe_place) == sizeof(tlm_location), "one is taken for the other");

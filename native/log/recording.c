@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * recording.c: begin and end of a recording, forks, and the small public functions; see tlmem.h for every promise.
+ * recording.c: begin and end of a recording, and forks; see tlmem_log.h for every promise.
  *
- * `gate` serialises begin and end; the locks of log.h come after it.
+ * `gate` serialises begin and end; the locks of recording.h come after it.
  */
 #include <string.h>
 
-#include "log/log.h"
+#include "log/fold.h"
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -217,59 +217,4 @@ void tlm_fork_after_in_child(void)
     }
     running = false;
     pthread_mutex_init(&gate, NULL);
-}
-
-/* ---- small public functions ---- */
-
-static bool is_on(void)
-{
-    return atomic_load_explicit(&tlmi_recording_on, memory_order_relaxed);
-}
-
-tlm_status tlm_note(const char *key, const char *text)
-{
-    if (!key || !text)
-        return TLM_BAD_ARGUMENT;
-    if (!is_on())
-        return TLM_NOT_RUNNING;
-    return tlmi_meta_note(key, text) ? TLM_OK : TLM_NO_SPACE;
-}
-
-tlm_status tlm_mark(const char *label, int64_t index)
-{
-    if (!label)
-        return TLM_BAD_ARGUMENT;
-    if (!is_on())
-        return TLM_NOT_RUNNING;
-    uint32_t number = tlmi_label_write(tlm_label_of(label));
-    if (!number)
-        return TLM_NO_SPACE;
-    tlmi_event_append(TLM_KIND_MARK, TLM_DEVICE_NONE, number, (uint64_t)index, tlmi_site_here(), 0);
-    return TLM_OK;
-}
-
-tlm_status tlm_thread_name(const char *name)
-{
-    if (!name)
-        return TLM_BAD_ARGUMENT;
-    return is_on() && tlmi_segment_name(name) ? TLM_OK : TLM_NOT_RUNNING;
-}
-
-tlm_status tlm_event_record(int kind, int device, uint64_t object, uint64_t arg)
-{
-    if (kind <= TLM_KIND_NONE || kind > TLM_KIND_MISUSE || device < 0 || device > 255)
-        return TLM_BAD_ARGUMENT;
-    if (!is_on())
-        return TLM_NOT_RUNNING;
-    tlmi_event_append((uint8_t)kind, (uint8_t)device, object, arg, tlmi_site_here(), 0);
-    return TLM_OK;
-}
-
-tlm_status tlm_sample_now(void)
-{
-    if (!is_on())
-        return TLM_NOT_RUNNING;
-    tlmi_rss_fast();
-    tlmi_rss_slow(true);
-    return TLM_OK;
 }

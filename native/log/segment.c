@@ -9,11 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#endif
 
-#include "log/log.h"
+#include "log/recording.h"
 
 _Atomic bool tlmi_recording_on;
 _Atomic uint64_t tlmi_recording_epoch;
@@ -32,27 +29,6 @@ static uint32_t share_of_slots(uint32_t most)
     uint32_t slots = tlmi_file.disk_full ? tlmi_file.slot_count : tlmi_file.slot_limit;
     uint32_t share = slots / 16 + 1;
     return slots && share < most ? share : most;
-}
-
-static uint64_t os_thread_id(void)
-{
-#if defined(__linux__)
-    return (uint64_t)syscall(SYS_gettid);
-#else
-    uint64_t id = 0;
-    pthread_threadid_np(NULL, &id);
-    return id;
-#endif
-}
-
-static bool is_main_thread(uint64_t os_id)
-{
-#if defined(__linux__)
-    return os_id == (uint64_t)getpid();
-#else
-    (void)os_id;
-    return pthread_main_np() == 1;
-#endif
 }
 
 static tlmi_event *first_event(int64_t slot)
@@ -124,7 +100,7 @@ void tlmi_segment_recycle(uint32_t slot)
     r->ready[r->ready_count++] = slot;
 }
 
-void tlmi_segment_give_back(void)
+void tlmi_segment_free_ready(void)
 {
     while (tlmi_recording.ready_count) {
         uint32_t slot = tlmi_recording.ready[--tlmi_recording.ready_count];
@@ -146,7 +122,7 @@ static int64_t take_slot(void)
         tlmi_file.slots[slot].zeroed = false;
         return slot;
     }
-    int64_t slot = tlmi_file_take(TLMI_SLOT_EVENTS);
+    int64_t slot = tlmi_file_acquire(TLMI_SLOT_EVENTS);
     if (slot < 0)
         return -1;
     uint8_t *map = tlmi_file_map((uint32_t)slot);
@@ -204,7 +180,7 @@ static tlmi_thread_cold *introduce(void)
     cold->next = tlmi_recording.threads;
     tlmi_recording.threads = cold;
     tlmi_self.cold = cold;
-    tlmi_self.mark = last_mark += 2;
+    tlmi_thread_mark = last_mark += 2;
     pthread_setspecific(exit_key, cold);
     return cold;
 }
@@ -241,8 +217,8 @@ bool tlmi_segment_name(const char *name)
     pthread_mutex_lock(&tlmi_recording.lock);
     uint32_t number = tlmi_self.cold ? tlmi_self.cold->number : 0;
     pthread_mutex_unlock(&tlmi_recording.lock);
-    uint64_t os_id = os_thread_id();
-    return number && tlmi_meta_thread(number, is_main_thread(os_id), os_id, tlmi_clock_ticks(), name);
+    uint64_t os_id = tlmi_system_thread_id();
+    return number && tlmi_meta_thread(number, tlmi_system_is_main_thread(), os_id, tlmi_clock_ticks(), name);
 }
 
 static bool count_as_lost(void)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "log/log.h"
+#include "log/recording.h"
 
 enum { STACK_BYTES = 256 * 1024 };
 
@@ -22,15 +22,7 @@ static void wait_until(uint64_t deadline_ns)
         pthread_cond_wait(&r->wake, &r->lock);
         return;
     }
-#if defined(__APPLE__)
-    uint64_t now = tlmi_clock_ns();
-    uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-    struct timespec span = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
-    pthread_cond_timedwait_relative_np(&r->wake, &r->lock, &span);
-#else
-    struct timespec at = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
-    pthread_cond_timedwait(&r->wake, &r->lock, &at);
-#endif
+    tlmi_system_wait_until(&r->wake, &r->lock, deadline_ns);
 }
 
 static void sample(void)
@@ -67,24 +59,13 @@ static void *serve(void *unused)
     return NULL;
 }
 
-static void make_condition(void)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-#if !defined(__APPLE__)
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-#endif
-    pthread_cond_init(&tlmi_recording.wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 bool tlmi_service_start(void)
 {
     if (running)
         return true;
     sigset_t all, before;
     pthread_attr_t attributes;
-    make_condition();
+    tlmi_system_condition_init(&tlmi_recording.wake);
     quit = false;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);

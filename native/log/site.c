@@ -9,7 +9,7 @@
  */
 #include <unistd.h>
 
-#include "platform/internal.h"
+#include "log/log.h"
 
 #define FIRST_SLOTS 4096
 #define FIRST_SITE 2

@@ -5,7 +5,7 @@
  * When its owner says that the memory is gone while a scope still has a record of it, the slot is kept: the record is
  * stale, and whoever meets it, the next tenant of the address or the scope's exit, purges it and says so.
  */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 #include "platform/address_map.h"
 
 static tlmi_map objects = TLMI_MAP_EMPTY; /* address -> object, alive or kept for a stale record */

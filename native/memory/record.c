@@ -4,7 +4,7 @@
  * A field is a holder of its own, so that the trace says which field of which struct still holds a value. The new value is
  * held before the old one is let go, and the two are never locked at once: `x.f = x.f` and `x.f = g(x.f)` are harmless.
  */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { FIRST_NUMBER_BITS = 40 };
 

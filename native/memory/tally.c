@@ -5,7 +5,7 @@
  * atomic counter for each device; the sum over devices has one of its own as soon as a second device is used. Allocations
  * and frees are counted apart from it, so that `allocs - frees = live` in bytes is a check and not a definition.
  */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { DEVICES = 256 };
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "platform/internal.h"
+#include "platform/platform.h"
 
 struct tlmi_range_block {
     tlmi_range_block *next;

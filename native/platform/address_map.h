@@ -8,7 +8,7 @@
 #ifndef TLMI_ADDRESS_MAP_H
 #define TLMI_ADDRESS_MAP_H
 
-#include "platform/internal.h"
+#include "platform/platform.h"
 #pragma GCC visibility push(default)
 
 typedef struct {

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "log/log.h"
+#include "platform/platform.h"
 
 static uint32_t table[8][256];
 

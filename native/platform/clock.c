@@ -3,7 +3,7 @@
  *
  * tlmi_clock_init is called before the first event; everything else is thread-safe and cannot fail.
  */
-#include "platform/internal.h"
+#include "platform/platform.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "platform/platform.h"
 
 typedef struct { /* z_stream of zlib 1.x, a stable public layout */
     const uint8_t *next_in;

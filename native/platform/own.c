@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/internal.h"
+#include "platform/platform.h"
 
 static _Atomic uint64_t current_bytes;
 static _Atomic uint64_t fail_countdown;
@@ -92,28 +92,6 @@ uint64_t tlmi_own_current_bytes(void)
     return atomic_load_explicit(&current_bytes, memory_order_relaxed);
 }
 
-/* Pages that are not resident, in bytes; 0 for memory that was just given back. */
-static uint64_t absent_bytes(uintptr_t start, size_t bytes)
-{
-#ifdef __APPLE__
-    typedef char residency;
-#else
-    typedef unsigned char residency;
-#endif
-    residency pages[1024];
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint64_t absent = 0;
-    for (uintptr_t end = start + bytes, at = start; at < end;) {
-        size_t count = (end - at) / page < sizeof pages ? (end - at) / page : sizeof pages;
-        if (mincore((void *)at, count * page, pages) != 0)
-            return 0;
-        for (size_t i = 0; i < count; i++)
-            absent += (pages[i] & 1) == 0;
-        at += count * page;
-    }
-    return absent * page;
-}
-
 uint64_t tlmi_own_resident_bytes(void)
 {
     uint64_t resident = atomic_load(&placeless_bytes);
@@ -121,7 +99,7 @@ uint64_t tlmi_own_resident_bytes(void)
         uintptr_t start = atomic_load(&places[i].start);
         size_t bytes = atomic_load(&places[i].bytes);
         if (start != 0 && bytes != 0)
-            resident += bytes - absent_bytes(start, bytes);
+            resident += bytes - tlmi_system_absent_bytes(start, bytes);
     }
     return resident;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * rss.h: what is asked of the operating system and of the C allocator for one sample of memory.
  *
- * All of it is called under the lock of the sampler, source_rss.c, and never calls malloc. What a system does not know adds
+ * All of it is called under one lock, that of sampler.c, and never calls malloc. What a system does not know adds
  * nothing to the sample.
  */
 #ifndef TLMEM_RSS_H
@@ -37,5 +37,6 @@ bool tlmi_system_resident(tlmi_resident *out); /* false, and nothing is written,
 void tlmi_system_limits(tlmi_sample *taken);
 void tlmi_system_allocator(tlmi_sample *taken);
 void tlmi_system_smaps(tlmi_sample *taken);
-void tlmi_system_mappings(tlmi_sample *taken);
+/* other_guards: see mappings.h. false: nothing is known, and nothing was added. */
+bool tlmi_system_mappings(tlmi_sample *taken, bool other_guards);
 #endif

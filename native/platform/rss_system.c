@@ -15,9 +15,8 @@
 #include <malloc/malloc.h>
 #endif
 
-#include "memory/devices/quarantine.h"
-#include "memory/runtime.h"
 #include "platform/mappings.h"
+#include "platform/platform.h"
 #include "platform/rss.h"
 
 void tlmi_sample_add(tlmi_sample *taken, tlm_metric metric, uint64_t value)
@@ -132,23 +131,23 @@ void tlmi_system_smaps(tlmi_sample *taken)
         tlmi_sample_add(taken, TLM_METRIC_PRIVATE, bytes + dirty);
 }
 
-static bool read_mappings(tlmi_mappings_reader *reader)
+static bool read_mappings(tlmi_mappings_reader *reader, bool other_guards)
 {
     char text[8192];
     off_t at = 0;
     if (mappings.fd >= 0 && !tlmi_own_file_is_ours(&mappings))
         reopen_file(&mappings, mappings_path);
-    tlmi_mappings_begin(reader, log_inode, tlmi_quarantine_was_active());
+    tlmi_mappings_begin(reader, log_inode, other_guards);
     for (ssize_t got; mappings.fd >= 0 && (got = pread(mappings.fd, text, sizeof text, at)) > 0; at += got)
         tlmi_mappings_feed(reader, text, (size_t)got);
     return at > 0;
 }
 
-void tlmi_system_mappings(tlmi_sample *taken)
+bool tlmi_system_mappings(tlmi_sample *taken, bool other_guards)
 {
     tlmi_mappings_reader reader;
-    if (!read_mappings(&reader))
-        return;
+    if (!read_mappings(&reader, other_guards))
+        return false;
     const tlmi_mappings *now = tlmi_mappings_end(&reader);
     tlmi_sample_add(taken, TLM_METRIC_LIBRARY_DATA, now->library_data);
     tlmi_sample_add(taken, TLM_METRIC_STACKS, now->stacks);
@@ -157,7 +156,7 @@ void tlmi_system_mappings(tlmi_sample *taken)
     tlmi_sample_add(taken, TLM_METRIC_LOG_FILE, now->log);
     tlmi_sample_add(taken, TLM_METRIC_SHARED, now->shared);
     tlmi_sample_add(taken, TLM_METRIC_DATA_FILES, now->data_files);
-    tlmi_sample_add(taken, TLM_METRIC_RECORDER_RESIDENT, tlmi_own_resident_bytes() + tlmi_quarantine_resident_bytes());
+    return true;
 }
 
 #elif defined(__APPLE__)
@@ -210,9 +209,11 @@ void tlmi_system_smaps(tlmi_sample *taken)
     (void)taken;
 }
 
-void tlmi_system_mappings(tlmi_sample *taken)
+bool tlmi_system_mappings(tlmi_sample *taken, bool other_guards)
 {
     (void)taken;
+    (void)other_guards;
+    return false;
 }
 
 #else
@@ -248,9 +249,11 @@ void tlmi_system_smaps(tlmi_sample *taken)
     (void)taken;
 }
 
-void tlmi_system_mappings(tlmi_sample *taken)
+bool tlmi_system_mappings(tlmi_sample *taken, bool other_guards)
 {
     (void)taken;
+    (void)other_guards;
+    return false;
 }
 
 #endif

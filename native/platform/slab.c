@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "memory/runtime.h"
+#include "platform/platform.h"
 
 enum { LEAST_BITS = 5, MOST_BITS = 11, CLASSES = MOST_BITS - LEAST_BITS + 1, REFILL_BYTES = 65536 };
 

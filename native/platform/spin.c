@@ -5,11 +5,12 @@
  */
 #include <sched.h>
 
-#include "memory/runtime.h"
+#include "platform/platform.h"
 
 enum { SPINS_BEFORE_YIELD = 64 };
 
 _Atomic uint32_t tlmi_fork_epoch = 1;
+__thread uint32_t tlmi_thread_mark;
 
 static void begin_epoch(void)
 {
@@ -37,8 +38,7 @@ void tlmi_spin_wait(tlmi_spin *lock)
         uint32_t owner = atomic_load_explicit(&lock->word, memory_order_relaxed);
         if (owner != epoch && atomic_compare_exchange_strong_explicit(&lock->word, &owner, epoch, memory_order_acquire,
                                                                       memory_order_relaxed)) {
-            if (tlmi_probe_on())
-                tlmi_clock_order();
+            tlmi_clock_order();
             return;
         }
         if (tries % SPINS_BEFORE_YIELD == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * status.c: a sentence for each status. Owns nothing; thread-safe.
  */
-#include "platform/internal.h"
+#include "platform/platform.h"
 
 const char *tlm_status_text(tlm_status status)
 {

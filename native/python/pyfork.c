@@ -8,7 +8,8 @@
  */
 #include <Python.h>
 
-#include "python/python.h"
+#include "log/log.h"
+#include "tlmem_python.h"
 
 static bool waiting;         /* the parent has forked and our thread is not running yet */
 static const void *forking;  /* the frame that called fork; only compared */

@@ -141,13 +141,19 @@ void tlm_detach_record(tlm_object object, tlm_slot slot)
 
 /* ---- looking ---- */
 
-uint64_t tlmi_tapes_record_bytes(void)
+/* For the sampler: of the records on all tapes, without a lock. */
+static uint64_t record_bytes(void)
 {
     uint64_t bytes = 0;
     uint32_t last = atomic_load_explicit(&highest, memory_order_relaxed);
     for (uint32_t number = 1; number <= last; number++)
         bytes += atomic_load_explicit(&tlmi_tape_numbered(number)->shown_bytes, memory_order_relaxed);
     return bytes;
+}
+
+__attribute__((constructor(TLMI_GAUGES_PRIORITY))) static void offer_gauge(void)
+{
+    tlmi_gauges_of_layers.tape_bytes = record_bytes;
 }
 
 void tlm_tape_stats(tlm_tape *tape, tlm_tape_statistics *out)

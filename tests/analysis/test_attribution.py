@@ -12,7 +12,7 @@ from tlmem.analysis.memory.attribution import Moments, attribute, attribute_run,
 from tlmem.analysis.memory.mappings import with_mappings
 from tlmem.analysis.model import Analysis, Attribution, Change, Peak, Verdict
 from tlmem.report.attribution import PARTS, attribution_block
-from tlmem.report.json_report import attributions
+from tlmem.report.json import attributions
 from tlmem.report.summary import Summary
 
 MB = 1_000_000

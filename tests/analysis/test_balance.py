@@ -27,7 +27,7 @@ from support.owners import (
 from tlmem.analysis.ledger.balance import Balance, NoSuchSite, balance, matching
 from tlmem.analysis.model import Frame
 from tlmem.recording.reader import Recording, read
-from tlmem.report import balance_report
+from tlmem.report import balance as balance_report
 
 FILES = ["/home/user/model.py", "/home/user/train.py"]
 FLOATING, NUMPY = 1, 1

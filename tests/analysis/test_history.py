@@ -26,7 +26,7 @@ from support.owners import (
 from tlmem.analysis.ledger.history import NoSuchObject, history
 from tlmem.events import Kind
 from tlmem.recording.reader import Recording, read
-from tlmem.report import history_report
+from tlmem.report import history as history_report
 
 A, B = 1 << 28 | 5, 1 << 28 | 6
 SCOPE, READER, OTHER, VIEW = holder(2, 1), holder(11, 2), holder(11, 3), holder(5, B)

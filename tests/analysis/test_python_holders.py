@@ -6,8 +6,10 @@ from support.traces import Program
 from tlmem.analysis import analyse
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.model import Finding, Frame
-from tlmem.recording.format.chains import Step, StepKind
-from tlmem.report import json_report, text
+from tlmem.recording.format.chains import ChainStep as Step
+from tlmem.recording.format.chains import StepKind
+from tlmem.report import json as json_report
+from tlmem.report import text
 from tlmem.report.summary import Process, Summary
 
 MODULE = Step(StepKind.MODULE, "__main__", "heads")

@@ -11,9 +11,11 @@ from support.foreign import Run, line_with
 import tlmem
 from tlmem.analysis.ledger.balance import balance
 from tlmem.analysis.ledger.history import NoSuchObject, history
-from tlmem.report import balance_report, history_report
+from tlmem.report import balance as balance_report
+from tlmem.report import history as history_report
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
+PROGRAMS = Path(__file__).parents[2] / "scenarios" / "programs"
+MOVED = 3
 KEPT = """
 import tlmem
 for step in range(20_000):
@@ -26,19 +28,25 @@ for step in range(20_000):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with recordings of scenarios."""
+    """A folder with recordings of scenarios; the lines of the repaired one are ``MOVED``."""
     folder = tmp_path_factory.mktemp("ledger")
-    for name in ("over_retain", "over_retain_fixed", "dict_cache"):
-        done = programs.recorded(
-            [str(SCENARIOS / f"{name}.py")], folder, options=("-q", "-o", f"{name}.tlm")
-        )
+    repaired = folder / "over_retain_fixed.py"
+    repaired.write_text("# moved\n" * MOVED + path_of("over_retain").read_text(encoding="utf-8"))
+    words = {name: [str(path_of(name))] for name in ("over_retain", "dict_cache")}
+    for name, program in {**words, repaired.stem: [str(repaired), "fixed"]}.items():
+        done = programs.recorded(program, folder, options=("-q", "-o", f"{name}.tlm"))
         assert done.returncode == 0, done.stderr
     return folder
 
 
+def path_of(scenario: str) -> Path:
+    """The file of a scenario."""
+    return next(PROGRAMS.glob(f"*/{scenario}.py"))
+
+
 def line_of(scenario: str, text: str) -> str:
     """``name.py:LINE`` of the line of a scenario with this text."""
-    lines = (SCENARIOS / f"{scenario}.py").read_text(encoding="utf-8").splitlines()
+    lines = path_of(scenario).read_text(encoding="utf-8").splitlines()
     return f"{scenario}.py:{next(n for n, line in enumerate(lines, 1) if text in line)}"
 
 
@@ -178,7 +186,7 @@ def test_diff_names_the_leak_that_came_and_fails_on_request(folder: Path) -> Non
     assert done.returncode == 1
     assert "   Stable: " in text and "   Leak: " in text
     assert "New in B\n  error, growing-site: " in text
-    before = line_of("over_retain_fixed", "tlmem.full(").partition(":")[2]
+    before = int(leaking.partition(":")[2]) + MOVED
     assert f"{leaking} main (A: line {before})" in text
     assert f"growing-site at {leaking}" in why and "B grows (leak) and A does not" in why
     assert all(line.startswith("tlmem: ") for line in why.splitlines())
@@ -194,7 +202,7 @@ def test_diff_of_a_leak_that_went_passes(folder: Path) -> None:
 def test_diff_finds_lines_again_in_a_checkout_elsewhere_where_they_moved(
     folder: Path, tmp_path: Path
 ) -> None:
-    source = (SCENARIOS / "dict_cache.py").read_text(encoding="utf-8")
+    source = path_of("dict_cache").read_text(encoding="utf-8")
     (tmp_path / "moved.py").write_text("# one\n\n# two\n" + source, encoding="utf-8")
     done = programs.recorded(
         ["moved.py"], tmp_path, options=("-q", "-o", str(folder / "moved.tlm"))

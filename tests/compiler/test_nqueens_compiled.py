@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from runtime.queens import books
-from tlmem.scenarios import nqueens, nqueens_compiled
+from tlmem.scenarios.programs.healthy import nqueens, nqueens_compiled
 
 import tlmem
 

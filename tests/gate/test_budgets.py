@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlmem.cli.check import parser
-from tlmem.gate import catalogue, config
+from tlmem.cli.check import make_parser
+from tlmem.gate import catalogue
 from tlmem.gate.amounts import (
     BYTES,
     OBJECTS,
@@ -19,7 +19,7 @@ from tlmem.gate.amounts import (
     parse_increase,
     write,
 )
-from tlmem.gate.budgets import BadPlan, Plan, budget, from_table, from_words
+from tlmem.gate.budgets import BadOptions, CheckOptions, budget, from_file, from_table, from_words
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_every_name_that_is_listed_is_found(name: str) -> None:
     ],
 )
 def test_a_wrong_budget_names_key_value_and_what_is_known(name, value, hint: str) -> None:
-    with pytest.raises(BadPlan) as refused:
+    with pytest.raises(BadOptions) as refused:
         budget(name, value, "here")
 
     assert str(refused.value).startswith("here: ")
@@ -145,12 +145,12 @@ def test_words_and_tables_say_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["peak", "peak=", "=3 MB", "peak= "])
 def test_a_budget_without_name_or_amount_is_refused(word: str) -> None:
-    with pytest.raises(BadPlan):
+    with pytest.raises(BadOptions):
         from_words([word])
 
 
 def test_a_budget_that_is_given_twice_with_two_amounts_is_refused() -> None:
-    with pytest.raises(BadPlan, match="given twice, as '1 MB' and as '2 MB'"):
+    with pytest.raises(BadOptions, match="given twice, as '1 MB' and as '2 MB'"):
         from_words(["peak=1 MB", "peak=2 MB"])
     assert len(from_words(["peak=1 MB", "peak=1000 kB"]).budgets) == 1
 
@@ -162,9 +162,9 @@ def test_a_pattern_may_have_an_equals_sign() -> None:
 
 
 def test_what_compares_with_a_baseline_needs_one() -> None:
-    with pytest.raises(BadPlan, match="--baseline"):
+    with pytest.raises(BadOptions, match="--baseline"):
         from_words(["peak-increase=10 %"]).checked()
-    with pytest.raises(BadPlan, match="--baseline"):
+    with pytest.raises(BadOptions, match="--baseline"):
         from_words(["new-findings=0"]).checked()
     assert from_words(["peak-increase=10 %"], baseline="a.tlm").checked().baseline == Path("a.tlm")
 
@@ -191,7 +191,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_table_is_refused(table: dict, hint: str, tmp_path: Path) -> None:
-    with pytest.raises(BadPlan, match="here") as refused:
+    with pytest.raises(BadOptions, match="here") as refused:
         from_table(table, "here", tmp_path)
 
     assert hint in str(refused.value)
@@ -201,7 +201,7 @@ def test_the_nearest_pyproject_counts(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.tlmem.check]\npeak = "1 MB"\n')
     (tmp_path / "deep" / "er").mkdir(parents=True)
 
-    plan = config.load(None, tmp_path / "deep" / "er")
+    plan = from_file(None, tmp_path / "deep" / "er")
 
     assert [b.text for b in plan.budgets] == ["1 MB"]
     assert str(tmp_path / "pyproject.toml") in plan.budgets[0].origin
@@ -211,9 +211,9 @@ def test_a_pyproject_without_our_table_says_nothing_unless_it_is_named(tmp_path:
     path = tmp_path / "pyproject.toml"
     path.write_text("[project]\nname = 'x'\n")
 
-    assert config.load(None, tmp_path) == Plan()
-    with pytest.raises(BadPlan, match=r"has no table \[tool.tlmem.check\]"):
-        config.load(str(path))
+    assert from_file(None, tmp_path) == CheckOptions()
+    with pytest.raises(BadOptions, match=r"has no table \[tool.tlmem.check\]"):
+        from_file(str(path))
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_a_wrong_file_is_named(tmp_path: Path, name: str, text: str, hint: str) 
     path = tmp_path / name
     path.write_text(text)
 
-    with pytest.raises(BadPlan) as refused:
-        config.load(str(path))
+    with pytest.raises(BadOptions) as refused:
+        from_file(str(path))
 
     assert str(path) in str(refused.value) and hint in str(refused.value)
 
@@ -239,14 +239,14 @@ def test_a_file_of_its_own_has_keys_at_the_top_and_paths_beside_it(tmp_path: Pat
     path = tmp_path / "memory.toml"
     path.write_text('peak = "1 MB"\nsuppressions = "known.txt"\n')
 
-    plan = config.load(str(path))
+    plan = from_file(str(path))
 
     assert plan.suppressions == (tmp_path / "known.txt",)
 
 
 def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadPlan, match="cannot be read"):
-        config.load(str(tmp_path / "no.toml"))
+    with pytest.raises(BadOptions, match="cannot be read"):
+        from_file(str(tmp_path / "no.toml"))
 
 
 @pytest.mark.parametrize("kind", [PERCENT, TIMES])
@@ -260,7 +260,7 @@ def test_the_reference_names_every_budget_and_the_command_every_option() -> None
     budgets = (reference / "config.md").read_text(encoding="utf-8")
     commands = (reference / "cli.md").read_text(encoding="utf-8")
 
-    options = [word for action in parser()._actions for word in action.option_strings]
+    options = [word for action in make_parser()._actions for word in action.option_strings]
 
     assert [name for name in catalogue.KINDS if f"`{name}`" not in budgets] == []
     assert [word for word in options if word not in ("-h", "--help") and word not in commands] == []

@@ -12,7 +12,7 @@ from gate.programs import HEALTHY, LEAK, LEAK_LINE, tlmem
 from support.programs import LONGEST_S
 
 from tlmem.gate import repeat
-from tlmem.gate.budgets import BadPlan, Plan, from_words
+from tlmem.gate.budgets import BadOptions, CheckOptions, from_words
 from tlmem.gate.repeat import Asked, asked
 
 CALLS = """\
@@ -224,7 +224,7 @@ def test_runs_that_are_too_short_cannot_be_judged(place: Path) -> None:
     ],
 )
 def test_what_decides_nothing_is_refused(command: list[str], times: str, calls: str | None) -> None:
-    with pytest.raises(BadPlan):
+    with pytest.raises(BadOptions):
         asked(command, times, calls)
 
 
@@ -244,7 +244,7 @@ def test_chance_neither_fails_nor_passes(place: Path) -> None:
     def again(words: object, file: Path) -> None:
         file.write_bytes(files[next(order)].read_bytes())
 
-    found = repeat.repeat(Asked(("x.py",), 5), Plan(), place, again)
+    found = repeat.repeat(Asked(("x.py",), 5), CheckOptions(), place, again)
 
     assert found.exit_code == 3
     assert found.results[0].rows[0].sentence.startswith("2 of 5 runs were over")

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from support.programs import LONGEST_S
 
 ROOT = Path(__file__).resolve().parents[2]
+HEALTHY = ROOT / "scenarios" / "programs" / "healthy"
 LINE = "        loss = total_loss(p)\n"
 PLANTED = "        KEPT.append(tlmem.ones(100))\n"
 
@@ -26,7 +27,7 @@ def memory_job(out: Path, folder: Path, *programs: str) -> "subprocess.Completed
 
 
 def test_a_leak_that_is_planted_into_our_own_scenario_fails_at_its_line(tmp_path: Path) -> None:
-    text = (ROOT / "scenarios" / "nqueens.py").read_text(encoding="utf-8")
+    text = (HEALTHY / "nqueens.py").read_text(encoding="utf-8")
     assert text.count(LINE) == 1
     planted = text.replace(LINE, LINE + PLANTED).replace('OUTCOME = "stable"', "KEPT = []")
     (tmp_path / "nqueens.py").write_text(planted, encoding="utf-8")

@@ -11,7 +11,7 @@ from support.traces import Program
 
 from tlmem.analysis import analyse
 from tlmem.gate.budgets import from_words
-from tlmem.gate.judge import OVER, PASS, UNKNOWN, UNSURE, Row, judge
+from tlmem.gate.decision import OVER, PASS, UNKNOWN, UNSURE, BudgetResult, judge
 from tlmem.gate.subject import Subject
 from tlmem.report.summary import Process, Summary
 
@@ -39,7 +39,7 @@ def subject(
     return Subject(Summary((Process(recording, analyse(recording)),)))
 
 
-def judged(subject: Subject, budget: str) -> Row:
+def judged(subject: Subject, budget: str) -> BudgetResult:
     """What becomes of one budget."""
     return judge(subject, from_words([budget])).rows[0]
 

@@ -6,7 +6,7 @@ import pytest
 
 from tlmem.analysis.model import Finding, Frame
 from tlmem.gate import suppressions
-from tlmem.gate.budgets import BadPlan
+from tlmem.gate.budgets import BadOptions
 from tlmem.gate.suppressions import Suppression, matches_site, module_of
 
 STACK = (
@@ -69,16 +69,16 @@ def test_used_and_unused_ones_are_counted(tmp_path: Path) -> None:
 def test_a_line_that_is_none_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
     (tmp_path / "known").write_text(f"# first\n{line}\n")
 
-    with pytest.raises(BadPlan, match="known:2: "):
+    with pytest.raises(BadOptions, match="known:2: "):
         suppressions.read([tmp_path / "known"])
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
 
-    with pytest.raises(BadPlan, match="cannot be read"):
+    with pytest.raises(BadOptions, match="cannot be read"):
         suppressions.read([tmp_path / "missing"])
-    with pytest.raises(BadPlan, match="no text"):
+    with pytest.raises(BadOptions, match="no text"):
         suppressions.read([tmp_path / "bytes"])
 
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "log/recording.h"
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

@@ -6,7 +6,7 @@ Near its top it says what it needs::
     /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
 
 ``sources`` are files below ``native`` by their name, or files of this directory;
-``core`` stands for the library without its source of memory samples and the planner, ``plan`` and
+``core`` stands for the library without its sampler and the planner, ``plan`` and
 ``ops`` for every file of those folders, ``all`` for every C file, and a name with a minus in front
 is taken out again. ``python=yes`` links the interpreter. A source in Objective-C (``.m``) is built
 against GNUstep and the stand-in for Metal in ``metal``. Each part may be left out; the values
@@ -101,9 +101,9 @@ def files_of(*patterns: str) -> list[str]:
 
 
 def core() -> list[str]:
-    """The C files of the library, without the planner and the source of memory samples."""
+    """The C files of the library, without the planner and the sampler."""
     library = files_of(*(f"{folder}/*.c" for folder in CORE), "bench/bench*.c")
-    return [name for name in library if not name.startswith("source_")]
+    return [name for name in library if name != "sampler.c"]
 
 
 @functools.cache

@@ -8,7 +8,7 @@
 #define TLMEM_STARVE_H
 
 #include "check.h"
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { STARVE_LEAST_BITS = 5, STARVE_MOST_BITS = 11, STARVE_OBJECTS = 1 << 18 };
 

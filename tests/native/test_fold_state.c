@@ -3,11 +3,12 @@
  *
  * Odd numbers are objects of the runtime; each has the handle that is the address of the even number before it.
  *
- * tlm-test: sources=fold_state.c,own.c modes=address */
+ * tlm-test: sources=fold_state.c,own.c,system.c modes=address */
 #include <string.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "log/fold.h"
 
 enum { ADDRESSES = 3000, SITES = 40, THREADS = 5, EVENTS = 200000 };
 

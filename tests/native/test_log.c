@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "log/fold.h"
 
 STAND_IN_FOR_SAMPLER
 

@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "plain_loops.h"
-#include "python/python.h"
+#include "python/tensor/pyops.h"
 
 STAND_IN_FOR_SAMPLER
 

@@ -3,7 +3,7 @@
  * not fit, and what fails, leaves it as it was.
  *
  * tlm-test: sources=core,ops modes=address,valgrind */
-#include "memory/runtime.h"
+#include "memory/memory.h"
 #include "ops_values.h"
 
 STAND_IN_FOR_SAMPLER

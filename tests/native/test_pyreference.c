@@ -4,11 +4,11 @@
  *
  * Python's own objects come from the C allocator here, so that a reference too few is a use after free.
  *
- * tlm-test: sources=all,-source_rss.c,-rss_system.c,-mappings.c python=yes modes=address */
+ * tlm-test: sources=all,-sampler.c,-rss_system.c,-mappings.c python=yes modes=address */
 #include <Python.h>
 
 #include "check.h"
-#include "python/tlmem_python.h"
+#include "tlmem_python.h"
 
 STAND_IN_FOR_SAMPLER
 

@@ -5,14 +5,15 @@
  * comparisons, finalizers, threads, code made at run time that dies again. Threads without a stack, a full file and
  * memory that runs out come last.
  *
- * tlm-test: sources=own.c,address_map.c,site.c,pycode.c,pystack.c python=yes */
+ * tlm-test: sources=own.c,system.c,address_map.c,site.c,pycode.c,pystack.c python=yes */
 #include <Python.h>
 
 #include <string.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "python/python.h"
+#include "python/stack/pystack.h"
+#include "tlmem_python.h"
 
 enum { DEPTH = 24, MOST = 200000, NAME = 48 };
 

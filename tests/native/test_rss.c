@@ -2,7 +2,7 @@
  * test_rss.c: what a sample says about memory that was just taken, in which order samples are told, and that dear parts are
  * asked seldom. Own clock.
  *
- * tlm-test: sources=own.c,interpreter.c,mappings.c,rss_system.c,source_rss.c */
+ * tlm-test: sources=own.c,system.c,hooks.c,mappings.c,rss_system.c,sampler.c */
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -81,20 +81,13 @@ static uint64_t driver_bytes, tape_bytes;
 
 static _Atomic uint32_t readings;
 
-uint64_t tlmi_devices_driver_bytes(void)
+static uint64_t read_driver(void)
 {
     readings++;
     return driver_bytes;
 }
 
-_Atomic bool tlmi_quarantine_used;
-
-uint64_t tlmi_quarantine_resident_bytes(void)
-{
-    return 0;
-}
-
-uint64_t tlmi_tapes_record_bytes(void)
+static uint64_t read_tapes(void)
 {
     return tape_bytes;
 }
@@ -299,6 +292,8 @@ static void check_order(void)
 int main(void)
 {
     atomic_store(&tlmi_interpreter, &stand_in);
+    tlmi_gauges_of_layers.driver_bytes = read_driver;
+    tlmi_gauges_of_layers.tape_bytes = read_tapes;
     check_metrics();
     check_how_often();
     check_moment();

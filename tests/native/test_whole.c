@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "python/tlmem_python.h"
+#include "tlmem_python.h"
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

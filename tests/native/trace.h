@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "memory/runtime.h"
+#include "memory/memory.h"
 
 enum { TRACE_ROOM = 1 << 16, TRACE_SITE = 77 };
 #define TRACE_ANY UINT64_C(0xFFFFFFFFFFFFFFFF)

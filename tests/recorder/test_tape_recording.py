@@ -51,7 +51,7 @@ for step in tlmem.steps(300):
 LONG = """
 import sys
 import tlmem
-from tlmem.scenarios import nqueens
+from tlmem.scenarios.programs.healthy import nqueens
 
 kept = [tlmem.zeros(100) for _ in range(300)]
 board = tlmem.randn((8, 8), "float64", seed=22, requires_grad=True)

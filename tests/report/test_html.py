@@ -10,7 +10,7 @@ from support.summaries import leaking, renamed
 from tlmem.analysis.model import Frame, Holder
 from tlmem.report import html
 from tlmem.report.html import figures, flame, markup
-from tlmem.report.stacks import stack_tree
+from tlmem.report.site_sums import stack_tree
 from tlmem.report.summary import Process, Summary
 
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&]]>--><!--"

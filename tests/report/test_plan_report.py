@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from support.traces import Program
 
-from tlmem.report import plan_report, planned
+from tlmem.report import plan as plan_report
+from tlmem.report import planned
 from tlmem.report.planned import NoSuchMemory, Placed, Planned
 from tlmem.report.plots import plan as picture
-from tlmem.report.plots.view import NothingToDraw
+from tlmem.report.plots.plot_data import NothingToDraw
 
 
 def stacked(rows: np.ndarray) -> Placed:

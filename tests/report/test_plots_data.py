@@ -11,7 +11,7 @@ from tlmem.analysis.memory import attribution
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding
 from tlmem.report.plots import growth, memory, objects, pools, sites
-from tlmem.report.plots.view import (
+from tlmem.report.plots.plot_data import (
     NEVER,
     NothingToDraw,
     View,

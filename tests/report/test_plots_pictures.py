@@ -15,7 +15,7 @@ from support.traces import Program
 from tlmem import cli
 from tlmem.report import plots
 from tlmem.report.plots import style
-from tlmem.report.plots.view import NothingToDraw, View
+from tlmem.report.plots.plot_data import NothingToDraw, View
 
 
 @pytest.fixture(scope="module")

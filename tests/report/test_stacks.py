@@ -1,11 +1,11 @@
-"""``tlmem.report.stacks``: what was allocated under each call stack."""
+"""``tlmem.report.site_sums``: what was allocated under each call stack."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
-from tlmem.report.stacks import CUT_STACK, NO_STACK, StackTree, stack_tree
+from tlmem.report.site_sums import CUT_STACK, NO_STACK, StackTree, stack_tree
 
 
 def recording_of(fold=None) -> SimpleNamespace:

@@ -7,7 +7,8 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import analyse
-from tlmem.report import json_report, text
+from tlmem.report import json as json_report
+from tlmem.report import text
 from tlmem.report.summary import Process, Summary
 
 

@@ -2,7 +2,7 @@
 
 Covers: the losses and the descent of the scenario ``nqueens``, a reference whose gradient is
 written out by hand, what must be the same at every boundary of an epoch. Does not cover: the
-program itself (``scenarios/nqueens.py``).
+program itself (``scenarios/programs/healthy/nqueens.py``).
 """
 
 from __future__ import annotations

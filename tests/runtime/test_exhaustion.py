@@ -263,7 +263,7 @@ def finish() -> None:
     each = None
     while kept:
         each = kept.pop()
-        if hasattr(each, "_strand"):
+        if hasattr(each, "_context"):
             each.__exit__(None, None, None)
         elif isinstance(each, TensorScope):
             each.close()

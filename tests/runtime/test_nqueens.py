@@ -1,6 +1,6 @@
 """N-Queens by gradient descent: right, and not an object, a byte or a page more per epoch.
 
-The workload of the seeds (contracts S23, S24, S33, S35), with its books at every boundary.
+The workload of the seeds (docs/seed-map.md, S23, S24, S33, S35), with its books at every boundary.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from runtime.queens import (
     random_board,
     reference_epoch,
 )
-from tlmem.scenarios import catalog, nqueens
+from tlmem.scenarios.harness import catalog
+from tlmem.scenarios.programs.healthy import nqueens
 
 import tlmem
 from tlmem.recording.reader import Recording, read
@@ -252,7 +253,7 @@ def test_s23_every_acquire_has_its_release_by_the_same_holder(way: str, trace) -
 
 PROGRAM = """
 import tlmem
-from tlmem.scenarios import nqueens
+from tlmem.scenarios.programs.healthy import nqueens
 
 board = tlmem.randn((8, 8), "float64", seed=22, requires_grad=True)
 for epoch in tlmem.steps(4000):

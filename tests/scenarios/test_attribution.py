@@ -4,8 +4,8 @@ import warnings
 from dataclasses import replace
 
 import pytest
-from tlmem.scenarios import attribution
-from tlmem.scenarios.attribution import Row, page, programs, record
+from tlmem.scenarios.harness import attribution
+from tlmem.scenarios.harness.attribution import Row, page, programs, record
 
 from tlmem.analysis.model import Attribution
 
@@ -14,7 +14,10 @@ SHARE = ("mapped-files", "native-blocks", "plain-python")
 """Programs that are quick; the others are recorded by ``make attribution``."""
 
 
-@pytest.fixture(scope="module", params=SHARE)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in SHARE],
+)
 def row(request: pytest.FixtureRequest) -> Row:
     return record(request.param, programs()[request.param])
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.programs import environment_of
-from tlmem.scenarios import catalog
+from tlmem.scenarios.harness import catalog
 
 import tlmem
 from tlmem.analysis import Analysis, analyse

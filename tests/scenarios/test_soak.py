@@ -7,13 +7,13 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
-from tlmem.scenarios.soak import command, digest, judging, plan, tables, worker
-from tlmem.scenarios.soak.crew import Worker, company
-from tlmem.scenarios.soak.state import Row, State, read_rows
+from tlmem.scenarios.harness import catalog
+from tlmem.scenarios.harness.soak import command, digest, judging, plan, tables, workers
+from tlmem.scenarios.harness.soak.state import Row, State, read_rows
+from tlmem.scenarios.harness.soak.workers import Worker, company
 
 from tlmem.analysis.model import Analysis, Attribution, Finding, Frame, Verdict
-from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN
-from tlmem.gate.judge import Row as GateRow
+from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, BudgetResult
 from tlmem.gate.subject import Subject
 from tlmem.report.summary import Process, Summary
 
@@ -92,7 +92,7 @@ def judged(job: plan.Job, outcome: str, *findings: Finding) -> judging.Judgement
 
 
 def growing(line: int) -> Finding:
-    site = Frame(str(plan.SEEDED / "arrays.py"), line, "main")
+    site = Frame(str(catalog.SEEDED / "arrays.py"), line, "main")
     return Finding("growing-site", "error", 2000, 200_000, "It grows.", site=site)
 
 
@@ -130,7 +130,7 @@ class Decided:
         if self.exit_code != EXIT_OVER or "over" not in states:
             return []
         findings = (growing(self.line),) if self.line else ()
-        return [GateRow("verdict", "over", "stable", "leak", "It grows.", findings=findings)]
+        return [BudgetResult("verdict", "over", "stable", "leak", "It grows.", findings=findings)]
 
 
 def gated(
@@ -182,10 +182,12 @@ def test_programs_that_are_named_for_the_gate_are_programs() -> None:
     assert {*judging.TOUCHING, *judging.UNSEALED} <= names
 
 
-def test_a_digest_is_of_what_judges_and_of_what_a_program_imports(tmp_path) -> None:
+def test_a_digest_is_of_what_judges_and_of_what_a_program_imports(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(digest, "SCENARIOS", tmp_path)
     files = {path.relative_to(digest.PACKAGE).as_posix() for path in digest.code_files()}
-    program, other = tmp_path / "program.py", tmp_path / "other.py"
-    program.write_text("from tlmem.scenarios.other import solve\n")
+    program, other = tmp_path / "program.py", tmp_path / "group" / "other.py"
+    other.parent.mkdir()
+    program.write_text("from tlmem.scenarios.group.other import solve\n")
     digests = []
     for text in ("1", "2"):
         other.write_text(text)
@@ -243,7 +245,7 @@ def test_the_page_names_the_command_without_the_places_of_one_machine(
 ) -> None:
     _, _, page = soak(tmp_path, monkeypatch, f"--state={tmp_path / 'other'}", *FEW)
 
-    assert f"`python -m tlmem.scenarios.soak {' '.join(FEW)}`: 4 of 4 runs." in page
+    assert f"`python -m tlmem.scenarios.harness.soak {' '.join(FEW)}`: 4 of 4 runs." in page
     assert str(tmp_path) not in page
 
 
@@ -378,7 +380,7 @@ def test_a_page_without_rows_says_so() -> None:
 
 
 def test_a_share_of_the_soak_is_right(tmp_path) -> None:
-    programs = ["warm-up", "sawtooth", "arrays-1000", "tensors-1000", "over-retain"]
+    programs = ["warm-up", "arrays-1000", "tensors-1000", "over-retain"]
     page = tmp_path / "page.md"
     code = command.main(
         ["--runs", "1", "--state", str(tmp_path), "--page", str(page), "--only", *programs]
@@ -386,15 +388,15 @@ def test_a_share_of_the_soak_is_right(tmp_path) -> None:
 
     assert code == 0, page.read_text()
     assert {row.name for row in read_rows(tmp_path / "runs.jsonl")} == set(programs)
-    assert "healthy programs: false error or warning | 2 | 2 | 0 |" in page.read_text()
-    assert "healthy programs: failed by the gate | 2 | 2 | 0 |" in page.read_text()
+    assert "healthy programs: false error or warning | 1 | 1 | 0 |" in page.read_text()
+    assert "healthy programs: failed by the gate | 1 | 1 | 0 |" in page.read_text()
     assert "seeded leaks: failed by the gate, with the line | 2 | 2 | 2 |" in page.read_text()
 
 
 def test_the_recording_of_a_wrong_run_is_kept(tmp_path) -> None:
     job = job_of("over-retain")
     lie = replace(job, scenario=replace(job.scenario, count=1))
-    found = worker.run(lie, ["findings"], tmp_path / "kept.tlm")
+    found = workers.run(lie, ["findings"], tmp_path / "kept.tlm")
 
     assert not found["findings"].right
     assert (tmp_path / "kept.tlm").stat().st_size > 0
@@ -403,7 +405,7 @@ def test_the_recording_of_a_wrong_run_is_kept(tmp_path) -> None:
 def test_a_program_that_cannot_be_recorded_is_a_wrong_run(tmp_path) -> None:
     job = job_of("over-retain")
     gone = replace(job, scenario=replace(job.scenario, path=tmp_path / "gone.py"))
-    found = worker.run(gone, ["findings", "gate"], tmp_path / "kept.tlm")
+    found = workers.run(gone, ["findings", "gate"], tmp_path / "kept.tlm")
 
     assert found["findings"] == found["gate"]
     assert (found["gate"].right, found["gate"].outcome) == (False, "failed")

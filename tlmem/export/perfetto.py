@@ -19,8 +19,8 @@ from tlmem.errors import TlmemError
 from tlmem.export.protobuf import message, number, text
 from tlmem.recording.reader import Recording, read
 from tlmem.report.plots.objects import object_lives
+from tlmem.report.plots.plot_data import NothingToDraw, View, alive_at
 from tlmem.report.plots.sites import REST, sites_over_time
-from tlmem.report.plots.view import NothingToDraw, View, alive_at
 from tlmem.units import format_count
 
 PACKET = 1

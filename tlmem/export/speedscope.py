@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tlmem.recording.reader import Recording
-from tlmem.report.stacks import StackTree, stack_tree
+from tlmem.report.site_sums import StackTree, stack_tree
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 PROFILES = (

@@ -1,7 +1,11 @@
-"""The gate: budgets in, a decision and an exit code out. ``run.check`` is ``tlmem check``.
+"""The gate: budgets against recordings, a decision and an exit code; ``check.check`` starts it.
 
-Reading order: ``amounts`` (5 MB, 100 kB/s), ``catalogue`` (every budget), ``budgets`` and
-``config`` (what a user asked for), ``subject`` (what was recorded), ``trust`` (can it be judged),
-``growth`` and ``measure`` (values with intervals), ``suppressions``, ``baseline``, ``judge`` (the
-decision), ``outputs`` (how it looks), ``run``; ``repeat`` for repeated runs.
+In: recordings, options of the command line, TOML tables. Out: ``decision.Checked``, in six formats.
+May import: errors, units, output, recording, analysis, report. Inside functions: gate.outputs.
+Third-party: numpy, pandas. Inside functions: numpy, scipy.
+
+Reading order: ``amounts`` (5 MB, 100 kB/s), ``catalogue`` (every budget), ``budgets`` (what a user
+asked for), ``suppressions``, ``subject`` (what was recorded), ``growth_rates`` and ``measure``
+(values with intervals), ``decision``, ``outputs`` (a format each), ``check``; ``repeat`` and
+``sequential`` for repeated runs.
 """

@@ -1,12 +1,12 @@
-"""What a user asks of a recording: budgets and options, from words and from TOML tables.
+"""What a user asks of a recording: budgets and options, from the command line and from TOML.
 
-Covers: parsing with errors that name key, value and what is known; who wins when both say
-something.
-Does not cover: finding the TOML file (``config``).
+Covers: which TOML file is read (``pyproject.toml`` or a file that is named), parsing with errors
+that name key, value and what is known; who wins when both say something.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from tlmem.analysis.model import OUTCOMES
 from tlmem.errors import TlmemError
 from tlmem.gate import catalogue
 from tlmem.gate.amounts import PERCENT, Amount, Increase, parse_amount, parse_increase
-from tlmem.gate.catalogue import Kind, suggestion
+from tlmem.gate.catalogue import BudgetKind, suggestion
 
 SHORT, LOSSY, INCOMPLETE = "short", "lossy", "incomplete"
 ALLOW = {
@@ -28,8 +28,13 @@ ALLOW = {
 OPTIONS = ("allow", "strict", "baseline", "suppressions")
 """Keys of a TOML table that are no budgets."""
 
+PROJECT = "pyproject.toml"
+TABLE = "[tool.tlmem.check]"
+TOOLS = ("check",)
+"""Tables that ``[tool.tlmem]`` may have."""
 
-class BadPlan(TlmemError):
+
+class BadOptions(TlmemError):
     """What was asked for cannot be understood, or contradicts itself."""
 
 
@@ -40,7 +45,7 @@ class Budget:
     ``origin`` is where it was written; ``implied`` ones were not.
     """
 
-    kind: Kind
+    kind: BudgetKind
     limit: Amount | Increase | tuple[str, ...]
     text: str
     origin: str = ""
@@ -53,7 +58,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CheckOptions:
     """Everything that was asked for. Budgets are in the order in which they were written."""
 
     budgets: tuple[Budget, ...] = ()
@@ -63,8 +68,8 @@ class Plan:
     suppressions: tuple[Path, ...] = ()
     origins: dict[str, str] = field(default_factory=dict)
 
-    def over(self, below: Plan) -> Plan:
-        """This plan where it says something, else the other one."""
+    def over(self, below: CheckOptions) -> CheckOptions:
+        """These options where they say something, else the other ones."""
         mine = {budget.name for budget in self.budgets}
         rest = tuple(budget for budget in below.budgets if budget.name not in mine)
         return replace(
@@ -76,16 +81,16 @@ class Plan:
             suppressions=(*below.suppressions, *self.suppressions),
         )
 
-    def checked(self) -> Plan:
-        """The plan itself.
+    def checked(self) -> CheckOptions:
+        """The options themselves.
 
         Raises:
-            BadPlan: it compares with a baseline, and there is none.
+            BadOptions: a budget compares with a baseline, and there is none.
         """
         for budget in self.budgets:
             relative = isinstance(budget.limit, Increase) or budget.name == "new-findings"
             if relative and self.baseline is None:
-                raise BadPlan(
+                raise BadOptions(
                     f"{budget.origin}: {budget.name} compares with a baseline, and there is none; "
                     "give --baseline FILE."
                 )
@@ -101,18 +106,18 @@ def budget(name: str, value: object, origin: str) -> Budget:
         origin: where it was written, for messages.
 
     Raises:
-        BadPlan: there is no such budget, or it takes no such value.
+        BadOptions: there is no such budget, or it takes no such value.
     """
     kind = catalogue.find(name)
     if kind is None:
         known = [*catalogue.names(), *OPTIONS]
-        raise BadPlan(f"{origin}: there is no budget '{name}'; {suggestion(name, known)}")
+        raise BadOptions(f"{origin}: there is no budget '{name}'; {suggestion(name, known)}")
     if isinstance(value, bool) or not isinstance(value, str | int | list):
-        raise BadPlan(f"{origin}: {name} = {value!r} is not an amount; write it as a text.")
+        raise BadOptions(f"{origin}: {name} = {value!r} is not an amount; write it as a text.")
     if name == "verdict":
         return _verdict(kind, value, origin)
     if isinstance(value, list):
-        raise BadPlan(f"{origin}: {name} = {value!r} is a list, and not an amount.")
+        raise BadOptions(f"{origin}: {name} = {value!r} is a list, and not an amount.")
     text = str(value)
     try:
         limit: Amount | Increase
@@ -121,24 +126,24 @@ def budget(name: str, value: object, origin: str) -> Budget:
         else:
             limit = parse_amount(text, kind.kinds, kind.rates)
     except ValueError as error:
-        raise BadPlan(f"{origin}: {name} = {text!r} {error}.") from None
+        raise BadOptions(f"{origin}: {name} = {text!r} {error}.") from None
     if isinstance(limit, Amount) and limit.kind == PERCENT and limit.value > 100:
-        raise BadPlan(f"{origin}: {name} = {text!r} is more than 100 %.")
+        raise BadOptions(f"{origin}: {name} = {text!r} is more than 100 %.")
     return Budget(kind, limit, text, origin)
 
 
-def _verdict(kind: Kind, value: object, origin: str) -> Budget:
+def _verdict(kind: BudgetKind, value: object, origin: str) -> Budget:
     words = value if isinstance(value, list) else str(value).split(",")
     outcomes = tuple(str(word).strip() for word in words)
     known = [outcome for outcome in OUTCOMES if outcome != "cannot-judge"]
     for outcome in outcomes:
         if outcome == "cannot-judge":
-            raise BadPlan(
+            raise BadOptions(
                 f"{origin}: a verdict that cannot be given is never a pass; allow what stands in "
                 "its way, as with --allow short."
             )
         if outcome not in known:
-            raise BadPlan(
+            raise BadOptions(
                 f"{origin}: verdict = '{outcome}' is no outcome; {suggestion(outcome, known)}"
             )
     return Budget(kind, outcomes, ",".join(outcomes), origin)
@@ -150,25 +155,25 @@ def from_words(
     strict: bool = False,
     baseline: str | None = None,
     suppressions: Iterable[str] = (),
-) -> Plan:
-    """The plan of a command line; budgets are written ``NAME=AMOUNT``.
+) -> CheckOptions:
+    """The options of a command line; budgets are written ``NAME=AMOUNT``.
 
     Raises:
-        BadPlan: one of them cannot be understood, or is given twice with two amounts.
+        BadOptions: one of them cannot be understood, or is given twice with two amounts.
     """
     found: dict[str, Budget] = {}
     for word in budgets:
         name, equals, value = word.rpartition("=")
         if not equals or not name.strip() or not value.strip():
-            raise BadPlan(f"--budget {word!r} has no amount; write NAME=AMOUNT, as peak=24MB.")
+            raise BadOptions(f"--budget {word!r} has no amount; write NAME=AMOUNT, as peak=24MB.")
         new = budget(name.strip(), value.strip(), f"--budget {word!r}")
         known = found.setdefault(new.name, new)
         if known.limit != new.limit:
-            raise BadPlan(
+            raise BadOptions(
                 f"--budget {new.name} is given twice, as {known.text!r} and as {new.text!r}; "
                 "leave one out."
             )
-    return Plan(
+    return CheckOptions(
         budgets=tuple(found.values()),
         allow=_allow([name for word in allow for name in word.split(",")], "--allow"),
         strict=strict,
@@ -177,29 +182,29 @@ def from_words(
     )
 
 
-def from_table(table: Mapping[str, Any], origin: str, folder: Path) -> Plan:
-    """The plan of a TOML table; paths in it are seen from ``folder``.
+def from_table(table: Mapping[str, Any], origin: str, folder: Path) -> CheckOptions:
+    """The options of a TOML table; paths in it are seen from ``folder``.
 
     Raises:
-        BadPlan: a key or a value cannot be understood.
+        BadOptions: a key or a value cannot be understood.
     """
     found: list[Budget] = []
     for key, value in table.items():
         if key in OPTIONS:
             continue
         if isinstance(value, dict):
-            raise BadPlan(
+            raise BadOptions(
                 f"{origin}: '{key}' is a table, and budgets are keys; put a name with a dot or a "
                 "pattern into quotes."
             )
         found.append(budget(key, value, origin))
     strict = table.get("strict", False)
     if not isinstance(strict, bool):
-        raise BadPlan(f"{origin}: strict = {strict!r} is neither true nor false.")
+        raise BadOptions(f"{origin}: strict = {strict!r} is neither true nor false.")
     baseline = table.get("baseline")
     if baseline is not None and not isinstance(baseline, str):
-        raise BadPlan(f"{origin}: baseline = {baseline!r} is not the name of a file.")
-    return Plan(
+        raise BadOptions(f"{origin}: baseline = {baseline!r} is not the name of a file.")
+    return CheckOptions(
         budgets=tuple(found),
         allow=_allow(_texts(table, "allow", origin), f"{origin}: allow"),
         strict=strict,
@@ -213,12 +218,67 @@ def _texts(table: Mapping[str, Any], key: str, origin: str) -> list[str]:
     value = table.get(key, [])
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
-        raise BadPlan(f"{origin}: {key} = {value!r} is neither a text nor a list of texts.")
+        raise BadOptions(f"{origin}: {key} = {value!r} is neither a text nor a list of texts.")
     return values
 
 
 def _allow(names: Iterable[str], origin: str) -> frozenset[str]:
     allowed = frozenset(name.strip() for name in names)
     for name in sorted(allowed - set(ALLOW)):
-        raise BadPlan(f"{origin} '{name}' is not known; {suggestion(name, list(ALLOW))}")
+        raise BadOptions(f"{origin} '{name}' is not known; {suggestion(name, list(ALLOW))}")
     return allowed
+
+
+def from_file(path: str | None, start: Path | None = None) -> CheckOptions:
+    """The options of a file.
+
+    Args:
+        path: a TOML file: ``pyproject.toml`` or one whose keys stand at the top. None: the
+            nearest ``pyproject.toml`` in ``start`` or above it, when that has our table.
+        start: None for the current directory.
+
+    Raises:
+        BadOptions: it is missing, no TOML, or says something that is not understood.
+    """
+    file = Path(path) if path is not None else _nearest_project(start or Path.cwd())
+    if file is None:
+        return CheckOptions()
+    data = _read_toml(file)
+    if file.name != PROJECT and "tool" not in data:
+        return from_table(data, str(file), file.parent)
+    table = _check_table(data, file)
+    if table is None:
+        if path is not None:
+            raise BadOptions(f"{file} has no table {TABLE}; write the budgets there.")
+        return CheckOptions()
+    return from_table(table, f"{file} {TABLE}", file.parent)
+
+
+def _nearest_project(start: Path) -> Path | None:
+    for folder in (start, *start.parents):
+        if (folder / PROJECT).is_file():
+            return folder / PROJECT
+    return None
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        with open(file, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise BadOptions(f"{file} cannot be read ({error.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadOptions(f"{file} is not TOML: {error}.") from None
+
+
+def _check_table(data: dict[str, Any], file: Path) -> dict[str, Any] | None:
+    ours = data.get("tool", {}).get("tlmem", {})
+    for key in ours:
+        if key not in TOOLS:
+            raise BadOptions(
+                f"{file} [tool.tlmem]: '{key}' is not known; {suggestion(key, list(TOOLS))}"
+            )
+    table = ours.get("check")
+    if table is not None and not isinstance(table, dict):
+        raise BadOptions(f"{file} [tool.tlmem]: check = {table!r} is not a table.")
+    return table

@@ -1,7 +1,7 @@
 """Every budget there is: its name, the amounts it takes, what it means.
 
 Covers: the one name that a budget has on the command line, in TOML files and in outputs.
-Does not cover: how it is measured (``measure``) or judged (``judge``).
+Does not cover: how it is measured (``measure``) or judged (``decision``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tlmem.gate.amounts import BYTES, OBJECTS, PERCENT, TIMES
 
 
 @dataclass(frozen=True)
-class Kind:
+class BudgetKind:
     """One kind of budget.
 
     ``kinds`` of amounts are allowed, ``rates`` says whether also per second and per mark;
@@ -34,48 +34,56 @@ class Kind:
 
 
 _GROWTH = "of {what} after warm-up: in all, per second (/s), or per mark (per LABEL)"
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, BudgetKind] = {
     kind.name: kind
     for kind in (
-        Kind("verdict", "outcomes that are fine, with commas between: stable,retained", ()),
-        Kind("resident-growth", "growth " + _GROWTH.format(what="resident memory"), rates=True),
-        Kind(
+        BudgetKind("verdict", "outcomes that are fine, with commas between: stable,retained", ()),
+        BudgetKind(
+            "resident-growth", "growth " + _GROWTH.format(what="resident memory"), rates=True
+        ),
+        BudgetKind(
             "tracked-growth",
             "growth " + _GROWTH.format(what="live arrays and tensors"),
             (BYTES, OBJECTS),
             rates=True,
         ),
-        Kind("native-growth", "growth " + _GROWTH.format(what="native memory"), rates=True),
-        Kind("python-growth", "growth " + _GROWTH.format(what="Python's own heap"), rates=True),
-        Kind(
+        BudgetKind("native-growth", "growth " + _GROWTH.format(what="native memory"), rates=True),
+        BudgetKind(
+            "python-growth", "growth " + _GROWTH.format(what="Python's own heap"), rates=True
+        ),
+        BudgetKind(
             "device-growth",
             "growth " + _GROWTH.format(what="what devices hold beyond live objects"),
             rates=True,
         ),
-        Kind(
+        BudgetKind(
             "recorder-growth",
             "growth " + _GROWTH.format(what="the recorder's own memory"),
             rates=True,
         ),
-        Kind("peak", "most arrays and tensors alive at once", (BYTES, OBJECTS), increase=True),
-        Kind("resident-peak", "highest resident memory", increase=True),
-        Kind(
+        BudgetKind(
+            "peak", "most arrays and tensors alive at once", (BYTES, OBJECTS), increase=True
+        ),
+        BudgetKind("resident-peak", "highest resident memory", increase=True),
+        BudgetKind(
             "live-at-end",
             "arrays and tensors alive when the program's work ends",
             (BYTES, OBJECTS),
             increase=True,
         ),
-        Kind(
+        BudgetKind(
             "live-at-exit",
             "arrays and tensors alive when the recording ends",
             (BYTES, OBJECTS),
             increase=True,
         ),
-        Kind("allocated", "arrays and tensors made in all", (BYTES, OBJECTS), increase=True),
-        Kind("leaks", "what growing lines keep", (BYTES, OBJECTS), increase=True),
-        Kind("misuse", "misuses of objects, 0 unless said", (TIMES,), increase=True),
-        Kind("pool-hit-rate", "requests served by pools, at least", (PERCENT,), at_least=True),
-        Kind("new-findings", "warnings and errors that the baseline has not", (TIMES,)),
+        BudgetKind("allocated", "arrays and tensors made in all", (BYTES, OBJECTS), increase=True),
+        BudgetKind("leaks", "what growing lines keep", (BYTES, OBJECTS), increase=True),
+        BudgetKind("misuse", "misuses of objects, 0 unless said", (TIMES,), increase=True),
+        BudgetKind(
+            "pool-hit-rate", "requests served by pools, at least", (PERCENT,), at_least=True
+        ),
+        BudgetKind("new-findings", "warnings and errors that the baseline has not", (TIMES,)),
     )
 }
 """Budgets by name. ``leaks-CLASS``, ``leaks@PATTERN``, ``misuse-KIND`` and ``NAME-increase`` are
@@ -86,7 +94,7 @@ LEAK_CLASSES = ("growing-site", "growing-array", *FIXES)
 INCREASE = "-increase"
 
 
-def find(name: str) -> Kind | None:
+def find(name: str) -> BudgetKind | None:
     """The kind of budget that a name stands for; None when there is none."""
     if name in KINDS:
         return KINDS[name]
@@ -95,15 +103,15 @@ def find(name: str) -> Kind | None:
         kind = find(base)
         if kind is None or not kind.increase or "@" in base:
             return None
-        return Kind(name, f"more {base} than in the baseline", kind.kinds)
+        return BudgetKind(name, f"more {base} than in the baseline", kind.kinds)
     if name.startswith("leaks@") and name != "leaks@":
-        return Kind(name, f"what growing lines keep that match {name[6:]}", (BYTES, OBJECTS))
+        return BudgetKind(name, f"what growing lines keep that match {name[6:]}", (BYTES, OBJECTS))
     leak = re.fullmatch(r"leaks-(.+)", name)
     if leak and leak[1] in LEAK_CLASSES:
-        return Kind(name, f"leaks of the class {leak[1]}", (BYTES, OBJECTS), increase=True)
+        return BudgetKind(name, f"leaks of the class {leak[1]}", (BYTES, OBJECTS), increase=True)
     misuse = re.fullmatch(r"misuse-(.+)", name)
     if misuse and misuse[1] in WHAT:
-        return Kind(name, f"misuses of the kind {misuse[1]}", (TIMES,), increase=True)
+        return BudgetKind(name, f"misuses of the kind {misuse[1]}", (TIMES,), increase=True)
     return None
 
 

@@ -1,7 +1,7 @@
 """From recordings to the value of each budget, with the interval that it surely lies in.
 
 Covers: one function for each kind of budget. Does not cover: whether a value is too much; see
-``judge``.
+``decision``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from tlmem.analysis.leaks.alive_at_end import alive_by_line
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import Finding
-from tlmem.gate import growth as growing
 from tlmem.gate.amounts import BYTES, PERCENT, TIMES
-from tlmem.gate.growth import NotMeasured
+from tlmem.gate.growth_rates import NotMeasured, growth
 from tlmem.gate.subject import LEAKS, Judged, Subject
 from tlmem.gate.suppressions import matches_site
 
@@ -70,7 +69,7 @@ def _growth(name: str, kind: str, per: str, subject: Subject) -> Measured:
     found, why = [], ""
     for judged in subject.processes:
         try:
-            found.append(growing.growth(judged, metric, kind, per))
+            found.append(growth(judged, metric, kind, per))
         except NotMeasured as error:
             why = why or str(error)
     if not found:

@@ -19,13 +19,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlmem.errors import TlmemError
-from tlmem.gate import judge as judging
+from tlmem.gate import decision
 from tlmem.gate.amounts import BYTES, write
-from tlmem.gate.budgets import BadPlan, Budget, Plan
-from tlmem.gate.checked import Checked
-from tlmem.gate.growth import NotMeasured, curve_of
-from tlmem.gate.judge import EXIT_OVER, EXIT_UNKNOWN, OVER, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.run import check
+from tlmem.gate.budgets import BadOptions, Budget, CheckOptions
+from tlmem.gate.check import check
+from tlmem.gate.decision import (
+    EXIT_OVER,
+    EXIT_UNKNOWN,
+    OVER,
+    UNKNOWN,
+    UNSURE,
+    BudgetResult,
+    Checked,
+    Result,
+)
+from tlmem.gate.growth_rates import NotMeasured, curve_of
 from tlmem.gate.sequential import ERROR, FAIL, FEWEST_RUNS, PASS, PerCall, Runs, per_call
 
 CALLS = "{calls}"
@@ -67,20 +75,22 @@ def asked(command: Sequence[str], times: str, calls: str | None) -> Asked:
     """What the words of the command line ask for.
 
     Raises:
-        BadPlan: there is no command, or a number is none or too small to decide anything.
+        BadOptions: there is no command, or a number is none or too small to decide anything.
     """
     if not command:
-        raise BadPlan("--repeat needs a command after --, as: -- train.py --epochs 3.")
+        raise BadOptions("--repeat needs a command after --, as: -- train.py --epochs 3.")
     found = Asked(tuple(command), _count("--repeat", times))
     if calls is not None:
         if not found.escalates:
-            raise BadPlan(f"--calls {calls} needs {CALLS} in the command, where the number goes.")
+            raise BadOptions(
+                f"--calls {calls} needs {CALLS} in the command, where the number goes."
+            )
         found = replace(found, calls=_count("--calls", calls))
     if found.most < FEWEST_RUNS:
-        raise BadPlan(f"--repeat {times} decides nothing; give at least {FEWEST_RUNS}.")
+        raise BadOptions(f"--repeat {times} decides nothing; give at least {FEWEST_RUNS}.")
     if found.escalates and not PerCall(found.most, len(METRICS)).able:
         needed = next(n for n in range(found.most, 99) if PerCall(n, len(METRICS)).able)
-        raise BadPlan(
+        raise BadOptions(
             f"--repeat {times} is too few to tell growth per call from chance; give at least "
             f"{needed}."
         )
@@ -89,11 +99,11 @@ def asked(command: Sequence[str], times: str, calls: str | None) -> Asked:
 
 def _count(option: str, text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise BadPlan(f"{option} needs a whole number above 0, not '{text}'.")
+        raise BadOptions(f"{option} needs a whole number above 0, not '{text}'.")
     return int(text)
 
 
-def repeat(what: Asked, plan: Plan, folder: Path, run: Run | None = None) -> Checked:
+def repeat(what: Asked, options: CheckOptions, folder: Path, run: Run | None = None) -> Checked:
     """Runs the command until it is clear, and at most as often as was asked for.
 
     Args:
@@ -102,9 +112,9 @@ def repeat(what: Asked, plan: Plan, folder: Path, run: Run | None = None) -> Che
 
     Raises:
         ProgramFailed: a run of the program failed.
-        BadPlan: the plan contradicts itself.
+        BadOptions: the options contradict each other.
     """
-    per_run, tolerances = _without_calls(plan) if what.escalates else (plan, {})
+    per_run, tolerances = _without_calls(options) if what.escalates else (options, {})
     rule, rises = Runs(what.most), PerCall(what.most, len(METRICS))
     seen = _Seen(what, tolerances)
     with tempfile.TemporaryDirectory(prefix="tlmem-check-") as place:
@@ -118,7 +128,7 @@ def repeat(what: Asked, plan: Plan, folder: Path, run: Run | None = None) -> Che
             if seen.answer(rule, rises):
                 break
         rows = seen.rows(rule, rises)
-        fine = all(row.state in (judging.PASS, UNSURE) for row in rows)
+        fine = all(row.state in (decision.PASS, UNSURE) for row in rows)
         result, file = seen.example(over=not fine and rows[0].state == OVER)
         own = () if not fine and rows[0].state != OVER else result.rows
         title = f"{len(seen.runs)} runs of {' '.join(what.command)}"
@@ -126,18 +136,18 @@ def repeat(what: Asked, plan: Plan, folder: Path, run: Run | None = None) -> Che
         return final if fine else _kept(final, file, folder, what)
 
 
-def _without_calls(plan: Plan) -> tuple[Plan, dict[str, float]]:
-    """The plan for single runs, and what may be kept per call by kind of memory."""
+def _without_calls(options: CheckOptions) -> tuple[CheckOptions, dict[str, float]]:
+    """The options for single runs, and what may be kept per call by kind of memory."""
     tolerances = dict.fromkeys(METRICS, TOLERANCE_BYTES)
     left: list[Budget] = []
-    for budget in plan.budgets:
+    for budget in options.budgets:
         metric = budget.name.removesuffix("-growth")
         per = getattr(budget.limit, "per", "")
         if per == "call" and metric in METRICS and getattr(budget.limit, "kind", "") == BYTES:
             tolerances[metric] = budget.limit.value  # type: ignore[union-attr]
         else:
             left.append(budget)
-    return replace(plan, budgets=tuple(left)), tolerances
+    return replace(options, budgets=tuple(left)), tolerances
 
 
 class _Seen:
@@ -186,7 +196,7 @@ class _Seen:
         fitting = [run for run in self.runs if (run[0].exit_code == EXIT_OVER) == over]
         return (fitting or self.runs)[-1]
 
-    def rows(self, rule: Runs, rises: PerCall) -> list[Row]:
+    def rows(self, rule: Runs, rises: PerCall) -> list[BudgetResult]:
         """What the runs say, as rows of a report."""
         found = [self._row_of_runs(rule)]
         if self.what.escalates:
@@ -195,13 +205,13 @@ class _Seen:
         # One rule that fails ends the runs; the others then had no time to answer.
         return failed or found
 
-    def _row_of_runs(self, rule: Runs) -> Row:
+    def _row_of_runs(self, rule: Runs) -> BudgetResult:
         answer, rates = self.of_runs(rule), rule.rates()
         result = self.example(over=answer == FAIL)[0]
         guilty = tuple(f for row in result.of_state(OVER) for f in row.findings)
-        return Row(
+        return BudgetResult(
             "repeat",
-            {FAIL: OVER, PASS: judging.PASS}.get(answer, UNKNOWN),
+            {FAIL: OVER, PASS: decision.PASS}.get(answer, UNKNOWN),
             f"clear within {self.what.most} runs",
             f"{self.over} of {len(self.runs)} runs over",
             f"{self.over} of {len(self.runs)} runs were over their budgets, which "
@@ -214,7 +224,7 @@ class _Seen:
             findings=guilty if answer == FAIL else (),
         )
 
-    def _row_of_calls(self, rises: PerCall, metric: str) -> Row:
+    def _row_of_calls(self, rises: PerCall, metric: str) -> BudgetResult:
         answer, tolerance = self.of_calls(rises, metric), self.tolerances[metric]
         value = per_call(self.calls, self.kept[metric])
         levels = f"{write(self.kept[metric][0], BYTES)} to {write(self.kept[metric][-1], BYTES)}"
@@ -228,9 +238,9 @@ class _Seen:
         }.get(answer, "which is within noise.")
         result = self.runs[-1][0]
         guilty = [f for f in result.subject.findings if f.site and f.kind == "live-at-end"]
-        return Row(
+        return BudgetResult(
             f"{metric}-growth",
-            {FAIL: OVER, PASS: judging.PASS}.get(answer, UNSURE),
+            {FAIL: OVER, PASS: decision.PASS}.get(answer, UNSURE),
             f"{write(tolerance, BYTES)} per call",
             write(value, BYTES, "call"),
             sentence,

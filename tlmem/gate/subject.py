@@ -1,7 +1,7 @@
 """What is to be judged: recordings, what was found in them, and a baseline beside them.
 
 Covers: reading once, findings with and without suppressions, per process what growth needs.
-Does not cover: values (``measure``), whether the recording can be trusted (``trust``).
+Does not cover: values (``measure``), whether the recording can be trusted (``decision``).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.analysis.lifetimes import Lifetimes, lifetimes
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Verdict
+from tlmem.analysis.places import Places
 from tlmem.gate import suppressions
 from tlmem.gate.catalogue import LEAK_CLASSES
 from tlmem.gate.suppressions import Suppression, Used

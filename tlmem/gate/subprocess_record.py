@@ -1,6 +1,6 @@
 """``tlmem record`` in a process of its own, as if the caller were the program.
 
-Covers: passing the program's end on, also one by a signal. Does not cover: judging (``run``).
+Covers: passing the program's end on, also one by a signal. Does not cover: judging (``check``).
 """
 
 from __future__ import annotations

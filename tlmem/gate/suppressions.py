@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlmem.analysis.model import Finding, Frame
-from tlmem.gate.budgets import BadPlan
+from tlmem.gate.budgets import BadOptions
 
 
 @dataclass(frozen=True)
@@ -47,23 +47,25 @@ def read(paths: Iterable[Path]) -> tuple[Suppression, ...]:
     """The lines of some files.
 
     Raises:
-        BadPlan: a file cannot be read, or has a line that is none; the message has its number.
+        BadOptions: a file cannot be read, or has a line that is none; the message has its number.
     """
     found = []
     for path in paths:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except OSError as error:
-            raise BadPlan(f"suppressions {path} cannot be read ({error.strerror}).") from None
+            raise BadOptions(f"suppressions {path} cannot be read ({error.strerror}).") from None
         except UnicodeDecodeError:
-            raise BadPlan(f"suppressions {path} are no text.") from None
+            raise BadOptions(f"suppressions {path} are no text.") from None
         for number, line in enumerate(lines, 1):
             text = line.strip()
             if not text or text.startswith("#"):
                 continue
             kind, colon, pattern = text.partition(":")
             if kind != "leak" or not colon or not pattern.strip():
-                raise BadPlan(f"{path}:{number}: {text!r} is not understood; write leak:PATTERN.")
+                raise BadOptions(
+                    f"{path}:{number}: {text!r} is not understood; write leak:PATTERN."
+                )
             found.append(Suppression(pattern.strip(), f"{path}:{number}"))
     return tuple(found)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tlmem.errors import TlmemError
 from tlmem.output.atomic_write import write_file
 from tlmem.output.stdio import fail, to_stdout
-from tlmem.report import json_report, text
+from tlmem.report import json, text
 from tlmem.report.summary import Summary, summarise
 
 
@@ -31,7 +31,7 @@ def render_markdown(summary: Summary) -> str:
 
 FORMATS = {
     "text": text.render,
-    "json": json_report.render,
+    "json": json.render,
     "html": render_html,
     "markdown": render_markdown,
 }

@@ -6,8 +6,8 @@ changed; see ``tlmem.analysis.compare``.
 
 from __future__ import annotations
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.compare import LineChange, Sums
+from tlmem.analysis.places import place
 from tlmem.report.text import clipped
 from tlmem.units import format_bytes, format_count
 

@@ -14,7 +14,10 @@ from tlmem.analysis.ledger.history import history
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.recording.reader import read
-from tlmem.report import balance_report, diff_report, history_report, write
+from tlmem.report import balance as balance_report
+from tlmem.report import diff as diff_report
+from tlmem.report import history as history_report
+from tlmem.report import write
 from tlmem.report.summary import DETAIL_EVENTS, summarise
 
 

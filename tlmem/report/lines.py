@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
 from tlmem.recording.reader import Recording
-from tlmem.report.stacks import values_of_sites
+from tlmem.report.site_sums import values_of_sites
 
 
 @dataclass(frozen=True)

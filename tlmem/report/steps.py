@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlmem.analysis.growth.per_mark import MarkGrowth
-from tlmem.analysis.growth.per_scope import ScopeGrowth
-from tlmem.analysis.growth.rates import CONFIDENCE, Rate, interval
-from tlmem.analysis.model import Analysis
+from tlmem.analysis.model import CONFIDENCE, Analysis, MarkGrowth, Rate, ScopeGrowth, interval
 from tlmem.units import format_bytes, format_count
 
 BYTES = (

@@ -1,7 +1,7 @@
 """One recording or a whole family of processes, read and analysed, ready for any format.
 
 Covers: which files belong to a report, combined totals, the verdict that speaks for a family.
-Does not cover: how it looks; see ``text`` and ``json_report``.
+Does not cover: how it looks; see ``text`` and ``json``.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ import shlex
 import textwrap
 from collections.abc import Iterable
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.leaks.python_objects import SMALL_VIEW
 from tlmem.analysis.ledger.misuse import EARLIER, WHAT
 from tlmem.analysis.model import Finding, Frame, Holder
+from tlmem.analysis.places import place
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.report.attribution import attribution_block
 from tlmem.report.steps import steps_block

@@ -1,7 +1,13 @@
 """Tensors whose memory has an owner: scopes, frames, structs and pools over the C core.
 
-Covers: the Python face of ``native/include/tlmem.h``. ``tlmem`` exports the names.
-Does not cover: recording what happens (``tlmem.recorder``), reading it (``tlmem.recording``).
+In: calls of the program, through the names that ``tlmem`` exports. Out: tensors, and calls of the C
+core (``native/include/tlmem.h``), which records what happens when a recorder runs.
+May import: _native, runtime.tensors.
+Third-party: numpy.
+
+The folders stand in one order: the files here are the ground; ``tensors``, ``ownership`` and
+``autograd`` each stand on those before them. Where an earlier one needs a later one at run time (an
+op whose record was refused, the tape of the process), the later one registers a function with it.
 
 See also: docs/reference/tensor.md, docs/reference/runtime.md.
 """

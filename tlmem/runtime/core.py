@@ -1,7 +1,8 @@
 """The way into the C core: statuses become exceptions, texts become labels, places get names.
 
-Covers: ``check``, holders, labels, where the program is, what is remembered of scopes that were
-left, and the sentences of errors. Does not cover: what the objects are (``tensor`` ...).
+Covers: ``check``, holders, labels, names of devices, where the program is, what is remembered of
+scopes that were left, and the sentences of errors. Does not cover: what a device does (``device``),
+what the objects are (``tensors``, ``ownership``).
 
 Nothing here makes a string before an error needs it.
 """
@@ -16,9 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tlmem._native import ffi, lib
 from tlmem.runtime import errors
-from tlmem.runtime.device_names import CPU as CPU
-from tlmem.runtime.device_names import device_name as device_name
-from tlmem.runtime.device_names import device_number as device_number
 
 Place = tuple[CodeType, int]
 """A code object and an instruction in it: where something happened."""
@@ -52,7 +50,7 @@ def label(text: str | None) -> int:
     """The core's number of a text; 0 for an empty one. The same text has the same number.
 
     Raises:
-        TypeError: it is no text.
+        TypeError: it is not a string.
     """
     if not text:
         return 0
@@ -78,6 +76,53 @@ def _label_bytes(text: str) -> bytes:
 def label_text(number: int) -> str:
     """The text of a label."""
     return ffi.string(lib.tlm_label_text(number)).decode("utf-8", "surrogateescape")
+
+
+# ---- devices by name and number, as every argument ``device=`` is understood ----
+
+CPU: int = lib.TLM_DEVICE_CPU
+_device_numbers: dict[str, int] = {"cpu": CPU}
+_device_names: dict[int, str] = {CPU: "cpu"}
+
+
+def device_number(device: Any) -> int:
+    """The number of a device that is given by name, number or ``Device``; None is the CPU.
+
+    Raises:
+        NoSuchDevice: there is none of this name, or it is not available here.
+    """
+    if device is None:
+        return CPU
+    if isinstance(device, str):
+        found = _device_numbers.get(device)
+        return _find_device(device) if found is None else found
+    number = getattr(device, "number", device)
+    is_number = isinstance(number, int) and 0 <= number < 1 << 32
+    if is_number and lib.tlm_device_name(number) != ffi.NULL:
+        return number
+    raise errors.NoSuchDevice(f"no device {device!r}; tlmem.devices() lists them")
+
+
+def _find_device(name: str) -> int:
+    for number in (lib.TLM_DEVICE_CPU, lib.TLM_DEVICE_METAL, lib.TLM_DEVICE_SIM_METAL):
+        if device_name(number) != name:
+            continue
+        why = ffi.new("const char **")
+        if lib.tlm_device_available(number, why):
+            _device_numbers[name] = number
+            return number
+        reason = ffi.string(why[0]).decode() if why[0] != ffi.NULL else "no reason is known"
+        raise errors.NoSuchDevice(f"device {name!r} is not available here: {reason}")
+    raise errors.NoSuchDevice(f"no device {name!r}; tlmem.devices() lists them")
+
+
+def device_name(number: int) -> str:
+    """The name of a device; ``device 40`` when it has none (any more)."""
+    found = _device_names.get(number)
+    if found is None:
+        text = lib.tlm_device_name(number)
+        found = ffi.string(text).decode() if text != ffi.NULL else f"device {number}"
+    return found
 
 
 # ---- what the extension module gives ----

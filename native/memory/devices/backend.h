@@ -18,9 +18,9 @@ typedef struct {
     const char *(*missing)(void);
     /* Memory of `bytes` (above 0, a multiple of 64), aligned to 64, readable and writable by the processor. `*token` is the
      * driver's own name for it. false: there is none; nothing has changed. */
-    bool (*take)(uint64_t bytes, void **memory, void **token);
-    /* Takes back what `take` gave, with the same token and the same bytes; nobody uses it any more. */
-    void (*give)(void *memory, void *token, uint64_t bytes);
+    bool (*alloc)(uint64_t bytes, void **memory, void **token);
+    /* Takes back what `alloc` gave, with the same token and the same bytes; nobody uses it any more. */
+    void (*free)(void *memory, void *token, uint64_t bytes);
     /* The contents from byte `kept` on are not needed any more; the memory stays the caller's, with zeros or anything there.
      * Whole pages of it stop being resident where the system can do that. */
     void (*drop)(void *memory, void *token, uint64_t bytes, uint64_t kept);
@@ -31,9 +31,5 @@ typedef struct {
 } tlmi_backend;
 
 extern const tlmi_backend tlmi_backend_cpu, tlmi_backend_metal, tlmi_backend_sim_metal;
-
-/* ---- backend_cpu.c ---- */
-/* `drop` of any memory that is private to the process. */
-void tlmi_pages_drop(void *memory, uint64_t bytes, uint64_t kept);
 #pragma GCC visibility pop
 #endif

@@ -18,25 +18,25 @@ static const char *missing(void)
     return NULL;
 }
 
-static bool take(uint64_t bytes, void **memory, void **token)
+static bool alloc_memory(uint64_t bytes, void **memory, void **token)
 {
     *token = NULL;
     *memory = NULL;
     if (tlmi_quarantine_active())
-        *memory = tlmi_quarantine_take(bytes, TLMI_BLOCK_BYTES, 64, TLM_DEVICE_CPU, tlmi_site_for_events());
+        *memory = tlmi_quarantine_alloc(bytes, TLMI_BLOCK_BYTES, 64, TLM_DEVICE_CPU, tlmi_site_for_events());
     if (*memory == NULL && posix_memalign(memory, 64, bytes) != 0)
         return false;
     atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
     return true;
 }
 
-static void give_to_allocator(void *memory, uint64_t bytes)
+static void free_to_allocator(void *memory, uint64_t bytes)
 {
     (void)bytes;
     free(memory);
 }
 
-static void give(void *memory, void *token, uint64_t bytes)
+static void free_memory(void *memory, void *token, uint64_t bytes)
 {
     (void)token;
     atomic_fetch_sub_explicit(&held_bytes, bytes, memory_order_relaxed);
@@ -45,37 +45,17 @@ static void give(void *memory, void *token, uint64_t bytes)
                             .bytes = bytes,
                             .header = TLMI_BLOCK_BYTES,
                             .device = TLM_DEVICE_CPU,
-                            .give = give_to_allocator};
+                            .release = free_to_allocator};
         if (tlmi_quarantine_put(&freed))
             return;
     }
     free(memory);
 }
 
-void tlmi_pages_drop(void *memory, uint64_t bytes, uint64_t kept)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uint8_t *start = (uint8_t *)memory + kept, *end = (uint8_t *)memory + bytes;
-    uint8_t *first = (uint8_t *)(((uintptr_t)start + page - 1) & ~(page - 1));
-    uint8_t *last = (uint8_t *)((uintptr_t)end & ~(page - 1));
-    if (first >= last) {
-        memset(start, 0, (size_t)(end - start));
-        return;
-    }
-    memset(start, 0, (size_t)(first - start));
-    memset(last, 0, (size_t)(end - last));
-#ifdef __APPLE__
-    madvise(first, (size_t)(last - first), MADV_FREE);
-#else
-    if (madvise(first, (size_t)(last - first), MADV_DONTNEED) != 0)
-        memset(first, 0, (size_t)(last - first)); /* locked pages stay */
-#endif
-}
-
 static void drop(void *memory, void *token, uint64_t bytes, uint64_t kept)
 {
     (void)token;
-    tlmi_pages_drop(memory, bytes, kept);
+    tlmi_system_drop_pages(memory, bytes, kept);
 }
 
 /* Only what it handed out: what it keeps of freed memory is the sampler's to ask (TLM_METRIC_MALLOC_FREE). */
@@ -87,8 +67,8 @@ static uint64_t driver_bytes(void)
 const tlmi_backend tlmi_backend_cpu = {
     .name = "cpu",
     .missing = missing,
-    .take = take,
-    .give = give,
+    .alloc = alloc_memory,
+    .free = free_memory,
     .drop = drop,
     .driver_bytes = driver_bytes,
     .policy = TLM_BUFFERS_BOUNDED,

@@ -6,8 +6,8 @@
  */
 #include <sys/mman.h>
 
+#include "log/log.h"
 #include "memory/devices/backend.h"
-#include "memory/runtime.h"
 
 enum { HEAP_BYTES = 4 << 20, GRANULE = 256 };
 
@@ -48,7 +48,7 @@ static void *cut_from_heap(uint64_t bytes)
     return memory;
 }
 
-static bool take(uint64_t bytes, void **memory, void **token)
+static bool alloc_memory(uint64_t bytes, void **memory, void **token)
 {
     uint64_t whole = (bytes + GRANULE - 1) / GRANULE * GRANULE;
     *token = NULL;
@@ -59,7 +59,7 @@ static bool take(uint64_t bytes, void **memory, void **token)
     return true;
 }
 
-static void give(void *memory, void *token, uint64_t bytes)
+static void free_memory(void *memory, void *token, uint64_t bytes)
 {
     (void)memory, (void)token, (void)bytes; /* kept for ever: that is the point */
 }
@@ -67,7 +67,7 @@ static void give(void *memory, void *token, uint64_t bytes)
 static void drop(void *memory, void *token, uint64_t bytes, uint64_t kept)
 {
     (void)token;
-    tlmi_pages_drop(memory, bytes, kept);
+    tlmi_system_drop_pages(memory, bytes, kept);
 }
 
 static uint64_t driver_bytes(void)
@@ -78,8 +78,8 @@ static uint64_t driver_bytes(void)
 const tlmi_backend tlmi_backend_sim_metal = {
     .name = "sim-metal",
     .missing = missing,
-    .take = take,
-    .give = give,
+    .alloc = alloc_memory,
+    .free = free_memory,
     .drop = drop,
     .driver_bytes = driver_bytes,
     .policy = TLM_BUFFERS_DIRECT,

@@ -55,7 +55,7 @@ static void mend_after_fork(void)
     for (uint32_t i = 0; i < TLMI_DEVICES; i++) {
         if (!atomic_load(&devices[i].used))
             continue;
-        tlmi_kept_mend(&devices[i]);
+        tlmi_class_mend(&devices[i]);
         tlmi_reserve_mend(&devices[i].reserve);
     }
 }
@@ -119,10 +119,10 @@ static void count_take(tlm_device_statistics *counted, uint64_t bytes)
         counted->peak_count = counted->current_count;
 }
 
-tlmi_block *tlmi_device_take(tlmi_device *device, uint64_t bytes)
+tlmi_block *tlmi_device_alloc(tlmi_device *device, uint64_t bytes)
 {
     void *memory, *token;
-    bool given = device->backend->take(bytes, &memory, &token);
+    bool given = device->backend->alloc(bytes, &memory, &token);
     tlmi_spin_lock(&device->lock);
     if (given)
         count_take(&device->counted, bytes);
@@ -138,13 +138,13 @@ tlmi_block *tlmi_device_take(tlmi_device *device, uint64_t bytes)
     return block;
 }
 
-void tlmi_device_give(tlmi_device *device, tlmi_block *block)
+void tlmi_device_free(tlmi_device *device, tlmi_block *block)
 {
     uint64_t bytes = block->bytes;
     block->state = TLMI_BLOCK_GONE;
     if (tlmi_probe_on())
         tlmi_event_append(TLM_KIND_DEVICE_FREE, (uint8_t)tlmi_device_number(device), (uintptr_t)block, bytes, 0, 0);
-    device->backend->give(block, block->token, bytes);
+    device->backend->free(block, block->token, bytes);
     tlmi_spin_lock(&device->lock);
     device->counted.current_bytes -= bytes;
     device->counted.current_count--;
@@ -182,11 +182,17 @@ void tlm_device_stats(uint32_t number, tlm_device_statistics *out)
     out->driver_bytes = device->backend->driver_bytes();
 }
 
-uint64_t tlmi_devices_driver_bytes(void)
+/* For the sampler: of the drivers of all devices that were used. */
+static uint64_t driver_bytes(void)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < TLMI_DEVICES; i++)
         if (atomic_load_explicit(&devices[i].used, memory_order_acquire))
             bytes += devices[i].backend->driver_bytes();
     return bytes;
+}
+
+__attribute__((constructor(TLMI_GAUGES_PRIORITY))) static void offer_gauge(void)
+{
+    tlmi_gauges_of_layers.driver_bytes = driver_bytes;
 }

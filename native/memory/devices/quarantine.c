@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "log/log.h"
 #include "memory/devices/quarantine.h"
-#include "memory/runtime.h"
 #include "platform/address_map.h"
 
 enum {
@@ -123,7 +123,7 @@ static void bury(uint32_t index)
 {
     tlmi_quarantined *record = record_of(index);
     if (record->pages == NULL)
-        record->freed.give(record->freed.memory, record->freed.bytes);
+        record->freed.release(record->freed.memory, record->freed.bytes);
     else
         munmap(record->pages, record->page_bytes);
     pthread_mutex_lock(&gate);
@@ -341,7 +341,7 @@ static uint32_t begin_guarded(void)
     return index;
 }
 
-void *tlmi_quarantine_take(uint64_t bytes, uint32_t header, uint32_t alignment, uint8_t device, uint32_t site)
+void *tlmi_quarantine_alloc(uint64_t bytes, uint32_t header, uint32_t alignment, uint8_t device, uint32_t site)
 {
     if (!is_chosen(bytes - header))
         return NULL;
@@ -394,10 +394,22 @@ const tlmi_quarantined *tlmi_quarantine_at(uintptr_t address)
     return NULL;
 }
 
-uint64_t tlmi_quarantine_resident_bytes(void)
+/* For the sampler: filled memory, and what we need to know it. */
+static uint64_t resident_bytes(void)
 {
     uint64_t touched = atomic_load_explicit(&fresh_record, memory_order_relaxed) * sizeof(tlmi_quarantined);
     return touched + atomic_load_explicit(&filled_bytes, memory_order_relaxed);
+}
+
+static bool has_guard_pages(void)
+{
+    return tlmi_quarantine_was_active();
+}
+
+__attribute__((constructor(TLMI_GAUGES_PRIORITY))) static void offer_gauges(void)
+{
+    tlmi_gauges_of_layers.quarantine_bytes = resident_bytes;
+    tlmi_gauges_of_layers.has_guard_pages = has_guard_pages;
 }
 
 void tlmi_quarantine_count_touch(void)

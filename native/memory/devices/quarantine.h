@@ -4,13 +4,13 @@
  *     guarded     | slack | header | payload | guard page |     pages of its own; unreadable from the free on
  *     filled      | header | PATTERN PATTERN ... |              smaller memory, looked at when it leaves
  *
- * quarantine.c keeps, trap.c hears of touches, trap_report.c says whose memory it was. Used by the device `cpu` and by the
+ * quarantine.c keeps, trap.c catches touches and says whose memory it was. Used by the device `cpu` and by the
  * source for NumPy. Switched off it costs one predictable branch for each of their calls.
  */
 #ifndef TLMI_QUARANTINE_H
 #define TLMI_QUARANTINE_H
 
-#include "platform/internal.h"
+#include "log/log.h"
 #pragma GCC visibility push(default)
 
 enum {
@@ -20,14 +20,14 @@ enum {
 
 /* Memory that is being freed, as far as its last owner knows it. */
 typedef struct {
-    void *memory;    /* as it was taken: what `give` takes back */
+    void *memory;    /* as it was allocated: what `release` gets */
     uint64_t bytes;  /* of it */
     uint64_t object; /* handle, or address of foreign memory; 0: the name that tlmi_quarantine_name left, if any */
-    void (*give)(void *memory, uint64_t bytes);
+    void (*release)(void *memory, uint64_t bytes);
     uint32_t header; /* bytes before the payload */
     uint32_t free_site;
     uint8_t device;
-    bool is_bound; /* `give` may be called only within a call of the same source */
+    bool is_bound; /* `release` may be called only within a call of the same source */
 } tlmi_freed;
 
 typedef enum { TLMI_QUARANTINED_NONE = 0, TLMI_QUARANTINED_LIVE, TLMI_QUARANTINED_HELD } tlmi_quarantined_state;
@@ -58,7 +58,7 @@ static inline bool tlmi_quarantine_was_active(void)
 }
 /* Memory of zeros with pages of its own, its end before a guard page but for what `alignment` asks; NULL: this request is not
  * for us, or there are no more pages. `bytes` include the header. */
-void *tlmi_quarantine_take(uint64_t bytes, uint32_t header, uint32_t alignment, uint8_t device, uint32_t site);
+void *tlmi_quarantine_alloc(uint64_t bytes, uint32_t header, uint32_t alignment, uint8_t device, uint32_t site);
 /* Bytes of memory in use that has pages of its own; 0: it is not ours. */
 uint64_t tlmi_quarantine_bytes(const void *memory);
 /* Takes freed memory over. false: it is the caller's still. Memory with pages of its own is always taken over. */
@@ -67,7 +67,6 @@ bool tlmi_quarantine_put(const tlmi_freed *freed);
 void tlmi_quarantine_name(tlm_object object, uint64_t bytes, uint32_t free_site);
 /* Whose memory is at this address; NULL: not ours. Takes no lock. */
 const tlmi_quarantined *tlmi_quarantine_at(uintptr_t address);
-uint64_t tlmi_quarantine_resident_bytes(void); /* filled memory, and what we need to know it */
 void tlmi_quarantine_count_touch(void);
 #pragma GCC visibility pop
 
@@ -75,13 +74,5 @@ void tlmi_quarantine_count_touch(void);
 /* ---- trap.c ---- */
 /* Puts our handlers before those in force; again when the program has set its own meanwhile. */
 void tlmi_trap_install(void);
-
-/* ---- trap_report.c: on stderr; calls nothing that a signal handler may not call while only the program is interrupted ---- */
-void tlmi_trap_tell(const tlmi_quarantined *whose, uintptr_t address, const char *how, uint32_t used_site);
-
-/* ---- meta.c ---- */
-/* Calls visit(records, bytes) for what is written, without the lock: records are never changed. Returns whether one said
- * true, which ends it. Only while the recording runs. */
-bool tlmi_meta_peek(bool (*visit)(void *context, const uint8_t *records, uint32_t bytes), void *context);
 #pragma GCC visibility pop
 #endif

@@ -6,7 +6,7 @@
 #ifndef TLMI_HOLDERS_GRAPH_H
 #define TLMI_HOLDERS_GRAPH_H
 
-#include "platform/internal.h"
+#include "log/log.h"
 
 enum { TLMI_NODES_PER_CHUNK = 1 << 16, TLMI_NODE_CHUNKS = 1 << 12 };
 

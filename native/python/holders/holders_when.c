@@ -10,7 +10,10 @@
  * What a snapshot takes is CPU time of its thread: waiting for a processor is not its doing, and no reason to stop.
  * Numbers that the service thread reads are atomic; everything else is under the GIL.
  */
+#include "python/holders/holders_when.h"
+#include "memory/memory.h"
 #include "python/holders/holders.h"
+#include "python/sources/sources.h"
 
 #include "python/stack/pycode.h"
 

@@ -15,7 +15,8 @@
 
 #include "memory/devices/quarantine.h"
 #include "platform/address_map.h"
-#include "python/python.h"
+#include "python/sources/sources.h"
+#include "python/stack/pystack.h"
 
 /* NumPy's PyDataMem_Handler as of its C interface version 1 (NEP 49). */
 typedef struct {
@@ -86,7 +87,7 @@ static void note_given_back(void *block, uint64_t argument, uint32_t site)
 
 enum { ALIGNMENT = 16 }; /* what malloc promises */
 
-static void give_to_numpy(void *block, uint64_t bytes)
+static void free_to_numpy(void *block, uint64_t bytes)
 {
     tlmi_pyheap_is_array = true;
     original.allocator.give_back(original.allocator.context, block, bytes);
@@ -95,7 +96,7 @@ static void give_to_numpy(void *block, uint64_t bytes)
 
 static void *take_guarded(size_t bytes, uint32_t site)
 {
-    return tlmi_quarantine_take(bytes, 0, ALIGNMENT, TLM_DEVICE_NUMPY, site);
+    return tlmi_quarantine_alloc(bytes, 0, ALIGNMENT, TLM_DEVICE_NUMPY, site);
 }
 
 static void *take_block(void *context, size_t bytes, uint32_t site)
@@ -132,7 +133,7 @@ static void give_block(void *context, void *block, size_t bytes, uint32_t site)
     if (tlmi_quarantine_was_active() && block != NULL) {
         tlmi_freed freed = {.memory = block,
                             .object = (uintptr_t)block,
-                            .give = give_to_numpy,
+                            .release = free_to_numpy,
                             .free_site = site,
                             .device = TLM_DEVICE_NUMPY,
                             .is_bound = true};
@@ -347,27 +348,12 @@ tlm_status tlm_numpy_uninstall(void)
     return status;
 }
 
-/* Pages of the block that are not resident, in bytes; 0 for a block that is gone. */
+/* Whole pages of the block that are not resident, in bytes; 0 for a block that is gone. */
 static uint64_t untouched_of(uintptr_t block, uint64_t bytes, uint64_t page)
 {
-#ifdef __APPLE__
-    typedef char residency;
-#else
-    typedef unsigned char residency;
-#endif
-    residency pages[4096];
-    uint64_t untouched = 0;
-    uintptr_t at = (block + page - 1) & ~(uintptr_t)(page - 1);
+    uintptr_t first = (block + page - 1) & ~(uintptr_t)(page - 1);
     uintptr_t end = (block + bytes) & ~(uintptr_t)(page - 1);
-    while (at < end) {
-        size_t count = (end - at) / page < sizeof pages ? (end - at) / page : sizeof pages;
-        if (mincore((void *)at, count * page, pages) != 0)
-            return 0;
-        for (size_t i = 0; i < count; i++)
-            untouched += (pages[i] & 1) == 0;
-        at += count * page;
-    }
-    return untouched * page;
+    return first < end ? tlmi_system_absent_bytes(first, end - first) : 0;
 }
 
 uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known)

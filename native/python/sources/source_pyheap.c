@@ -17,15 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __APPLE__
-#include <malloc/malloc.h>
-#define usable_bytes malloc_size
-#else
-#include <malloc.h>
-#define usable_bytes malloc_usable_size
-#endif
 
-#include "python/python.h"
+#include "platform/heap.h"
+#include "python/sources/sources.h"
 
 #define DOMAINS 3
 
@@ -67,7 +61,7 @@ static void *counted_alloc(void *context, size_t bytes)
 {
     void *block = plain.malloc(context, bytes); /* tlm-lint: ok */
     if (block != NULL)
-        count_large((int64_t)usable_bytes(block));
+        count_large((int64_t)tlmi_usable_bytes(block));
     return block;
 }
 
@@ -75,23 +69,23 @@ static void *counted_zeroed(void *context, size_t count, size_t bytes)
 {
     void *block = plain.calloc(context, count, bytes); /* tlm-lint: ok */
     if (block != NULL)
-        count_large((int64_t)usable_bytes(block));
+        count_large((int64_t)tlmi_usable_bytes(block));
     return block;
 }
 
 static void *counted_resize(void *context, void *block, size_t bytes)
 {
-    int64_t before = block == NULL ? 0 : (int64_t)usable_bytes(block);
+    int64_t before = block == NULL ? 0 : (int64_t)tlmi_usable_bytes(block);
     void *moved = plain.realloc(context, block, bytes); /* tlm-lint: ok */
     if (moved != NULL)
-        count_large((int64_t)usable_bytes(moved) - before);
+        count_large((int64_t)tlmi_usable_bytes(moved) - before);
     return moved;
 }
 
 static void counted_free(void *context, void *block)
 {
     if (block != NULL)
-        count_large(-(int64_t)usable_bytes(block));
+        count_large(-(int64_t)tlmi_usable_bytes(block));
     plain.free(context, block); /* tlm-lint: ok */
 }
 

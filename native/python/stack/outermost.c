@@ -6,7 +6,7 @@
  */
 #include <Python.h>
 
-#include "python/python.h"
+#include "tlmem_python.h"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000
 

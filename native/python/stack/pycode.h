@@ -6,7 +6,7 @@
 
 #include <Python.h>
 
-#include "python/python.h"
+#include "log/log.h"
 
 extern _Atomic uint64_t tlmi_pycode_current_epoch;
 

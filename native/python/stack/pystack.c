@@ -15,6 +15,8 @@
 #include "python/stack/pyframe.h"
 
 #include "python/stack/pycode.h"
+#include "python/stack/pystack.h"
+#include "tlmem_python.h"
 
 #define CUT_ROOT 1
 #define MAX_DEPTH 1024

@@ -7,7 +7,8 @@
 #include <Python.h>
 #include <structmember.h>
 
-#include "python/python.h"
+#include "log/log.h"
+#include "tlmem_python.h"
 #include "tlmem_tape.h"
 
 typedef struct {

@@ -13,7 +13,8 @@ from support.traces import Program
 from tlmem.analysis import analyse
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.model import Finding
-from tlmem.report import json_report, text
+from tlmem.report import json as json_report
+from tlmem.report import text
 from tlmem.report.summary import Process, Summary
 
 NUMPY, CPU = 1, 16

@@ -8,7 +8,8 @@ from tlmem.analysis import analyse
 from tlmem.analysis.ledger.misuse import ERRORS, WHAT
 from tlmem.analysis.model import Finding
 from tlmem.events import MISUSE_NAMES
-from tlmem.report import json_report, text
+from tlmem.report import json as json_report
+from tlmem.report import text
 from tlmem.report.summary import Process, Summary
 
 CPU = 16

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tlmem
-from tlmem.runtime.autograd import core_ops
 from tlmem.runtime.core import lib
+from tlmem.runtime.tensors import core_ops
 
 
 def leaf(*values: float, dtype: str = "float64") -> tlmem.Tensor:

@@ -10,7 +10,7 @@ from runtime.trace import described, live_objects
 import tlmem
 from tlmem.optim import Adam
 from tlmem.runtime import core
-from tlmem.runtime.autograd import recomputing
+from tlmem.runtime.autograd import checkpointing
 
 
 @tlmem.op(backward=lambda context, grad: grad * context.saved[0])
@@ -62,7 +62,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
 
 def modes() -> tuple[Any, ...]:
     """What must be as it was."""
-    return core.lib.tlm_grad_mode_current(), tlmem.tape().name, recomputing._rows.get()
+    return core.lib.tlm_grad_mode_current(), tlmem.tape().name, checkpointing._rows.get()
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -39,7 +39,7 @@ class Thing:
 
 @dataclass(eq=False)
 class Scope:
-    """A scope or frame that is entered, or one outside any strand."""
+    """A scope or frame that is entered, or one outside any context."""
 
     id: int
     outer: Scope | None = None

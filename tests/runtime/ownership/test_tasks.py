@@ -202,7 +202,7 @@ def test_a_task_that_ends_with_a_scope_entered_frees_what_was_in_it(trace) -> No
     with trace() as t:
         asyncio.run(forgetful())
         gc.collect()
-        assert scope_depth() == 0  # settles: the task's strand is not in force any more
+        assert scope_depth() == 0  # settles: the task's context is not in force any more
 
     assert not kept[0].alive
     assert [what for _, what in t.misuses()] == ["unbalanced scope"]
@@ -255,7 +255,7 @@ def test_settling_does_nothing_where_asyncio_was_never_imported() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_an_ended_task_gives_its_strand_back() -> None:
+def test_an_ended_task_frees_its_context() -> None:
     async def work() -> None:
         with scope():
             empty(1)
@@ -264,7 +264,7 @@ def test_an_ended_task_gives_its_strand_back() -> None:
         for _ in range(20):
             await asyncio.create_task(work())
         contexts.settle()
-        assert len(contexts._strands) <= 2
+        assert len(contexts._contexts) <= 2
 
     asyncio.run(main())
 

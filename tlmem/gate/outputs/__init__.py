@@ -1,10 +1,15 @@
-"""How a decision is written down: one format a file. ``FORMATS`` maps names to functions."""
+"""A decision in every format, one format per file; ``FORMATS`` maps names to functions.
+
+In: ``gate.decision.Checked``. Out: a text.
+May import: units, recording, analysis, report, gate.
+Third-party: numpy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tlmem.gate.checked import Checked
+from tlmem.gate.decision import Checked
 from tlmem.gate.outputs import github, json, junit, markdown, sarif, text
 
 FORMATS: dict[str, Callable[[Checked], str]] = {

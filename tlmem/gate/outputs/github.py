@@ -1,14 +1,13 @@
 """A decision as annotations of GitHub Actions, which show at the line in the pull request.
 
-Covers: workflow commands, and the step summary when ``GITHUB_STEP_SUMMARY`` names its file (``run``
-writes it, from ``markdown``). Source: GitHub's documentation, "Workflow commands".
+Covers: workflow commands, and the step summary when ``GITHUB_STEP_SUMMARY`` names its file
+(``check`` writes it, from ``markdown``). Source: GitHub's documentation, "Workflow commands".
 """
 
 from __future__ import annotations
 
-from tlmem.gate.checked import Checked
-from tlmem.gate.judge import OVER, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.outputs.places import blamed, frame_of, name_of, relative
+from tlmem.gate.decision import OVER, UNKNOWN, UNSURE, BudgetResult, Checked, Result
+from tlmem.gate.outputs.locations import blamed, frame_of, name_of, relative
 from tlmem.gate.outputs.text import conclusion
 from tlmem.report.text import named
 
@@ -35,7 +34,7 @@ def render(checked: Checked) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _annotation(row: Row, result: Result) -> list[str]:
+def _annotation(row: BudgetResult, result: Result) -> list[str]:
     """What a row says in the pull request; nothing when it passed."""
     if row.state == OVER or row.state == UNKNOWN:
         level = "error"

@@ -6,11 +6,9 @@ import math
 from json import dumps
 from typing import Any
 
-from tlmem.gate.checked import Checked
-from tlmem.gate.judge import Result, Row
-from tlmem.gate.outputs.places import path_of
-from tlmem.gate.trust import Doubt
-from tlmem.report.json_report import finding_dict, verdict_dict
+from tlmem.gate.decision import BudgetResult, Checked, Doubt, Result
+from tlmem.gate.outputs.locations import path_of
+from tlmem.report.json import finding_dict, verdict_dict
 
 SCHEMA = 1
 
@@ -61,7 +59,7 @@ def program_dict(result: Result) -> dict[str, Any]:
     }
 
 
-def row_dict(row: Row) -> dict[str, Any]:
+def row_dict(row: BudgetResult) -> dict[str, Any]:
     return {
         "name": row.name,
         "state": row.state,

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as xml
 
-from tlmem.gate.checked import Checked
-from tlmem.gate.judge import OVER, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.outputs.places import blamed, name_of, path_of, relative
+from tlmem.gate.decision import OVER, UNKNOWN, UNSURE, BudgetResult, Checked, Result
+from tlmem.gate.outputs.locations import blamed, name_of, path_of, relative
 from tlmem.gate.outputs.text import blame, program
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -63,7 +62,7 @@ def _suite(suites: xml.Element, result: Result) -> None:
         suite.set(count, str(len(list(suite.iter(tag)))))
 
 
-def _told(element: xml.Element, row: Row) -> None:
+def _told(element: xml.Element, row: BudgetResult) -> None:
     element.set("message", _clean(row.sentence))
     element.text = _clean("\n".join([row.sentence, *blame(row)]))
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlmem.gate.checked import Checked
-from tlmem.gate.growth import alive_at, curve_of
-from tlmem.gate.judge import OVER, PASS, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.outputs.places import name_of, path_of, relative
+from tlmem.gate.decision import OVER, PASS, UNKNOWN, UNSURE, BudgetResult, Checked, Result
+from tlmem.gate.growth_rates import alive_at, curve_of
+from tlmem.gate.outputs.locations import name_of, path_of, relative
 from tlmem.gate.outputs.text import conclusion
 from tlmem.gate.subject import Judged
 from tlmem.units import format_bytes, format_count, format_seconds
@@ -53,7 +52,7 @@ def program(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _told(row: Row) -> list[str]:
+def _told(row: BudgetResult) -> list[str]:
     """Why a row did not pass, with the lines to blame."""
     lines = [_cell(row.sentence)]
     for finding in [f for f in row.findings if f.site][:3]:

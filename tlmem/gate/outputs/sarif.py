@@ -14,9 +14,8 @@ from urllib.parse import quote
 
 from tlmem.analysis.model import Finding, Frame
 from tlmem.gate import catalogue
-from tlmem.gate.checked import Checked
-from tlmem.gate.judge import EXIT_PASS, OVER, UNKNOWN, Result, Row
-from tlmem.gate.outputs.places import frame_of, path_of, relative, root
+from tlmem.gate.decision import EXIT_PASS, OVER, UNKNOWN, BudgetResult, Checked, Result
+from tlmem.gate.outputs.locations import frame_of, path_of, relative, root
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT = "tlmemLine/v1"
@@ -86,7 +85,7 @@ def _meaning(name: str) -> str:
     return text[:1].upper() + text[1:] + "."
 
 
-def _result(row: Row, result: Result) -> dict[str, Any]:
+def _result(row: BudgetResult, result: Result) -> dict[str, Any]:
     """What is over, at the line to blame."""
     frame = frame_of(row, result)
     message = row.sentence

@@ -7,9 +7,19 @@ import shlex
 import textwrap
 
 from tlmem.analysis.model import Finding, Frame
-from tlmem.gate.checked import Checked, reasons
-from tlmem.gate.judge import EXIT_OVER, EXIT_PASS, OVER, PASS, UNKNOWN, UNSURE, Result, Row
-from tlmem.gate.outputs.places import path_of
+from tlmem.gate.decision import (
+    EXIT_OVER,
+    EXIT_PASS,
+    OVER,
+    PASS,
+    UNKNOWN,
+    UNSURE,
+    BudgetResult,
+    Checked,
+    Result,
+    reasons,
+)
+from tlmem.gate.outputs.locations import path_of
 from tlmem.report.text import WIDTH, clipped, named
 from tlmem.units import format_bytes, format_count
 
@@ -43,7 +53,7 @@ def program(result: Result) -> str:
     return "\n".join(lines)
 
 
-def blame(row: Row) -> list[str]:
+def blame(row: BudgetResult) -> list[str]:
     """The worst lines, with their text and their callers."""
     lines: list[str] = []
     told: set[Frame] = set()

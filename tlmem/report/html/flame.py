@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tlmem.recording.reader import Recording
 from tlmem.report.html.markup import Markup, data, element
-from tlmem.report.stacks import StackTree, stack_tree
+from tlmem.report.site_sums import StackTree, stack_tree
 
 SMALLEST_SHARE = 0.0002
 """Frames with less than this of everything would be narrower than a dot."""

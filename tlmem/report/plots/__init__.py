@@ -18,7 +18,7 @@ from tlmem.errors import TlmemError
 from tlmem.output.atomic_write import write_file
 from tlmem.recording.reader import read
 from tlmem.report.plots import growth, memory, objects, pools, sites, style
-from tlmem.report.plots.view import NothingToDraw, View
+from tlmem.report.plots.plot_data import NothingToDraw, View
 from tlmem.report.summary import DETAIL_EVENTS
 
 if TYPE_CHECKING:

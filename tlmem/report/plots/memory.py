@@ -16,7 +16,7 @@ from tlmem.analysis.memory.attribution import Moments
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Attribution
 from tlmem.report.plots import style
-from tlmem.report.plots.view import Floats, Ints, NothingToDraw, View, alive_at
+from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, View, alive_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +101,7 @@ def highest_samples(
     )
     if not inside.any():
         return samples.iloc[:0]
-    carried = samples.ffill().bfill().assign(picture_ns=-1.0)[inside]
+    carried = samples.ffill().bfill().assign(mappings_ns=-1.0)[inside]
     time_ns = carried["time_ns"].to_numpy(np.int64)
     part = (time_ns - begin_ns) * moments // max(1, end_ns - begin_ns + 1)
     resident = (carried["anon"] + carried["file"]).to_numpy()

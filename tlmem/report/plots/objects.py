@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.report.plots import style
-from tlmem.report.plots.view import NEVER, Ints, NothingToDraw, View, label_of
+from tlmem.report.plots.plot_data import NEVER, Ints, NothingToDraw, View, label_of
 from tlmem.units import format_count
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tlmem.report.planned import Planned
 from tlmem.report.plots import HEIGHT_IN, WIDTH_IN, Size, as_file, blank, style
-from tlmem.report.plots.view import NothingToDraw, label_of
+from tlmem.report.plots.plot_data import NothingToDraw, label_of
 from tlmem.units import format_bytes
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tlmem.events import HOLDER_NUMBER_BITS, HolderKind, Kind
 from tlmem.report.plots import style
-from tlmem.report.plots.view import NEVER, Floats, Ints, NothingToDraw, View, alive_at
+from tlmem.report.plots.plot_data import NEVER, Floats, Ints, NothingToDraw, View, alive_at
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.report.plots import style
-from tlmem.report.plots.view import (
+from tlmem.report.plots.plot_data import (
     Floats,
     Ints,
     NothingToDraw,

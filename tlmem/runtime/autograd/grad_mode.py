@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 def is_grad_enabled() -> bool:
     """Whether operations on tensors that need a gradient are recorded now, in this thread or task.
 
-    Source: contracts S59.
+    Source: docs/seed-map.md, S59.
     """
     contexts.settle()
     return lib.tlm_grad_mode_current() == 1
@@ -43,7 +43,7 @@ class GradMode:
 
     def __init__(self, on: bool) -> None:
         self._on = on
-        self._outer: list[tuple[int, contexts.Strand | None, int]] = []
+        self._outer: list[tuple[int, contexts.TaskContext | None, int]] = []
 
     def __enter__(self) -> Self:
         contexts.settle()
@@ -72,19 +72,19 @@ class GradMode:
             self._leave(*entered)
             raise
 
-    def _leave(self, mode: int, strand: contexts.Strand | None, thread: int) -> None:
+    def _leave(self, mode: int, context: contexts.TaskContext | None, thread: int) -> None:
         contexts.settle()
-        if strand is contexts.in_force() and (strand is not None or thread == get_ident()):
+        if context is contexts.in_force() and (context is not None or thread == get_ident()):
             lib.tlm_grad_mode(mode)
-        elif strand is not None:  # a generator that was begun in one task and ends in another
-            with contexts.using(strand):
+        elif context is not None:  # a generator that was begun in one task and ends in another
+            with contexts.using(context):
                 lib.tlm_grad_mode(mode)
 
     def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         """The function in this mode.
 
         Raises:
-            TypeError: it is no function, or an asynchronous generator; enter the mode inside it.
+            TypeError: it is not a function, or an asynchronous generator, which enters it itself.
         """
         on, plain = self._on, _callable(function)
         made: Any
@@ -128,7 +128,7 @@ def no_grad(function: Any = None, /) -> Any:
     ``@no_grad``.
 
     Raises:
-        TypeError: what it decorates is no function, or an asynchronous generator.
+        TypeError: what it decorates is not a function, or is an asynchronous generator.
     """
     return GradMode(False) if function is None else GradMode(False)(function)
 
@@ -141,7 +141,7 @@ def enable_grad(function: Any = None, /) -> Any:
     """``with enable_grad(): ...``: recorded again inside a ``no_grad``; as a decorator too.
 
     Raises:
-        TypeError: what it decorates is no function, or an asynchronous generator.
+        TypeError: what it decorates is not a function, or is an asynchronous generator.
     """
     return GradMode(True) if function is None else GradMode(True)(function)
 

@@ -1,4 +1,4 @@
-"""Pools: tensors that are done with, kept by dtype and shape for whoever needs one like them.
+"""Pools: tensors that are done with, kept by dtype and shape for reuse.
 
 Covers: tensors and anything else with ``shape``, ``dtype`` and ``handle``; pruning by size, by key
 and by time; entries that garbage collection may take. Does not cover: buffers of devices, which are
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol, TextIO, runtime_checkable
 from weakref import ref
@@ -20,7 +21,6 @@ from tlmem.runtime.core import check, ffi, lib
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.ownership import adopted
 from tlmem.runtime.ownership.holders import describe, own_count
-from tlmem.runtime.ownership.pool_stats import PoolStats
 
 NEEDED = ("shape", "dtype", "handle")
 BATCH = 256
@@ -44,10 +44,52 @@ class PoolableTensor(Protocol):
         """A key of its own; never taken for a pointer."""
 
 
+@dataclass(frozen=True)
+class PoolStats(Mapping[str, Any]):
+    """Sizes and counters of a pool at one moment; attributes and items are the same.
+
+    Attributes:
+        size: how many tensors are kept.
+        hits: how often ``acquire`` gave one.
+        misses: how often it gave none.
+        puts: how many releases were kept.
+        drops: how many were freed because their key was full.
+        by_key: key -> how many are kept, in the order of their first release.
+        hit_rate: ``hits / (hits + misses)``, 0 before the first ``acquire``.
+    """
+
+    size: int
+    hits: int
+    misses: int
+    puts: int
+    drops: int
+    by_key: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of ``acquire`` that found something."""
+        asked = self.hits + self.misses
+        return self.hits / asked if asked else 0.0
+
+    def __getitem__(self, name: str) -> Any:
+        if name in _STATISTICS:
+            return getattr(self, name)
+        raise KeyError(f"no statistic {name!r}; there are {', '.join(_STATISTICS)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_STATISTICS)
+
+    def __len__(self) -> int:
+        return len(_STATISTICS)
+
+
+_STATISTICS = ("size", "hits", "misses", "hit_rate", "by_key", "puts", "drops")
+
+
 class TensorPool:
     """Keeps released tensors; acquiring gives the one of the same dtype and shape released last.
 
-    Contents are undefined: whoever acquires initialises. It may be used from any thread.
+    Contents are undefined: initialise what you acquire. It may be used from any thread.
 
     Args:
         max_per_key: how many of one dtype and shape are kept; one more is freed on release.
@@ -56,7 +98,7 @@ class TensorPool:
             pool is next used; no thread does it.
         prune_interval: in seconds.
         weak: keeps no reference: garbage collection may take an entry, which is freed then.
-        clock: tells seconds; for tests.
+        clock: returns seconds; for tests.
     Raises:
         ValueError: ``max_per_key`` is not positive.
     Source: the ``TensorPool`` of ts-torch (S42 to S53).
@@ -278,7 +320,7 @@ class TensorPool:
         self._kept[item] = ref(thing, _Lost(self, item, text)) if self._weak else thing
 
     def _lose(self, item: int, text: str) -> None:
-        """Garbage collection took a thing of ours; its memory goes too."""
+        """Garbage collection took a thing of the pool; its memory goes too."""
         with self._lock:
             taken = lib.tlm_pool_remove(self._number, core.label(text), item)
             if taken:
@@ -394,4 +436,4 @@ def _text_of(shape: Any, dtype: Any, device: str) -> str:
 
 
 global_pool = TensorPool(name="global")
-"""One pool for whoever wants to share; 16 per key."""
+"""The pool that programs may share; 16 per key."""

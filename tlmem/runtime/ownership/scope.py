@@ -1,7 +1,7 @@
 """Scopes: what is registered in one ends with it, last in first out, however the block is left.
 
 Covers: the scopes of the running thread or asyncio task, what comes into them and what leaves them
-before their end. Does not cover: scopes that are passed explicitly (``representation``), frames
+before their end. Does not cover: scopes that are passed explicitly (``tensor_scope``), frames
 (``frame``), what is not made by tlmem (``adopted``).
 
 Nothing here knows the tensor class: a ``core.Reference`` is a name of one of our objects, and
@@ -64,7 +64,7 @@ class ScopeStats:
 
     @classmethod
     def of(cls, found: Any) -> ScopeStats:
-        """The statistics that the core tells."""
+        """The statistics of the core."""
         text = core.label_text(found.label)
         return cls(found.allocations, found.frees, found.escaped, found.leaked, text, found.id)
 
@@ -80,13 +80,13 @@ class Scope:
 
     _word = "scope"
 
-    __slots__ = ("_final", "_strand", "_thread", "depth", "id", "label")
+    __slots__ = ("_final", "_context", "_thread", "depth", "id", "label")
 
     def __init__(self, name: str | None = None) -> None:
         self.label = name or ""
         self.id = 0
         self.depth = 0
-        self._final: Any = None  # what the core told at the end
+        self._final: Any = None  # the core's statistics at the end
 
     def __enter__(self) -> Self:
         if self.id and self._final is None:
@@ -103,7 +103,7 @@ class Scope:
             self.id = entered[0]
             self.depth = lib.tlm_scope_depth()
             self._final = None
-            self._strand = contexts.in_force()
+            self._context = contexts.in_force()
             self._thread = get_ident()
             core.remember_scope_left(self.id, self.label, None, self._word)
         except BaseException:  # Ctrl-C: there will be no __exit__
@@ -135,8 +135,8 @@ class Scope:
         try:
             is_here = self._thread == get_ident()
             contexts.settle()
-            strand = contexts.in_force()
-            is_here = is_here or (strand is not None and strand is self._strand)
+            context = contexts.in_force()
+            is_here = is_here or (context is not None and context is self._context)
             if is_here:
                 problems = self._leave()
             else:
@@ -190,15 +190,15 @@ class Scope:
     # ---- leaving ----
 
     def _leave(self) -> list[BaseException]:
-        """Ends the scope in the strand where it was entered; what went wrong."""
+        """Ends the scope in the context where it was entered; what went wrong."""
         core.remember_scope_left(self.id, self.label, core.here(), self._word)
         found = ffi.new("tlm_scope_statistics *")
         before = adopted.begin_collecting()
         try:
-            if self._strand is contexts.in_force():
+            if self._context is contexts.in_force():
                 status = self._end(found)
             else:
-                with contexts.using(self._strand):
+                with contexts.using(self._context):
                     status = self._end(found)
         finally:
             problems = adopted.end_collecting(before)
@@ -214,7 +214,7 @@ class Scope:
         """Ends the scope after an interrupt on the way to its end."""
         found = ffi.new("tlm_scope_statistics *")
         if lib.tlm_scope_stats(self.id, found) == lib.TLM_OK:
-            with contexts.using(self._strand):
+            with contexts.using(self._context):
                 self._end(found)
         self._final = self._final or found
 
@@ -312,7 +312,7 @@ def register_in(scope: int, thing: Thing) -> Thing:
 
 
 def unregister(thing: Thing) -> Thing:
-    """Takes a thing out of its scope; its count stays and floats until somebody takes it.
+    """Takes a thing out of its scope; its count stays and floats until it is taken over.
 
     A struct leaves alone: its fields stay registered where they are. To return one, unregister it
     and let the caller register it.

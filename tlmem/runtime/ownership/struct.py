@@ -1,32 +1,33 @@
 """Structs: dataclasses, dicts, lists and tuples whose fields hold tensors, counted by the core.
 
 Covers: making a struct, reading a field (borrowed: no event), overwriting one (the new value is
-acquired before the old one is released), moving a value into one. Does not cover: who owns the
-struct itself; that is as for tensors (``scope``, ``holders``).
+acquired before the old one is released), moving a value into one, the gradients under the names
+of the fields. Does not cover: who owns the struct itself; that is as for tensors (``scope``,
+``holders``).
 See also: docs/reference/runtime.md, "Structs".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from tlmem.runtime import contexts, core
-from tlmem.runtime.autograd.struct_grads import StructGrads, parameters_in
 from tlmem.runtime.core import check, ffi, lib
 from tlmem.runtime.errors import DoubleFree, UseAfterMove
 from tlmem.runtime.ownership.holders import is_alive
+from tlmem.runtime.tensors.storage import Storage
 
 _NOT_IN_NAMES = str.maketrans("{},", "___")
 
 
-class _Plan(NamedTuple):
+class _Blueprint(NamedTuple):
     """A container as it will be: nothing of the core has been touched yet."""
 
     type_name: str
     keys: tuple[Any, ...]
-    members: list[Any]  # plans, references, plain values
+    members: list[Any]  # blueprints, references, plain values
     is_sequence: bool
 
 
@@ -34,8 +35,8 @@ class Struct(core.Reference):
     """An object whose fields hold tensors and structs, each under a name; made by ``struct``.
 
     Fields are read and written as attributes or items; a field named like an attribute of the class
-    is reached as an item only. A value that is no tensor, struct or container is kept as it is and
-    owns nothing. A struct without fields is the null object: handle 0, no memory, no event.
+    is reached as an item only. A value that is not a tensor, struct or container is kept as it is
+    and owns nothing. A struct without fields is the null object: handle 0, no memory, no event.
 
     Attributes:
         fields: the names of the fields, or the indexes of a list or tuple.
@@ -109,12 +110,12 @@ class Struct(core.Reference):
 
     def _write(self, place: int, value: Any) -> None:
         self._require("write to")
-        plan = _plan_of(value, {})
-        if _holds(plan, self.handle):
+        blueprint = _blueprint_of(value, {})
+        if _holds(blueprint, self.handle):
             raise ValueError(
                 f"cannot write {self._name()} into itself: a cycle would hold it forever; break it"
             )
-        self._put(place, _make(plan, None, {}) if isinstance(plan, _Plan) else value)
+        self._put(place, _make(blueprint, None, {}) if isinstance(blueprint, _Blueprint) else value)
 
     def _put(self, place: int, value: Any) -> None:
         """The field takes the value: the count of a moved one, else one more."""
@@ -185,7 +186,7 @@ class Struct(core.Reference):
         return self
 
     def free(self) -> None:
-        """Ends it now, whoever holds it: its fields let go, depth first.
+        """Ends it now, whatever holds it: its fields let go, depth first.
 
         Raises:
             DoubleFree: it was freed already.
@@ -273,13 +274,13 @@ def struct(value: Any, name: str | None = None) -> Struct:
         ValueError: a container contains itself.
         UseAfterFree: a tensor in it was freed; nothing was made then.
     """
-    plan = _plan_of(value, {})
-    if not isinstance(plan, _Plan):
+    blueprint = _blueprint_of(value, {})
+    if not isinstance(blueprint, _Blueprint):
         raise TypeError(
             f"cannot make a struct of {type(value).__name__}; give a dataclass, dict, list or tuple"
         )
     contexts.settle()
-    made = _make(plan, name, {})
+    made = _make(blueprint, name, {})
     if made.handle:
         check(made._adopt(made.handle, core.INNERMOST), "own", made)
     return made
@@ -291,8 +292,8 @@ def layout_of(type_name: str, keys: tuple[Any, ...], is_sequence: bool) -> str:
     return f"{type_name}{{{','.join(text.translate(_NOT_IN_NAMES) for text in names)}}}"
 
 
-def _plan_of(value: Any, seen: dict[int, _Plan | None]) -> Any:
-    """The plan of a container, or the value itself; every tensor in it is alive."""
+def _blueprint_of(value: Any, seen: dict[int, _Blueprint | None]) -> Any:
+    """The blueprint of a container, or the value itself; every tensor in it is alive."""
     if isinstance(value, core.Reference):
         value._require("put into a struct")  # type: ignore[attr-defined]
         return value
@@ -317,13 +318,13 @@ def _plan_of(value: Any, seen: dict[int, _Plan | None]) -> Any:
     if known is not value:
         return known
     seen[id(value)] = None
-    members = [_plan_of(part, seen) for part in parts]
-    plan = seen[id(value)] = _Plan(type(value).__name__, keys, members, is_sequence)
-    return plan
+    members = [_blueprint_of(part, seen) for part in parts]
+    blueprint = seen[id(value)] = _Blueprint(type(value).__name__, keys, members, is_sequence)
+    return blueprint
 
 
 def _holds(value: Any, struct: int) -> bool:
-    """Whether a struct is, or is somewhere in, a value or plan; what was freed holds nothing."""
+    """Whether a struct is, or is in, a value or blueprint; what was freed holds nothing."""
     waiting, seen = [value], set()
     while waiting:
         each = waiting.pop()
@@ -333,28 +334,30 @@ def _holds(value: Any, struct: int) -> bool:
             if each.handle not in seen and is_alive(each.handle):
                 seen.add(each.handle)
                 waiting += each._values
-        elif isinstance(each, _Plan):
+        elif isinstance(each, _Blueprint):
             waiting += each.members
     return False
 
 
-def _make(plan: _Plan, name: str | None, made: dict[int, Struct]) -> Struct:
-    """The struct of a plan; it floats with its handle until somebody takes it."""
-    if id(plan) in made:
-        return made[id(plan)]
-    found = made[id(plan)] = _blank(name or plan.type_name, plan.keys, plan.is_sequence)
-    layout = core.label(layout_of(found._type_name, plan.keys, plan.is_sequence))
+def _make(blueprint: _Blueprint, name: str | None, made: dict[int, Struct]) -> Struct:
+    """The struct of a blueprint; it floats with its handle until it is taken over."""
+    if id(blueprint) in made:
+        return made[id(blueprint)]
+    found = made[id(blueprint)] = _blank(
+        name or blueprint.type_name, blueprint.keys, blueprint.is_sequence
+    )
+    layout = core.label(layout_of(found._type_name, blueprint.keys, blueprint.is_sequence))
     created = ffi.new("tlm_object *")
     try:
-        status = lib.tlm_struct_create(layout, len(plan.keys), created)
+        status = lib.tlm_struct_create(layout, len(blueprint.keys), created)
         if not created[0]:
             check(status, "make", found._name())
             return found
         found._name_object(created[0])
         found._holder = core.FLOATING_HOLDER
-        for place, member in enumerate(plan.members):
-            is_plan = isinstance(member, _Plan)
-            found._put(place, _make(member, None, made) if is_plan else member)
+        for place, member in enumerate(blueprint.members):
+            is_container = isinstance(member, _Blueprint)
+            found._put(place, _make(member, None, made) if is_container else member)
     except BaseException:
         found._holder = 0
         lib.tlm_release(created[0], core.FLOATING_HOLDER)
@@ -370,3 +373,62 @@ def _blank(type_name: str, keys: tuple[Any, ...], is_sequence: bool) -> Struct:
     made._is_sequence = is_sequence
     made._made, made._ended, made.escaped = core.here(), None, False
     return made
+
+
+# ---- gradients under the names of the fields ----
+
+
+class StructGrads(Mapping[Any, Any]):
+    """Field -> gradient of its tensor or None, or the gradients of its struct; read only.
+
+    A field is read as an attribute or item, each time anew. Fields that are neither a tensor nor a
+    struct are left out.
+    """
+
+    __slots__ = ("_struct",)
+
+    def __init__(self, struct: Any) -> None:
+        object.__setattr__(self, "_struct", struct)
+
+    def __getitem__(self, key: Any) -> Any:
+        value = self._struct[key]
+        if not has_gradients(value):
+            raise KeyError(f"field {key!r} of {self._struct._name()} is no tensor and no struct")
+        return value.grad
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(str(error.args[0]), name=name, obj=self) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"set the gradient of the tensor: struct.{name}.grad = ...", name=name, obj=self
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key in self._struct.fields if has_gradients(self._struct[key]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}={self[key]!r}" for key in self)
+        return f"StructGrads({shown})"
+
+
+def has_gradients(value: Any) -> bool:
+    """Whether a field's value has a gradient, or fields that may."""
+    is_struct = isinstance(value, core.Reference) and hasattr(type(value), "parameters")
+    return is_struct or isinstance(value, Storage)
+
+
+def parameters_in(struct: Any) -> Iterator[Any]:
+    """The tensors in a struct and in the structs inside it, in order; one that is shared, twice."""
+    for key in struct.fields:
+        value = struct[key]
+        if isinstance(value, Storage):
+            yield value
+        elif has_gradients(value):
+            yield from parameters_in(value)

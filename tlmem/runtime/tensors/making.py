@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tlmem.runtime import contexts, core
-from tlmem.runtime.autograd.core_ops import before_writing
-from tlmem.runtime.autograd.core_ops import different_devices as different_devices
 from tlmem.runtime.core import INNERMOST, NO_SCOPE, lib
 from tlmem.runtime.dtypes import ITEM_BYTES, NUMPY
 from tlmem.runtime.errors import SizeOverflow, WrongDtype, WrongShape
+from tlmem.runtime.tensors.core_ops import before_writing
+from tlmem.runtime.tensors.core_ops import different_devices as different_devices
 from tlmem.runtime.tensors.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def view_of_object(
 
 
 def arena(shape: Shape, dtype: str) -> Tensor:
-    """A tensor in the arena of the strand: it ends with the innermost scope.
+    """A tensor in the arena of the context: it ends with the innermost scope.
 
     Raises:
         NotInScope: no scope is entered.

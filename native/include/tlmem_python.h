@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * tlmem_python.h: what only the extension module has: sources inside the interpreter, its stacks, its forks.
+ *
+ * Not installed: the C library knows nothing of Python. log/hooks.c says how both meet.
+ */
+#ifndef TLMEM_PYTHON_H
+#define TLMEM_PYTHON_H
+
+#include "tlmem_plan.h"
+#include "tlmem_tape.h"
+
+/* cffi: begin */
+/* ---- sources (source_*.c) ---- */
+/* Wraps NumPy's default data allocator in place, for every thread. NumPy must be imported; takes the GIL itself.
+ * TLM_UNSUPPORTED: no usable NumPy. Uninstall restores the former functions; arrays made meanwhile stay valid. */
+tlm_status tlm_numpy_install(void);
+tlm_status tlm_numpy_uninstall(void);
+/* Counts Python's arenas and raw allocations from now on; takes the GIL itself. */
+tlm_status tlm_pyheap_install(void);
+tlm_status tlm_pyheap_uninstall(void);
+
+/* ---- sites (site.c, pystack.c) ---- */
+/* "3.11 private frames", "public API": how stacks are walked in this build; static storage. */
+const char *tlm_site_method(void);
+
+/* ---- who holds arrays (holders_when.c) ---- */
+typedef struct {
+    uint64_t snapshots;
+    uint64_t total_ns;     /* that they took */
+    uint64_t unasked_ns;   /* of these, at marks, because memory had doubled or time had passed */
+    uint64_t last_ns;      /* the last one */
+    uint64_t last_objects; /* that it met */
+    uint64_t bytes;        /* in the file */
+} tlm_holders_statistics;
+/* From now on, as long as this recording runs, snapshots of who holds arrays are taken on their own. elsewhere: beginnings of
+ * paths, with newlines between, of modules that are not the program's. limit_bytes: of the file, 0: none. TLM_UNSUPPORTED:
+ * this interpreter's objects are not known. */
+tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes);
+/* No more of them. Cannot fail. */
+void tlm_holders_stop(void);
+/* Takes one now, with the GIL. at_end: 1 for the last one. error: id() of an exception that is on its way, 0 for none; the
+ * caller keeps it. TLM_NOT_RUNNING: nothing was started; TLM_NO_SPACE: snapshots have their share of the file. */
+tlm_status tlm_holders_now(int at_end, uint64_t error);
+/* Takes one if that may be afforded; TLM_NOT_RUNNING when not. */
+tlm_status tlm_holders_offer(void);
+/* Since the start. Cannot fail. */
+void tlm_holders_stats(tlm_holders_statistics *out);
+
+/* ---- running a program (outermost.c) ---- */
+/* Calls Python code with no frame below it, in the calling thread; takes the GIL itself. callable: id() of a code object,
+ * then arguments is id() of its globals; or of anything else that is called, then of its argument tuple. Appends None, or
+ * the exception that came out, to the list whose id() is outcome. TLM_UNSUPPORTED: nothing was called. */
+tlm_status tlm_call_outermost(uint64_t callable, uint64_t arguments, uint64_t outcome);
+
+/* ---- objects of Python and objects of ours (pydrop.c, pyreference.c, pyplace.c, pybuffer.c) ---- */
+/* For the `drop` of adopted memory, from any thread; the context comes from tlm_python_keep. They let go of a Python object,
+ * or call it without arguments and then let go of it; an exception of the call is reported as unraisable. */
+void tlm_python_drop_reference(void *context);
+void tlm_python_drop_call(void *context);
+/* A reference to the object with this id(), as the context of a drop; the caller has one too. Cannot fail. */
+void *tlm_python_keep(uint64_t owner);
+/* Appends the types Reference and Lent to the list whose id() it is. The folder, id() of a text, has the files that are never
+ * the place where a tensor is made. TLM_NO_MEMORY. */
+tlm_status tlm_python_types(uint64_t folder, uint64_t list);
+
+/* ---- fork (pyfork.c) ---- */
+/* In place of tlm_fork_after_in_parent, by a Python handler in the main thread: does it as soon as the interpreter is back
+ * from the fork, so that Python does not count our thread (pyfork.c). Settle does it at once if it is still to be done; call
+ * it before the next fork and before the end of the recording. Cannot fail. */
+void tlm_fork_after_in_parent_soon(void);
+void tlm_fork_settle(void);
+
+/* ---- measuring (pybench.c) ---- */
+/* Records `count` events in a C loop and returns the nanoseconds it took. stack: 0 none, 1 the current stack each time. */
+uint64_t tlm_bench_events(uint64_t count, int stack);
+/* cffi: end */
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * sampler.c: samples what the process as a whole occupies: resident memory, the C allocator, Python's heap.
+ *
+ * A fast sample costs one read of a file that is kept open. A slow sample asks everybody; early in a run it is taken often,
+ * later each hundredth of the run's length, at most once a second, and each of its dear parts (the C allocator walks its
+ * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, or
+ * all of them together a percent while resident memory grows by an eighth and more.
+ * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and told before the next one is begun:
+ * a number that was read before another one must not come after it in the recording, least of all at its end. That is one
+ * lock, and nobody who has a lock of the recording takes it. The other one is about what is kept from sample to sample; it is
+ * let go of before the events are appended, since that may need the recording's own locks. Never calls malloc.
+ * What the answers are on each system: rss_system.c.
+ */
+#include <string.h>
+#include <sys/resource.h>
+
+#include "log/recording.h"
+#include "platform/rss.h"
+
+#define NANOSECONDS 1000000000u
+#define FIRST_SLOW_NS 10000000u /* slow samples are at least so far apart in the first second */
+#define DEAR_SHARE 300          /* a dear part rests for 300 times what it took */
+#define EARLY_SHARE 100         /* the C allocator for 100 times in the first two seconds */
+#define GROWN_SHARE 100         /* a picture for 100 times, if much has come since */
+#define FORCED_SHARE 10         /* a picture that is asked for */
+#define LEAST_GROWN_BYTES (4u << 20)
+#define UNTOUCHED_BUDGET_NS 20000000u
+#define SHARP_NS 50000u /* waiting in the midst of asking for what belongs to one moment */
+#define SHARP_TRIES 3
+#define EARLY_NS 2000000000u
+#define LEAPS 4 /* the allocator cost at most so many times what it cost before */
+
+enum dear_part { DEAR_ALLOCATOR, DEAR_UNTOUCHED, DEAR_MAPPINGS, DEAR_SMAPS, DEAR_PARTS };
+
+static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before the other one */
+static pthread_mutex_t sampler_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
+static bool with_smaps;
+static uint64_t opened_ns;
+static uint64_t next_slow_ns;
+static uint64_t next_dear_ns[DEAR_PARTS];
+static uint64_t allocator_cost_ns;
+static uint64_t last_recorder_bytes;
+static uint64_t last_module_count;
+static uint64_t last_driver_bytes;
+static uint64_t last_tapes_bytes;
+static uint64_t next_grown_ns, next_forced_ns;
+static uint64_t pictured_bytes;     /* resident at the last picture */
+static tlmi_resident last_resident; /* of the last fast sample, which each slow one follows */
+static bool resident_known;
+
+static void append_sample(const tlmi_sample *taken)
+{
+    for (uint32_t i = 0; i < taken->count; i++)
+        tlmi_event_append(TLM_KIND_SAMPLE, TLM_DEVICE_NONE, taken->found[i].metric, taken->found[i].value, 0, 0);
+}
+
+static void add_faults(tlmi_sample *taken)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return;
+    tlmi_sample_add(taken, TLM_METRIC_MINOR_FAULTS, (uint64_t)usage.ru_minflt);
+    tlmi_sample_add(taken, TLM_METRIC_MAJOR_FAULTS, (uint64_t)usage.ru_majflt);
+}
+
+static void add_untouched(tlmi_sample *taken)
+{
+    bool known;
+    uint64_t bytes = tlmi_interpreter_now()->untouched_bytes(UNTOUCHED_BUDGET_NS, &known);
+    if (known)
+        tlmi_sample_add(taken, TLM_METRIC_UNTOUCHED, bytes);
+}
+
+static void add_python_heap(tlmi_sample *taken)
+{
+    bool known;
+    uint64_t bytes = tlmi_interpreter_now()->arena_bytes(&known);
+    if (known)
+        tlmi_sample_add(taken, TLM_METRIC_PYTHON_ARENA, bytes);
+    bytes = tlmi_interpreter_now()->large_bytes(&known);
+    if (known)
+        tlmi_sample_add(taken, TLM_METRIC_PYTHON_LARGE, bytes);
+}
+
+static void add_mappings(tlmi_sample *taken)
+{
+    const tlmi_gauges *layers = &tlmi_gauges_of_layers;
+    if (tlmi_system_mappings(taken, layers->has_guard_pages()))
+        tlmi_sample_add(taken, TLM_METRIC_RECORDER_RESIDENT, tlmi_own_resident_bytes() + layers->quarantine_bytes());
+}
+
+/* Takes a dear part when it is due, and puts it off by the processor time it cost: on a busy machine the time that passes
+ * is mostly spent waiting, and a part put off by that would hardly ever be taken. */
+static void add_dear(tlmi_sample *taken, enum dear_part part, void (*add)(tlmi_sample *), bool force)
+{
+    if (!force && tlmi_clock_ns() < next_dear_ns[part])
+        return;
+    uint64_t begin = tlmi_clock_thread_ns();
+    add(taken);
+    next_dear_ns[part] = tlmi_clock_ns() + (tlmi_clock_thread_ns() - begin) * DEAR_SHARE;
+}
+
+/* What tracked memory is subtracted from comes last, next to the events that tell it, and is asked again when the thread had
+ * to wait for a processor meanwhile: a burst of arrays between the question and its event looks like a dip of the rest. What
+ * takes long anyway is not asked again. A short run is asked more often: a few points say nothing of growth; and what took
+ * much longer than the last time is believed little by little, since the processor time of a thread has in it what a
+ * hypervisor or an interrupt took from it. */
+static void add_moment(tlmi_sample *taken, bool force)
+{
+    bool due = force || tlmi_clock_ns() >= next_dear_ns[DEAR_ALLOCATOR];
+    uint32_t before = taken->count;
+    uint64_t used = 0;
+    for (int tries = 0; tries < SHARP_TRIES; tries++) {
+        uint64_t begin = tlmi_clock_ns(), begin_thread = tlmi_clock_thread_ns();
+        taken->count = before;
+        add_python_heap(taken);
+        if (!due)
+            return;
+        tlmi_system_allocator(taken);
+        uint64_t worked = tlmi_clock_thread_ns() - begin_thread;
+        used += worked;
+        if (worked > SHARP_NS || tlmi_clock_ns() - begin <= worked + SHARP_NS)
+            break;
+    }
+    uint64_t now = tlmi_clock_ns(), most = LEAPS * allocator_cost_ns + SHARP_NS;
+    allocator_cost_ns = used < most ? used : most;
+    next_dear_ns[DEAR_ALLOCATOR] = now + allocator_cost_ns * (now - opened_ns < EARLY_NS ? EARLY_SHARE : DEAR_SHARE);
+}
+
+static bool are_all_due(uint64_t now)
+{
+    return now >= next_dear_ns[DEAR_ALLOCATOR] && now >= next_dear_ns[DEAR_UNTOUCHED] &&
+           now >= next_dear_ns[DEAR_MAPPINGS];
+}
+
+static bool has_grown(void)
+{
+    uint64_t least = pictured_bytes / 8 < LEAST_GROWN_BYTES ? LEAST_GROWN_BYTES : pictured_bytes / 8;
+    return resident_known && last_resident.anon_bytes > pictured_bytes + least;
+}
+
+/* Parts that belong together: only when taken at one moment can they add up. A picture is taken when each of them is due, or
+ * earlier when much has come since the last one. */
+static void add_picture(tlmi_sample *taken, bool force)
+{
+    uint64_t now = tlmi_clock_ns();
+    bool whole = (force && now >= next_forced_ns) || are_all_due(now) || (now >= next_grown_ns && has_grown());
+    uint64_t begin = tlmi_clock_thread_ns();
+    if (whole)
+        add_dear(taken, DEAR_MAPPINGS, add_mappings, true);
+    add_dear(taken, DEAR_UNTOUCHED, add_untouched, force || whole);
+    add_moment(taken, force || whole);
+    if (!whole)
+        return;
+    uint64_t cost = tlmi_clock_thread_ns() - begin;
+    next_grown_ns = tlmi_clock_ns() + cost * GROWN_SHARE;
+    next_forced_ns = tlmi_clock_ns() + cost * FORCED_SHARE;
+    pictured_bytes = last_resident.anon_bytes;
+}
+
+static void add_resident(tlmi_sample *taken)
+{
+    resident_known = tlmi_system_resident(&last_resident);
+    if (resident_known)
+        tlmi_sample_add(taken, TLM_METRIC_ANON, last_resident.anon_bytes);
+    uint64_t recorder = tlmi_own_current_bytes() + tlmi_gauges_of_layers.quarantine_bytes();
+    if (recorder != last_recorder_bytes)
+        tlmi_sample_add(taken, TLM_METRIC_RECORDER, recorder);
+    last_recorder_bytes = recorder;
+    uint64_t driver = tlmi_gauges_of_layers.driver_bytes();
+    if (driver != last_driver_bytes)
+        tlmi_sample_add(taken, TLM_METRIC_DRIVER, driver);
+    last_driver_bytes = driver;
+    uint64_t tapes = tlmi_gauges_of_layers.tape_bytes();
+    if (tapes != last_tapes_bytes)
+        tlmi_sample_add(taken, TLM_METRIC_TAPES, tapes);
+    last_tapes_bytes = tapes;
+    bool known;
+    uint64_t module_count = tlmi_interpreter_now()->module_count(&known);
+    if (known && module_count != last_module_count)
+        tlmi_sample_add(taken, TLM_METRIC_MODULES, module_count);
+    last_module_count = module_count;
+}
+
+/* In a forked child the locks may belong to a thread that is not here. */
+static void free_locks_after_fork(void)
+{
+    pthread_mutex_init(&order_lock, NULL);
+    pthread_mutex_init(&sampler_lock, NULL);
+}
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, free_locks_after_fork);
+}
+
+void tlmi_rss_open(bool smaps, const tlmi_own_file *log)
+{
+    pthread_once(&fork_handler_once, install_fork_handler);
+    pthread_mutex_lock(&sampler_lock);
+    with_smaps = smaps;
+    uint64_t log_inode = log != NULL && log->fd >= 0 ? log->inode : 0;
+    tlmi_system_open(smaps, log_inode); /* anew, also when open: after a fork the open files are the parent's */
+    opened_ns = tlmi_clock_ns();
+    next_slow_ns = next_grown_ns = next_forced_ns = pictured_bytes = allocator_cost_ns = 0;
+    memset(next_dear_ns, 0, sizeof next_dear_ns);
+    last_recorder_bytes = last_module_count = last_driver_bytes = last_tapes_bytes = 0;
+    resident_known = false;
+    pthread_mutex_unlock(&sampler_lock);
+}
+
+void tlmi_rss_close(void)
+{
+    pthread_mutex_lock(&sampler_lock);
+    tlmi_system_close();
+    pthread_mutex_unlock(&sampler_lock);
+}
+
+void tlmi_rss_fast(void)
+{
+    tlmi_sample taken = {0};
+    pthread_mutex_lock(&order_lock);
+    pthread_mutex_lock(&sampler_lock);
+    add_resident(&taken);
+    pthread_mutex_unlock(&sampler_lock);
+    append_sample(&taken);
+    pthread_mutex_unlock(&order_lock);
+}
+
+void tlmi_rss_slow(bool force)
+{
+    tlmi_sample taken = {0};
+    pthread_mutex_lock(&order_lock);
+    pthread_mutex_lock(&sampler_lock);
+    uint64_t now = tlmi_clock_ns();
+    if (force || now >= next_slow_ns) {
+        uint64_t apart = (now - opened_ns) / 100;
+        apart = apart < FIRST_SLOW_NS ? FIRST_SLOW_NS : apart > NANOSECONDS ? NANOSECONDS : apart;
+        next_slow_ns = now + apart;
+        if (resident_known)
+            tlmi_sample_add(&taken, TLM_METRIC_FILE, last_resident.file_bytes);
+        tlmi_system_limits(&taken);
+        add_picture(&taken, force);
+        if (with_smaps) {
+            add_faults(&taken);
+            add_dear(&taken, DEAR_SMAPS, tlmi_system_smaps, force);
+        }
+    }
+    pthread_mutex_unlock(&sampler_lock);
+    append_sample(&taken);
+    pthread_mutex_unlock(&order_lock);
+}

@@ -1,0 +1,1 @@
+"""Leaks of NumPy arrays: containers, closures, views and cycles that keep them."""

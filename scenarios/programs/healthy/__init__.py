@@ -1,0 +1,1 @@
+"""Programs without a fault, which must not be blamed for what they do."""

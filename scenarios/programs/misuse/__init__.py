@@ -1,0 +1,1 @@
+"""Misuse: freed twice, used after free, released by a stranger, written past the end."""

@@ -1,0 +1,1 @@
+"""Leaks of runtime objects: counts, scopes, frames, fields and pools that keep them."""

@@ -1,0 +1,1 @@
+"""Automatic differentiation: tapes that keep memory, and misuse of backward passes."""

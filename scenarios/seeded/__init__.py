@@ -1,4 +1,0 @@
-"""Programs with a leak of a chosen size under noise that a seed decides: ``NAME SIZE SEED``.
-
-They are no scenarios of the catalogue: `tlmem.scenarios.soak` runs each of them a hundred times.
-"""

@@ -1,0 +1,222 @@
+"""How fast memory grows after warm-up, with an interval: per second, per mark, or in all.
+
+A rate is only above its budget when the whole interval is, and when the rise is even: a step (a
+lazy import, a buffer made once) has a slope too, and is no growth.
+
+Covers: curves of one process by name, rates of them. Does not cover: budgets (``measure``).
+See also: docs/how-to/gate.md, "What noise can do".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.analysis.growth import process_growth
+from tlmem.analysis.growth.process_growth import Window
+from tlmem.analysis.growth.rates import MOST_POINTS, rate_of
+from tlmem.analysis.growth.robust import low_in_bins, spread, theil_sen
+from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.gate.amounts import OBJECTS, SECOND
+from tlmem.gate.catalogue import suggestion
+from tlmem.gate.subject import Judged
+
+Floats = NDArray[np.float64]
+
+FEWEST_POINTS = 6
+FEWEST_MARKS = 8
+MOST_BINS = 24
+MOST_PARTS = 1000
+"""Samples that are nearer to each other than this part of the run say no more than one."""
+TRACKED_POINTS = 2000
+"""So many moments of the curve of live objects are looked at."""
+TRACKED_FLOOR_BYTES = 2_500
+TRACKED_FLOOR_OBJECTS = 20
+FLOORS = {
+    "resident": process_growth.RESIDENT_FLOOR_BYTES,
+    "native": process_growth.NATIVE_FLOOR_BYTES,
+    "python": process_growth.PYTHON_FLOOR_BYTES,
+    "device": process_growth.DRIVER_FLOOR_BYTES,
+    "recorder": process_growth.PYTHON_FLOOR_BYTES,
+}
+"""Less than this in the whole run is below what a healthy process drifts by."""
+
+
+class NotMeasured(Exception):
+    """The recording does not tell; the message says why."""
+
+
+class TooShort(NotMeasured):
+    """It would tell if it were longer."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A kind of memory over time; ``floor`` is what it may drift by without growing."""
+
+    time_ns: NDArray[np.int64]
+    values: Floats
+    floor: float
+
+
+@dataclass(frozen=True)
+class GrowthRate:
+    """A rate, or an increase in all, with the interval that it lies in with 95 % confidence.
+
+    ``even`` says that it is a rise that goes on to the end, not a step or noise.
+    """
+
+    value: float
+    low: float
+    high: float
+    even: bool
+
+
+def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
+    """How one kind of memory grew in one process after its warm-up.
+
+    Args:
+        metric: ``resident``, ``tracked``, ``native``, ``python``, ``device`` or ``recorder``.
+        kind: of amounts: bytes, or objects of tracked memory.
+        per: ``s``, the label of marks or scopes, or empty for the increase in all.
+
+    Raises:
+        NotMeasured: there are too few samples, or no such marks.
+    """
+    curve = curve_of(judged, metric, kind)
+    if per in ("", SECOND):
+        x = curve.time_ns / 1e9
+        if len(x):
+            x = x - x[0]
+        steady = curve.time_ns >= _steady_begin(judged)
+    else:
+        curve, x = _by_mark(judged, curve, per, exact=metric == "tracked", kind=kind)
+        steady = process_growth.after_warm_up(x) if len(x) else np.zeros(0, bool)
+    if steady.sum() < FEWEST_POINTS:
+        raise TooShort(
+            f"after warm-up there are {int(steady.sum())} points of {metric} memory, and "
+            f"{FEWEST_POINTS} are needed; record for longer"
+        )
+    x, values = x[steady], curve.values[steady]
+    if metric == "tracked":  # counted, so a rise is no less sure beside a large model
+        values = values - values.min()
+    even = process_growth.steady_rise(x, values, curve.floor) is not None
+    if per == "":
+        return _in_all(x, values, even, curve.floor if metric != "tracked" else 0.0)
+    return _rate(x, values, even)
+
+
+def _steady_begin(judged: Judged) -> float:
+    """When the warm-up is over, in ns; the time in which the machine stood still is none of it."""
+    begin, end = judged.lives.work_begin_ns, judged.lives.judged_ns
+    return process_growth.steady_begin(Window(judged.samples, begin, end).time_ns, begin, end)
+
+
+def curve_of(judged: Judged, metric: str, kind: str) -> Curve:
+    """A kind of memory, from the begin of the program's work to the moment of judging."""
+    lives = judged.lives
+    if metric == "tracked":
+        return _tracked(lives, kind)
+    window = Window(judged.samples, lives.work_begin_ns, lives.judged_ns)
+    values, rows = {
+        "resident": lambda: (window.bytes("anon") - window.bytes("recorder"), window.taken("anon")),
+        "native": lambda: (process_growth.native_bytes(window), window.taken("malloc_used")),
+        "python": lambda: (process_growth.python_bytes(window), window.taken("python_arena")),
+        "recorder": lambda: (window.bytes("recorder"), window.taken("anon")),
+        "device": lambda: (
+            process_growth.excess_bytes(window),
+            window.taken("device_unused" if "device_unused" in judged.samples else "anon"),
+        ),
+    }[metric]()
+    return Curve(window.time_ns[rows], values[rows], FLOORS[metric])
+
+
+def _tracked(lives: Lifetimes, kind: str) -> Curve:
+    """Live objects or their bytes at moments that are spread evenly over the run."""
+    begin, end = lives.work_begin_ns, lives.judged_ns
+    moments = np.linspace(begin, end, TRACKED_POINTS).astype(np.int64)
+    floor = TRACKED_FLOOR_OBJECTS if kind == OBJECTS else TRACKED_FLOOR_BYTES
+    return Curve(moments, alive_at(lives, moments, kind), floor)
+
+
+def alive_at(lives: Lifetimes, moments: NDArray[np.int64], kind: str) -> Floats:
+    """Objects alive at some moments, or their bytes."""
+    amount = lives.weight if kind == OBJECTS else lives.weight * lives.size
+    made = np.concatenate(([0], np.cumsum(amount)))
+    order = np.argsort(lives.died, kind="stable")
+    lost = np.concatenate(([0], np.cumsum(amount[order])))
+    born = np.searchsorted(lives.born, moments, side="right")
+    died = np.searchsorted(lives.died[order], moments, side="right")
+    return (made[born] - lost[died]).astype(np.float64)
+
+
+def _by_mark(
+    judged: Judged, curve: Curve, label: str, exact: bool, kind: str
+) -> tuple[Curve, Floats]:
+    """The curve between the first and the last mark, over the number of marks passed."""
+    times = mark_times(judged, label)
+    if len(times) < FEWEST_MARKS:
+        raise TooShort(
+            f"'{label}' was passed {len(times)} times, and {FEWEST_MARKS} are needed; record more "
+            "of them"
+        )
+    if exact:
+        times = times[times <= judged.lives.judged_ns]
+        values = alive_at(judged.lives, times, kind)
+        return Curve(times, values, curve.floor), np.arange(len(times), dtype=np.float64)
+    inside = (curve.time_ns >= times[0]) & (curve.time_ns <= times[-1])
+    at = curve.time_ns[inside]
+    x = np.interp(at, times, np.arange(len(times), dtype=np.float64))
+    return Curve(at, curve.values[inside], curve.floor), x
+
+
+def mark_times(judged: Judged, label: str) -> NDArray[np.int64]:
+    """When marks of a label were passed, else when scopes of that name were entered, in ns."""
+    marks = judged.recording.marks
+    times = marks.loc[marks["label"] == label, "time_ns"].to_numpy(np.int64)
+    if len(times):
+        return times
+    scopes = judged.recording.scopes
+    entered = scopes.loc[scopes["label"] == label, "enter_ns"].to_numpy(np.int64)
+    if len(entered):
+        return np.sort(entered)
+    known = [*dict.fromkeys([*map(str, marks["label"]), *map(str, scopes["label"])])]
+    known = [text for text in known if text and not text.startswith("tlmem:")]
+    if not known:
+        raise NotMeasured(f"there are no marks; call tlmem.mark({label!r}, i) in the program")
+    raise NotMeasured(f"there is no mark or scope '{label}'; {suggestion(label, known)}")
+
+
+def _rate(x: Floats, values: Floats, even: bool) -> GrowthRate:
+    """The slope with its interval; as an array is freed, low points say what is kept."""
+    found = rate_of(*_lows(x, values))
+    if found is None:
+        raise TooShort("all samples were taken at nearly the same moment; record for longer")
+    return GrowthRate(found.value, found.low, found.high, even)
+
+
+def _lows(x: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Low points of a curve along it; of parts that are narrow enough for a slope to be found.
+
+    A machine that stalls, or does something else, leaves samples in few places of a run.
+    """
+    bins = max(FEWEST_POINTS, min(MOST_POINTS, len(values) // 4))
+    if x[-1] <= x[0]:
+        return x[:1], values[:1]
+    middles, lows = low_in_bins(x, values, bins, process_growth.LOW_QUANTILE)
+    while len(middles) < FEWEST_POINTS and bins < MOST_PARTS:
+        bins *= 2
+        middles, lows = low_in_bins(x, values, bins, process_growth.LOW_QUANTILE)
+    return middles, lows
+
+
+def _in_all(x: Floats, values: Floats, even: bool, drift: float) -> GrowthRate:
+    """What the low points rose by from begin to end, give or take their spread and what a healthy
+    process drifts by."""
+    bins = min(MOST_BINS, max(FEWEST_POINTS, len(values) // 4))
+    middles, lows = low_in_bins(x, values, bins, process_growth.LOW_QUANTILE)
+    rise = float(lows[-1] - lows[0])
+    noise = drift + 2.0 * spread(lows - theil_sen(middles, lows) * middles)
+    return GrowthRate(rise, rise - noise, rise + noise, even)
