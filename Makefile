@@ -28,9 +28,10 @@ $(VENV)/.installed: $(BUILD) $(NATIVE) | $(BIN)/python
 	@touch $@
 
 # The rest of what developing needs. An editable install compiles in a folder that goes away, so the
-# extension is left out of it and built below, where only changed C files are compiled again.
+# extension is left out of it and built below, where only changed C files are compiled again. Python
+# compiles a module when it is first imported; most modules of these packages never are.
 $(VENV)/.developed: $(BUILD) | $(BIN)/python
-	TLMEM_PURE=1 $(BIN)/python -m pip install --quiet 'setuptools>=77' -e '.[test,dev]'
+	TLMEM_PURE=1 $(BIN)/python -m pip install --quiet --no-compile 'setuptools>=77' -e '.[test,dev]'
 	@touch $@
 
 $(VENV)/.built: $(NATIVE) $(VENV)/.developed

@@ -31,6 +31,11 @@ def pytest_report_header() -> str:
     return f"tlmem: stacks by {method}, zlib {zlib}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the slow tests first: at the end one worker would run them while the others are idle."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_collection_finish() -> None:
     """Keeps what is imported by now out of later collections.
 

@@ -101,7 +101,7 @@ def clean(built: tuple[Path, Path], place: Path) -> Path:
     """The programs of a clean environment that has the wheel and its dependencies."""
     venv.create(place / "clean", with_pip=True)
     programs = place / "clean" / "bin"
-    run(programs / "pip", "install", "-q", built[1])
+    run(programs / "pip", "install", "-q", "--no-compile", built[1])
     return programs
 
 

@@ -30,28 +30,28 @@ def random_rows(seed: int, count: int = 40, moments: int = 60) -> list[tuple[int
     return sorted(rows)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_sections_say_who_was_alive_together(seed: int) -> None:
-    rows = random_rows(seed)
-    lives = lives_of(*rows)
+def test_sections_say_who_was_alive_together() -> None:
+    for seed in range(30):
+        rows = random_rows(seed)
+        lives = lives_of(*rows)
 
-    together = [a[0] < b[1] and b[0] < a[1] for a in rows for b in rows]
-    share = [
-        lives.first[a] <= lives.last[b] and lives.first[b] <= lives.last[a]
-        for a in range(len(rows))
-        for b in range(len(rows))
-    ]
-    assert share == together
+        together = [a[0] < b[1] and b[0] < a[1] for a in rows for b in rows]
+        share = [
+            lives.first[a] <= lives.last[b] and lives.first[b] <= lives.last[a]
+            for a in range(len(rows))
+            for b in range(len(rows))
+        ]
+        assert share == together, f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_the_peak_is_the_most_alive_at_any_moment(seed: int) -> None:
-    rows = random_rows(seed)
-    lives = lives_of(*rows)
+def test_the_peak_is_the_most_alive_at_any_moment() -> None:
+    for seed in range(30):
+        rows = random_rows(seed)
+        lives = lives_of(*rows)
 
-    alive = [sum(size for born, died, size in rows if born <= t < died) for t in range(80)]
-    assert lives.peak_bytes == max(alive)
-    assert alive[lives.peak_ns] == max(alive)
+        alive = [sum(size for born, died, size in rows if born <= t < died) for t in range(80)]
+        assert lives.peak_bytes == max(alive), f"seed {seed}"
+        assert alive[lives.peak_ns] == max(alive), f"seed {seed}"
 
 
 def test_what_is_freed_at_the_moment_of_another_birth_is_not_there_with_it() -> None:
@@ -104,19 +104,19 @@ def test_folded_objects_count_for_those_that_a_thinned_list_left_out() -> None:
 
 
 @pytest.mark.parametrize("most", [5, 12, 39])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_part_around_the_peak_holds_the_peak(seed: int, most: int) -> None:
-    lives = lives_of(*random_rows(seed))
-    part = around_the_peak(lives, most)
+def test_the_part_around_the_peak_holds_the_peak(most: int) -> None:
+    for seed in range(5):
+        lives = lives_of(*random_rows(seed))
+        part = around_the_peak(lives, most)
 
-    assert len(part) <= most < len(lives)
-    assert not part.is_whole and part.of == 40
-    assert part.peak_bytes == lives.peak_bytes and part.peak_ns == lives.peak_ns
-    placed = np.zeros(len(part.load), np.int64)
-    for first, last, size in zip(part.first, part.last, part.size, strict=True):
-        placed[first : last + 1] += size
-    assert (placed >= part.load).all()
-    assert placed[part.peak_section] == lives.peak_bytes
+        assert len(part) <= most < len(lives), f"seed {seed}"
+        assert not part.is_whole and part.of == 40, f"seed {seed}"
+        assert part.peak_bytes == lives.peak_bytes and part.peak_ns == lives.peak_ns, f"seed {seed}"
+        placed = np.zeros(len(part.load), np.int64)
+        for first, last, size in zip(part.first, part.last, part.size, strict=True):
+            placed[first : last + 1] += size
+        assert (placed >= part.load).all(), f"seed {seed}"
+        assert placed[part.peak_section] == lives.peak_bytes, f"seed {seed}"
 
 
 def test_of_very_many_at_once_the_smallest_become_one() -> None:

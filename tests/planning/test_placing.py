@@ -53,18 +53,18 @@ def plain_slots(rows: Rows) -> int:
     return sum(slot[0] for slot in slots)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_first_fit_is_the_lowest_gap_between_the_living(seed: int) -> None:
-    rows = random_rows(seed)
+def test_first_fit_is_the_lowest_gap_between_the_living() -> None:
+    for seed in range(40):
+        rows = random_rows(seed)
 
-    assert linear_scan(*columns(rows)) == plain_first_fit(rows)
+        assert linear_scan(*columns(rows)) == plain_first_fit(rows), f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_slot_sharing_takes_the_nearest_free_slot(seed: int) -> None:
-    rows = random_rows(seed)
+def test_slot_sharing_takes_the_nearest_free_slot() -> None:
+    for seed in range(40):
+        rows = random_rows(seed)
 
-    assert slot_sharing(*columns(rows)) == plain_slots(rows)
+        assert slot_sharing(*columns(rows)) == plain_slots(rows), f"seed {seed}"
 
 
 def test_slots_by_hand() -> None:
@@ -103,12 +103,12 @@ def test_a_pool_keeps_what_is_freed_for_its_class() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", range(20))
-def test_no_way_needs_less_than_what_is_alive(way: str, seed: int) -> None:
-    rows = random_rows(seed)
-    load = max(sum(s for f, t, s in rows if f <= at <= t) for at in range(50))
+def test_no_way_needs_less_than_what_is_alive(way: str) -> None:
+    for seed in range(20):
+        rows = random_rows(seed)
+        load = max(sum(s for f, t, s in rows if f <= at <= t) for at in range(50))
 
-    assert load <= WAYS[way](*columns(rows))
+        assert load <= WAYS[way](*columns(rows)), f"seed {seed}"
 
 
 @pytest.mark.parametrize("way", WAYS)

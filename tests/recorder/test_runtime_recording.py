@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.programs import plain, recorded
+from support.programs import command, recorded
 
 import tlmem
 from tlmem.events import HolderKind
@@ -155,7 +155,7 @@ def record(
 
 
 def report(path: Path) -> dict:
-    done = plain(["-m", "tlmem", "report", "--format", "json", str(path)], path.parent)
+    done = command(["report", "--format", "json", path], path.parent)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
 

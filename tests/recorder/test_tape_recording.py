@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import numpy as np
-from support.programs import plain, recorded
+from support.programs import command, recorded
 
 import tlmem
 from tlmem.events import FIRST_TAPE_OP, HOLDER_NAMES, TAPE_OP_BITS
@@ -77,7 +77,7 @@ def record(
 
 
 def report(path: Path, form: str) -> str:
-    done = plain(["-m", "tlmem", "report", "--format", form, str(path)], path.parent)
+    done = command(["report", "--format", form, path], path.parent)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
 

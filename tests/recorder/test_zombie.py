@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.programs import plain, recorded
+from support.programs import command, recorded
 
 import tlmem
 
@@ -183,10 +183,7 @@ def test_a_use_of_a_freed_array_is_an_error_in_the_report_of_the_killed_program(
     tmp_path: Path,
 ) -> None:
     record(ARRAY, tmp_path, "0", code=-signal.SIGSEGV)
-    done = plain(
-        ["-m", "tlmem", "report", "--format", "json", "z.tlm"],
-        tmp_path,
-    )
+    done = command(["report", "--format", "json", "z.tlm"], tmp_path)
     (found,) = [f for f in json.loads(done.stdout)["findings"] if f["kind"] == "use-after-free"]
 
     assert (found["severity"], found["site"]["line"]) == ("error", USED)

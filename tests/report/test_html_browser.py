@@ -52,10 +52,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "tlmem", "record", "-q", "-o", "run.tlm", str(script)], place
     )
     assert recorded.returncode == 0, recorded.stderr
-    reported = programs.run(
-        [sys.executable, "-m", "tlmem", "report", "run.tlm", "--format", "html", "-o", "run.html"],
-        place,
-    )
+    reported = programs.command(["report", "run.tlm", "--format", "html", "-o", "run.html"], place)
     assert reported.returncode == 0, reported.stderr
     return place / "run.html"
 

@@ -5,8 +5,8 @@ the runtime's own bookkeeping (each allocation in turn). Does not cover: each fu
 see ``test_tensor_failures``; C programs, see ``tests/native``.
 
 Bookkeeping memory comes in blocks that serve thousands of objects, and other tests have filled its
-free lists; so each operation runs in a process of its own, again and again until a block is needed.
-These are forks of one new interpreter, which is started once.
+free lists; so each operation runs in a process of its own, a fork of one new interpreter, again and
+again until a block is needed.
 """
 
 import json

@@ -57,9 +57,7 @@ def line_with(words: str, source: Path = STEPS) -> int:
 
 def report_of(path: Path) -> dict:
     """What ``tlmem report`` says about a recording."""
-    told = programs.run(
-        [sys.executable, "-m", "tlmem", "report", "--format", "json", str(path)], path.parent
-    )
+    told = programs.command(["report", "--format", "json", path], path.parent)
     assert told.returncode == 0, told.stderr.decode()
     return json.loads(told.stdout)
 
