@@ -14,7 +14,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import place
 
 from .boxes import Box
@@ -48,22 +48,22 @@ class CallNode:
     a ``leaf`` has none.
     """
 
-    frame: Frame
+    frame: StackFrame
     depth: int
     total: Sums
     own: Sums
     users: bool = True
     leaf: bool = True
     parent: CallNode | None = None
-    below: Callable[[CallNode], dict[Frame, CallNode]] = lambda node: {}
+    below: Callable[[CallNode], dict[StackFrame, CallNode]] = lambda node: {}
 
     @cached_property
-    def children(self) -> dict[Frame, CallNode]:
+    def children(self) -> dict[StackFrame, CallNode]:
         """What it calls, or with an inverted tree what calls it."""
         return self.below(self)
 
     @property
-    def path(self) -> tuple[Frame, ...]:
+    def path(self) -> tuple[StackFrame, ...]:
         """The frames from the root to this one; what tells nodes apart."""
         frames, node = [], self
         while node.parent is not None:
@@ -148,7 +148,7 @@ class _Grove:
         root.below = partial(self._children, np.arange(len(self._stacks)))
         return root
 
-    def _children(self, rows: NDArray[np.int64], node: CallNode) -> dict[Frame, CallNode]:
+    def _children(self, rows: NDArray[np.int64], node: CallNode) -> dict[StackFrame, CallNode]:
         """The nodes below one, whose stacks are those of ``rows``, in the order of those."""
         at = node.depth + 1
         numbers = self._stacks[rows, at]
@@ -194,7 +194,7 @@ def site_sums(loaded: Loaded, view: View) -> tuple[NDArray[np.int64], Sums]:
 
 
 def visible_rows(
-    root: CallNode, opened: set[tuple[Frame, ...]], metric: str, sort: str
+    root: CallNode, opened: set[tuple[StackFrame, ...]], metric: str, sort: str
 ) -> list[CallNode]:
     """The nodes that are on screen when those of ``opened`` are open, each below its parent."""
     at = METRICS.index(metric)
@@ -229,10 +229,10 @@ def _sorted(nodes: Iterable[CallNode], metric: int, sort: str) -> list[CallNode]
 
 
 def _root() -> CallNode:
-    return CallNode(Frame("", 0, ""), -1, np.zeros(len(METRICS)), np.zeros(len(METRICS)))
+    return CallNode(StackFrame("", 0, ""), -1, np.zeros(len(METRICS)), np.zeros(len(METRICS)))
 
 
-def _searched(frame: Frame) -> str:
+def _searched(frame: StackFrame) -> str:
     return f"{frame.file}:{frame.line} {frame.function}"
 
 

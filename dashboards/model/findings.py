@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.history import History, HistoryStep
 from tlmem.analysis.ledger.misuse import EARLIER
-from tlmem.analysis.model import SEVERITIES, Finding, Frame
+from tlmem.analysis.model import SEVERITIES, Finding, StackFrame
 from tlmem.analysis.places import place
 from tlmem.report.text import circumstances
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
@@ -163,7 +163,7 @@ def markdown(finding: Finding, life: History | None, origin: str, recorded_unix_
     return "\n\n".join([*parts, f"From {origin}."]) + "\n"
 
 
-def stack_lines(stack: Sequence[Frame], blamed: Frame | None = None) -> Iterator[str]:
+def stack_lines(stack: Sequence[StackFrame], blamed: StackFrame | None = None) -> Iterator[str]:
     """A stack, innermost first, each frame with its source line; the blamed one is marked ``>``."""
     for frame in stack[:MOST_FRAMES]:
         mark = ">" if blamed is not None and frame == blamed else " "
@@ -186,7 +186,7 @@ def changed_since(finding: Finding, recorded_unix_ns: int) -> str:
     return f"{name} has changed since it was recorded; its lines may be others." if newer else ""
 
 
-def source_of(frame: Frame) -> str:
+def source_of(frame: StackFrame) -> str:
     """The text of a line where its file can still be read, else nothing."""
     return linecache.getline(frame.file, frame.line).strip() if frame.file else ""
 

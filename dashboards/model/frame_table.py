@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 
 NONE = -1
 """Ends a row."""
@@ -44,9 +44,9 @@ class FrameTable:
         self._users = np.zeros(size, bool)
         self._users[numbers] = sites["blamed"].to_numpy(np.int64) == numbers
         self._number = np.full(size, NONE, np.int32)
-        self.known: list[Frame] = [Frame("", 0, "no Python stack")]
+        self.known: list[StackFrame] = [StackFrame("", 0, "no Python stack")]
         self.users: list[bool] = [False]
-        self._numbers: dict[Frame, int] = {}
+        self._numbers: dict[StackFrame, int] = {}
         self._lock = threading.Lock()
 
     def stacks(self, sites: Ints, library: bool, inverted: bool) -> Stacks:
@@ -92,7 +92,7 @@ class FrameTable:
             texts = [column.iloc[rows].tolist() for column in self._columns]
             users = self._users[new].tolist()
             for site, file, line, function, own in zip(new.tolist(), *texts, users, strict=True):
-                frame = Frame(str(file), int(line), str(function))
+                frame = StackFrame(str(file), int(line), str(function))
                 number = self._numbers.get(frame)
                 if number is None:
                     number = self._numbers[frame] = len(self.known)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places
 from tlmem.recording.reader import Recording
 
@@ -40,7 +40,7 @@ class LineLane:
     """
 
     line: int
-    frame: Frame
+    frame: StackFrame
     live_bytes: Floats
     live_count: Floats
     made: Floats

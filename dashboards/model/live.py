@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.errors import MissingFile, TlmemError
 from tlmem.recording import family
 from tlmem.recording.format.segments import OPEN, FileHeader, Scanner, Source, read_header
@@ -292,7 +292,7 @@ def process_table(follower: Follower) -> TableData:
 class LiveLine:
     """What a line holds at a moment; ``growth`` is in bytes per second over the last seconds."""
 
-    frame: Frame
+    frame: StackFrame
     alive_bytes: float
     alive_count: float
     made: float
@@ -305,7 +305,7 @@ def lines_at(follower: Follower, chosen: Member | None, time_ns: int, sort: str)
     Args:
         sort: of ``SORTS``.
     """
-    sums: dict[Frame, list[float]] = {}
+    sums: dict[StackFrame, list[float]] = {}
     for member in follower.members if chosen is None else [chosen]:
         if member.full is None:
             continue

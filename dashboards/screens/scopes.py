@@ -19,7 +19,7 @@ from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import place
 from tlmem.units import format_count
 
@@ -99,7 +99,9 @@ class ScopesPage(Page):
             scope = recording.scopes.loc[box.key]
             leave = int(scope["exit_ns"]) if scope["exit_ns"] >= 0 else self.view.end_ns
             frame = recording.blame(int(scope["enter_site"]))
-            where = place(Frame(frame["file"], frame["line"], frame["function"])) if frame else "–"
+            where = (
+                place(StackFrame(frame["file"], frame["line"], frame["function"])) if frame else "–"
+            )
             text.append(f"{scope['label'] or 'scope'} #{box.key}", style="bold")
             if box.many > 1:
                 text.append(f" and {format_count(box.many - 1)} more in this column")

@@ -32,7 +32,7 @@ from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.tree_list import TreeList
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.units import format_bytes, format_count
 
 from .page import Page
@@ -68,8 +68,8 @@ class SitesPage(Page):
         self.metric = METRICS[0]
         self.order = "total"
         self.stacks: Tree | None = None
-        self.opened: set[tuple[Frame, ...]] = set()
-        self.zoomed: tuple[Frame, ...] = ()
+        self.opened: set[tuple[StackFrame, ...]] = set()
+        self.zoomed: tuple[StackFrame, ...] = ()
         self._asked: object = None
 
     def body(self) -> Iterable[Widget]:

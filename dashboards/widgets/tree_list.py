@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 from tlmem.dashboards.model.call_tree import METRICS, CallNode
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import place
 from tlmem.units import format_bytes, format_count
 
@@ -28,7 +28,7 @@ class TreeList(Rows):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.nodes: Sequence[CallNode] = ()
-        self.opened: set[tuple[Frame, ...]] = set()
+        self.opened: set[tuple[StackFrame, ...]] = set()
         self.metric = METRICS[0]
         self.whole = 0.0
         self.nothing = ""
@@ -36,7 +36,7 @@ class TreeList(Rows):
     def show(
         self,
         nodes: Sequence[CallNode],
-        opened: set[tuple[Frame, ...]],
+        opened: set[tuple[StackFrame, ...]],
         metric: str,
         whole: float,
         row: int,

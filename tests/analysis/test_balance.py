@@ -25,7 +25,7 @@ from support.owners import (
 )
 
 from tlmem.analysis.ledger.balance import Balance, NoSuchSite, balance, matching
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.recording.reader import Recording, read
 from tlmem.report import balance as balance_report
 
@@ -153,7 +153,7 @@ def test_a_site_where_nothing_was_made_is_answered_with_those_that_there_are(
 
 
 def test_no_pattern_means_a_place_without_a_stack() -> None:
-    assert not any(matching(Frame("", 0, ""), text) for text in ("", "x.py", ":0", "main"))
+    assert not any(matching(StackFrame("", 0, ""), text) for text in ("", "x.py", ":0", "main"))
 
 
 def test_the_text_shows_what_has_no_pair_and_all_on_request(kept: Recording) -> None:

@@ -14,7 +14,7 @@ from support.owners import ALLOC, FREE
 from tlmem.analysis import analyse
 from tlmem.analysis.compare import Difference, Line, Side, Sums, align, compare, failures, file_key
 from tlmem.analysis.leaks import alive_at_end
-from tlmem.analysis.model import Finding, Frame, Verdict
+from tlmem.analysis.model import Finding, StackFrame, Verdict
 from tlmem.recording.reader import read
 from tlmem.report import diff as diff_report
 
@@ -212,7 +212,9 @@ def test_findings_without_a_line_are_known_by_their_kind(tmp_path: Path) -> None
 
 
 def difference(before: str, after: str, new: int = 0) -> Difference:
-    finding = Finding("growing-site", "error", 1, 1, "It grows.", site=Frame("/a/b.py", 3, "f"))
+    finding = Finding(
+        "growing-site", "error", 1, 1, "It grows.", site=StackFrame("/a/b.py", 3, "f")
+    )
     sides = [Side([], Verdict(outcome, ""), (), {}) for outcome in (before, after)]
     return Difference(sides[0], sides[1], (), (finding,) * new, (), ())
 

@@ -5,7 +5,7 @@ from support.traces import Program
 
 from tlmem.analysis import analyse
 from tlmem.analysis.leaks.classes import FIXES
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.recording.format.chains import ChainStep as Step
 from tlmem.recording.format.chains import StepKind
 from tlmem.report import json as json_report
@@ -73,7 +73,7 @@ def test_findings_about_a_line_name_the_chain_that_holds_it(kind: str) -> None:
 def test_the_frame_that_holds_is_the_place_of_the_holder() -> None:
     (holder,) = of_kind(growing([LOCAL, listed(300)]), "growing-site").holders
 
-    assert holder.site == Frame("/home/user/program.py", 12, "main")
+    assert holder.site == StackFrame("/home/user/program.py", 12, "main")
 
 
 def test_the_example_of_a_finding_is_an_object_that_a_snapshot_names() -> None:
@@ -344,8 +344,11 @@ OURS = "/lib/tlmem"
 
 
 def test_frames_of_tlmem_above_the_blamed_line_are_one_line() -> None:
-    inner = [Frame(f"{OURS}/runtime/storage.py", line, "make") for line in (7, 8, 9)]
-    site, outer = Frame("/home/user/a.py", 3, "f"), Frame(f"{OURS}/recorder/runner.py", 1, "run")
+    inner = [StackFrame(f"{OURS}/runtime/storage.py", line, "make") for line in (7, 8, 9)]
+    site, outer = (
+        StackFrame("/home/user/a.py", 3, "f"),
+        StackFrame(f"{OURS}/recorder/runner.py", 1, "run"),
+    )
     rows = text.frames((*inner, site, outer), site, OURS)
 
     assert [row.strip() for row in rows] == [
@@ -357,12 +360,12 @@ def test_frames_of_tlmem_above_the_blamed_line_are_one_line() -> None:
 
 @pytest.mark.parametrize("ours", ["", "/lib/tl", "/other/tlmem"])
 def test_frames_of_others_are_all_shown(ours: str) -> None:
-    stack = tuple(Frame(f"{OURS}/runtime/storage.py", line, "make") for line in (7, 8))
+    stack = tuple(StackFrame(f"{OURS}/runtime/storage.py", line, "make") for line in (7, 8))
 
-    assert len(text.frames((*stack, Frame("/home/user/a.py", 3, "f")), None, ours)) == 3
+    assert len(text.frames((*stack, StackFrame("/home/user/a.py", 3, "f")), None, ours)) == 3
 
 
 def test_a_stack_that_is_all_of_tlmem_is_shown() -> None:
-    stack = tuple(Frame(f"{OURS}/runtime/storage.py", line, "make") for line in (7, 8))
+    stack = tuple(StackFrame(f"{OURS}/runtime/storage.py", line, "make") for line in (7, 8))
 
     assert len(text.frames(stack, None, OURS)) == 2

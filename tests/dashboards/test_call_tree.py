@@ -18,7 +18,7 @@ from tlmem.dashboards.model.call_tree import (
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.model.view import View
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 
 ALIVE, BYTES, OBJECTS, CHURN = range(len(METRICS))
 
@@ -145,9 +145,9 @@ def test_the_main_path_leads_to_the_most(loaded: Loaded, whole: View) -> None:
 
 
 def test_the_main_path_ends_where_next_to_nothing_is_left() -> None:
-    chain = [CallNode(Frame("a.py", 0, "f"), -1, np.full(4, 1000.0), np.zeros(4))]
+    chain = [CallNode(StackFrame("a.py", 0, "f"), -1, np.full(4, 1000.0), np.zeros(4))]
     for depth, total in enumerate((1000.0, 400.0, 9.0, 9.0)):
-        below = CallNode(Frame("a.py", depth, "f"), depth, np.full(4, total), np.zeros(4))
+        below = CallNode(StackFrame("a.py", depth, "f"), depth, np.full(4, total), np.zeros(4))
         chain[-1].children = {below.frame: below}
         chain.append(below)
 
@@ -170,7 +170,7 @@ def test_flames_are_as_wide_as_their_share(loaded: Loaded, whole: View) -> None:
 
 
 def test_nothing_makes_no_flame() -> None:
-    empty = CallNode(Frame("", 0, ""), -1, np.zeros(4), np.zeros(4))
+    empty = CallNode(StackFrame("", 0, ""), -1, np.zeros(4), np.zeros(4))
 
     assert flame(empty, "bytes", 100) == []
 

@@ -8,12 +8,12 @@ from tlmem.dashboards.model.findings import SORTS, finding_blocks, finding_rows,
 from tlmem.dashboards.model.loading import Loaded
 
 from tlmem.analysis.ledger.history import history
-from tlmem.analysis.model import Finding, Frame, Holder
+from tlmem.analysis.model import Finding, Holder, StackFrame
 
 FINDINGS = (
-    Finding("growing-site", "error", 5, 1000, "grows", site=Frame("/a/b.py", 3, "f")),
+    Finding("growing-site", "error", 5, 1000, "grows", site=StackFrame("/a/b.py", 3, "f")),
     Finding("floating", "warning", 900, 10, "floats", holders=(Holder("scope", "epoch"),)),
-    Finding("live-at-end", "info", 7, 9_000_000, "lives", site=Frame("/a/a.py", 4, "g")),
+    Finding("live-at-end", "info", 7, 9_000_000, "lives", site=StackFrame("/a/a.py", 4, "g")),
 )
 
 
@@ -84,7 +84,7 @@ def test_a_cure_is_told_where_there_is_one(loaded: Loaded) -> None:
 def test_stacks_of_misuse_have_source_lines(tmp_path: Path) -> None:
     source = tmp_path / "made.py"
     source.write_text("x = 1\nx.use()\n", encoding="utf-8")
-    here = (Frame(str(source), 2, "main"),)
+    here = (StackFrame(str(source), 2, "main"),)
     finding = Finding(
         "use-after-free", "error", 1, 0, "used", 4, here[0], here, allocated=here, freed=here
     )
@@ -98,7 +98,7 @@ def test_a_source_file_that_changed_since_is_named(tmp_path: Path) -> None:
     source = tmp_path / "made.py"
     source.write_text("x = 1\n", encoding="utf-8")
     os.utime(source, ns=(2_000, 2_000))
-    finding = Finding("floating", "warning", 1, 1, "floats", site=Frame(str(source), 1, "f"))
+    finding = Finding("floating", "warning", 1, 1, "floats", site=StackFrame(str(source), 1, "f"))
 
     assert "made.py has changed since" in finding_blocks(finding, None, 1_000)[0].lines[-1]
     for began in (0, 3_000):

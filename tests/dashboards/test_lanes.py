@@ -12,7 +12,7 @@ from tlmem.dashboards.model.lanes import NEVER, Lanes
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.model.view import View
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 
 END = 100_000
 LIVES = st.lists(
@@ -43,7 +43,7 @@ def index_of(lives: list) -> tuple[Lanes, pd.DataFrame]:
     places = SimpleNamespace(
         count=4,
         group_of_site=np.arange(4, dtype=np.int32),
-        frames=[Frame("a.py", line, "f") for line in range(4)],
+        frames=[StackFrame("a.py", line, "f") for line in range(4)],
     )
     return Lanes(SimpleNamespace(objects=objects), places), objects  # type: ignore[arg-type]
 

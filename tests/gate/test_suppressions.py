@@ -4,15 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.gate import suppressions
 from tlmem.gate.budgets import BadOptions
 from tlmem.gate.suppressions import Suppression, matches_site, module_of
 
 STACK = (
-    Frame("/srv/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", 7, "Linear.init"),
-    Frame("/srv/job/model.py", 30, "Layer.forward"),
-    Frame("/srv/job/train.py", 12, "main"),
+    StackFrame(
+        "/srv/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", 7, "Linear.init"
+    ),
+    StackFrame("/srv/job/model.py", 30, "Layer.forward"),
+    StackFrame("/srv/job/train.py", 12, "main"),
 )
 LEAK = Finding("growing-site", "error", 7, 700, "", site=STACK[1], stack=STACK)
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from support.summaries import leaking, renamed
 
-from tlmem.analysis.model import Frame, Holder
+from tlmem.analysis.model import Holder, StackFrame
 from tlmem.report import html
 from tlmem.report.html import figures, flame, markup
 from tlmem.report.site_sums import stack_tree
@@ -87,7 +87,7 @@ def test_the_page_says_verdict_findings_lines_and_memory(page: str) -> None:
 
 
 def test_a_script_that_stands_in_a_name_stays_a_name(process: Process) -> None:
-    frame = Frame(f"/home/{NASTY}.py", 3, NASTY)
+    frame = StackFrame(f"/home/{NASTY}.py", 3, NASTY)
     summary = renamed(
         leaking(path=f"/home/{NASTY}.tlm", info={"script": NASTY, "command": NASTY}),
         evidence=NASTY,

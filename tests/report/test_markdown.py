@@ -6,7 +6,7 @@ import pytest
 from support.summaries import leaking, process_of, renamed
 from support.traces import Program
 
-from tlmem.analysis.model import Frame, Holder
+from tlmem.analysis.model import Holder, StackFrame
 from tlmem.report import markdown
 from tlmem.report.summary import Summary
 
@@ -44,7 +44,7 @@ def test_what_is_folded_is_closed(comment: str) -> None:
 
 
 def test_all_columns_of_a_table_have_equally_many_cells() -> None:
-    frame = Frame("/a/b|c.py", 1, "f|g")
+    frame = StackFrame("/a/b|c.py", 1, "f|g")
     comment = markdown.render(renamed(leaking(), site=frame))
     rows = [line for line in comment.splitlines() if line.startswith("| ❌")]
 
@@ -52,7 +52,7 @@ def test_all_columns_of_a_table_have_equally_many_cells() -> None:
 
 
 def test_names_do_not_become_markup_mentions_or_links() -> None:
-    frame = Frame(f"/a/{NASTY}.py", 1, NASTY)
+    frame = StackFrame(f"/a/{NASTY}.py", 1, NASTY)
     comment = markdown.render(
         renamed(
             leaking(info={"script": NASTY, "command": NASTY}),
@@ -98,7 +98,7 @@ def test_a_name_is_code_whatever_is_in_it(name: str) -> None:
 
 def test_a_comment_always_fits() -> None:
     long = "é" * 5_000
-    frames = tuple(Frame(f"/{long}{i}.py", i, long) for i in range(200))
+    frames = tuple(StackFrame(f"/{long}{i}.py", i, long) for i in range(200))
     summary = renamed(
         leaking(problems=[long] * 300),
         evidence=long, stack=frames, site=frames[0],

@@ -7,10 +7,10 @@ import pytest
 from tlmem.scenarios.harness import detection
 from tlmem.scenarios.harness.catalog import Result, Scenario, scenarios
 
-from tlmem.analysis.model import Analysis, Attribution, Finding, Frame, Verdict
+from tlmem.analysis.model import Analysis, Attribution, Finding, StackFrame, Verdict
 
 PATH = Path("/home/user/program.py")
-LINE = Frame(str(PATH), 7, "main")
+LINE = StackFrame(str(PATH), 7, "main")
 LEAK = Finding("growing-site", "error", 20, 2_000, "It grows.", site=LINE)
 WARNING = Finding("growing-array", "warning", 1, 5, "It is replaced.", site=LINE)
 

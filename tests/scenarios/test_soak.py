@@ -12,7 +12,7 @@ from tlmem.scenarios.harness.soak import command, digest, judging, plan, tables,
 from tlmem.scenarios.harness.soak.state import Row, State, read_rows
 from tlmem.scenarios.harness.soak.workers import Worker, company
 
-from tlmem.analysis.model import Analysis, Attribution, Finding, Frame, Verdict
+from tlmem.analysis.model import Analysis, Attribution, Finding, StackFrame, Verdict
 from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, BudgetResult
 from tlmem.gate.subject import Subject
 from tlmem.report.summary import Process, Summary
@@ -92,7 +92,7 @@ def judged(job: plan.Job, outcome: str, *findings: Finding) -> judging.Judgement
 
 
 def growing(line: int) -> Finding:
-    site = Frame(str(catalog.SEEDED / "arrays.py"), line, "main")
+    site = StackFrame(str(catalog.SEEDED / "arrays.py"), line, "main")
     return Finding("growing-site", "error", 2000, 200_000, "It grows.", site=site)
 
 

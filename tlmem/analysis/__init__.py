@@ -35,7 +35,7 @@ from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.memory.mappings import mapped_file_findings
-from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
+from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, StackFrame, Verdict
 from tlmem.analysis.places import Places
 from tlmem.analysis.verdict import (
     Evidence,
@@ -50,7 +50,7 @@ from tlmem.analysis.verdict import (
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
-__all__ = ["Analysis", "Attribution", "Finding", "Frame", "Verdict", "analyse"]
+__all__ = ["Analysis", "Attribution", "Finding", "StackFrame", "Verdict", "analyse"]
 
 
 def analyse(recording: Recording) -> Analysis:

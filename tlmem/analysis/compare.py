@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tlmem.analysis.leaks.alive_at_end import alive_in
-from tlmem.analysis.model import Finding, Frame, Verdict
+from tlmem.analysis.model import Finding, StackFrame, Verdict
 from tlmem.analysis.places import Places, place
 from tlmem.units import format_count
 
@@ -71,8 +71,8 @@ class Sums:
 class LineChange:
     """One line on both sides; a frame is None where it made nothing and nothing was found."""
 
-    before: Frame | None
-    after: Frame | None
+    before: StackFrame | None
+    after: StackFrame | None
     sums_before: Sums
     sums_after: Sums
 
@@ -111,7 +111,7 @@ def compare(before: Side, after: Side) -> Difference:
     """All that differs between two sides."""
     first, second = _lines_of(before), _lines_of(after)
     lines: list[LineChange] = []
-    same: dict[Frame, Frame] = {}
+    same: dict[StackFrame, StackFrame] = {}
     for key in {**first, **second}:
         a, b = _in_order(first.get(key, {})), _in_order(second.get(key, {}))
         for i, j in align([line for _, line, _ in a], [line for _, line, _ in b]):
@@ -247,7 +247,7 @@ def _best(rows: int, columns: int, likeness: Callable[[int, int], int]) -> list[
 
 # ---- what each line made ----
 
-_Found = dict[Frame, tuple[Line, Sums]]
+_Found = dict[StackFrame, tuple[Line, Sums]]
 
 
 def _lines_of(side: Side) -> dict[Key, _Found]:
@@ -255,7 +255,7 @@ def _lines_of(side: Side) -> dict[Key, _Found]:
     info = side.recordings[0].info
     found: dict[Key, _Found] = {}
 
-    def add(frame: Frame, line: Line, sums: Sums) -> None:
+    def add(frame: StackFrame, line: Line, sums: Sums) -> None:
         those = found.setdefault((file_key(frame.file, info), frame.function), {})
         known = those.get(frame)
         those[frame] = (line, sums) if known is None else (known[0], known[1] + sums)
@@ -269,12 +269,12 @@ def _lines_of(side: Side) -> dict[Key, _Found]:
     return found
 
 
-def _in_order(found: _Found) -> list[tuple[Frame, Line, Sums]]:
+def _in_order(found: _Found) -> list[tuple[StackFrame, Line, Sums]]:
     rows = [(frame, line, sums) for frame, (line, sums) in found.items()]
     return sorted(rows, key=lambda row: (row[0].line, row[0].file))
 
 
-def _lines_in(recording: Recording) -> Iterable[tuple[Frame, Line, Sums]]:
+def _lines_in(recording: Recording) -> Iterable[tuple[StackFrame, Line, Sums]]:
     """Every line of one recording that made something."""
     places = Places.of(recording)
     alive, held = alive_in(recording, places)
@@ -318,17 +318,17 @@ def _inside(
 
 
 def _findings(
-    before: Side, after: Side, same: Mapping[Frame, Frame]
+    before: Side, after: Side, same: Mapping[StackFrame, StackFrame]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[tuple[Finding, Finding], ...]]:
     """Findings on the second side only, on the first only, on both.
 
     One of a kind at a line stands for all of them there: processes of a pool find the same.
     """
-    there: dict[tuple[str, Frame | None], Finding] = {}
+    there: dict[tuple[str, StackFrame | None], Finding] = {}
     for finding in _serious(before):
         there.setdefault((finding.kind, finding.site), finding)
     new: list[Finding] = []
-    kept: dict[tuple[str, Frame | None], tuple[Finding, Finding]] = {}
+    kept: dict[tuple[str, StackFrame | None], tuple[Finding, Finding]] = {}
     for finding in _serious(after):
         site = finding.site and same.get(finding.site)
         known = None if finding.site and not site else there.get((finding.kind, site))

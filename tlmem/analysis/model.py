@@ -20,7 +20,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Frame:
+class StackFrame:
     """One place in a program; ``line`` is 0 where it is not known."""
 
     file: str
@@ -42,7 +42,7 @@ class Holder:
 
     kind: str
     name: str
-    site: Frame | None = None
+    site: StackFrame | None = None
     count: int = 1
     chain: str = ""
     seen_ns: int | None = None
@@ -68,17 +68,17 @@ class Finding:
     bytes: int
     evidence: str
     object: int | None = None
-    site: Frame | None = None
-    stack: tuple[Frame, ...] = ()
+    site: StackFrame | None = None
+    stack: tuple[StackFrame, ...] = ()
     holders: tuple[Holder, ...] = ()
     slope_bytes_per_s: float | None = None
     slope_low_bytes_per_s: float | None = None
     slope_high_bytes_per_s: float | None = None
     grew_from_ns: int | None = None
     grew_until_ns: int | None = None
-    allocated: tuple[Frame, ...] = ()
-    freed: tuple[Frame, ...] = ()
-    earlier: tuple[Frame, ...] = ()
+    allocated: tuple[StackFrame, ...] = ()
+    freed: tuple[StackFrame, ...] = ()
+    earlier: tuple[StackFrame, ...] = ()
     passing: bool = False
 
 

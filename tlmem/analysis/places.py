@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
 IMPORT_MACHINERY = "<frozen importlib"
-UNKNOWN = Frame("", 0, "")
+UNKNOWN = StackFrame("", 0, "")
 
 
-def place(frame: Frame) -> str:
+def place(frame: StackFrame) -> str:
     """A place in a sentence: base name and line."""
     name = frame.file.rpartition("/")[2]
     return f"{name}:{frame.line}" if name else "a place without a Python stack"
@@ -42,7 +42,7 @@ class Places:
     importing: NDArray[np.bool_]
     blamed: NDArray[np.int64]
     parents: NDArray[np.int64]
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
 
     @classmethod
     def of(cls, recording: Recording) -> Places:
@@ -58,8 +58,8 @@ class Places:
         row_of = np.full(size, -1, np.int64)
         row_of[numbers] = np.arange(len(numbers))
 
-        frames: list[Frame] = []
-        known: dict[Frame, int] = {}
+        frames: list[StackFrame] = []
+        known: dict[StackFrame, int] = {}
         group_of_site = np.zeros(size, np.int32)
         group_of_blamed: dict[int, int] = {}
         for site in range(size):
@@ -69,7 +69,7 @@ class Places:
                 row = row_of[target] if 0 <= target < size else -1
                 frame = UNKNOWN
                 if row >= 0 and (files[row] or lines[row]):
-                    frame = Frame(files[row], int(lines[row]), functions[row])
+                    frame = StackFrame(files[row], int(lines[row]), functions[row])
                 group = group_of_blamed[target] = known.setdefault(frame, len(frames))
                 if group == len(frames):
                     frames.append(frame)
@@ -89,20 +89,20 @@ class Places:
         parent_of[(parent_of < 0) | (row_of[np.clip(parent_of, 0, size - 1)] < 0)] = 0
         return cls(recording, group_of_site, importing, blamed, parent_of, tuple(frames))
 
-    def stack(self, site: int) -> tuple[Frame, ...]:
+    def stack(self, site: int) -> tuple[StackFrame, ...]:
         """The whole stack of a site, innermost first."""
         return tuple(
-            Frame(frame["file"], int(frame["line"]), frame["function"])
+            StackFrame(frame["file"], int(frame["line"]), frame["function"])
             for frame in self.recording.stack(site)
         )
 
-    def blamed_frame(self, site: int) -> Frame:
+    def blamed_frame(self, site: int) -> StackFrame:
         """The blamed line of a site; an unknown one where the recording does not have the site."""
         return self.frames[self.group_of_site[site if site < len(self.group_of_site) else 0]]
 
     def paths(
         self, sites: NDArray[np.int64], depth: int
-    ) -> tuple[NDArray[np.int64], list[tuple[Frame, ...]]]:
+    ) -> tuple[NDArray[np.int64], list[tuple[StackFrame, ...]]]:
         """Numbers, from 1, the call paths of sites by up to ``depth`` callers of the blamed line.
 
         Callers are the user's own frames, nearest first; a line that calls twice is one caller.

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.gate.budgets import BadOptions
 
 
@@ -93,7 +93,7 @@ def apply(
     return left, gone, [Used(one, *counts[one]) for one in suppressions]
 
 
-def texts_of(frame: Frame) -> tuple[str, str, str]:
+def texts_of(frame: StackFrame) -> tuple[str, str, str]:
     """Function, file and module of a frame."""
     return frame.function, frame.file, module_of(frame.file)
 

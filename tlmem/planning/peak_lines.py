@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import NEVER
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.planning.inputs import PlannedLives, load_of
@@ -45,7 +45,7 @@ class PeakLine:
     least ``idle_ns``.
     """
 
-    site: Frame
+    site: StackFrame
     count: int
     bytes: int
     object: int
@@ -85,7 +85,7 @@ def line_at_peak(
     mine: NDArray[np.bool_],
     there: NDArray[np.bool_],
     uses: Ints,
-    site: Frame,
+    site: StackFrame,
 ) -> PeakLine:
     """One line: ``mine`` are its objects, ``there`` all that are alive at the peak."""
     rows, at_peak = np.flatnonzero(mine), np.flatnonzero(mine & there)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tlmem.analysis.ledger.history import History, HistoryStep, history
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import place
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
@@ -225,7 +225,7 @@ def _seconds(time_ns: int) -> str:
     return f"{time_ns / 1e9:.6f}"
 
 
-def _where(frame: Frame) -> str:
+def _where(frame: StackFrame) -> str:
     return f"{place(frame)} {frame.function}" if frame.file else ""
 
 

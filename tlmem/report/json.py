@@ -16,9 +16,9 @@ from tlmem.analysis.model import (
     Attribution,
     Change,
     Finding,
-    Frame,
     Holder,
     Peak,
+    StackFrame,
     Verdict,
 )
 from tlmem.recording.format.segments import VERSION
@@ -170,7 +170,7 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
     }
 
 
-def frame_dict(frame: Frame | None) -> dict[str, Any] | None:
+def frame_dict(frame: StackFrame | None) -> dict[str, Any] | None:
     if frame is None:
         return None
     return {"file": frame.file, "line": frame.line, "function": frame.function}

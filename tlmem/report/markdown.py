@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from tlmem.analysis.leaks.classes import FIXES
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.report import text
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
@@ -183,7 +183,7 @@ def fenced(lines: Sequence[str]) -> str:
     return "\n".join([f"{fence}text", *(line.replace("\r", " ") for line in lines), fence])
 
 
-def place(frame: Frame | None) -> str:
+def place(frame: StackFrame | None) -> str:
     """A line of the program: base name and line, with its function."""
     if frame is None or not frame.file:
         return ""

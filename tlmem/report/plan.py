@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.memory.attribution import Moments
 from tlmem.analysis.memory.devices import with_devices
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.planning.inputs import (
@@ -97,7 +97,7 @@ class Planned:
     ways: dict[str, int]
     lines: list[PeakLine]
     group: NDArray[np.int32]
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
     resident_bytes: int | None
     others: dict[str, int]
     earlier: tuple[int, int] | None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import lifetimes
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 MEASURES = ("alive_bytes", "alive_count", "total_bytes", "total_count")
 """Alive when the program was judged, and allocated in all: bytes and numbers of objects."""
-NO_STACK = Frame("", 0, "no Python stack")
-CUT_STACK = Frame("", 0, "outer frames, not recorded")
+NO_STACK = StackFrame("", 0, "no Python stack")
+CUT_STACK = StackFrame("", 0, "outer frames, not recorded")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class StackTree:
     """
 
     parent: NDArray[np.int64]
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
     own: NDArray[np.bool_]
     values: NDArray[np.int64]
 
@@ -95,7 +95,7 @@ def stack_tree(recording: Recording, moment_ns: int | None = None) -> StackTree:
     node_of: dict[int, int] = {}
     known: dict[tuple[int, str, int, str], int] = {}
     parents: list[int] = []
-    frames: list[Frame] = []
+    frames: list[StackFrame] = []
     own: list[bool] = []
     order = np.argsort(sites["depth"].to_numpy(), kind="stable")
     columns = [sites[name].tolist() for name in ("parent", "file", "line", "function", "blamed")]
@@ -104,7 +104,7 @@ def stack_tree(recording: Recording, moment_ns: int | None = None) -> StackTree:
         parent, file, line, function, blamed = (column[row] for column in columns)
         above = node_of.get(int(parent), -1) if site > 1 and 0 < parent != site else -1
         frame = NO_STACK if site == 0 else CUT_STACK if site == 1 else None
-        frame = frame or Frame(str(file), int(line), str(function))
+        frame = frame or StackFrame(str(file), int(line), str(function))
         key = (above, frame.file, frame.line, frame.function)
         node = known.setdefault(key, len(frames))
         if node == len(frames):
@@ -146,7 +146,7 @@ def values_of_sites(recording: Recording, count: int, moment_ns: int | None) -> 
 class LineTotals:
     """One blamed line: what it holds when the program is judged, and what it made in all."""
 
-    frame: Frame
+    frame: StackFrame
     alive_bytes: int
     alive_count: int
     total_bytes: int

@@ -22,10 +22,10 @@ from tlmem.analysis.model import (
     Attribution,
     Change,
     Finding,
-    Frame,
     Holder,
     Peak,
     Rate,
+    StackFrame,
     interval,
 )
 from tlmem.analysis.places import place
@@ -253,13 +253,13 @@ def recording_block(process: Process) -> str:
     return "\n".join(rows)
 
 
-def named(frame: Frame | None) -> str:
+def named(frame: StackFrame | None) -> str:
     if frame is None or not frame.file:
         return "no Python stack"
     return f"{frame.file}:{frame.line} in {frame.function}"
 
 
-def source_line(frame: Frame | None) -> list[str]:
+def source_line(frame: StackFrame | None) -> list[str]:
     """The text of a line, when its file can still be read."""
     if frame is None or not frame.file:
         return []
@@ -276,7 +276,9 @@ def callers(finding: Finding, ours: str = "") -> list[str]:
     return frames(finding.stack, finding.site, ours)
 
 
-def frames(stack: tuple[Frame, ...], site: Frame | None = None, ours: str = "") -> list[str]:
+def frames(
+    stack: tuple[StackFrame, ...], site: StackFrame | None = None, ours: str = ""
+) -> list[str]:
     """A stack, innermost first, a line each; that of the blamed line is marked.
 
     The frames that begin it and are of tlmem, whose folder is ``ours``, are one line.
@@ -294,7 +296,7 @@ def frames(stack: tuple[Frame, ...], site: Frame | None = None, ours: str = "") 
     return rows
 
 
-def own_frames(stack: tuple[Frame, ...], site: Frame | None, ours: str) -> int:
+def own_frames(stack: tuple[StackFrame, ...], site: StackFrame | None, ours: str) -> int:
     """How many of the innermost frames are tlmem's own, and not the blamed one."""
     folders = (ours.rstrip("/\\") + "/", ours + "\\")
     for count, frame in enumerate(stack):

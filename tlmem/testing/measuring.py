@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.growth.robust import theil_sen
 from tlmem.analysis.ledger.misuse import misuse_findings
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.analysis.places import Places
 from tlmem.gate.suppressions import Suppression
 from tlmem.recording.reader import Recording, read
@@ -30,8 +30,8 @@ MOST_LINES = 3
 class Share:
     """What one line holds at some moment."""
 
-    site: Frame
-    stack: tuple[Frame, ...]
+    site: StackFrame
+    stack: tuple[StackFrame, ...]
     count: int
     bytes: int
 

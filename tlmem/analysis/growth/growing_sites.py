@@ -33,7 +33,7 @@ from tlmem.analysis.growth.change_points import last_regime
 from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.growth.robust import floor_curve, share_at, unevenness
 from tlmem.analysis.lifetimes import NEVER, Lifetimes, exact_sums
-from tlmem.analysis.model import Frame, Rate
+from tlmem.analysis.model import Rate, StackFrame
 from tlmem.analysis.places import Places
 
 FEWEST_SURVIVORS = 10
@@ -111,7 +111,7 @@ class GrowingSite:
     site: int
     example: int
     rate: Rate
-    callers: tuple[Frame, ...] = ()
+    callers: tuple[StackFrame, ...] = ()
     rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.model import Frame, Holder
+from tlmem.analysis.model import Holder, StackFrame
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -60,7 +60,7 @@ class Chain:
     arrays: int
     held_bytes: int
     used_bytes: int
-    frame: Frame | None
+    frame: StackFrame | None
     objects: Ints
     collecting: bool = False
     items: int = 0
@@ -261,9 +261,9 @@ def added(first: Holder, other: Holder) -> Holder:
     )
 
 
-def _frame(code: str) -> Frame | None:
+def _frame(code: str) -> StackFrame | None:
     """The place of a frame from its function, file and line."""
     function, *rest = code.split("\n")
     if len(rest) != 2 or not rest[0]:
         return None
-    return Frame(rest[0], int(rest[1]) if rest[1].isdecimal() else 0, function)
+    return StackFrame(rest[0], int(rest[1]) if rest[1].isdecimal() else 0, function)

@@ -17,7 +17,7 @@ from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.holders.runtime_holders import holders_in, together
 from tlmem.analysis.holders.snapshots import PYTHON, Chain, Snapshots, holders_of
 from tlmem.analysis.lifetimes import Lifetimes
-from tlmem.analysis.model import Finding, Frame, Holder
+from tlmem.analysis.model import Finding, Holder, StackFrame
 from tlmem.analysis.places import Places, place
 from tlmem.events import TAPE_OP_BITS, HolderKind
 from tlmem.units import format_count
@@ -65,7 +65,7 @@ class Survivors:
     were_cyclic: bool = False
 
     @property
-    def line(self) -> Frame:
+    def line(self) -> StackFrame:
         """The line that makes them."""
         return self.places.frames[self.growth.group]
 

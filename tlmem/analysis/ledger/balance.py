@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.holders.runtime_holders import NOT_KNOWN
 from tlmem.analysis.lifetimes import NEVER, lifetimes
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device, HolderKind
@@ -58,7 +58,7 @@ class Node:
     ``holders`` are who took what is unpaired exactly here, most first, with how many.
     """
 
-    frame: Frame
+    frame: StackFrame
     taken: int
     given_back: int
     unpaired: int
@@ -177,7 +177,7 @@ def _unnamed(objects: pd.DataFrame) -> NDArray[np.object_]:
     return holder
 
 
-def matching(frame: Frame, pattern: str) -> bool:
+def matching(frame: StackFrame, pattern: str) -> bool:
     """Whether a line is meant by a pattern.
 
     ``model.py:30``, ``model.py`` and ``Layer.forward`` mean that line, the lines of that file (the
@@ -317,10 +317,10 @@ def _holders(here: _Open) -> dict[int, tuple[tuple[str, int], ...]]:
     return {site: tuple(those[:MOST_HOLDERS]) for site, those in found.items()}
 
 
-def _frames(recording: Recording, sites: Ints) -> dict[int, Frame]:
+def _frames(recording: Recording, sites: Ints) -> dict[int, StackFrame]:
     """The innermost frame of each site."""
     rows = recording.sites.loc[sites.tolist()].to_dict("records")
     return {
-        site: Frame(str(row["file"]), int(row["line"]), str(row["function"]))
+        site: StackFrame(str(row["file"]), int(row["line"]), str(row["function"]))
         for site, row in zip(sites.tolist(), rows, strict=True)
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE, KIND_NAMES, SATURATED_COUNT, Kind
@@ -47,8 +47,8 @@ class HistoryStep:
     holder: str
     count: int | None
     bytes: int
-    site: Frame
-    stack: tuple[Frame, ...]
+    site: StackFrame
+    stack: tuple[StackFrame, ...]
     ended_by: int
     began_at: int
     unpaired: bool
@@ -81,7 +81,7 @@ class History:
     bytes: int
     born_ns: int
     died_ns: int
-    made: Frame
+    made: StackFrame
     folded: bool
     owned: bool
     resized_from: int
@@ -183,19 +183,19 @@ def _suggestion(recording: Recording) -> str:
     largest = []
     for number, row in alive.iterrows():
         frame = recording.blame(int(row["born_site"]))
-        where = place(Frame(frame["file"], frame["line"], frame["function"])) if frame else ""
+        where = place(StackFrame(frame["file"], frame["line"], frame["function"])) if frame else ""
         size = format_bytes(float(row["size_bytes"]))
         largest.append(f"{number} ({', '.join(word for word in (size, where) if word)})")
     return f"{known}; the largest that are alive at the end: {', '.join(largest)}"
 
 
-def _frame_of(places: Places, site: int) -> Frame:
+def _frame_of(places: Places, site: int) -> StackFrame:
     known = 0 <= site < len(places.group_of_site)
     return places.frames[places.group_of_site[site if known else 0]]
 
 
 def _steps(recording: Recording, places: Places, number: int) -> tuple[HistoryStep, ...]:
-    stacks: dict[int, tuple[Frame, ...]] = {}
+    stacks: dict[int, tuple[StackFrame, ...]] = {}
     found = []
     table = recording.history(number)
     owned = (table["holder"] != "").any()

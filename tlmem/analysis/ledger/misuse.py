@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.analysis.places import Places, place
 from tlmem.units import format_count
 
@@ -71,7 +71,9 @@ def misuse_findings(recording: Recording, places: Places) -> list[Finding]:
     return [*found, *folded_misuses(recording, len(table))]
 
 
-def finding_of(recording: Recording, places: Places, frame: Frame, rows: pd.DataFrame) -> Finding:
+def finding_of(
+    recording: Recording, places: Places, frame: StackFrame, rows: pd.DataFrame
+) -> Finding:
     """What was done wrong in one way at one line; the first time is the example."""
     first = rows.iloc[0]
     kind = str(first["misuse"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.gate.decision import BudgetResult, Result
 
 
@@ -33,13 +33,13 @@ def blamed(row: BudgetResult) -> Finding | None:
     return next((f for f in row.findings if f.site is not None and f.site.file), None)
 
 
-def frame_of(row: BudgetResult, result: Result) -> Frame | None:
+def frame_of(row: BudgetResult, result: Result) -> StackFrame | None:
     """The line to blame, else the first line of the script; None when even that is not known."""
     finding = blamed(row)
     if finding is not None:
         return finding.site
     script = script_of(result)
-    return Frame(script, 1, "") if script else None
+    return StackFrame(script, 1, "") if script else None
 
 
 def script_of(result: Result) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.gate import catalogue
 from tlmem.gate.decision import EXIT_PASS, OVER, UNKNOWN, BudgetResult, Checked, Result
 from tlmem.gate.outputs.locations import frame_of, path_of, relative, root
@@ -97,7 +97,9 @@ def _result(row: BudgetResult, result: Result) -> dict[str, Any]:
         "level": "error",
         "kind": "fail",
         "message": {"text": message},
-        "locations": [_location(frame)] if frame else [_location(Frame(path_of(result), 1, ""))],
+        "locations": [_location(frame)]
+        if frame
+        else [_location(StackFrame(path_of(result), 1, ""))],
         "partialFingerprints": {FINGERPRINT: _fingerprint(row.name, frame)},
     }
     others = [f.site for f in row.findings if f.site is not None and f.site != frame]
@@ -111,7 +113,7 @@ def _result(row: BudgetResult, result: Result) -> dict[str, Any]:
 def _suppressed(finding: Finding, result: Result) -> dict[str, Any]:
     """A leak that a suppression accepts."""
     used = next(u for u in result.used if u.suppression.matches(finding))
-    frame = finding.site or Frame(path_of(result), 1, "")
+    frame = finding.site or StackFrame(path_of(result), 1, "")
     return {
         "ruleId": "leaks",
         "level": "error",
@@ -129,7 +131,7 @@ def _suppressed(finding: Finding, result: Result) -> dict[str, Any]:
     }
 
 
-def _location(frame: Frame) -> dict[str, Any]:
+def _location(frame: StackFrame) -> dict[str, Any]:
     """A line of a file, as seen from the root of the checkout where it is below it."""
     place: dict[str, Any] = {
         "artifactLocation": _artifact(frame.file),
@@ -161,7 +163,7 @@ def _stack(finding: Finding) -> dict[str, Any]:
     return {"message": {"text": "Where it was made, innermost first."}, "frames": frames}
 
 
-def _fingerprint(name: str, frame: Frame | None) -> str:
+def _fingerprint(name: str, frame: StackFrame | None) -> str:
     """The same for the same function of the same file, wherever it stands in it."""
     known = [name, relative(frame.file) if frame else "", frame.function if frame else ""]
     return hashlib.sha256("\0".join(known).encode("utf-8", "backslashreplace")).hexdigest()[:32]

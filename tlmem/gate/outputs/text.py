@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import shlex
 
-from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.model import Finding, StackFrame
 from tlmem.gate.decision import (
     EXIT_OVER,
     EXIT_PASS,
@@ -56,7 +56,7 @@ def program(result: Result) -> str:
 def blame(row: BudgetResult) -> list[str]:
     """The worst lines, with their text and their callers."""
     lines: list[str] = []
-    told: set[Frame] = set()
+    told: set[StackFrame] = set()
     for finding in [f for f in row.findings if f.site][:MOST_FINDINGS]:
         if finding.site in told:  # its class: the same line, and why it grows
             lines.append(wrap(finding.evidence, 12))

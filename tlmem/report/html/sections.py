@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.misuse import EARLIER
-from tlmem.analysis.model import Finding, Frame, Holder, Verdict
+from tlmem.analysis.model import Finding, Holder, StackFrame, Verdict
 from tlmem.recording.reader import Recording
 from tlmem.report import text
 from tlmem.report.html.markup import Markup, element, joined
@@ -121,7 +121,9 @@ def circumstances(holder: Holder) -> Markup | str | None:
     return joined(", taken at ", place(holder.site)) if holder.site else None
 
 
-def stack(title: str, frames: Sequence[Frame], blamed: Frame | None = None) -> Markup | None:
+def stack(
+    title: str, frames: Sequence[StackFrame], blamed: StackFrame | None = None
+) -> Markup | None:
     """A stack, innermost first, the blamed line marked and with its text where that can be read."""
     if not frames:
         return None
@@ -140,7 +142,7 @@ def stack(title: str, frames: Sequence[Frame], blamed: Frame | None = None) -> M
     return joined(element("p", title), element("ol", *rows, class_="stack"))
 
 
-def place(frame: Frame | None) -> Markup:
+def place(frame: StackFrame | None) -> Markup:
     """A place in the program."""
     if frame is None or not frame.file:
         return element("span", "no Python stack", class_="quiet")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis import Analysis, analyse
-from tlmem.analysis.model import Frame
+from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places
 from tlmem.errors import TlmemError
 
@@ -197,7 +197,7 @@ def peak_alive(edges_ns: Ints, born: Ints, died: Ints, size: Ints) -> Floats:
     return peaks
 
 
-def label_of(frame: Frame) -> str:
+def label_of(frame: StackFrame) -> str:
     """A blamed line as a label: base name, line and function."""
     if not frame.file and not frame.function:
         return "no Python stack"
