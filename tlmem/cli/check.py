@@ -36,10 +36,10 @@ def check(words: list[str]) -> int:
     if not given.files:
         raise WrongWords("there is nothing to check; give a FILE, or --repeat N -- COMMAND.")
     from tlmem.gate.check import check as check_files
-    from tlmem.gate.check import tell
+    from tlmem.gate.check import report
 
     checked = check_files(given.files, options_of(given))
-    return tell(checked, given.format, given.output, more_of(given))
+    return report(checked, given.format, given.output, more_of(given))
 
 
 def _without_command(words: list[str]) -> tuple[list[str], list[str] | None]:
@@ -178,7 +178,7 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     from pathlib import Path
 
     from tlmem.gate import repeat
-    from tlmem.gate.check import tell
+    from tlmem.gate.check import report
 
     if given.files:
         raise WrongWords(
@@ -187,7 +187,7 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     what = repeat.asked(_python_words(command or []), given.repeat, given.calls)
     options, more = options_of(given), more_of(given)
     checked = repeat.repeat(what, options, Path.cwd())
-    return tell(checked, given.format, given.output, more)
+    return report(checked, given.format, given.output, more)
 
 
 def record(
@@ -214,7 +214,7 @@ def record(
 
     from tlmem.gate import subprocess_record
     from tlmem.gate.check import check as check_files
-    from tlmem.gate.check import tell_after
+    from tlmem.gate.check import report_after
 
     given = parser("tlmem record --check").parse_args(check_words)
     options, more = options_of(given), more_of(given)
@@ -229,7 +229,7 @@ def record(
         if not quiet:
             sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
         return code
-    return tell_after(check_files([path], options), more, quiet)
+    return report_after(check_files([path], options), more, quiet)
 
 
 def _python_words(command: list[str]) -> list[str]:
