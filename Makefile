@@ -27,12 +27,12 @@ $(VENV)/.installed: $(BUILD) $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
-# The rest of what developing needs.
+# The rest of what developing needs. An editable install compiles in a folder that goes away, so the
+# extension is left out of it and built below, where only changed C files are compiled again.
 $(VENV)/.developed: $(BUILD) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet 'setuptools>=77' -e '.[test,dev]'
-	@touch $@ $(VENV)/.installed
+	TLMEM_PURE=1 $(BIN)/python -m pip install --quiet 'setuptools>=77' -e '.[test,dev]'
+	@touch $@
 
-# The editable install has built the extension once; after that only changed C files are compiled.
 $(VENV)/.built: $(NATIVE) $(VENV)/.developed
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@$(BIN)/python -c 'import tlmem._native'

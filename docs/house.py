@@ -20,7 +20,7 @@ BEGIN, END = "<!-- folders: begin, by docs/house.py -->\n", "<!-- folders: end -
 RECORDING_SIDE = ("recorder", "runtime", "compiler")
 ON_TOP = ("cli", "testing", "scenarios")
 
-WIDTH, HEIGHT, GAP, FLOOR, MARGIN = 148, 34, 14, 72, 20
+WIDTH, HEIGHT, GAP, FLOOR, MARGIN = 168, 44, 16, 76, 20
 COLOURS = {"C": "#e7d9c4", "recording": "#f3c9b5", "reading": "#c3dbe8", "top": "#d9d4ea"}
 
 
@@ -56,7 +56,8 @@ def c_folder(path: Path) -> Folder:
     """What the README.md of a folder of C files says."""
     text = path.read_text(encoding="utf-8")
     uses = re.search(r"May use:(.*?)(?=\n\s*\n|\Z)", text, re.DOTALL)
-    says = next(line for line in text.splitlines() if line and not line.startswith("#"))
+    says = text.partition("\n")[0].lstrip("# ").partition(": ")[2]
+    says = says[:1].upper() + says[1:]
     name = path.parent.relative_to(ROOT).as_posix()
     names = [f"native/{use.removeprefix('native/')}" for use in listed(uses[1])] if uses else []
     return Folder(name, says, names, "C")
@@ -76,118 +77,138 @@ def folders() -> dict[str, Folder]:
     return {folder.name: folder for folder in found}
 
 
-def below(house: dict[str, Folder], name: str) -> set[str]:
-    """The folders that one may use, folders within a named one included; not its own rooms."""
-    uses = house[name].uses
-    return {
-        other
-        for other in house
-        if other != name
-        and any(other == use or other.startswith((f"{use}.", f"{use}/")) for use in uses)
-    }
+@dataclass
+class Room:
+    """A folder at the top, with the folders within it: what the drawing shows as one box."""
+
+    name: str
+    inner: list[str]
+    uses: set[str]
+    side: str
+    floor: int = 0
 
 
-def within(one: str, other: str) -> bool:
-    """Whether one folder stands in the other."""
-    return other.startswith((f"{one}.", f"{one}/"))
+def room_of(name: str) -> str:
+    """The folder at the top that a folder stands in."""
+    return "/".join(name.split("/")[:2]) if "/" in name else name.split(".")[0]
 
 
-def floors(house: dict[str, Folder]) -> dict[str, int]:
-    """How high each folder stands: one floor above the highest that it uses."""
-    level: dict[str, int] = {}
+def rooms(house: dict[str, Folder]) -> dict[str, Room]:
+    """The boxes of the drawing, each one floor above the highest that it uses."""
+    found: dict[str, Room] = {}
+    for name, folder in house.items():
+        top = room_of(name)
+        room = found.setdefault(top, Room(top, [], set(), folder.side))
+        room.uses |= {room_of(use) for use in folder.uses} - {top}
+        if name != top:
+            room.inner.append(name.removeprefix(top)[1:])
+    for room in found.values():
+        room.uses &= set(found)
 
-    def of(name: str, way: tuple[str, ...]) -> int:
-        if name not in level:
-            uses = [use for use in below(house, name) if use not in way and not within(use, name)]
-            level[name] = 1 + max((of(use, (*way, name)) for use in uses), default=-1)
-        return level[name]
+    def floor(name: str, way: tuple[str, ...]) -> int:
+        uses = [use for use in found[name].uses if use not in way]
+        return 1 + max((floor(use, (*way, name)) for use in uses), default=-1)
 
-    for name in house:
-        of(name, ())
-    return level
+    for name, room in found.items():
+        room.floor = floor(name, ())
+    ground = 1 + max(room.floor for room in found.values() if room.side == "C")
+    for room in found.values():
+        room.floor += ground if room.side == "recording" else 0
+    for room in found.values():  # what works over both wings stands above both
+        if room.side == "top":
+            room.floor = 1 + max((found[use].floor for use in room.uses), default=0)
+    return found
 
 
-def needed_arrows(house: dict[str, Folder], level: dict[str, int]) -> list[tuple[str, str]]:
-    """The uses that do not follow from others: what a reader has to see."""
-    uses = {name: {u for u in below(house, name) if level[u] < level[name]} for name in house}
+def arrows(found: dict[str, Room]) -> list[tuple[str, str]]:
+    """The uses that do not follow from others."""
     far: dict[str, set[str]] = {}
-    for name in sorted(house, key=level.__getitem__):
-        far[name] = uses[name].union(*(far[use] for use in uses[name]))
+    for name in sorted(found, key=lambda name: found[name].floor):
+        far[name] = found[name].uses.union(*(far.get(use, set()) for use in found[name].uses))
     return [
         (name, use)
-        for name in house
-        for use in sorted(uses[name])
-        if not any(use in far[other] for other in uses[name] - {use})
+        for name, room in found.items()
+        for use in sorted(room.uses)
+        if not any(use in far[other] for other in room.uses - {use})
     ]
 
 
 def drawing(house: dict[str, Folder]) -> str:
     """The house as SVG: C on the left, Python that records above it, what reads on the right."""
-    level = floors(house)
-    wings = [
-        [n for n in house if house[n].side in ("C", "recording")],
-        [n for n in house if house[n].side in ("reading", "top")],
-    ]
-    lift = {n: level[n] + 0 for n in house}
-    top_of_c = max(level[n] for n in house if house[n].side == "C")
-    for name in wings[0]:
-        if house[name].side == "recording":
-            lift[name] = level[name] + top_of_c + 1
-    lowest = min(lift[n] for n in wings[0] if house[n].side == "recording") - top_of_c - 1
-    for name in wings[0]:
-        if house[name].side == "recording":
-            lift[name] -= lowest
+    found = rooms(house)
+    left = [room for room in found.values() if room.side in ("C", "recording")]
+    right = [room for room in found.values() if room.side == "reading"]
+    top = [room for room in found.values() if room.side == "top"]
+    highest = max(room.floor for room in found.values())
     place: dict[str, tuple[float, float]] = {}
-    left, highest = float(MARGIN), max(lift.values())
-    for wing in wings:
-        rows: dict[int, list[str]] = {}
-        for name in wing:
-            rows.setdefault(lift[name], []).append(name)
-        widest = max(len(row) for row in rows.values())
-        span = widest * (WIDTH + GAP) - GAP
+
+    def rows_of(wing: list[Room]) -> dict[int, list[Room]]:
+        rows: dict[int, list[Room]] = {}
+        for room in sorted(wing, key=lambda room: room.name):
+            rows.setdefault(room.floor, []).append(room)
+        return rows
+
+    def span_of(rows: dict[int, list[Room]]) -> float:
+        return max(len(row) for row in rows.values()) * (WIDTH + GAP) - GAP
+
+    def put(rows: dict[int, list[Room]], start: float, span: float) -> None:
         for floor, row in rows.items():
-            start = left + (span - (len(row) * (WIDTH + GAP) - GAP)) / 2
-            for number, name in enumerate(sorted(row)):
-                x = start + number * (WIDTH + GAP)
-                place[name] = (x, MARGIN + (highest - floor) * FLOOR)
-        left += span + 4 * GAP
+            x = start + (span - (len(row) * (WIDTH + GAP) - GAP)) / 2
+            for number, room in enumerate(row):
+                y = MARGIN + (highest - floor) * FLOOR
+                place[room.name] = (x + number * (WIDTH + GAP), y)
+
+    wings = [rows_of(left), rows_of(right)]
+    spans = [span_of(wing) for wing in wings]
+    put(wings[0], MARGIN, spans[0])
+    put(wings[1], MARGIN + spans[0] + 4 * GAP, spans[1])
+    whole = spans[0] + 4 * GAP + spans[1]
+    put(rows_of(top), MARGIN, whole)
     bottom = MARGIN + highest * FLOOR + HEIGHT + 2 * GAP
-    wide, high = left - 4 * GAP + MARGIN, bottom + HEIGHT + MARGIN
+    wide, high = whole + 2 * MARGIN, bottom + HEIGHT + MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {high:.0f}" '
-        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
+        'font-family="Helvetica, Arial, sans-serif" font-size="13" text-anchor="middle">',
         f'<rect width="{wide:.0f}" height="{high:.0f}" fill="#ffffff"/>',
     ]
-    for name, use in needed_arrows(house, level):
+    for name, use in arrows(found):
         (x1, y1), (x2, y2) = place[name], place[use]
         x1, x2, y1 = x1 + WIDTH / 2, x2 + WIDTH / 2, y1 + HEIGHT
         middle = (y1 + y2) / 2
         lines.append(
             f'<path d="M{x1:.0f} {y1:.0f}C{x1:.0f} {middle:.0f} {x2:.0f} {middle:.0f} '
-            f'{x2:.0f} {y2:.0f}" fill="none" stroke="#8a8a8a" stroke-width="0.8"/>'
+            f'{x2:.0f} {y2:.0f}" fill="none" stroke="#777777"/>'
         )
     for name, (x, y) in place.items():
-        folder = house[name]
+        room = found[name]
+        says = house[name].says if name in house else ""
+        middle = y + HEIGHT / 2 + (-3 if room.inner else 5)
         lines.append(
-            f'<g><title>{escape(folder.says)}</title><rect x="{x:.0f}" y="{y:.0f}" '
-            f'width="{WIDTH}" height="{HEIGHT}" rx="4" fill="{COLOURS[folder.side]}" '
-            f'stroke="#555555" stroke-width="0.8"/><text x="{x + WIDTH / 2:.0f}" '
-            f'y="{y + HEIGHT / 2 + 4:.0f}" text-anchor="middle">{escape(name)}</text></g>'
+            f'<g><title>{escape(says)}</title><rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" '
+            f'height="{HEIGHT}" rx="4" fill="{COLOURS[room.side]}" stroke="#555555"/>'
+            f'<text x="{x + WIDTH / 2:.0f}" y="{middle:.0f}" font-weight="bold">'
+            f"{escape(name)}</text>"
         )
+        if room.inner:
+            inner = " · ".join(name.rpartition(".")[2] for name in room.inner)
+            size = min(11.0, 1.9 * WIDTH / len(inner))
+            lines.append(
+                f'<text x="{x + WIDTH / 2:.0f}" y="{middle + 16:.0f}" font-size="{size:.1f}">'
+                f"{escape(inner)}</text>"
+            )
+        lines.append("</g>")
     lines.append(
-        f'<rect x="{MARGIN}" y="{bottom:.0f}" width="{wide - 2 * MARGIN:.0f}" height="{HEIGHT}" '
-        'rx="4" fill="#fff7cf" stroke="#555555" stroke-width="0.8"/>'
-        f'<text x="{wide / 2:.0f}" y="{bottom + HEIGHT / 2 + 4:.0f}" text-anchor="middle">'
-        "the recording: written on the left by native/log, read on the right by recording.format "
-        "(docs/format.md)</text>"
+        f'<rect x="{MARGIN}" y="{bottom:.0f}" width="{whole:.0f}" height="{HEIGHT}" '
+        'rx="4" fill="#fff7cf" stroke="#555555"/>'
+        f'<text x="{wide / 2:.0f}" y="{bottom + HEIGHT / 2 + 5:.0f}">'
+        "the recording file: native/log writes it, recording.format reads it</text>"
     )
     return "\n".join([*lines, "</svg>", ""])
 
 
 def table(house: dict[str, Folder]) -> str:
     """The folders in Markdown, C first, from the ground up."""
-    level = floors(house)
-    order = sorted(house, key=lambda n: (house[n].side != "C", n.split(".")[0], n, level[n]))
+    order = sorted(house, key=lambda name: (house[name].side != "C", name))
     rows = ["| folder | what it is | may use |", "|---|---|---|"]
     for name in order:
         folder = house[name]

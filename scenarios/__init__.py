@@ -1,41 +1,14 @@
 """Small programs with a known truth; installed as ``tlmem.scenarios``.
 
-``main`` is the command ``tlmem scenario``. ``programs`` are ordinary programs, with NumPy arrays or
-tensors of tlmem, that can be recorded as they are; a fault and its repair are one file, and the
-word ``fixed`` runs the repair. ``harness`` finds, records and judges them.
+``list_scenarios`` and ``run_scenario`` are the command ``tlmem scenario``. ``programs`` are
+ordinary programs, with NumPy arrays or tensors of tlmem, that can be recorded as they are; a fault
+and its repair are one file, and the word ``fixed`` runs the repair. ``harness`` finds, records and
+judges them.
 """
 
 from __future__ import annotations
 
 import sys
-
-USAGE = """\
-usage: tlmem scenario list
-       tlmem scenario run NAME
-       tlmem scenario run policies
-
-Small programs whose truth is known. list prints one line for each; run records one, analyses it
-and exits with 0 exactly when the truth was found. run policies records programs under each policy
-of the compiler and prints what they cost.
-"""
-
-
-def main(argv: list[str]) -> int:
-    """Runs ``tlmem scenario``.
-
-    Returns:
-        0; 1 when the truth was not found; 2 for a wrong command line, an unknown name or a program
-        that could not be recorded.
-    """
-    if argv in (["-h"], ["--help"]):
-        sys.stdout.write(USAGE)
-        return 0
-    if argv == ["list"]:
-        return list_scenarios()
-    if len(argv) == 2 and argv[0] == "run":
-        return run_scenario(argv[1])
-    sys.stderr.write(USAGE)
-    return 2
 
 
 def list_scenarios() -> int:
@@ -53,7 +26,12 @@ def list_scenarios() -> int:
 
 
 def run_scenario(name: str) -> int:
-    """Records one scenario and compares what is found with its truth."""
+    """Records one scenario and compares what is found with its truth.
+
+    Returns:
+        0; 1 when the truth was not found; 2 for an unknown name or a program that could not be
+        recorded.
+    """
     from tlmem.errors import TlmemError
 
     from .harness.catalog import ScenarioFailed, run, scenarios

@@ -1,5 +1,6 @@
 """What holds for every test: no time limits by accident, and no recording left running."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,16 @@ def pytest_report_header() -> str:
     method = ffi.string(lib.tlm_site_method()).decode()
     zlib = "found" if lib.tlm_zlib_available() else "not found"
     return f"tlmem: stacks by {method}, zlib {zlib}"
+
+
+def pytest_collection_finish() -> None:
+    """Keeps what is imported by now out of later collections.
+
+    Many tests collect garbage to show that nothing is left. Modules and tests are 300,000 objects,
+    and looking at them took 0.2 s each time.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

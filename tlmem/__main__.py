@@ -1,4 +1,7 @@
-"""``python -m tlmem`` is the command ``tlmem``."""
+"""``python -m tlmem`` is the command ``tlmem``.
+
+May import: cli.
+"""
 
 import sys
 

@@ -11,10 +11,10 @@ _NAMES = {
     "runtime.autograd.checkpointing": "checkpoint recompute",
     "runtime.device": "Device LimitDevice device devices limit_device",
     "runtime.tensors.elementwise": (
-        "absolute add bitwise_and bitwise_or bitwise_xor clip cos divide equal exp "
-        "floor_divide greater greater_equal invert isfinite isnan less less_equal log "
-        "logical_and logical_not logical_or logical_xor maximum minimum multiply negative "
-        "not_equal power relu remainder sigmoid sin sqrt square subtract tanh where"
+        "absolute add bitwise_and bitwise_or bitwise_xor clip cos divide equal exp floor_divide "
+        "greater greater_equal invert isfinite isnan less less_equal log logical_and logical_not "
+        "logical_or logical_xor maximum minimum multiply negative not_equal power relu remainder "
+        "sigmoid sin softplus sqrt square subtract tanh where"
     ),
     "runtime.errors": (
         "AlreadyPooled AlreadyRegistered BackwardRunning BadSlot DeviceOutOfMemory DoubleFree "
@@ -40,7 +40,7 @@ _NAMES = {
     ),
     "runtime.ownership.pool": "PoolableTensor PoolStats TensorPool global_pool",
     "runtime.tensors.reductions": (
-        "all any argmax argmin log_softmax max mean min prod softmax std sum var"
+        "all any argmax argmin cumsum log_softmax max mean min prod softmax std sum var"
     ),
     "runtime.ownership.representation": (
         "BatchableTensorRepresentation FixedShape TensorRepresentation from_batched_tensor "

@@ -1,8 +1,8 @@
 """The vocabulary of a recording: what an event is, and the numbers its fields hold.
 
 Covers: kinds, devices, metrics and the layout of one event, as in ``docs/format.md``.
-Does not cover: how events are stored (``blocks``, ``segments``), or what follows from them
-(``pairing``, ``tables``).
+Does not cover: how events are stored (``recording.format``), or what follows from them
+(``recording.tables``). The same numbers stand in ``native/include`` for C; a test compares them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """pytest hooks of tlmem: ``pytest --tlmem`` holds tests to what their markers allow.
 
-Covers: options, markers, switching on. Does not cover: what is measured and said; see
+Covers: options, markers, switching on. Does not cover: measuring and comparing; see
 ``tlmem.testing``, of which nothing is imported while the plugin is off.
+May import: nothing. Inside functions: testing.
+Third-party: pytest.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import place
 
 from .boxes import Box
 from .frame_table import NONE, FrameTable, Stacks

@@ -12,11 +12,11 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.leaks.classes import FIXES
-from tlmem.analysis.ledger.history import History, Step
+from tlmem.analysis.ledger.history import History, HistoryStep
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.model import SEVERITIES, Finding, Frame
+from tlmem.analysis.places import place
 from tlmem.report.text import circumstances
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -203,7 +203,7 @@ def history_lines(life: History) -> Iterator[str]:
         yield f"  and {format_count(len(life.steps) - len(shown))} more steps"
 
 
-def step_line(step: Step) -> str:
+def step_line(step: HistoryStep) -> str:
     """One step of a life: when, what, the count after it, by whom, where, and its pair."""
     count = "" if step.count is None else str(step.count)
     pair = f"<{step.began_at}" if step.began_at else f">{step.ended_by}" if step.ended_by else ""

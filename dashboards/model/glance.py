@@ -22,10 +22,9 @@ from tlmem.recording.format.blocks import (
     SLOT_BYTES,
     SLOT_HEADER_BYTES,
 )
-from tlmem.recording.format.folded import read_checkpoint
-from tlmem.recording.format.growing import RAW_SLOT, gather
-from tlmem.recording.format.live_file import Snapshot, read_names
-from tlmem.recording.format.pairing import balance, pair
+from tlmem.recording.format.checkpoint import read_checkpoint
+from tlmem.recording.format.live_file import RAW_SLOT, Contents, gather, read_names
+from tlmem.recording.format.pairing import live_memory, pair
 from tlmem.recording.format.segments import OPEN, Scanner, Source
 from tlmem.recording.format.symbols import NOTE, Names
 from tlmem.recording.format.timeline import Loader
@@ -87,11 +86,11 @@ def glance(path: Path, scanner: Scanner | None = None) -> Glance:
     events = directory.of_type(EVENTS_BLOCK, RAW_SLOT)
     few = _of_quiet_threads(events)
     timeline = Loader(source, header, pieces.copies).load(few, checkpoint.consumed, whole=False)
-    snapshot = Snapshot(header, timeline, Names(), checkpoint)
+    contents = Contents(header, timeline, Names(), checkpoint)
     known = checkpoint.known()
     pairing = pair(timeline, known)
-    live = balance(pairing, known, 0, 0)
-    samples = samples_table(timeline, pairing, live, checkpoint, snapshot.to_ns)
+    live = live_memory(pairing, known, 0, 0)
+    samples = samples_table(timeline, pairing, live, checkpoint, contents.to_ns)
     unknown = [name for name in ("tracked", "tracked_count") if len(few) < len(events)]
     samples = samples.assign(**dict.fromkeys(unknown, np.nan))
     last = max(int(header.last_ticks), int(timeline.ticks.max(initial=header.first_ticks)))
@@ -107,7 +106,7 @@ def glance(path: Path, scanner: Scanner | None = None) -> Glance:
         state=STATE_NAMES.get(header.state, "open"),
         events=header.total_events or counted,
         lost_events=header.lost_events,
-        seconds=float(snapshot.to_ns(np.array([last], np.uint64))[0]) / 1e9,
+        seconds=float(contents.to_ns(np.array([last], np.uint64))[0]) / 1e9,
         info=dict(read_names(source, directory, problems, only=NOTE).notes),
         samples=samples,
     )

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
 from tlmem.recording.reader import Recording
 
 from .ordering import falling, rising

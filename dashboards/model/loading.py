@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tlmem.analysis import Analysis, analyse
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.ledger.history import History, NoSuchObject, history
 from tlmem.analysis.memory.devices import with_devices
+from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.recording import family
 from tlmem.recording.reader import read

@@ -19,8 +19,8 @@ from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import place
 from tlmem.units import format_count
 
 from .page import Page

@@ -25,8 +25,8 @@ from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.ledger.history import History
+from tlmem.analysis.places import place
 from tlmem.units import format_bytes, format_count, format_seconds
 
 from .page import Page

@@ -9,8 +9,8 @@ from rich.style import Style
 from textual.strip import Strip
 from tlmem.dashboards.model.call_tree import METRICS, CallNode
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import place
 from tlmem.units import format_bytes, format_count
 
 from .rows import Rows

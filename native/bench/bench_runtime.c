@@ -309,7 +309,7 @@ uint64_t tlm_bench_sizes(int what)
     case 3:
         return tlmi_pool_key_bytes();
     case 4:
-        return sizeof(tlm_strand);
+        return sizeof(tlm_context);
     default:
         return 0;
     }

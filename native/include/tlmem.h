@@ -3,11 +3,11 @@
  *
  * Words. An *object* is memory with a count; its handle is stale once it is freed, and a stale handle is recognised. Each
  * count belongs to a named *holder*. A *scope* holds what was registered in it and lets go at its exit; a *frame* is a scope
- * with slots of memory that live as long as one call; a *strand* is the stack of scopes and frames of a thread or of an
+ * with slots of memory that live as long as one call; a *context* is the stack of scopes and frames of a thread or of an
  * asynchronous task. A *struct* is an object whose fields hold others. A *pool* keeps freed memory for later; a *device* is
  * where memory comes from.
  *
- * Rules. Objects, pools and devices may be used from any thread; a strand by one thread at a time. The null object, 0, is
+ * Rules. Objects, pools and devices may be used from any thread; a context by one thread at a time. The null object, 0, is
  * accepted everywhere, means "nothing to own", and every operation on it succeeds at once without an event. A function
  * returns a status; unless it is TLM_OK, nothing has changed unless the comment says what. tlm_failure_last() tells what it
  * was about. Misuse is never undefined: it is a status, and an event while something is recorded. Payloads are aligned to
@@ -174,7 +174,7 @@ tlm_object tlm_foreign_find(const void *address);
 /* Its owner says that the memory is gone: the object is freed without calling `drop`; records of scopes become stale. */
 tlm_status tlm_foreign_gone(void *address);
 
-/* ---- scopes (scope.c) and strands (strand.c) ---- */
+/* ---- scopes (scope.c) and contexts (context.c) ---- */
 typedef struct {
     uint64_t id;     /* never used again, from 1 */
     uint64_t parent; /* 0: the outermost */
@@ -184,31 +184,31 @@ typedef struct {
     uint64_t allocations, frees, escaped, leaked; /* allocations = frees + escaped + leaked after the exit */
 } tlm_scope_statistics;
 
-typedef struct tlm_strand tlm_strand;
+typedef struct tlm_context tlm_context;
 
-/* A strand for an asynchronous task. Threads have one of their own without asking. */
-tlm_status tlm_strand_create(tlm_strand **out);
-/* Leaves whatever is still entered. NULL is fine. The strand must not be in use by another thread. */
-void tlm_strand_destroy(tlm_strand *strand);
-/* The strand of the calling thread from now on; NULL: the thread's own. Returns what was in force (NULL: its own). */
-tlm_strand *tlm_strand_switch(tlm_strand *strand);
+/* A context for an asynchronous task. Threads have one of their own without asking. */
+tlm_status tlm_context_create(tlm_context **out);
+/* Leaves whatever is still entered. NULL is fine. The context must not be in use by another thread. */
+void tlm_context_destroy(tlm_context *context);
+/* The context of the calling thread from now on; NULL: the thread's own. Returns what was in force (NULL: its own). */
+tlm_context *tlm_context_switch(tlm_context *context);
 
-/* Enters a scope inside the innermost one of this strand; its id is never used again. TLM_NO_MEMORY. */
+/* Enters a scope inside the innermost one of this context; its id is never used again. TLM_NO_MEMORY. */
 tlm_status tlm_scope_enter(tlm_label label, uint64_t *id);
 /* Releases what is registered, last in first out. When inner scopes are still entered they are left first, and the result is
- * TLM_UNBALANCED (recorded as misuse); TLM_NOT_IN_SCOPE: this scope is not entered in this strand. `out` may be NULL.
+ * TLM_UNBALANCED (recorded as misuse); TLM_NOT_IN_SCOPE: this scope is not entered in this context. `out` may be NULL.
  * To a `drop` that is called meanwhile, this scope and those around it are not entered: it cannot leave them, what it makes
  * belongs to the scope around, and a scope that it enters and does not leave is left here. */
 tlm_status tlm_scope_exit(uint64_t id, tlm_scope_statistics *out);
-/* A scope outside any strand, for owners that are passed explicitly: objects come in by tlm_register_in and _from. `parent`:
+/* A scope outside any context, for owners that are passed explicitly: objects come in by tlm_register_in and _from. `parent`:
  * a scope of this kind that ends this one with itself, or 0. TLM_NOT_IN_SCOPE: no such parent. */
 tlm_status tlm_scope_create(tlm_label label, uint64_t parent, uint64_t *id);
-/* Ends it, its children first, the newest first. TLM_NOT_IN_SCOPE: it is gone, or it belongs to a strand. */
+/* Ends it, its children first, the newest first. TLM_NOT_IN_SCOPE: it is gone, or it belongs to a context. */
 tlm_status tlm_scope_destroy(uint64_t id, tlm_scope_statistics *out);
 /* The innermost scope takes a floating object (its count), or one more count of an object that others hold.
  * TLM_NOT_IN_SCOPE: nothing happened, and outside any scope that is no misuse. TLM_ALREADY_REGISTERED: by any scope. */
 tlm_status tlm_register(tlm_object object);
-/* The same in a scope that is named, of any strand. */
+/* The same in a scope that is named, of any context. */
 tlm_status tlm_register_in(uint64_t scope, tlm_object object);
 /* A scope takes over the count of a holder: tlm_move to a scope. */
 tlm_status tlm_register_from(uint64_t scope, tlm_object object, tlm_holder from);
@@ -221,7 +221,7 @@ tlm_status tlm_promote(tlm_object object);
 tlm_status tlm_escape(tlm_object object, tlm_holder to);
 uint64_t tlm_scope_current(void); /* id of the innermost; 0 outside */
 uint32_t tlm_scope_depth(void);   /* 0 outside */
-/* Of a scope that is entered, in any strand; id 0: the innermost of this one. TLM_NOT_IN_SCOPE. */
+/* Of a scope that is entered, in any context; id 0: the innermost of this one. TLM_NOT_IN_SCOPE. */
 tlm_status tlm_scope_stats(uint64_t id, tlm_scope_statistics *out);
 
 /* ---- frames (frame.c) and arenas (arena.c) ---- */
@@ -235,7 +235,7 @@ tlm_status tlm_frame_buffer(uint32_t slot, uint64_t bytes, tlm_object *out);
 tlm_status tlm_frame_exit(uint64_t id, tlm_scope_statistics *out);
 uint64_t tlm_frame_current(void); /* 0: none */
 uint32_t tlm_frame_depth(void);
-/* A tensor object in the strand's arena, registered in the innermost scope; from the device `cpu` when the arena is full.
+/* A tensor object in the context's arena, registered in the innermost scope; from the device `cpu` when the arena is full.
  * TLM_NOT_IN_SCOPE. It ends with the scope even when somebody else holds it then (recorded as misuse). */
 tlm_status tlm_arena_object(uint64_t bytes, tlm_object *out);
 /* Bytes of the arenas that are made from now on; default 1 MiB. At least 4096. */
@@ -244,7 +244,7 @@ typedef struct {
     uint64_t capacity_bytes, scope_bytes, slot_bytes; /* in use from both ends */
     uint64_t peak_bytes, overflows;                   /* overflows: requests that went to the heap */
 } tlm_arena_statistics;
-void tlm_arena_stats(tlm_arena_statistics *out); /* of the strand in force */
+void tlm_arena_stats(tlm_arena_statistics *out); /* of the context in force */
 
 /* ---- structs (record.c) ---- */
 /* A struct of `fields` empty fields, floating, count 1; without fields it is the null object. The fields are holders of kind
@@ -363,7 +363,7 @@ void tlm_quarantine_stats(tlm_quarantine_statistics *out);
  * enter+buffer+exit, 9 register without the release of 1, 10 and 11 as 3 and 7 with a store into each page, 12 pool put and
  * 13 pool hit, each alone, 14 pool hit+put by `bytes` threads at once, `count` rounds each. 0: it could not be measured. */
 uint64_t tlm_bench_runtime(int what, uint64_t count, uint64_t bytes);
-/* Bytes of bookkeeping: 0 scope, 1 object, 2 record in a scope, 3 pool key, 4 strand. */
+/* Bytes of bookkeeping: 0 scope, 1 object, 2 record in a scope, 3 pool key, 4 context. */
 uint64_t tlm_bench_sizes(int what);
 /* cffi: end */
 

@@ -8,7 +8,7 @@
  * Who owns what. A slot lives while somebody refers to it: a name of the program (tlm_slot_acquire), a record that read it,
  * a pass that is under way. With the last reference its record goes, with that what it saved, and so on, without
  * recursion. What is saved, and gradients, are counts of holder TAPE | op << 40 | sequence (TLM_TAPE_HOLDER) of the object.
- * After a rule has run its record lets go of everything, unless the pass retains the graph (contracts S61, S63, S66).
+ * After a rule has run its record lets go of everything, unless the pass retains the graph (docs/seed-map.md, S61, S63, S66).
  * The tape computes nothing: rules and the tape's arithmetic do.
  *
  * Threads. Any thread may record, acquire and release. A tape has one pass at a time: that of another thread is waited for, so
@@ -118,7 +118,7 @@ typedef struct {
 
 /* A leaf: `tensor` says whose gradient it is; the object itself is not held. The caller has one reference. */
 tlm_status tlm_tape_leaf(tlm_tape *tape, const tlm_tensor *tensor, tlm_slot *out);
-/* Records an operation when an input needs a gradient and the strand's mode says so; otherwise *out = 0 and nothing is held.
+/* Records an operation when an input needs a gradient and the context's mode says so; otherwise *out = 0 and nothing is held.
  * The caller has one reference. What is saved is acquired. Params and place are taken over when *out is not 0. TLM_STALE_SLOT, TLM_WRONG_TAPE (an input of another tape),
  * TLM_FREED (what is to be saved), TLM_IN_ARENA (likewise: its memory may end before), TLM_NO_MEMORY. */
 tlm_status tlm_tape_record(tlm_tape *tape, const tlm_record *record, tlm_slot *out);
@@ -142,7 +142,7 @@ typedef struct {
 } tlm_slot_info;
 tlm_status tlm_slot_describe(tlm_slot slot, tlm_slot_info *out);
 
-/* Whether records are made: of the strand. 1 on, 0 off; returns what was in force. */
+/* Whether records are made: of the context. 1 on, 0 off; returns what was in force. */
 int tlm_grad_mode(int on);
 int tlm_grad_mode_current(void);
 

@@ -28,10 +28,10 @@ tlmi_block_header *tlmi_block_buffer(void)
 static int64_t take_blocks_slot(void)
 {
     pthread_mutex_lock(&tlmi_recording.lock);
-    int64_t slot = tlmi_file_take(TLMI_SLOT_BLOCKS);
+    int64_t slot = tlmi_file_acquire(TLMI_SLOT_BLOCKS);
     if (slot < 0) {
-        tlmi_segment_give_back();
-        slot = tlmi_file_take(TLMI_SLOT_BLOCKS);
+        tlmi_segment_free_ready();
+        slot = tlmi_file_acquire(TLMI_SLOT_BLOCKS);
     }
     if (slot >= 0)
         tlmi_file_unmap((uint32_t)slot);

@@ -226,7 +226,7 @@ static uint32_t spare_slots(void)
     return share < MOST_SPARE ? share : MOST_SPARE;
 }
 
-int64_t tlmi_file_take(uint8_t type)
+int64_t tlmi_file_acquire(uint8_t type)
 {
     if (tlmi_file.free_count <= spare_slots() && !grow() && tlmi_file.free_count == 0)
         return -1;

@@ -52,10 +52,10 @@ static bool next_slot(void)
 {
     if (meta.slots_count == meta.slots_room)
         return false;
-    int64_t slot = tlmi_file_take(TLMI_SLOT_META);
+    int64_t slot = tlmi_file_acquire(TLMI_SLOT_META);
     if (slot < 0) {
-        tlmi_segment_give_back();
-        slot = tlmi_file_take(TLMI_SLOT_META);
+        tlmi_segment_free_ready();
+        slot = tlmi_file_acquire(TLMI_SLOT_META);
     }
     if (slot < 0)
         return false;

@@ -55,10 +55,10 @@ tlm_status tlmi_file_create(const tlm_recording_options *options);
 void tlmi_file_close(void);
 void tlmi_file_remove(void); /* deletes the file that is being made */
 uint64_t tlmi_file_size(void);
-int tlmi_file_number(void);            /* of the open file, opened again if the program has closed it; -1: refused */
-int64_t tlmi_file_take(uint8_t type);  /* a slot with a fresh header, or -1: no room */
-void tlmi_file_release(uint32_t slot); /* free from now on; keeps its mapping */
-uint8_t *tlmi_file_map(uint32_t slot); /* NULL: refused */
+int tlmi_file_number(void);              /* of the open file, opened again if the program has closed it; -1: refused */
+int64_t tlmi_file_acquire(uint8_t type); /* a slot with a fresh header, or -1: no room */
+void tlmi_file_release(uint32_t slot);   /* free from now on; keeps its mapping */
+uint8_t *tlmi_file_map(uint32_t slot);   /* NULL: refused */
 void tlmi_file_unmap(uint32_t slot);
 uint32_t tlmi_file_room(void); /* slots that could still be had; UINT32_MAX: no limit known */
 uint64_t tlmi_file_slot_offset(uint32_t slot);
@@ -113,7 +113,7 @@ void tlmi_segment_close_all(void); /* under lock: takes every thread's segment a
 void tlmi_segment_forget(void);    /* forked child, one thread: drops all threads' state without touching the file */
 void tlmi_segment_recycle(uint32_t slot); /* zeroes it and makes it ready; under lock */
 bool tlmi_segment_name(const char *name); /* names the calling thread in the file; false: it has recorded nothing */
-void tlmi_segment_give_back(void);        /* ready slots become free ones; under lock */
+void tlmi_segment_free_ready(void);       /* ready slots become free ones; under lock */
 void tlmi_segment_stop(const char *why);  /* no room: stops the recording, once; under lock */
 uint64_t tlmi_segment_event_count(void);  /* under lock */
 

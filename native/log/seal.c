@@ -191,7 +191,7 @@ bool tlmi_seal(void)
     if (!tlmi_compact_all())
         return false;
     pthread_mutex_lock(&tlmi_recording.lock);
-    tlmi_segment_give_back();
+    tlmi_segment_free_ready();
     pthread_mutex_unlock(&tlmi_recording.lock);
     name_blocks = 0;
     if (!tlmi_meta_each(pack_names, NULL))

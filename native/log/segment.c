@@ -100,7 +100,7 @@ void tlmi_segment_recycle(uint32_t slot)
     r->ready[r->ready_count++] = slot;
 }
 
-void tlmi_segment_give_back(void)
+void tlmi_segment_free_ready(void)
 {
     while (tlmi_recording.ready_count) {
         uint32_t slot = tlmi_recording.ready[--tlmi_recording.ready_count];
@@ -122,7 +122,7 @@ static int64_t take_slot(void)
         tlmi_file.slots[slot].zeroed = false;
         return slot;
     }
-    int64_t slot = tlmi_file_take(TLMI_SLOT_EVENTS);
+    int64_t slot = tlmi_file_acquire(TLMI_SLOT_EVENTS);
     if (slot < 0)
         return -1;
     uint8_t *map = tlmi_file_map((uint32_t)slot);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * arena.c: one block of memory for each strand, used from both ends, and objects in it.
+ * arena.c: one block of memory for each context, used from both ends, and objects in it.
  *
  *     0            low                     capacity - high        capacity
  *     | of scopes -> |         free          | <- slots of frames |
  *
  * What a scope takes from below ends when the scope does, what a frame's slots take from above when the frame does: their
  * ends put the marks back to where they were. Nothing in between is ever given back, and nothing here to a device. The block
- * is taken at first need. Only the thread that a strand is in force in touches its arena. In a build with AddressSanitizer
+ * is taken at first need. Only the thread that a context is in force in touches its arena. In a build with AddressSanitizer
  * what is nobody's is poisoned.
  */
 #include "memory/memory.h"
@@ -22,7 +22,7 @@ static bool has_block(tlmi_arena *arena)
         return true;
     void *block = NULL;
     uint64_t capacity = atomic_load_explicit(&next_capacity, memory_order_relaxed);
-    if (tlmi_buffers_take(TLM_DEVICE_CPU, capacity, &block) != TLM_OK)
+    if (tlmi_buffers_alloc(TLM_DEVICE_CPU, capacity, &block) != TLM_OK)
         return false;
     arena->block = block;
     arena->capacity = capacity;
@@ -91,7 +91,7 @@ void tlmi_arena_close(tlmi_arena *arena)
 {
     if (arena->block) {
         TLM_UNPOISON(arena->block, arena->capacity);
-        tlmi_buffers_give(TLM_DEVICE_CPU, arena->block, arena->capacity);
+        tlmi_buffers_free(TLM_DEVICE_CPU, arena->block, arena->capacity);
     }
     *arena = (tlmi_arena){0};
 }
@@ -106,7 +106,7 @@ tlm_status tlmi_arena_payload(tlmi_arena *arena, bool from_above, tlmi_slot_of_o
         slot->flags |= TLM_FLAG_ARENA;
         return TLM_OK;
     }
-    tlm_status status = tlmi_buffers_take(TLM_DEVICE_CPU, bytes, &slot->payload);
+    tlm_status status = tlmi_buffers_alloc(TLM_DEVICE_CPU, bytes, &slot->payload);
     if (status != TLM_OK)
         arena->overflows--; /* it went nowhere */
     return status;
@@ -115,14 +115,14 @@ tlm_status tlmi_arena_payload(tlmi_arena *arena, bool from_above, tlmi_slot_of_o
 tlm_status tlm_arena_object(uint64_t bytes, tlm_object *out)
 {
     uint32_t site = tlmi_site_for_events();
-    tlm_strand *strand = tlmi_strand_here();
-    if (!tlmi_scope_innermost(strand))
+    tlm_context *context = tlmi_context_here();
+    if (!tlmi_scope_innermost(context))
         return tlmi_fail(TLM_NOT_IN_SCOPE, 0, 0, bytes, 0);
-    uint64_t low = strand->arena.low;
+    uint64_t low = context->arena.low;
     tlmi_slot_of_object *slot = tlmi_object_create(TLM_OBJECT_TENSOR, TLM_DEVICE_CPU);
     if (!slot)
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, bytes, 0);
-    tlm_status status = tlmi_arena_payload(&strand->arena, false, slot, bytes);
+    tlm_status status = tlmi_arena_payload(&context->arena, false, slot, bytes);
     if (status != TLM_OK) {
         tlmi_object_cancel(slot);
         return tlmi_fail(status, 0, 0, bytes, 0);
@@ -131,7 +131,7 @@ tlm_status tlm_arena_object(uint64_t bytes, tlm_object *out)
     status = tlm_register(object);
     if (status != TLM_OK) {
         tlm_free(object);
-        tlmi_arena_end_low(&strand->arena, low);
+        tlmi_arena_end_low(&context->arena, low);
         return tlmi_fail(status, 0, 0, bytes, 0);
     }
     *out = object;
@@ -148,7 +148,7 @@ tlm_status tlm_arena_capacity(uint64_t bytes)
 
 void tlm_arena_stats(tlm_arena_statistics *out)
 {
-    const tlmi_arena *arena = &tlmi_strand_here()->arena;
+    const tlmi_arena *arena = &tlmi_context_here()->arena;
     *out = (tlm_arena_statistics){
         .capacity_bytes = arena->block ? arena->capacity : atomic_load_explicit(&next_capacity, memory_order_relaxed),
         .scope_bytes = arena->low,

@@ -44,8 +44,8 @@ tlm_status tlm_frame_enter(tlm_label label, uint32_t slots, uint64_t *id)
     frame->capacities = buffers ? buffers + slots : NULL;
     frame->replaced = NULL;
     frame->replaced_room = frame->replaced_used = 0;
-    frame->outer_frame = frame->strand->frame;
-    frame->strand->frame = frame;
+    frame->outer_frame = frame->context->frame;
+    frame->context->frame = frame;
     if (tlmi_probe_on())
         tlmi_event_append(TLM_KIND_FRAME_ENTER, TLM_DEVICE_NONE, frame->id, slots, tlmi_site_here(), 0);
     *id = frame->id;
@@ -83,7 +83,7 @@ static tlm_status make_buffer(tlmi_scope *frame, uint64_t bytes, uint32_t site, 
     tlmi_slot_of_object *slot = tlmi_object_create(TLM_OBJECT_BUFFER, TLM_DEVICE_CPU);
     if (!slot)
         return TLM_NO_MEMORY;
-    tlm_status status = tlmi_arena_payload(&frame->strand->arena, true, slot, bytes);
+    tlm_status status = tlmi_arena_payload(&frame->context->arena, true, slot, bytes);
     if (status != TLM_OK) {
         tlmi_object_cancel(slot);
         return status;
@@ -122,7 +122,7 @@ static tlm_status fill_slot(tlmi_scope *frame, uint32_t slot, uint64_t bytes, ui
 tlm_status tlm_frame_buffer(uint32_t slot, uint64_t bytes, tlm_object *out)
 {
     uint32_t site = tlmi_site_for_events();
-    tlmi_scope *frame = tlmi_strand_here()->frame;
+    tlmi_scope *frame = tlmi_context_here()->frame;
     if (!frame) {
         tlmi_misuse(TLM_MISUSE_NO_FRAME, TLM_DEVICE_NONE, 0, 0, site);
         return tlmi_fail(TLM_NO_FRAME, 0, 0, bytes, slot);
@@ -185,7 +185,7 @@ uint32_t tlmi_frame_end(tlmi_scope *frame, uint32_t site)
 
 static bool is_frame_here(uint64_t id)
 {
-    const tlmi_scope *frame = tlmi_strand_here()->frame;
+    const tlmi_scope *frame = tlmi_context_here()->frame;
     while (frame && frame->id != id)
         frame = frame->outer_frame;
     return frame != NULL;
@@ -203,14 +203,14 @@ tlm_status tlm_frame_exit(uint64_t id, tlm_scope_statistics *out)
 
 uint64_t tlm_frame_current(void)
 {
-    const tlmi_scope *frame = tlmi_strand_here()->frame;
+    const tlmi_scope *frame = tlmi_context_here()->frame;
     return frame ? frame->id : 0;
 }
 
 uint32_t tlm_frame_depth(void)
 {
     uint32_t depth = 0;
-    for (const tlmi_scope *frame = tlmi_strand_here()->frame; frame; frame = frame->outer_frame)
+    for (const tlmi_scope *frame = tlmi_context_here()->frame; frame; frame = frame->outer_frame)
         depth++;
     return depth;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * memory.h: what the files of this folder share: the slot of an object, its holders, the strand, the scope, the frame.
+ * memory.h: what the files of this folder share: the slot of an object, its holders, the context, the scope, the frame.
  *
- * Order: object holder foreign tally < arena < strand scope < frame record pool.
+ * Order: object holder foreign tally < arena < context scope < frame record pool.
  *
  * Locks. Each slot, each scope and each pool has a spin lock. Order: slot, then scope or pool; never two of a kind. Nothing
  * is called under one that could block on the GIL: sites are looked up before (tlmi_site_here), `drop` and buffers come
@@ -93,11 +93,6 @@ static inline void tlmi_object_set_bytes(tlmi_slot_of_object *slot, uint64_t byt
 tlm_object tlmi_object_publish(tlmi_slot_of_object *slot, uint32_t site);
 /* Gives back an object that was never published. */
 void tlmi_object_cancel(tlmi_slot_of_object *slot);
-/* Both under the slot's lock. false: no memory (add), not a holder (remove). The count is not touched. */
-bool tlmi_holder_add(tlmi_slot_of_object *slot, tlm_holder holder);
-bool tlmi_holder_has_kind(const tlmi_slot_of_object *slot, tlm_holder_kind kind);
-bool tlmi_holder_remove(tlmi_slot_of_object *slot, tlm_holder holder);
-bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to); /* never needs memory */
 /* Under the slot's lock, which is why it needs no atomic addition. The count afterwards. */
 static inline uint32_t tlmi_object_count(tlmi_slot_of_object *slot, int change)
 {
@@ -112,6 +107,19 @@ void tlmi_object_let_go(tlmi_slot_of_object *slot, tlm_holder holder, uint32_t s
 void tlmi_object_end(tlmi_slot_of_object *slot, uint32_t site);
 /* Gives the slot of an object that was freed back; for foreign.c, which keeps some for a while. Locked, is unlocked. */
 void tlmi_object_recycle(tlmi_slot_of_object *slot);
+
+/* ---- holder.c ---- */
+/* Both under the slot's lock. false: no memory (add), not a holder (remove). The count is not touched. */
+bool tlmi_holder_add(tlmi_slot_of_object *slot, tlm_holder holder);
+bool tlmi_holder_has_kind(const tlmi_slot_of_object *slot, tlm_holder_kind kind);
+bool tlmi_holder_remove(tlmi_slot_of_object *slot, tlm_holder holder);
+bool tlmi_holder_replace(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to); /* never needs memory */
+/* Whether the holder, a scope too, holds the object. Under its lock. */
+bool tlmi_is_holder(tlmi_slot_of_object *slot, tlm_holder holder);
+/* One count goes from a holder, a scope too, to one that is no scope; the object may float before or after. Under its lock.
+ * false: `from` does not hold it, nothing happened. Records UNREGISTER, REGISTER. */
+bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site);
+
 /* ---- tally.c: counters, one set for each thread and device, and what is current and peak. Cannot fail ---- */
 void tlmi_tally_alloc(uint8_t device, uint64_t bytes);
 void tlmi_tally_free(uint8_t device, uint64_t bytes);
@@ -167,13 +175,13 @@ void tlmi_arena_close(tlmi_arena *arena); /* gives the block back */
 /* Gives an object that is being made its payload: of the arena, else of the device cpu. On failure it has none. */
 tlm_status tlmi_arena_payload(tlmi_arena *arena, bool from_above, tlmi_slot_of_object *slot, uint64_t bytes);
 
-/* ---- strand.c, scope.c ---- */
+/* ---- context.c, scope.c ---- */
 struct tlmi_scope {
     uint64_t id;
     uint64_t parent; /* id of `outer`, which may be gone while this one ends */
     tlmi_scope *outer;
-    tlm_strand *strand; /* NULL: outside any strand; `outer` is then its parent */
-    tlmi_spin lock;     /* records, statistics */
+    tlm_context *context; /* NULL: outside any context; `outer` is then its parent */
+    tlmi_spin lock;       /* records, statistics */
     bool closing, is_frame;
     tlm_label label;
     uint32_t depth;
@@ -189,10 +197,10 @@ struct tlmi_scope {
     uint32_t replaced_room, replaced_used;
     tlmi_scope *outer_frame;
     tlmi_scope *next_in_table;              /* of the scopes with the same hash of the id */
-    tlmi_scope *first_child, *next_sibling; /* outside any strand; the newest first */
+    tlmi_scope *first_child, *next_sibling; /* outside any context; the newest first */
     tlm_object few[12];                     /* the first records */
 };
-struct tlm_strand {
+struct tlm_context {
     tlmi_scope *innermost, *frame;
     tlmi_arena arena;
     tlmi_scope *spare; /* left scopes, to be used again */
@@ -204,28 +212,22 @@ static inline tlm_holder tlmi_scope_holder(const tlmi_scope *scope)
     return TLM_HOLDER(TLM_HOLDER_SCOPE, scope->id);
 }
 /* The innermost scope that is not ending. What a `drop` makes while one ends belongs to the one around it. Only for the thread
- * that uses the strand. */
-static inline tlmi_scope *tlmi_scope_innermost(const tlm_strand *strand)
+ * that uses the context. */
+static inline tlmi_scope *tlmi_scope_innermost(const tlm_context *context)
 {
-    tlmi_scope *scope = strand->innermost;
+    tlmi_scope *scope = context->innermost;
     while (tlmi_unlikely(scope && scope->closing))
         scope = scope->outer;
     return scope;
 }
 tlmi_scope *tlmi_scope_lock(uint64_t id); /* the scope of this id, locked; NULL when there is none */
-tlm_strand *tlmi_strand_here(void);       /* never NULL, but for want of memory */
+tlm_context *tlmi_context_here(void);     /* never NULL, but for want of memory */
 tlm_status tlmi_scope_open(tlm_label label, tlmi_scope **out);
 /* Leaves the innermost scope: records, then slots of a frame, then the arena. */
-void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t site);
+void tlmi_scope_close(tlm_context *context, tlm_scope_statistics *out, uint32_t site);
 /* Takes the object's record out of its scope; under the object's lock. `escaped`: it goes to somebody else, else it ends. */
 void tlmi_scope_strike(tlmi_slot_of_object *slot, bool escaped);
-void tlmi_scope_give_spares(tlm_strand *strand);
-/* ---- handover.c ---- */
-/* Whether the holder, a scope too, holds the object. Under its lock. */
-bool tlmi_is_holder(tlmi_slot_of_object *slot, tlm_holder holder);
-/* One count goes from a holder, a scope too, to one that is no scope; the object may float before or after. Under its lock.
- * false: `from` does not hold it, nothing happened. Records UNREGISTER, REGISTER. */
-bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site);
+void tlmi_scope_free_spares(tlm_context *context);
 /* ---- frame.c ---- */
 /* What a frame has beyond a scope: frees buffers of slots, then replaced ones. Called by tlmi_scope_close for frames. */
 uint32_t tlmi_frame_end(tlmi_scope *frame, uint32_t site); /* how many buffers */

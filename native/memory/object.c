@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * object.c: the slot map: where objects live, how a stale handle is recognised, how an object ends.
+ * object.c: objects: the slot map in which they live, how they are made, how a stale handle is recognised, how they end.
  *
  * Slots come in chunks that are never given back, so a handle can always be looked at. A slot is its maker's alone from
  * create to publish; its generation grows with each tenant, and a slot whose generations are used up is never used again.
@@ -10,6 +10,9 @@
  */
 #include "memory/devices/quarantine.h"
 #include "memory/memory.h"
+
+/* No device has more: the address space ends here. */
+#define MOST_BYTES (UINT64_C(1) << 46)
 
 enum {
     CHUNK_BITS = 9, /* 64 KiB: what is mapped and never touched counts as ours */
@@ -269,7 +272,7 @@ static tlm_object next_child(tlmi_slot_of_object *slot, tlm_holder *holder)
 }
 
 /* Gives back the memory of an object that has ended, and its slot. */
-static void give_back(tlmi_slot_of_object *slot)
+static void free_memory(tlmi_slot_of_object *slot)
 {
     uint8_t type = slot->type, device = slot->device;
     void *payload = slot->payload;
@@ -290,7 +293,7 @@ static void give_back(tlmi_slot_of_object *slot)
     else if (type == TLM_OBJECT_STRUCT)
         tlmi_slab_free(as.record.values, as.record.fields * sizeof *as.record.values);
     else if (is_ours)
-        tlmi_buffers_give(device, payload, bytes);
+        tlmi_buffers_free(device, payload, bytes);
 }
 
 /* The object has ended, its children are gone. Locked, unlocks. */
@@ -304,7 +307,7 @@ static void finish(tlmi_slot_of_object *slot, uint32_t ended, uint32_t site)
     bool is_pinned = slot->pins > 0;
     tlmi_object_unlock(slot);
     if (!is_pinned)
-        give_back(slot);
+        free_memory(slot);
 }
 
 /* ---- pins: memory that is being worked on stays where it is, whoever frees the object meanwhile ---- */
@@ -342,7 +345,7 @@ void tlm_unpin(tlm_object pinned)
     bool is_last = --slot->pins == 0 && slot->is_over;
     tlmi_object_unlock(slot);
     if (is_last)
-        give_back(slot);
+        free_memory(slot);
 }
 
 /* Takes a child's holder away. Returns the child when that was the last: it is dying then. */
@@ -427,7 +430,160 @@ void tlmi_object_end(tlmi_slot_of_object *slot, uint32_t site)
     end_object(slot, 0, ended, site);
 }
 
-/* ---- for reports ---- */
+/* ---- public: make, look, free ---- */
+
+static bool is_device(uint32_t device)
+{
+    return device >= TLM_DEVICE_CPU && device <= UINT8_MAX;
+}
+
+tlm_status tlm_object_alloc(uint32_t device, uint64_t bytes, tlm_object *out)
+{
+    uint32_t site = tlmi_site_for_events();
+    if (!is_device(device))
+        return tlmi_fail(TLM_NO_DEVICE, 0, 0, bytes, device);
+    if (bytes > MOST_BYTES)
+        return tlmi_fail(TLM_OVERFLOW, 0, 0, bytes, device);
+    void *payload = NULL;
+    tlm_status status = tlmi_buffers_alloc(device, bytes, &payload);
+    if (status != TLM_OK)
+        return tlmi_fail(status, 0, 0, bytes, device);
+    tlmi_slot_of_object *slot = tlmi_object_create(TLM_OBJECT_TENSOR, (uint8_t)device);
+    if (!slot) {
+        tlmi_buffers_free(device, payload, bytes);
+        return tlmi_fail(TLM_NO_MEMORY, 0, 0, bytes, device);
+    }
+    slot->payload = payload;
+    tlmi_object_set_bytes(slot, bytes);
+    *out = tlmi_object_publish(slot, site);
+    return TLM_OK;
+}
+
+tlm_status tlm_object_adopt(uint32_t device, void *payload, uint64_t bytes, tlm_drop drop, void *context,
+                            tlm_object *out)
+{
+    uint32_t site = tlmi_site_for_events();
+    if (device > UINT8_MAX)
+        return tlmi_fail(TLM_NO_DEVICE, 0, 0, bytes, device);
+    tlmi_slot_of_object *slot = tlmi_object_create(TLM_OBJECT_FOREIGN, (uint8_t)device);
+    if (!slot)
+        return tlmi_fail(TLM_NO_MEMORY, 0, 0, bytes, device);
+    slot->payload = payload;
+    tlmi_object_set_bytes(slot, bytes);
+    slot->as.foreign.drop = drop;
+    slot->as.foreign.context = context;
+    *out = tlmi_object_publish(slot, site);
+    return TLM_OK;
+}
+
+/* The object that a view of `base` looks into: views of views hold the first base. */
+static tlm_object root_of(tlm_object base)
+{
+    tlmi_slot_of_object *slot = tlmi_object_lock(base);
+    if (!slot)
+        return base;
+    tlm_object root = slot->type == TLM_OBJECT_VIEW ? slot->as.view.base : base;
+    tlmi_object_unlock(slot);
+    return root;
+}
+
+tlm_status tlm_object_view(tlm_object base, tlm_object *out)
+{
+    uint32_t site = tlmi_site_for_events();
+    if (base == 0) {
+        *out = 0;
+        return TLM_OK;
+    }
+    tlm_object root = root_of(base);
+    tlmi_slot_of_object *held = tlmi_object_lock(root);
+    if (!held)
+        return tlmi_object_missing(root, 0, TLM_MISUSE_USE_AFTER_FREE);
+    uint8_t device = held->device;
+    void *payload = held->payload;
+    tlmi_object_unlock(held);
+    tlmi_slot_of_object *slot = tlmi_object_create(TLM_OBJECT_VIEW, device);
+    if (!slot)
+        return tlmi_fail(TLM_NO_MEMORY, base, 0, 0, 0);
+    tlm_status status = tlm_acquire(root, TLM_HOLDER(TLM_HOLDER_VIEW, tlmi_object_handle(slot)));
+    if (status != TLM_OK) {
+        tlmi_object_cancel(slot);
+        return status;
+    }
+    slot->payload = payload;
+    slot->as.view.base = root;
+    *out = tlmi_object_publish(slot, site);
+    return TLM_OK;
+}
+
+tlm_status tlm_check(tlm_object object)
+{
+    tlmi_slot_of_object *slot = object ? tlmi_object_lock(object) : NULL;
+    if (tlmi_unlikely(object && !slot))
+        return tlmi_object_missing(object, 0, TLM_MISUSE_USE_AFTER_FREE);
+    if (slot)
+        tlmi_object_unlock(slot);
+    return TLM_OK;
+}
+
+void *tlm_payload(tlm_object object)
+{
+    tlmi_slot_of_object *slot = object ? tlmi_object_lock(object) : NULL;
+    if (!slot) {
+        if (object)
+            tlmi_object_missing(object, 0, TLM_MISUSE_USE_AFTER_FREE);
+        return NULL;
+    }
+    void *payload = slot->payload;
+    tlmi_object_unlock(slot);
+    return payload;
+}
+
+tlm_status tlm_object_describe(tlm_object object, tlm_object_info *out)
+{
+    *out = (tlm_object_info){.object = object};
+    if (object == 0)
+        return TLM_OK;
+    tlmi_slot_of_object *slot = tlmi_object_lock(object);
+    if (!slot)
+        return tlmi_object_glance(object, out) ? TLM_OK : tlmi_fail(TLM_FREED, object, 0, 0, 0);
+    *out = (tlm_object_info){
+        .object = object,
+        .alive = 1,
+        .type = slot->type,
+        .device = slot->device,
+        .flags = slot->flags,
+        .bytes = slot->bytes,
+        .alloc_site = slot->alloc_site,
+        .payload = slot->payload,
+        .count = atomic_load_explicit(&slot->count, memory_order_relaxed),
+        .fields = slot->type == TLM_OBJECT_STRUCT ? slot->as.record.fields : 0,
+        .base = slot->type == TLM_OBJECT_VIEW ? slot->as.view.base : 0,
+        .scope = slot->scope ? slot->scope->id : 0,
+    };
+    tlmi_object_unlock(slot);
+    return TLM_OK;
+}
+
+tlm_status tlm_free_unless(tlm_object object, int kind)
+{
+    if (object == 0)
+        return TLM_OK;
+    uint32_t site = tlmi_site_for_events();
+    tlmi_slot_of_object *slot = tlmi_object_lock(object);
+    if (!slot)
+        return tlmi_object_missing(object, 0, TLM_MISUSE_DOUBLE_FREE);
+    if (kind != TLM_HOLDER_NONE && tlmi_holder_has_kind(slot, (tlm_holder_kind)kind)) {
+        tlmi_object_unlock(slot);
+        return tlmi_fail(TLM_STILL_HELD, object, 0, 0, (uint64_t)kind);
+    }
+    tlmi_object_end(slot, site);
+    return TLM_OK;
+}
+
+tlm_status tlm_free(tlm_object object)
+{
+    return tlm_free_unless(object, TLM_HOLDER_NONE);
+}
 
 uint64_t tlm_objects_alive(tlm_object *out, uint64_t room)
 {

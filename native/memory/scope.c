@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * scope.c: scopes: enter, the exit that lets go of everything, last in first out, and the table that finds one by its id.
+ * scope.c: scopes: enter, register, escape, the exit that lets go of everything, last in first out, and the table of scopes by id.
  *
  * The table is read under its own lock, which comes after that of an object and before that of a scope. While a scope
  * closes nothing new comes in, and it is not in the table any more.
  *
+ * A record is the handle of an object that the scope holds; the object knows its scope and its record. A record is struck,
+ * never moved, when its object leaves.
+ *
  * What a scope frees may call back (`drop`) and use scopes. To such a call the closing scope and those around it are not
  * entered: it cannot leave them. Scopes that it enters and does not leave are left with the closing one.
  */
+#include <string.h>
+
 #include "memory/memory.h"
 
 enum { BUCKETS = 1024, SPARES = 4 };
@@ -56,11 +61,11 @@ tlmi_scope *tlmi_scope_lock(uint64_t id)
 
 /* ---- a scope's own memory ---- */
 
-static tlmi_scope *take_scope(tlm_strand *strand)
+static tlmi_scope *take_scope(tlm_context *context)
 {
-    tlmi_scope *scope = strand ? strand->spare : NULL;
+    tlmi_scope *scope = context ? context->spare : NULL;
     if (scope)
-        strand->spare = scope->outer;
+        context->spare = scope->outer;
     else
         scope = tlmi_slab_alloc(sizeof *scope);
     return scope;
@@ -73,36 +78,36 @@ static void give_scope(tlmi_scope *scope)
     tlmi_slab_free(scope, sizeof *scope);
 }
 
-void tlmi_scope_give_spares(tlm_strand *strand)
+void tlmi_scope_free_spares(tlm_context *context)
 {
-    while (strand->spare) {
-        tlmi_scope *scope = strand->spare;
-        strand->spare = scope->outer;
-        strand->spare_count--;
+    while (context->spare) {
+        tlmi_scope *scope = context->spare;
+        context->spare = scope->outer;
+        context->spare_count--;
         give_scope(scope);
     }
 }
 
 /* Keeps a left scope, with room for some records, for the next one. */
-static void retire_scope(tlm_strand *strand, tlmi_scope *scope)
+static void retire_scope(tlm_context *context, tlmi_scope *scope)
 {
-    if (!strand || strand->spare_count >= SPARES) {
+    if (!context || context->spare_count >= SPARES) {
         give_scope(scope);
         return;
     }
-    scope->outer = strand->spare;
-    strand->spare = scope;
-    strand->spare_count++;
+    scope->outer = context->spare;
+    context->spare = scope;
+    context->spare_count++;
 }
 
 /* ---- enter ---- */
 
-static void begin_scope(tlmi_scope *scope, tlm_label label, tlm_strand *strand, tlmi_scope *outer)
+static void begin_scope(tlmi_scope *scope, tlm_label label, tlm_context *context, tlmi_scope *outer)
 {
     scope->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
     scope->parent = outer ? outer->id : 0;
     scope->outer = outer;
-    scope->strand = strand;
+    scope->context = context;
     scope->closing = scope->is_frame = false;
     scope->label = label;
     scope->depth = outer ? outer->depth + 1 : 1;
@@ -125,16 +130,16 @@ static void record_enter(const tlmi_scope *scope)
 
 tlm_status tlmi_scope_open(tlm_label label, tlmi_scope **out)
 {
-    tlm_strand *strand = tlmi_strand_here();
-    bool was_spare = strand->spare != NULL;
-    tlmi_scope *scope = take_scope(strand);
+    tlm_context *context = tlmi_context_here();
+    bool was_spare = context->spare != NULL;
+    tlmi_scope *scope = take_scope(context);
     if (!scope)
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, sizeof *scope, 0);
-    strand->spare_count -= was_spare;
-    begin_scope(scope, label, strand, strand->innermost);
-    scope->arena_low = strand->arena.low;
-    scope->arena_high = strand->arena.high;
-    strand->innermost = scope;
+    context->spare_count -= was_spare;
+    begin_scope(scope, label, context, context->innermost);
+    scope->arena_low = context->arena.low;
+    scope->arena_high = context->arena.high;
+    context->innermost = scope;
     enter_in_table(scope);
     record_enter(scope);
     *out = scope;
@@ -157,7 +162,7 @@ tlm_status tlm_scope_create(tlm_label label, uint64_t parent, uint64_t *id)
         return tlmi_fail(TLM_NO_MEMORY, 0, 0, sizeof *scope, 0);
     tlmi_spin_lock(&table_lock);
     tlmi_scope *outer = parent ? find_scope(parent) : NULL;
-    bool good = !parent || (outer && !outer->strand);
+    bool good = !parent || (outer && !outer->context);
     if (good) {
         begin_scope(scope, label, NULL, outer);
         if (outer) {
@@ -228,12 +233,12 @@ static void record_exit(const tlmi_scope *scope, tlm_kind kind, uint64_t freed, 
 }
 
 /* Leaves the innermost scope, which should have been left before. */
-static void leave_unbalanced(tlm_strand *strand, uint32_t site)
+static void leave_unbalanced(tlm_context *context, uint32_t site)
 {
-    const tlmi_scope *scope = strand->innermost;
+    const tlmi_scope *scope = context->innermost;
     tlmi_misuse(scope->is_frame ? TLM_MISUSE_UNBALANCED_FRAME : TLM_MISUSE_UNBALANCED_SCOPE, TLM_DEVICE_NONE, 0,
                 tlmi_scope_holder(scope), site);
-    tlmi_scope_close(strand, NULL, site);
+    tlmi_scope_close(context, NULL, site);
 }
 
 /* Releases every record. The scope is not in the table any more, so nothing new finds it but through its objects. */
@@ -249,8 +254,8 @@ static void end_scope(tlmi_scope *scope, tlm_scope_statistics *out, uint32_t sit
         if (object)
             fates[release_record(scope, object, site)]++;
     }
-    while (scope->strand && scope->strand->innermost != scope)
-        leave_unbalanced(scope->strand, site);
+    while (scope->context && scope->context->innermost != scope)
+        leave_unbalanced(scope->context, site);
     /* Whoever was about to strike a record of ours is done after this. */
     tlmi_spin_lock(&scope->lock);
     scope->frees += fates[FREED];
@@ -263,30 +268,30 @@ static void end_scope(tlmi_scope *scope, tlm_scope_statistics *out, uint32_t sit
         fill_statistics(scope, out);
 }
 
-void tlmi_scope_close(tlm_strand *strand, tlm_scope_statistics *out, uint32_t site)
+void tlmi_scope_close(tlm_context *context, tlm_scope_statistics *out, uint32_t site)
 {
-    tlmi_scope *scope = strand->innermost;
-    uint64_t low = strand->arena.low;
+    tlmi_scope *scope = context->innermost;
+    uint64_t low = context->arena.low;
     if (tlmi_likely(!scope->closing)) { /* else the thread was ended by a `drop`, and this is its exit */
         tlmi_spin_lock(&table_lock);
         remove_from_table(scope);
         tlmi_spin_unlock(&table_lock);
     }
     end_scope(scope, out, site);
-    strand->innermost = scope->outer;
+    context->innermost = scope->outer;
     if (scope->is_frame)
-        strand->frame = scope->outer_frame;
-    if (strand->arena.low == low) /* else the scope around it has got objects above */
-        tlmi_arena_end_low(&strand->arena, scope->arena_low);
+        context->frame = scope->outer_frame;
+    if (context->arena.low == low) /* else the scope around it has got objects above */
+        tlmi_arena_end_low(&context->arena, scope->arena_low);
     if (scope->is_frame)
-        tlmi_arena_end_high(&strand->arena, scope->arena_high);
-    retire_scope(strand, scope);
+        tlmi_arena_end_high(&context->arena, scope->arena_high);
+    retire_scope(context, scope);
 }
 
-/* Whether the scope is entered in this strand. */
-static bool is_entered(const tlm_strand *strand, uint64_t id)
+/* Whether the scope is entered in this context. */
+static bool is_entered(const tlm_context *context, uint64_t id)
 {
-    const tlmi_scope *scope = strand->innermost;
+    const tlmi_scope *scope = context->innermost;
     while (scope && !scope->closing && scope->id != id)
         scope = scope->outer;
     return scope && !scope->closing;
@@ -294,16 +299,16 @@ static bool is_entered(const tlm_strand *strand, uint64_t id)
 
 tlm_status tlm_scope_exit(uint64_t id, tlm_scope_statistics *out)
 {
-    tlm_strand *strand = tlmi_strand_here();
+    tlm_context *context = tlmi_context_here();
     uint32_t site = tlmi_site_for_events();
-    if (!is_entered(strand, id)) {
+    if (!is_entered(context, id)) {
         tlmi_misuse(TLM_MISUSE_UNBALANCED_SCOPE, TLM_DEVICE_NONE, 0, TLM_HOLDER(TLM_HOLDER_SCOPE, id), site);
         return tlmi_fail(TLM_NOT_IN_SCOPE, 0, 0, 0, id);
     }
-    uint64_t inner = strand->innermost->id;
-    while (strand->innermost->id != id)
-        leave_unbalanced(strand, site);
-    tlmi_scope_close(strand, out, site);
+    uint64_t inner = context->innermost->id;
+    while (context->innermost->id != id)
+        leave_unbalanced(context, site);
+    tlmi_scope_close(context, out, site);
     return inner == id ? TLM_OK : tlmi_fail(TLM_UNBALANCED, 0, TLM_HOLDER(TLM_HOLDER_SCOPE, inner), 0, id);
 }
 
@@ -315,7 +320,7 @@ static tlmi_scope *newest_leaf(tlmi_scope *scope)
     return scope;
 }
 
-/* Takes a leaf that belongs to no strand out of the tree and the table. Under the table's lock. */
+/* Takes a leaf that belongs to no context out of the tree and the table. Under the table's lock. */
 static void detach_leaf(tlmi_scope *leaf)
 {
     if (leaf->outer) {
@@ -333,7 +338,7 @@ tlm_status tlm_scope_destroy(uint64_t id, tlm_scope_statistics *out)
     for (bool found = false;;) {
         tlmi_spin_lock(&table_lock);
         tlmi_scope *scope = find_scope(id);
-        if (!scope || scope->strand) {
+        if (!scope || scope->context) {
             tlmi_spin_unlock(&table_lock);
             return found ? TLM_OK : tlmi_fail(TLM_NOT_IN_SCOPE, 0, 0, 0, id);
         }
@@ -353,13 +358,13 @@ tlm_status tlm_scope_destroy(uint64_t id, tlm_scope_statistics *out)
 
 uint64_t tlm_scope_current(void)
 {
-    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_strand_here());
+    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_context_here());
     return scope ? scope->id : 0;
 }
 
 uint32_t tlm_scope_depth(void)
 {
-    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_strand_here());
+    const tlmi_scope *scope = tlmi_scope_innermost(tlmi_context_here());
     return scope ? scope->depth : 0;
 }
 
@@ -372,4 +377,189 @@ tlm_status tlm_scope_stats(uint64_t id, tlm_scope_statistics *out)
     fill_statistics(scope, out);
     tlmi_spin_unlock(&scope->lock);
     return TLM_OK;
+}
+
+/* ---- what comes into a scope, and what leaves before its end ---- */
+
+/* Under the scope's lock. */
+static bool make_room(tlmi_scope *scope)
+{
+    if (tlmi_likely(scope->records_used < scope->records_room))
+        return true;
+    uint32_t room = scope->records_room * 2;
+    tlm_object *bigger = room > scope->records_room ? tlmi_slab_alloc(room * sizeof *bigger) : NULL;
+    if (!bigger)
+        return false;
+    memcpy(bigger, scope->records, scope->records_used * sizeof *bigger);
+    if (scope->records != scope->few)
+        tlmi_slab_free(scope->records, scope->records_room * sizeof *scope->records);
+    scope->records = bigger;
+    scope->records_room = room;
+    return true;
+}
+
+/* Under the object's lock. */
+static tlm_status add_record(tlmi_scope *scope, tlmi_slot_of_object *slot, tlm_object object)
+{
+    if (scope->closing)
+        return TLM_NOT_IN_SCOPE;
+    if (!make_room(scope))
+        return TLM_NO_MEMORY;
+    slot->scope = scope;
+    slot->record = scope->records_used++;
+    scope->records[slot->record] = object;
+    scope->count++;
+    return TLM_OK;
+}
+
+void tlmi_scope_strike(tlmi_slot_of_object *slot, bool escaped)
+{
+    tlmi_scope *scope = slot->scope;
+    tlmi_spin_lock(&scope->lock);
+    if (slot->record + 1 == scope->records_used && !scope->closing)
+        scope->records_used--;
+    else
+        __atomic_store_n(&scope->records[slot->record], 0, __ATOMIC_RELAXED);
+    *(escaped ? &scope->escaped : &scope->frees) += 1;
+    tlmi_spin_unlock(&scope->lock);
+    slot->scope = NULL;
+}
+
+static tlm_status register_twice(tlmi_slot_of_object *slot, tlm_object object, uint32_t site)
+{
+    tlm_holder holder = TLM_HOLDER(TLM_HOLDER_SCOPE, slot->scope->id);
+    tlmi_misuse(TLM_MISUSE_DOUBLE_REGISTER, slot->device, object, holder, site);
+    tlmi_object_unlock(slot);
+    return tlmi_fail(TLM_ALREADY_REGISTERED, object, holder, 0, 0);
+}
+
+/* Makes the scope the holder: of the count of `from`, or of a floating object's, or of one more count when `from` is 0 and
+ * nobody lets it float. The object is locked; the scope is, too. */
+static tlm_status hold(tlmi_scope *scope, tlmi_slot_of_object *slot, tlm_object object, tlm_holder from, uint32_t site)
+{
+    tlm_holder floating = TLM_HOLDER(TLM_HOLDER_FLOATING, 0), holder = tlmi_scope_holder(scope);
+    bool taken = tlmi_holder_replace(slot, from ? from : floating, holder);
+    if (!taken && from)
+        return TLM_NOT_A_HOLDER;
+    if (!taken && !tlmi_holder_add(slot, holder))
+        return TLM_NO_MEMORY;
+    tlm_status status = add_record(scope, slot, object);
+    if (status != TLM_OK) {
+        if (taken)
+            tlmi_holder_replace(slot, holder, from ? from : floating);
+        else
+            tlmi_holder_remove(slot, holder);
+        return status;
+    }
+    if (!taken) {
+        tlmi_object_count(slot, 1);
+        tlmi_tally_counts(1, 0, 0);
+        tlmi_object_event(TLM_KIND_ACQUIRE, slot, object, holder, site);
+        return TLM_OK;
+    }
+    bool was_floating = !from || from == floating;
+    if (was_floating)
+        tlmi_tally_counts(0, 0, -1);
+    else
+        tlmi_object_event(TLM_KIND_UNREGISTER, slot, object, from, site);
+    tlmi_object_event(TLM_KIND_REGISTER, slot, object, holder, site);
+    return TLM_OK;
+}
+
+/* In the innermost scope of this context, or, where that is NULL, in the one of this id. */
+static tlm_status register_object(tlmi_scope *innermost, uint64_t id, tlm_object object, tlm_holder from)
+{
+    uint32_t site = tlmi_site_for_events();
+    tlmi_slot_of_object *slot = tlmi_object_lock(object);
+    if (!slot)
+        return tlmi_object_missing(object, from, TLM_MISUSE_USE_AFTER_FREE);
+    if (slot->scope)
+        return register_twice(slot, object, site);
+    tlmi_scope *scope = innermost ? innermost : tlmi_scope_lock(id);
+    if (innermost)
+        tlmi_spin_lock(&innermost->lock);
+    tlm_status status = TLM_NOT_IN_SCOPE;
+    if (scope) {
+        status = hold(scope, slot, object, from, site);
+        tlmi_spin_unlock(&scope->lock);
+    }
+    if (status == TLM_NOT_A_HOLDER)
+        tlmi_misuse(TLM_MISUSE_OVER_RELEASE, slot->device, object, from, site);
+    tlmi_object_unlock(slot);
+    return status == TLM_OK ? TLM_OK : tlmi_fail(status, object, from, 0, id);
+}
+
+tlm_status tlm_register(tlm_object object)
+{
+    if (object == 0)
+        return TLM_OK;
+    tlmi_scope *innermost = tlmi_scope_innermost(tlmi_context_here());
+    if (!innermost)
+        return tlmi_fail(TLM_NOT_IN_SCOPE, object, 0, 0, 0);
+    return register_object(innermost, 0, object, 0);
+}
+
+tlm_status tlm_register_in(uint64_t scope, tlm_object object)
+{
+    return object == 0 ? TLM_OK : register_object(NULL, scope, object, 0);
+}
+
+tlm_status tlm_register_from(uint64_t scope, tlm_object object, tlm_holder from)
+{
+    return object == 0 ? TLM_OK : register_object(NULL, scope, object, from);
+}
+
+/* Takes an object out of its scope and gives the count to `to`. */
+static tlm_status hand_over(tlm_object object, tlm_holder to, tlm_kind kind)
+{
+    uint32_t site = tlmi_site_for_events();
+    tlmi_slot_of_object *slot = tlmi_object_lock(object);
+    if (!slot)
+        return tlmi_object_missing(object, to, TLM_MISUSE_USE_AFTER_FREE);
+    tlm_status status = TLM_OK;
+    if (!slot->scope)
+        status = kind != TLM_KIND_ESCAPE || tlmi_scope_innermost(tlmi_context_here()) ? TLM_NOT_REGISTERED
+                                                                                      : TLM_NOT_IN_SCOPE;
+    else if (slot->flags & TLM_FLAG_ARENA)
+        status = TLM_IN_ARENA;
+    if (status != TLM_OK) {
+        tlm_misuse misuse = status == TLM_NOT_IN_SCOPE ? TLM_MISUSE_NOT_IN_SCOPE
+                            : status == TLM_IN_ARENA   ? TLM_MISUSE_OUTLIVES_FRAME
+                                                       : TLM_MISUSE_UNPAIRED_REGISTER;
+        tlmi_misuse(misuse, slot->device, object, to, site);
+        tlmi_object_unlock(slot);
+        return tlmi_fail(status, object, to, 0, 0);
+    }
+    tlm_holder holder = tlmi_scope_holder(slot->scope);
+    tlmi_holder_replace(slot, holder, to);
+    tlmi_scope_strike(slot, true);
+    bool floats = TLM_HOLDER_KIND(to) == TLM_HOLDER_FLOATING;
+    if (floats)
+        tlmi_tally_counts(0, 0, 1);
+    else
+        slot->flags |= TLM_FLAG_ESCAPED;
+    tlmi_object_event(kind, slot, object, kind == TLM_KIND_ESCAPE ? to : holder, site);
+    tlmi_object_unlock(slot);
+    return TLM_OK;
+}
+
+tlm_status tlm_unregister(tlm_object object)
+{
+    return object == 0 ? TLM_OK : hand_over(object, TLM_HOLDER(TLM_HOLDER_FLOATING, 0), TLM_KIND_UNREGISTER);
+}
+
+tlm_status tlm_promote(tlm_object object)
+{
+    return object == 0 ? TLM_OK : hand_over(object, TLM_HOLDER(TLM_HOLDER_FLOATING, 0), TLM_KIND_PROMOTE);
+}
+
+tlm_status tlm_escape(tlm_object object, tlm_holder to)
+{
+    tlm_holder_kind kind = TLM_HOLDER_KIND(to);
+    if (object == 0)
+        return TLM_OK;
+    if (kind <= TLM_HOLDER_SCOPE || kind > TLM_HOLDER_FOREIGN)
+        return tlmi_fail(TLM_BAD_ARGUMENT, object, to, 0, 0);
+    tlmi_label_write_holder(to);
+    return hand_over(object, to, TLM_KIND_ESCAPE);
 }

@@ -128,5 +128,5 @@ static tlm_status dropout_back(tlm_pass *pass)
     return shared ? tlm_pass_share(pass, 0, &made) : tlm_pass_give(pass, 0, &made);
 }
 
-static const ops_row rows[] = {{"dropout", "mask", 1, 1, true, dropout, dropout_back}};
+static const ops_row rows[] = {{"dropout", "mask", 1, 1, true, dropout, dropout_back, OPS_OTHER, OPS_WRITES_FRESH}};
 const ops_family ops_dropouts = {rows, 1};

@@ -24,7 +24,7 @@ typedef struct {
 
 #define OPS_BOTH "ops/row_loops.h"
 #include "ops/both.h"
-#define OPS_BOTH "ops/norm_rows.h"
+#define OPS_BOTH "ops/normalisation_loops.h"
 #include "ops/both.h"
 
 static norm_row_set rows_of(const tlm_tensor *x, int row_axes)
@@ -256,6 +256,7 @@ static tlm_status layer_norm_backward(tlm_pass *pass)
 }
 
 static const ops_row rows[] = {
-    {"layer_norm", "x, mean, scale, weight", 1, 3, true, layer_norm_forward, layer_norm_backward},
+    {"layer_norm", "x, mean, scale, weight", 1, 3, true, layer_norm_forward, layer_norm_backward, OPS_OTHER,
+     OPS_WRITES_FRESH},
 };
 const ops_family ops_normalisations = {rows, sizeof rows / sizeof *rows};

@@ -59,6 +59,29 @@ typedef struct {
     char message[224];
 } ops_call;
 
+/* How the op is called from Python, and how its result follows from its inputs. */
+typedef enum {
+    OPS_OTHER,    /* its public function says */
+    OPS_FUNCTION, /* (value, out): of each element */
+    OPS_OF_TWO,   /* (left, right, out): of each pair, with broadcasting */
+    OPS_REDUCING, /* (value, axis, keepdims, out): n[0] the mask of axes, n[1] whether they stay with length 1 */
+    OPS_ALONG,    /* (value, axis, out): n[0] the axis; the result has the shape of the input */
+} ops_kind;
+/* The dtype of the result, given that of the inputs; also for dtypes that the op itself does not take. */
+typedef enum {
+    OPS_OWN_DTYPE,  /* its public function says */
+    OPS_SAME,       /* theirs */
+    OPS_ARITHMETIC, /* theirs, but bool is refused */
+    OPS_COUNTING,   /* theirs, and int64 for bool */
+    OPS_FRACTION,   /* theirs when it has fractions, else float32 */
+} ops_dtype;
+/* Where the forward may write; for calls.c. */
+typedef enum {
+    OPS_WRITES_FRESH, /* only memory of its own: it may fail half-way, or says what it copies */
+    OPS_WRITES_APART, /* any memory that shares nothing with an input */
+    OPS_WRITES_OVER,  /* that, and over an input, element by element */
+} ops_writing;
+
 typedef struct {
     const char *name;
     const char *saves; /* for people: "x, y", "output", "" */
@@ -66,6 +89,13 @@ typedef struct {
     bool replays;      /* forward gives the same bits again from the same inputs and the params it completed */
     tlm_status (*forward)(ops_call *call);
     tlm_rule backward;
+    ops_kind kind;
+    ops_writing writing;
+    ops_dtype dtype;
+    /* For Python, which makes operators, methods and rules of the compiler from these; NULL: none. */
+    const char *numpy;           /* the ufunc for dtypes that the op does not take; one of two gets 0 beside one input */
+    const char *python_operator; /* the word of its operator: add for __add__ */
+    const char *method;          /* its name as a method of a tensor */
 } ops_row;
 
 /* ---- rows.c: every op there is ---- */
@@ -73,10 +103,8 @@ typedef struct {
     const ops_row *rows;
     int count;
 } ops_family;
-extern const ops_family ops_arithmetic, ops_powers, ops_functions, ops_activations, ops_selections; /* elementwise */
-extern const ops_family ops_reductions, ops_extremes, ops_softmaxes, ops_normalisations;            /* of axes */
-extern const ops_family ops_products, ops_shapes, ops_slices, ops_indexings, ops_joins, ops_dropouts, ops_casts,
-    ops_takes;
+extern const ops_family ops_elementwise, ops_reductions, ops_softmaxes, ops_normalisations, ops_products, ops_shapes,
+    ops_indexing, ops_dropouts;
 /* The row of a number from 0 on; NULL behind the last. Its number in tlm_op terms is ops_number(row number). */
 const ops_row *ops_row_at(int number);
 int ops_row_named(const char *name); /* -1: none */
@@ -89,25 +117,17 @@ tlm_status ops_forward(int row, ops_call *call);
  * input or shares memory with one (it is computed beside it then, unless each element is read before it is written), or does
  * not lie row by row. call->out is `into` then. OPS_WRONG_OUT; after that and any other failure `into` is unchanged. */
 tlm_status ops_forward_into(int row, ops_call *call, const tlm_tensor *into);
-/* What may be said of where the forward of a row writes; for destinations.c. */
-typedef enum {
-    OPS_WRITES_FRESH, /* only memory of its own: it may fail half-way, or says what it copies */
-    OPS_WRITES_APART, /* any memory that shares nothing with an input */
-    OPS_WRITES_OVER,  /* that, and over an input, element by element */
-} ops_writing;
-ops_writing ops_row_writing(int row);
 tlm_status ops_run(const ops_row *row, ops_call *call);
 /* Copies a fresh result to `into`, which call->out is then, and drops it. OPS_WRONG_OUT. */
 tlm_status ops_move_out(ops_call *call, const tlm_tensor *into);
 /* What a tape computes with. */
 extern const tlm_arithmetic ops_tape_arithmetic;
 
-/* ---- destinations.c: for forwards ---- */
+/* ---- calls.c: for forwards ---- */
 /* call->out, dense, contents undefined: fresh as by ops_new, or the destination. OPS_WRONG_OUT. Once for each call. */
 tlm_status ops_new_out(ops_call *call, uint32_t device, uint8_t dtype, int axes, const int64_t *shape);
 void ops_drop_out(const ops_call *call); /* after a failure: frees what ops_new_out made */
 
-/* ---- calls.c: for forwards ---- */
 tlm_status ops_fail(ops_call *call, tlm_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* "[2,3]" into `text`; returns it. */
 const char *ops_shape_text(const tlm_tensor *tensor, char text[static 160]);
@@ -164,29 +184,30 @@ typedef struct {
     ops_loop_call call;
     void *data;
 } ops_loop;
-typedef enum {
-    OPS_ADD,
-    OPS_SUBTRACT,
-    OPS_MULTIPLY,
-    OPS_DIVIDE,
-    OPS_POWER,
-    OPS_MAXIMUM,
-    OPS_MINIMUM, /* two in, one out */
-    OPS_EXP,
-    OPS_LOG,
-    OPS_SQRT,
-    OPS_SIN,
-    OPS_COS,
-    OPS_TANH,
-    OPS_NEGATIVE,
-    OPS_ABSOLUTE,
-    OPS_SIGN,
-    OPS_SQUARE,
-    OPS_RECIPROCAL,
-    OPS_EXPM1,
-    OPS_LOG1P, /* one in, one out */
-    OPS_LOOPS,
-} ops_loop_name;
+/* NumPy's ufuncs that the ops compute with: number and name. */
+#define OPS_NUMPY_LOOPS(X)                                                                                             \
+    X(OPS_ADD, "add")                                                                                                  \
+    X(OPS_SUBTRACT, "subtract")                                                                                        \
+    X(OPS_MULTIPLY, "multiply")                                                                                        \
+    X(OPS_DIVIDE, "divide")                                                                                            \
+    X(OPS_POWER, "power")                                                                                              \
+    X(OPS_MAXIMUM, "maximum")                                                                                          \
+    X(OPS_MINIMUM, "minimum")                                                                                          \
+    X(OPS_EXP, "exp")                                                                                                  \
+    X(OPS_LOG, "log")                                                                                                  \
+    X(OPS_SQRT, "sqrt")                                                                                                \
+    X(OPS_SIN, "sin")                                                                                                  \
+    X(OPS_COS, "cos")                                                                                                  \
+    X(OPS_TANH, "tanh")                                                                                                \
+    X(OPS_NEGATIVE, "negative")                                                                                        \
+    X(OPS_ABSOLUTE, "absolute")                                                                                        \
+    X(OPS_SIGN, "sign")                                                                                                \
+    X(OPS_SQUARE, "square")                                                                                            \
+    X(OPS_RECIPROCAL, "reciprocal")                                                                                    \
+    X(OPS_EXPM1, "expm1")                                                                                              \
+    X(OPS_LOG1P, "log1p")
+#define OPS_NUMBER_OF_LOOP(number, name) number,
+typedef enum { OPS_NUMPY_LOOPS(OPS_NUMBER_OF_LOOP) OPS_LOOPS } ops_loop_name;
 enum { OPS_FLOAT32 = 0, OPS_FLOAT64 = 1 };
 extern ops_loop ops_loops[OPS_LOOPS][2]; /* by dtype */
 extern ops_loop ops_matmul_loops[2];     /* of the gufunc (n?,k),(k,m?)->(n?,m?): BLAS where the strides allow it */

@@ -17,7 +17,7 @@ typedef struct {
     double step_size, beta1, beta2, eps, weight_decay, root_of_correction;
 } adam_factors;
 
-#define OPS_BOTH "ops/optimiser_rows.h"
+#define OPS_BOTH "ops/optimiser_loops.h"
 #include "ops/both.h"
 
 static bool fits(const tlm_tensor *parameter, const tlm_tensor *other, bool written)

@@ -10,41 +10,18 @@
 enum { MOST_ROWS = 128 };
 
 static const ops_row *rows[MOST_ROWS];
-static ops_writing writings[MOST_ROWS];
 static uint32_t numbers[MOST_ROWS];
 static int row_count;
 
-static void add_family(const ops_family *family, ops_writing writing)
-{
-    for (int i = 0; i < family->count && row_count < MOST_ROWS; i++) {
-        writings[row_count] = writing;
-        rows[row_count++] = &family->rows[i];
-    }
-}
-
 __attribute__((constructor)) static void collect(void)
 {
-    static const struct {
-        const ops_family *family;
-        ops_writing writing;
-    } families[] = {
-        {&ops_arithmetic, OPS_WRITES_OVER},      {&ops_powers, OPS_WRITES_OVER},
-        {&ops_functions, OPS_WRITES_OVER},       {&ops_activations, OPS_WRITES_OVER},
-        {&ops_selections, OPS_WRITES_OVER},      {&ops_reductions, OPS_WRITES_APART},
-        {&ops_extremes, OPS_WRITES_APART},       {&ops_softmaxes, OPS_WRITES_APART},
-        {&ops_normalisations, OPS_WRITES_FRESH}, {&ops_products, OPS_WRITES_APART},
-        {&ops_shapes, OPS_WRITES_FRESH},         {&ops_slices, OPS_WRITES_FRESH},
-        {&ops_indexings, OPS_WRITES_FRESH},      {&ops_takes, OPS_WRITES_FRESH},
-        {&ops_joins, OPS_WRITES_APART},          {&ops_dropouts, OPS_WRITES_FRESH},
-        {&ops_casts, OPS_WRITES_FRESH},
+    static const ops_family *const families[] = {
+        &ops_elementwise, &ops_reductions, &ops_softmaxes, &ops_normalisations,
+        &ops_products,    &ops_shapes,     &ops_indexing, &ops_dropouts,
     };
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        add_family(families[i].family, families[i].writing);
-}
-
-ops_writing ops_row_writing(int row)
-{
-    return writings[row];
+        for (int k = 0; k < families[i]->count && row_count < MOST_ROWS; k++)
+            rows[row_count++] = &families[i]->rows[k];
 }
 
 const ops_row *ops_row_at(int number)

@@ -56,17 +56,7 @@ tlmi_fit_end tlmi_fit_place(tlmi_fit *fit, tlmi_pass *pass, uint64_t deadline_ns
 uint64_t tlmi_slots_place(const tlmi_problem *problem, const uint32_t *by_start, const uint32_t *by_end,
                           uint64_t *offsets);
 
-/* orders.c: ways to place all items in one pass, the ones that are most often good first. */
-typedef struct {
-    uint8_t keys[3]; /* of orders.c */
-    uint8_t how;     /* TLMI_FIRST_FIT or TLMI_BEST_FIT */
-} tlmi_way;
-extern const tlmi_way tlmi_ways[];
-extern const uint32_t tlmi_way_count;
-/* Sorts the numbers of all items. False: no memory. */
-bool tlmi_order_make(const tlmi_problem *problem, const tlmi_way *way, uint32_t *order);
-
-/* passes.c: passes in these orders, and in what is learnt from them. */
+/* passes.c: passes in several orders, and in what is learnt from them. */
 enum { TLMI_MANY_ITEMS = 5000, TLMI_WAYS_FOR_MANY = 5, TLMI_WAYS_FOR_FEW = 9 };
 typedef struct {
     const tlmi_problem *problem;

@@ -100,7 +100,7 @@ struct tlm_pass {
     uint64_t rules;
 };
 
-/* ---- tape_ops.c ---- */
+/* ---- tape_record.c: ops ---- */
 const tlm_op *tlmi_op(uint32_t number);    /* NULL: none */
 void tlmi_op_write_names(uint32_t number); /* into the recording, once; not under a lock */
 static inline tlm_holder tlmi_tape_holder(uint32_t op, uint64_t sequence)

@@ -3,7 +3,7 @@
  *
  * First every record that the root came from is found, referred to once, and counted how often it is read. Then rules run,
  * the youngest first, each after all that read its output; a record lets go of what it saved as soon as its rule has run. A
- * reference of the pass keeps every slot it reached until the end, so nothing ends while it is in a list (contracts B9).
+ * reference of the pass keeps every slot it reached until the end, so nothing ends while it is in a list.
  */
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tape_replay.c: values that were not saved are computed again from what was, when a rule wants them (contracts S62).
+ * tape_replay.c: values that were not saved are computed again from what was, when a rule wants them (docs/seed-map.md, S62).
  *
  * Only the pass under way comes here, so nobody else looks at the slots' replay fields. What has to be computed is found
  * first, in an order in which inputs come before outputs; each value is let go as soon as the last one that reads it is there.

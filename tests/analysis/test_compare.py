@@ -12,8 +12,7 @@ from support import writer
 from support.owners import ALLOC, FREE
 
 from tlmem.analysis import analyse
-from tlmem.analysis.aligning import Line, align, file_key
-from tlmem.analysis.compare import Difference, Side, Sums, compare, failures
+from tlmem.analysis.compare import Difference, Line, Side, Sums, align, compare, failures, file_key
 from tlmem.analysis.leaks import alive_at_end
 from tlmem.analysis.model import Finding, Frame, Verdict
 from tlmem.recording.reader import read

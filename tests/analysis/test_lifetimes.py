@@ -5,8 +5,8 @@ import pandas as pd
 from support.traces import Program
 
 from tlmem.analysis import analyse
-from tlmem.analysis.blame import Places
 from tlmem.analysis.lifetimes import clocks, lifetimes, moment_of_judging
+from tlmem.analysis.places import Places
 
 
 def lives_of(program: Program):

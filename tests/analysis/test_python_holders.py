@@ -6,7 +6,8 @@ from support.traces import Program
 from tlmem.analysis import analyse
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.model import Finding, Frame
-from tlmem.recording.format.chains import Step, StepKind
+from tlmem.recording.format.chains import ChainStep as Step
+from tlmem.recording.format.chains import StepKind
 from tlmem.report import json as json_report
 from tlmem.report import text
 from tlmem.report.summary import Process, Summary

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.programs import plain, recorded, run
+from support.programs import command, plain, recorded, run
 
 import tlmem
 
@@ -115,7 +115,7 @@ def test_force_overwrites(tmp_path: Path) -> None:
     ],
 )
 def test_usage(words: list[str], code: int, where: str, tmp_path: Path) -> None:
-    done = run([*TLMEM, *words], tmp_path)
+    done = command(words, tmp_path)
     said, silent = (done.stdout, done.stderr) if where == "out" else (done.stderr, done.stdout)
 
     assert (done.returncode, silent) == (code, b"")
@@ -133,7 +133,7 @@ def test_report_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
 
     for name, code in (("text", 2), ("absent", 2), ("empty", 3)):
-        done = run([*TLMEM, "report", name], tmp_path)
+        done = command(["report", name], tmp_path)
         assert done.returncode in {code, 2}
         assert done.stdout == b"" and b"Traceback" not in done.stderr
         assert name.encode() in done.stderr and done.stderr.count(b"\n") == 1

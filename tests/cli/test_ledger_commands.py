@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,7 @@ def line_of(scenario: str, text: str) -> str:
 
 
 def command(folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
-    return programs.run([sys.executable, "-m", "tlmem", *words], folder)
+    return programs.command(words, folder)
 
 
 def told(folder: Path, *words: str) -> str:

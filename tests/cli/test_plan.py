@@ -3,7 +3,6 @@
 import functools
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ def record(folder: Path, text: str, *options: str) -> Path:
 
 
 def plan(folder: Path, *words: object) -> "subprocess.CompletedProcess[bytes]":
-    return programs.run([sys.executable, "-m", "tlmem", "plan", *map(str, words)], folder)
+    return programs.command(["plan", *words], folder)
 
 
 @functools.cache  # several tests ask the same of one recording

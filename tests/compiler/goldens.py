@@ -14,7 +14,8 @@ from typing import Any
 from compiler import fixtures
 
 from tlmem.compiler import front, ir, printer
-from tlmem.compiler.passes import liveness, moves, offsets, origins, shapes, slots
+from tlmem.compiler.passes import liveness, moves, origins, shapes, slots
+from tlmem.compiler.passes.slots import FrameLayout
 from tlmem.compiler.walking import walk
 
 FOLDER = Path(__file__).parent / "golden"
@@ -53,8 +54,8 @@ class Passes:
         return slots.slots(self.ir, self.shapes, self.liveness, self.origins)
 
     @cached_property
-    def layout(self) -> offsets.FrameLayout:
-        return offsets.layout(self.slots.placed)
+    def layout(self) -> FrameLayout:
+        return slots.layout(self.slots.placed)
 
     @cached_property
     def destinations(self) -> moves.Destinations:

@@ -14,9 +14,8 @@ from typing import Any
 from tlmem.compiler import ir
 from tlmem.compiler.passes.liveness import Liveness
 from tlmem.compiler.passes.moves import Destinations
-from tlmem.compiler.passes.offsets import FrameLayout
 from tlmem.compiler.passes.shape_rules import rule_of
-from tlmem.compiler.passes.slots import Slots
+from tlmem.compiler.passes.slots import FrameLayout, Slots
 from tlmem.compiler.walking import LOOPS, defines, reads
 
 TURNS = 3

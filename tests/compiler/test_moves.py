@@ -6,7 +6,7 @@ from compiler import goldens
 from compiler.fixtures import tensor
 from compiler.programs import function_of, functions
 
-from tlmem.compiler.passes.moves import LastUse, Pair, last_uses, without_moved
+from tlmem.compiler.passes.moves import last_uses
 from tlmem.compiler.walking import walk
 
 ARGUMENTS = (tensor(4, 4), tensor(4, 4), tensor(4), 3)
@@ -57,15 +57,6 @@ def test_s21_a_value_that_may_be_an_argument_does_not() -> None:
 
 def test_s21_what_is_read_twice_does_not() -> None:
     assert moved("y = x + 1\ns = Layer(y, y)\nreturn 0") == []
-
-
-def test_s21_a_move_leaves_out_both_halves_of_one_pair() -> None:
-    pairs = (Pair("y", "z", 5), Pair("y", "s.w", 6, 9), Pair("z", "t", 7))
-    kept, gone = without_moved(pairs, [LastUse(6, "y", 2), LastUse(8, "z", 4)])
-
-    assert kept == (pairs[0], pairs[2])
-    assert gone == (pairs[1],)
-    assert without_moved((pairs[1], pairs[1]), [LastUse(6, "y", 2)]) == ((pairs[1],), (pairs[1],))
 
 
 def test_s21_no_variable_moves_twice_on_a_way_through_a_random_function() -> None:

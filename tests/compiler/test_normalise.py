@@ -13,8 +13,8 @@ from tlmem.compiler import front, ir
 from tlmem.compiler.compiled import compile
 from tlmem.compiler.errors import NotCompilable
 from tlmem.compiler.passes.abstract import UNKNOWN, PlainType, TensorType
-from tlmem.compiler.passes.annotations import annotated, arguments_of
 from tlmem.compiler.passes.normalise import argument, normalised
+from tlmem.compiler.signature import annotated, arguments_of
 from tlmem.compiler.walking import walk
 from tlmem.runtime.core import CPU
 

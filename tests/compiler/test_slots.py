@@ -13,9 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlmem.compiler.passes.abstract import TensorType
-from tlmem.compiler.passes.offsets import ALIGNMENT, GOOD_ENOUGH, FrameLayout, layout
 from tlmem.compiler.passes.origins import Life
-from tlmem.compiler.passes.slots import Placed, linear_scan
+from tlmem.compiler.passes.slots import (
+    ALIGNMENT,
+    GOOD_ENOUGH,
+    FrameLayout,
+    SlotResult,
+    layout,
+    linear_scan,
+)
 from tlmem.runtime.core import CPU
 
 MOST = 60
@@ -124,16 +130,18 @@ def test_what_is_not_known_costs_a_slot_and_nothing_else() -> None:
 # ---- offsets ----
 
 
-def random_placed(seed: int) -> tuple[Placed, ...]:
+def random_placed(seed: int) -> tuple[SlotResult, ...]:
     r = Random(seed)
     found = []
     for number in range(1, r.randint(2, 60)):
         life = Life(number, number, number + r.randint(0, 8))
-        found.append(Placed(number, f"%{number}", life, 0, r.choice((4, 100, 4096, 1000, 65536))))
+        found.append(
+            SlotResult(number, f"%{number}", life, 0, r.choice((4, 100, 4096, 1000, 65536)))
+        )
     return tuple(found)
 
 
-def assert_sound(placed: tuple[Placed, ...], found: FrameLayout) -> None:
+def assert_sound(placed: tuple[SlotResult, ...], found: FrameLayout) -> None:
     """No two results that are needed at one place overlap; all are aligned and inside."""
     for j, one in enumerate(placed):
         begin = found.offsets[one.number]

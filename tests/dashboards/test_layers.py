@@ -41,11 +41,11 @@ def test_layers_show_what_the_kernel_says_where_it_was_asked() -> None:
     row = dict.fromkeys(METRICS, 0.0)
     row |= {"anon": 50e6, "file": 10e6, "tracked": 20e6, "malloc_used": 20e6, "malloc_free": 30e6}
     samples = pd.DataFrame([{"time_ns": 10} | row]).astype({"time_ns": np.int64})
-    pictured = samples.assign(picture_ns=10.0, listed=50e6, allocator_kept=4e6)
-    freed = [layers_of(table).values[FREED, 0] for table in (samples, pictured)]
+    with_mappings = samples.assign(mappings_ns=10.0, listed=50e6, allocator_kept=4e6)
+    freed = [layers_of(table).values[FREED, 0] for table in (samples, with_mappings)]
 
     assert freed == [30e6, 4e6]
-    assert layers_of(pictured).values[:, 0].sum() == 60e6
+    assert layers_of(with_mappings).values[:, 0].sum() == 60e6
 
 
 def test_without_events_there_is_anonymous_and_file_backed_memory(loaded: Loaded) -> None:

@@ -53,7 +53,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording with arrays, tensors, scopes and marks."""
     place = tmp_path_factory.mktemp("export")
     (place / "program.py").write_text(SCRIPT)
-    done = tool(place, "record", "-q", "-o", "run.tlm", "program.py")
+    done = programs.recorded(["program.py"], place, options=("-q", "-o", "run.tlm"))
     assert done.returncode == 0, done.stderr
     return place / "run.tlm"
 
@@ -64,7 +64,7 @@ def recording(file: Path) -> tlmem.Recording:
 
 
 def tool(place: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
-    return programs.run([sys.executable, "-m", "tlmem", *words], place)
+    return programs.command(words, place)
 
 
 def export(file: Path, to: str, out: Path, *more: str) -> None:

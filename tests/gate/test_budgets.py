@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlmem.cli.check import parser
+from tlmem.cli.check import make_parser
 from tlmem.gate import catalogue
 from tlmem.gate.amounts import (
     BYTES,
@@ -260,7 +260,7 @@ def test_the_reference_names_every_budget_and_the_command_every_option() -> None
     budgets = (reference / "config.md").read_text(encoding="utf-8")
     commands = (reference / "cli.md").read_text(encoding="utf-8")
 
-    options = [word for action in parser()._actions for word in action.option_strings]
+    options = [word for action in make_parser()._actions for word in action.option_strings]
 
     assert [name for name in catalogue.KINDS if f"`{name}`" not in budgets] == []
     assert [word for word in options if word not in ("-h", "--help") and word not in commands] == []

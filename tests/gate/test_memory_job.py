@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
 from support.programs import LONGEST_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,19 +39,13 @@ def test_a_leak_that_is_planted_into_our_own_scenario_fails_at_its_line(tmp_path
     assert f"{tmp_path}/nqueens.py:{line} in solve" in job.stdout
     assert "KEPT.append(tlmem.ones(100))" in job.stdout
     root = ElementTree.parse(tmp_path / "out" / "nqueens.xml").getroot()
+    judged = {case.get("name") for case in root.iter("testcase")}
+    assert judged >= {"verdict", "tracked-growth", "native-growth", "recorder-growth", "misuse"}
     failed = [case for case in root.iter("testcase") if case.find("failure") is not None]
     assert "verdict" in [case.get("name") for case in failed]
     # What is known of each array that is kept is the recorder's own memory, which has no line.
     named = {case.get("line") for case in failed if case.get("name") != "recorder-growth"}
     assert named == {str(line)}
-
-
-@pytest.mark.parametrize("program", ["nqueens", "scopes_and_pools", "reading_again"])
-def test_our_own_programs_keep_their_budgets(tmp_path: Path, program: str) -> None:
-    job = memory_job(tmp_path / "out", HEALTHY, program)
-
-    assert job.returncode == 0, job.stdout + job.stderr
-    assert "Passed: 5 budgets kept" in job.stdout
 
 
 def test_a_program_that_fails_fails_the_job(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ static inline uint32_t base_of(uint32_t device)
 static inline void *take(uint32_t device, uint64_t bytes)
 {
     void *payload = NULL;
-    CHECK(tlmi_buffers_take(device, bytes, &payload) == TLM_OK && payload != NULL);
+    CHECK(tlmi_buffers_alloc(device, bytes, &payload) == TLM_OK && payload != NULL);
     return payload;
 }
 
@@ -70,7 +70,7 @@ static inline void contract_payloads_are_aligned_writable_and_apart(uint32_t dev
     check_books(device);
     for (size_t i = 0; i < SIZES; i++) {
         CHECK(payloads[i][0] == i + 1 && payloads[i][sizes[i] - 1] == i + 1);
-        tlmi_buffers_give(device, payloads[i], sizes[i]);
+        tlmi_buffers_free(device, payloads[i], sizes[i]);
     }
     check_books(device);
 }
@@ -79,11 +79,11 @@ static inline void contract_sizes_have_ends(uint32_t device)
 {
     void *payload = &payload;
     tlm_device_statistics before = driver_of(device);
-    CHECK(tlmi_buffers_take(device, 0, &payload) == TLM_OK && payload == NULL);
-    tlmi_buffers_give(device, NULL, 0);
+    CHECK(tlmi_buffers_alloc(device, 0, &payload) == TLM_OK && payload == NULL);
+    tlmi_buffers_free(device, NULL, 0);
     for (uint64_t bytes = UINT64_MAX; bytes > TLMI_MOST_BYTES; bytes /= 2) {
         payload = &payload;
-        CHECK(tlmi_buffers_take(device, bytes, &payload) == TLM_OVERFLOW && payload == NULL);
+        CHECK(tlmi_buffers_alloc(device, bytes, &payload) == TLM_OVERFLOW && payload == NULL);
     }
     tlm_device_statistics after = driver_of(device);
     CHECK(memcmp(&before, &after, sizeof before) == 0);
@@ -95,7 +95,7 @@ static inline void contract_direct_gives_back_at_once(uint32_t device)
     tlm_device_statistics before = driver_of(device);
     tlm_buffers_statistics kept = buffers_of(device);
     trace_begin(TRACE_ALL);
-    tlmi_buffers_give(device, take(device, 5000), 5000);
+    tlmi_buffers_free(device, take(device, 5000), 5000);
     trace_end();
     tlm_device_statistics after = driver_of(device);
     CHECK(after.current_bytes == before.current_bytes && after.current_count == before.current_count);
@@ -113,8 +113,8 @@ static inline void contract_bounded_hands_out_the_last_given_first(uint32_t devi
     void *first = take(device, 1000), *second = take(device, 1000);
     tlm_buffers_statistics before = buffers_of(device);
     trace_begin(TRACE_ALL);
-    tlmi_buffers_give(device, first, 1000);
-    tlmi_buffers_give(device, second, 1000);
+    tlmi_buffers_free(device, first, 1000);
+    tlmi_buffers_free(device, second, 1000);
     CHECK(take(device, 900) == second); /* of the same class, up to 1024 bytes */
     CHECK(take(device, 1024) == first);
     void *third = take(device, 1000);
@@ -125,9 +125,9 @@ static inline void contract_bounded_hands_out_the_last_given_first(uint32_t devi
     CHECK(trace_sum(TLM_KIND_POOL_PUT) == trace_sum(TLM_KIND_POOL_HIT));
     tlm_buffers_statistics after = buffers_of(device);
     CHECK(after.hits == before.hits + 2 && after.misses == before.misses + 1);
-    tlmi_buffers_give(device, first, 1024);
-    tlmi_buffers_give(device, second, 900);
-    tlmi_buffers_give(device, third, 1000);
+    tlmi_buffers_free(device, first, 1024);
+    tlmi_buffers_free(device, second, 900);
+    tlmi_buffers_free(device, third, 1000);
     CHECK(buffers_of(device).free_count == before.free_count + 3);
     check_books(device);
 }
@@ -144,7 +144,7 @@ static inline void contract_bounded_keeps_no_more_than_its_budget(uint32_t devic
         for (int i = 0; i < 8; i++)
             payloads[i] = take(device, sizes[i] = next_random(&state) % (30 * KB) + 1);
         for (int i = 0; i < 8; i++) {
-            tlmi_buffers_give(device, payloads[i], sizes[i]);
+            tlmi_buffers_free(device, payloads[i], sizes[i]);
             CHECK(buffers_of(device).free_bytes <= BUDGET);
         }
     }
@@ -152,7 +152,7 @@ static inline void contract_bounded_keeps_no_more_than_its_budget(uint32_t devic
     CHECK(now.hits > now.misses / 4 && now.free_bytes > BUDGET / 2);
     trace_begin(TRACE_ALL);
     void *large = take(device, BUDGET);
-    tlmi_buffers_give(device, large, BUDGET); /* larger than the budget: not kept, and nothing else goes for it */
+    tlmi_buffers_free(device, large, BUDGET); /* larger than the budget: not kept, and nothing else goes for it */
     trace_end();
     CHECK(trace_count(TLM_KIND_POOL_DROP, 0) == 1 && trace_count(TLM_KIND_POOL_PRUNE, 0) == 0);
     CHECK(buffers_of(device).free_bytes == now.free_bytes);
@@ -167,16 +167,16 @@ static inline void contract_bounded_gives_up_what_was_free_longest(uint32_t devi
     for (int i = 0; i < 4; i++)
         payloads[i] = take(device, sizes[i]);
     for (int i = 0; i < 3; i++)
-        tlmi_buffers_give(device, payloads[i], sizes[i]);
+        tlmi_buffers_free(device, payloads[i], sizes[i]);
     CHECK(buffers_of(device).free_count == 3);
     trace_begin(TRACE_ALL);
-    tlmi_buffers_give(device, payloads[3], sizes[3]); /* 8 + 16 go although 4 is smaller and 16 larger than either */
+    tlmi_buffers_free(device, payloads[3], sizes[3]); /* 8 + 16 go although 4 is smaller and 16 larger than either */
     trace_end();
     CHECK(trace_count(TLM_KIND_POOL_PRUNE, 0) == 2 && trace_count(TLM_KIND_DEVICE_FREE, TRACE_ANY) == 2);
     CHECK(trace_events[0].arg > 8000 && trace_events[0].arg < 16000); /* the oldest first */
     CHECK(take(device, sizes[2]) == payloads[2] && take(device, sizes[3]) == payloads[3]);
-    tlmi_buffers_give(device, payloads[2], sizes[2]);
-    tlmi_buffers_give(device, payloads[3], sizes[3]);
+    tlmi_buffers_free(device, payloads[2], sizes[2]);
+    tlmi_buffers_free(device, payloads[3], sizes[3]);
 }
 
 static inline void contract_trim_gives_everything_back(uint32_t device)
@@ -187,7 +187,7 @@ static inline void contract_trim_gives_everything_back(uint32_t device)
     for (int i = 0; i < 10; i++)
         payloads[i] = take(device, (uint64_t)(i + 1) * 3000);
     for (int i = 0; i < 10; i++)
-        tlmi_buffers_give(device, payloads[i], (uint64_t)(i + 1) * 3000);
+        tlmi_buffers_free(device, payloads[i], (uint64_t)(i + 1) * 3000);
     uint64_t kept = buffers_of(device).free_bytes - before.free_bytes;
     CHECK(kept > 165000 && tlm_device_trim(device) == kept && tlm_device_trim(device) == 0);
     CHECK(buffers_of(device).free_bytes == before.free_bytes);
@@ -208,7 +208,7 @@ static inline void contract_persistent_keeps_and_never_uses_again(uint32_t devic
         for (int i = 0; i < round; i++)
             CHECK(seen[i] != seen[round]);
         memset(seen[round], 0xAB, bytes);
-        tlmi_buffers_give(device, seen[round], bytes);
+        tlmi_buffers_free(device, seen[round], bytes);
         CHECK(seen[round][0] != 0xAB &&
               seen[round][bytes - 1] != 0xAB); /* the contents are dropped, the memory is kept */
     }
@@ -238,10 +238,10 @@ static inline void contract_persistent_reusing_serves_a_steady_state(uint32_t de
                 CHECK(payloads[i] != payloads[j]);
         }
         for (int i = 0; i < EACH; i++)
-            tlmi_buffers_give(device, payloads[i], BYTES);
+            tlmi_buffers_free(device, payloads[i], BYTES);
         void *last = take(device, BYTES);
         CHECK(last == payloads[EACH - 1]);
-        tlmi_buffers_give(device, last, BYTES);
+        tlmi_buffers_free(device, last, BYTES);
         tlm_buffers_statistics now = buffers_of(device);
         CHECK(now.total_allocated_bytes - first_total ==
               EACH * (tlmi_class_bytes(tlmi_class_of(BYTES)) + TLMI_BLOCK_BYTES));
@@ -258,11 +258,11 @@ static inline void contract_a_buffer_is_put_once(uint32_t device)
 {
     set_policy(device, TLM_BUFFERS_PERSISTENT_REUSING, 0);
     void *payload = take(device, 3000);
-    tlmi_buffers_give(device, payload, 3000);
+    tlmi_buffers_free(device, payload, 3000);
     tlm_buffers_statistics before = buffers_of(device);
     tlm_device_statistics handed_out = driver_of(device);
     trace_begin(TRACE_ALL);
-    tlmi_buffers_give(device, payload, 3000);
+    tlmi_buffers_free(device, payload, 3000);
     trace_end();
     CHECK(trace_used == 1 && trace_events[0].kind == TLM_KIND_MISUSE);
     CHECK(trace_events[0].count == TLM_MISUSE_DOUBLE_POOL);
@@ -272,14 +272,14 @@ static inline void contract_a_buffer_is_put_once(uint32_t device)
     CHECK(driver_of(device).current_bytes == handed_out.current_bytes);
     void *one = take(device, 3000), *other = take(device, 3000);
     CHECK(one == payload && other != payload);
-    tlmi_buffers_give(device, one, 3000);
-    tlmi_buffers_give(device, other, 3000);
+    tlmi_buffers_free(device, one, 3000);
+    tlmi_buffers_free(device, other, 3000);
     set_policy(device, TLM_BUFFERS_BOUNDED, 4000); /* room for one: it must not be given up for itself */
     payload = take(device, 3000);
-    tlmi_buffers_give(device, payload, 3000);
-    tlmi_buffers_give(device, payload, 3000);
+    tlmi_buffers_free(device, payload, 3000);
+    tlmi_buffers_free(device, payload, 3000);
     CHECK(take(device, 3000) == payload);
-    tlmi_buffers_give(device, payload, 3000);
+    tlmi_buffers_free(device, payload, 3000);
 }
 
 /* B18: given to a device that it did not come from, memory goes back where it came from, and the mistake is recorded. */
@@ -291,9 +291,9 @@ static inline void contract_memory_goes_back_where_it_came_from(uint32_t device)
     tlm_device_statistics mine = driver_of(device), others = driver_of(other);
     void *payload = take(device, 700);
     trace_begin(TRACE_ALL);
-    tlmi_buffers_give(other, payload, 700);
+    tlmi_buffers_free(other, payload, 700);
     static uint64_t not_ours[32] = {1, 2, 3};
-    tlmi_buffers_give(device, not_ours + 16, 100); /* of another allocator altogether */
+    tlmi_buffers_free(device, not_ours + 16, 100); /* of another allocator altogether */
     trace_end();
     CHECK(driver_of(device).current_count == mine.current_count);
     CHECK(driver_of(other).current_count == others.current_count && driver_of(other).total_count == others.total_count);
@@ -320,7 +320,7 @@ static inline void *contract_work(void *argument)
         size_t i = next_random(&state) % MOST;
         if (payloads[i]) {
             CHECK(payloads[i][0] == worker->seed + i);
-            tlmi_buffers_give(worker->device, payloads[i], sizes[i]);
+            tlmi_buffers_free(worker->device, payloads[i], sizes[i]);
             payloads[i] = NULL;
             continue;
         }
@@ -330,7 +330,7 @@ static inline void *contract_work(void *argument)
         worker->served++;
     }
     for (size_t i = 0; i < MOST; i++)
-        tlmi_buffers_give(worker->device, payloads[i], sizes[i]);
+        tlmi_buffers_free(worker->device, payloads[i], sizes[i]);
     return NULL;
 }
 
@@ -383,10 +383,10 @@ static inline void contract_a_bad_policy_changes_nothing(uint32_t device)
 {
     set_policy(device, TLM_BUFFERS_BOUNDED, MB);
     void *payload = take(device, 100);
-    tlmi_buffers_give(device, payload, 100);
+    tlmi_buffers_free(device, payload, 100);
     CHECK(tlm_device_policy(device, 4, 0) == TLM_BAD_ARGUMENT && tlm_device_policy(device, -1, 0) == TLM_BAD_ARGUMENT);
     CHECK(take(device, 100) == payload);
-    tlmi_buffers_give(device, payload, 100);
+    tlmi_buffers_free(device, payload, 100);
 }
 
 static inline void contract_holds_for(uint32_t device)
@@ -434,8 +434,8 @@ static inline void contract_preallocation_is_real_and_once(uint32_t device)
             memset(pieces[i] = take(device, 96 * KB - i), i, 96 * KB - i);
         check_books(device);
         for (int i = 0; i < 40; i++) /* in an order that leaves holes, to be joined */
-            tlmi_buffers_give(device, pieces[(i * 7 + round) % 40], 96 * KB - (i * 7 + round) % 40);
-        tlmi_buffers_give(device, take(device, 3 * MB), 3 * MB); /* in one piece again */
+            tlmi_buffers_free(device, pieces[(i * 7 + round) % 40], 96 * KB - (i * 7 + round) % 40);
+        tlmi_buffers_free(device, take(device, 3 * MB), 3 * MB); /* in one piece again */
     }
     trace_end();
     CHECK(trace_count(TLM_KIND_DEVICE_ALLOC, TRACE_ANY) == 0 && trace_count(TLM_KIND_POOL_HIT, 0) == 123);
@@ -444,7 +444,7 @@ static inline void contract_preallocation_is_real_and_once(uint32_t device)
     CHECK(after.free_bytes == reserved.free_bytes && after.free_count == reserved.free_count);
     void *beyond = take(device, 5 * MB); /* more than the reserve has: from the driver */
     CHECK(buffers_of(device).total_allocated_bytes > reserved.total_allocated_bytes);
-    tlmi_buffers_give(device, beyond, 5 * MB);
+    tlmi_buffers_free(device, beyond, 5 * MB);
     for (int policy = TLM_BUFFERS_BOUNDED; policy <= TLM_BUFFERS_PERSISTENT_REUSING; policy++)
         contract_numbers_are_exact_after_many_threads(device, policy);
     set_policy(device, TLM_BUFFERS_DIRECT, 0);

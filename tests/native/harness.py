@@ -12,6 +12,9 @@ is taken out again. ``python=yes`` links the interpreter. A source in Objective-
 against GNUstep and the stand-in for Metal in ``metal``. Each part may be left out; the values
 above, with ``sources=core``, are then meant. Objects are kept in ``build/native-tests`` by the hash
 of what they were made from, so that a second run compiles only what changed.
+
+Run as a program, it compiles every object that needs neither the interpreter nor NumPy; it imports
+only the standard library then, so that continuous integration does this while packages install.
 """
 
 import functools
@@ -26,8 +29,6 @@ import sysconfig
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "native"
@@ -208,6 +209,8 @@ def wrapper_of(name: str) -> tuple[tuple[str, ...], str]:
 
 def python_flags() -> tuple[list[str], list[str]]:
     """Flags that compile against, and link, the running interpreter's library."""
+    import numpy
+
     get = sysconfig.get_config_var
     compile_flags = ["-isystem", get("INCLUDEPY"), "-isystem", numpy.get_include()]
     where = get("LIBDIR")
@@ -267,27 +270,44 @@ def make(command: list[str], inputs: list[Path], suffix: str) -> Path:
     return out
 
 
+def compile_command(path: Path, mode: Mode, wanted: Needs) -> list[str]:
+    """What compiles one source file, without its output.
+
+    Only tests and files of ``native/python`` see the interpreter's headers, so that the objects of
+    all others are the same for tests with and without it.
+    """
+    command = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
+    command += [f"-I{folder}" for folder in (NATIVE / "include", NATIVE, TESTS)]
+    if wanted.python and (path.parent == TESTS or NATIVE / "python" in path.parents):
+        command += python_flags()[0]
+    if path.suffix == ".m":
+        command += objective_c_flags()[0]
+    return [*command, "-c", str(path)]
+
+
 def build(test: Path, mode: Mode, wanted: Needs) -> Path:
     """The program of a test, built for a mode."""
-    base = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
-    base += [f"-I{folder}" for folder in (NATIVE / "include", NATIVE, TESTS)]
     link: list[str] = ["-lm"]
     if wanted.python:
-        compile_flags, python_link = python_flags()
-        base += compile_flags
-        link += python_link
+        link += python_flags()[1]
     if sys.platform == "linux":
         link.append("-ldl")
-    extra: list[str] = []
     if wanted.objective_c:
-        extra, objective_c_link, _ = objective_c_flags()
-        link += objective_c_link
+        link += objective_c_flags()[1]
     inputs = [*(path_of(name) for name in wanted.sources), test]
-    objects = [
-        make([*base, *(extra if path.suffix == ".m" else ()), "-c", str(path)], [path], ".o")
-        for path in inputs
-    ]
-    return make([*base, *map(str, objects), *link], objects, "")
+    objects = [make(compile_command(path, mode, wanted), [path], ".o") for path in inputs]
+    return make([*compiler(), "-pthread", *mode.flags, *map(str, objects), *link], objects, "")
+
+
+def compile_shared_objects() -> None:
+    """Compiles what the tests without the interpreter link; skips a mode that does not work."""
+    for test in sorted(TESTS.glob("test_*.c")):
+        wanted = needs(test)
+        if wanted.python or wanted.objective_c:
+            continue
+        for name in wanted.modes:
+            if not wrapper_of(name)[1]:
+                build(test, MODES[name], wanted)
 
 
 def environment(mode: Mode, wanted: Needs) -> dict[str, str]:
@@ -310,3 +330,7 @@ def execute(
         # The interpreter leaves memory behind and reads words it never wrote; neither is ours.
         wrapper += ["--leak-check=no", "--undef-value-errors=no"]
     return run([*wrapper, str(program)], cwd=place, env=environment(mode, wanted))
+
+
+if __name__ == "__main__":
+    compile_shared_objects()

@@ -244,30 +244,30 @@ static void check_it_ends_although_it_is_held(void)
     check_nothing_is_left();
 }
 
-static void check_strands_have_their_own(void)
+static void check_contexts_have_their_own(void)
 {
-    tlm_strand *one, *other;
-    CHECK(tlm_strand_create(&one) == TLM_OK && tlm_strand_create(&other) == TLM_OK);
-    tlm_strand *former = tlm_strand_switch(one);
+    tlm_context *one, *other;
+    CHECK(tlm_context_create(&one) == TLM_OK && tlm_context_create(&other) == TLM_OK);
+    tlm_context *former = tlm_context_switch(one);
     uint64_t a = enter();
     uint8_t *x = tlm_payload(take(100));
     memset(x, 1, 100);
-    CHECK(tlm_strand_switch(other) == one);
+    CHECK(tlm_context_switch(other) == one);
     uint64_t b = enter();
     uint8_t *y = tlm_payload(take(200));
     memset(y, 2, 200);
     CHECK(stats().scope_bytes == 256);
-    tlm_strand_switch(one);
+    tlm_context_switch(one);
     CHECK(stats().scope_bytes == 128);
     leave(a);
-    tlm_strand_switch(other);
+    tlm_context_switch(other);
     CHECK(stats().scope_bytes == 256 && y[199] == 2);
     leave(b);
-    tlm_strand_switch(former);
+    tlm_context_switch(former);
     tlm_buffers_statistics before, after;
     tlm_buffers_stats(TLM_DEVICE_CPU, &before);
-    tlm_strand_destroy(one);
-    tlm_strand_destroy(other);
+    tlm_context_destroy(one);
+    tlm_context_destroy(other);
     tlm_buffers_stats(TLM_DEVICE_CPU, &after);
     CHECK(before.active_count == after.active_count + 2); /* the blocks went back */
     check_nothing_is_left();
@@ -276,24 +276,24 @@ static void check_strands_have_their_own(void)
 /* No device has a block of that size: every request is served by the heap, and counted. */
 static void check_without_a_block(void)
 {
-    tlm_strand *strand;
-    CHECK(tlm_strand_create(&strand) == TLM_OK && tlm_arena_capacity(UINT64_C(1) << 50) == TLM_OK);
-    tlm_strand *former = tlm_strand_switch(strand);
+    tlm_context *context;
+    CHECK(tlm_context_create(&context) == TLM_OK && tlm_arena_capacity(UINT64_C(1) << 50) == TLM_OK);
+    tlm_context *former = tlm_context_switch(context);
     uint64_t id = enter();
     tlm_object x = take(10);
     CHECK(about(x).flags == 0 && about(x).payload && stats().overflows == 1 && stats().scope_bytes == 0);
     leave(id);
-    tlm_strand_switch(former);
-    tlm_strand_destroy(strand);
+    tlm_context_switch(former);
+    tlm_context_destroy(context);
     CHECK(tlm_arena_capacity(CAPACITY) == TLM_OK);
     check_nothing_is_left();
 }
 
 static void check_without_memory_nothing_changes(void)
 {
-    tlm_strand *strand;
-    CHECK(tlm_strand_create(&strand) == TLM_OK);
-    tlm_strand *former = tlm_strand_switch(strand);
+    tlm_context *context;
+    CHECK(tlm_context_create(&context) == TLM_OK);
+    tlm_context *former = tlm_context_switch(context);
     uint64_t id = enter();
     for (int i = 0; i < 12; i++)
         take(1); /* the next record of a scope that was never used before needs more room */
@@ -312,8 +312,8 @@ static void check_without_memory_nothing_changes(void)
     after = stats();
     CHECK(before.scope_bytes == after.scope_bytes && tlm_arena_object(10, &object) == TLM_OK);
     leave(id);
-    tlm_strand_switch(former);
-    tlm_strand_destroy(strand);
+    tlm_context_switch(former);
+    tlm_context_destroy(context);
     check_nothing_is_left();
 }
 
@@ -376,7 +376,7 @@ static void *check_all(void *unused)
     check_failure_changes_nothing();
     check_it_cannot_be_handed_out();
     check_it_ends_although_it_is_held();
-    check_strands_have_their_own();
+    check_contexts_have_their_own();
     check_without_a_block();
     check_without_memory_nothing_changes();
     use_at_random(11);

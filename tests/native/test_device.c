@@ -27,8 +27,8 @@ static void check_what_is_no_device(void)
         void *payload = &payload;
         uint32_t made = 0;
         CHECK(tlm_device_name(numbers[i]) == NULL && !tlm_device_available(numbers[i], &reason) && reason);
-        CHECK(tlmi_buffers_take(numbers[i], 8, &payload) == TLM_NO_DEVICE && payload == NULL);
-        CHECK(tlmi_buffers_take(numbers[i], 0, &payload) == TLM_NO_DEVICE);
+        CHECK(tlmi_buffers_alloc(numbers[i], 8, &payload) == TLM_NO_DEVICE && payload == NULL);
+        CHECK(tlmi_buffers_alloc(numbers[i], 0, &payload) == TLM_NO_DEVICE);
         CHECK(tlm_device_limit(numbers[i], 0, 0, &made) == TLM_NO_DEVICE && made == 0);
         CHECK(tlm_device_policy(numbers[i], TLM_BUFFERS_DIRECT, 0) == TLM_NO_DEVICE);
         CHECK(tlm_device_preallocate(numbers[i], 8) == TLM_NO_DEVICE && tlm_device_trim(numbers[i]) == 0);
@@ -54,17 +54,17 @@ static void check_limit_counts_what_was_asked_for(uint32_t inner)
 {
     uint32_t device = limit(inner, 1000, 0);
     void *payload = take(device, 999), *other = NULL;
-    CHECK(tlmi_buffers_take(device, 2, &other) == TLM_OUT_OF_MEMORY && other == NULL);
+    CHECK(tlmi_buffers_alloc(device, 2, &other) == TLM_OUT_OF_MEMORY && other == NULL);
     void *last = take(device, 1);
     CHECK(driver_of(device).current_bytes == 1000 && driver_of(device).failed_count == 1);
     CHECK(tlm_device_close(device) == TLM_STILL_HELD && tlm_device_name(device) != NULL);
-    tlmi_buffers_give(device, payload, 999);
+    tlmi_buffers_free(device, payload, 999);
     CHECK(driver_of(device).current_bytes == 1 && driver_of(device).peak_bytes == 1000);
     CHECK(driver_of(device).current_count == 1 && driver_of(device).total_bytes == 1000);
-    tlmi_buffers_give(device, last, 1);
-    CHECK(tlmi_buffers_take(device, UINT64_MAX, &other) == TLM_OVERFLOW && driver_of(device).failed_count == 1);
+    tlmi_buffers_free(device, last, 1);
+    CHECK(tlmi_buffers_alloc(device, UINT64_MAX, &other) == TLM_OVERFLOW && driver_of(device).failed_count == 1);
     CHECK(tlm_device_close(device) == TLM_OK && tlm_device_name(device) == NULL);
-    CHECK(tlmi_buffers_take(device, 1, &other) == TLM_NO_DEVICE && tlm_device_close(device) == TLM_NO_DEVICE);
+    CHECK(tlmi_buffers_alloc(device, 1, &other) == TLM_NO_DEVICE && tlm_device_close(device) == TLM_NO_DEVICE);
 }
 
 static void check_the_nth_request_fails(uint32_t inner)
@@ -72,11 +72,11 @@ static void check_the_nth_request_fails(uint32_t inner)
     uint32_t device = limit(inner, 0, 3);
     for (int round = 1; round <= 10; round++) {
         void *payload = NULL;
-        tlm_status status = tlmi_buffers_take(device, 100, &payload);
+        tlm_status status = tlmi_buffers_alloc(device, 100, &payload);
         CHECK(status == (round == 3 || round == 8 ? TLM_OUT_OF_MEMORY : TLM_OK));
         CHECK((payload != NULL) == (status == TLM_OK));
-        tlmi_buffers_give(device, payload, 100);
-        CHECK(tlmi_buffers_take(device, 0, &payload) == TLM_OK); /* asks nobody for memory: not counted */
+        tlmi_buffers_free(device, payload, 100);
+        CHECK(tlmi_buffers_alloc(device, 0, &payload) == TLM_OK); /* asks nobody for memory: not counted */
         if (round == 5)
             CHECK(tlm_device_fail_nth(device, 3) == TLM_OK);
     }
@@ -90,14 +90,14 @@ static void check_adaptors_over_adaptors(void)
     CHECK(strcmp(tlm_device_name(wide), "limit(cpu)") == 0 &&
           strcmp(tlm_device_name(narrow), "limit(limit(cpu))") == 0);
     void *of_wide = take(wide, 600), *payload = NULL;
-    CHECK(tlmi_buffers_take(narrow, 450, &payload) ==
+    CHECK(tlmi_buffers_alloc(narrow, 450, &payload) ==
           TLM_OUT_OF_MEMORY); /* refused below, and set aside no more above */
     CHECK(driver_of(narrow).current_bytes == 0 && driver_of(narrow).failed_count == 1);
     payload = take(narrow, 400);
     CHECK(driver_of(wide).current_bytes == 1000 && driver_of(narrow).current_bytes == 400);
     CHECK(tlm_device_close(wide) == TLM_STILL_HELD);
-    tlmi_buffers_give(narrow, payload, 400);
-    tlmi_buffers_give(wide, of_wide, 600);
+    tlmi_buffers_free(narrow, payload, 400);
+    tlmi_buffers_free(wide, of_wide, 600);
     CHECK(driver_of(wide).current_bytes == 0 && driver_of(narrow).current_count == 0);
     CHECK(tlm_device_close(wide) == TLM_STILL_HELD); /* another stands before it */
     CHECK(tlm_device_close(narrow) == TLM_OK && tlm_device_close(wide) == TLM_OK);
@@ -125,14 +125,14 @@ static void *take_and_give(void *unused)
 {
     for (int i = 0; i < REQUESTS; i++) {
         void *payload;
-        if (tlmi_buffers_take(shared_device, BYTES, &payload) != TLM_OK) {
+        if (tlmi_buffers_alloc(shared_device, BYTES, &payload) != TLM_OK) {
             refused++;
             continue;
         }
         CHECK(++holding <= AT_ONCE);
         served++;
         holding--;
-        tlmi_buffers_give(shared_device, payload, BYTES);
+        tlmi_buffers_free(shared_device, payload, BYTES);
     }
     return unused;
 }
@@ -160,11 +160,11 @@ static void check_limit_is_exact_with_threads(void)
     void *most[AT_ONCE - 1], *payload;
     for (int i = 0; i < AT_ONCE - 1; i++)
         most[i] = take(shared_device, BYTES);
-    CHECK(tlmi_buffers_take(shared_device, BYTES, &payload) == TLM_OUT_OF_MEMORY); /* by one byte */
+    CHECK(tlmi_buffers_alloc(shared_device, BYTES, &payload) == TLM_OUT_OF_MEMORY); /* by one byte */
     payload = take(shared_device, BYTES - 1);
-    tlmi_buffers_give(shared_device, payload, BYTES - 1);
+    tlmi_buffers_free(shared_device, payload, BYTES - 1);
     for (int i = 0; i < AT_ONCE - 1; i++)
-        tlmi_buffers_give(shared_device, most[i], BYTES);
+        tlmi_buffers_free(shared_device, most[i], BYTES);
     CHECK(tlm_device_close(shared_device) == TLM_OK);
 }
 
@@ -172,10 +172,10 @@ static void *take_and_give_freely(void *unused)
 {
     for (int i = 0; i < REQUESTS; i++) {
         void *payload;
-        if (tlmi_buffers_take(shared_device, BYTES, &payload) != TLM_OK)
+        if (tlmi_buffers_alloc(shared_device, BYTES, &payload) != TLM_OK)
             refused++;
         else
-            tlmi_buffers_give(shared_device, payload, BYTES);
+            tlmi_buffers_free(shared_device, payload, BYTES);
     }
     return unused;
 }

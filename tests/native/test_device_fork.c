@@ -16,7 +16,7 @@ static void *keep_taking(void *argument)
 {
     uint32_t device = *(uint32_t *)argument;
     for (uint64_t bytes = 100; !stop; bytes = bytes * 7 % 5000 + 1)
-        tlmi_buffers_give(device, take(device, bytes), bytes);
+        tlmi_buffers_free(device, take(device, bytes), bytes);
     return NULL;
 }
 
@@ -37,7 +37,7 @@ static void use_in_child(uint32_t device)
     }
     for (uint64_t i = 0; i < MOST; i++) {
         CHECK(payloads[i][0] == i && payloads[i][(i * 25 + 8) / 8 - 1] == i);
-        tlmi_buffers_give(device, payloads[i], i * 25 + 8);
+        tlmi_buffers_free(device, payloads[i], i * 25 + 8);
     }
 }
 
@@ -82,7 +82,7 @@ static void with_environment(const char *name, const char *value, void (*check)(
 
 static uint64_t kept_of(uint64_t bytes)
 {
-    tlmi_buffers_give(TLM_DEVICE_CPU, take(TLM_DEVICE_CPU, bytes), bytes);
+    tlmi_buffers_free(TLM_DEVICE_CPU, take(TLM_DEVICE_CPU, bytes), bytes);
     return buffers_of(TLM_DEVICE_CPU).free_count;
 }
 
@@ -110,13 +110,13 @@ static void budget_is_the_default(void)
 
 static void three_megabytes_are_reserved(void)
 {
-    tlmi_buffers_give(TLM_DEVICE_SIM_METAL, take(TLM_DEVICE_SIM_METAL, 100), 100); /* the first use */
+    tlmi_buffers_free(TLM_DEVICE_SIM_METAL, take(TLM_DEVICE_SIM_METAL, 100), 100); /* the first use */
     tlm_buffers_statistics now = buffers_of(TLM_DEVICE_SIM_METAL);
     CHECK(now.reserved_bytes == 3 * MB && now.total_allocated_bytes == 3 * MB && now.hits == 1);
     CHECK(driver_of(TLM_DEVICE_SIM_METAL).total_count == 1);
     CHECK(tlm_device_preallocate(TLM_DEVICE_SIM_METAL, 5 * MB) == TLM_OK); /* once */
     CHECK(buffers_of(TLM_DEVICE_SIM_METAL).reserved_bytes == 3 * MB);
-    tlmi_buffers_give(TLM_DEVICE_CPU, take(TLM_DEVICE_CPU, 100), 100);
+    tlmi_buffers_free(TLM_DEVICE_CPU, take(TLM_DEVICE_CPU, 100), 100);
     CHECK(buffers_of(TLM_DEVICE_CPU).reserved_bytes == 0); /* it is meant for GPUs */
 }
 

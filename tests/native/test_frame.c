@@ -321,23 +321,23 @@ static void check_both_ends_of_the_arena_meet(void)
     check_nothing_is_left();
 }
 
-static void check_strands_are_apart(void)
+static void check_contexts_are_apart(void)
 {
-    tlm_strand *strand;
+    tlm_context *context;
     tlm_object object;
     uint64_t here = enter(1);
-    CHECK(tlm_strand_create(&strand) == TLM_OK);
-    tlm_strand *former = tlm_strand_switch(strand);
+    CHECK(tlm_context_create(&context) == TLM_OK);
+    tlm_context *former = tlm_context_switch(context);
     CHECK(tlm_frame_depth() == 0 && tlm_frame_buffer(0, 1, &object) == TLM_NO_FRAME);
     CHECK(tlm_frame_exit(here, NULL) == TLM_NOT_IN_SCOPE);
     uint64_t there = enter(1);
     tlm_object x = buffer(0, 10);
-    tlm_strand_switch(former);
+    tlm_context_switch(former);
     CHECK(tlm_frame_current() == here && buffer(0, 10) != x);
     leave(here);
     CHECK(tlm_check(x) == TLM_OK);
     trace_begin(TRACE_OBJECTS);
-    tlm_strand_destroy(strand); /* leaves what is entered */
+    tlm_context_destroy(context); /* leaves what is entered */
     trace_end();
     CHECK(trace_events[0].kind == TLM_KIND_MISUSE && trace_events[0].count == TLM_MISUSE_UNBALANCED_FRAME);
     CHECK(trace_count(TLM_KIND_FRAME_EXIT, there) == 1 && tlm_check(x) == TLM_FREED);
@@ -347,10 +347,10 @@ static void check_strands_are_apart(void)
 /* With `left` small blocks of each size and the n-th request for pages failing. */
 static bool enter_starved(uint32_t left, uint64_t n)
 {
-    tlm_strand *strand;
+    tlm_context *context;
     uint64_t id = 42;
-    CHECK(tlm_strand_create(&strand) == TLM_OK);
-    tlm_strand *former = tlm_strand_switch(strand);
+    CHECK(tlm_context_create(&context) == TLM_OK);
+    tlm_context *former = tlm_context_switch(context);
     starve(left);
     tlm_own_fail_after(n);
     tlm_status status = tlm_frame_enter(0, 100, &id);
@@ -358,8 +358,8 @@ static bool enter_starved(uint32_t left, uint64_t n)
     CHECK(status == TLM_OK || (status == TLM_NO_MEMORY && id == 42 && tlm_scope_depth() == 0 && !tlm_frame_depth()));
     if (status == TLM_OK)
         leave(id);
-    tlm_strand_switch(former);
-    tlm_strand_destroy(strand);
+    tlm_context_switch(former);
+    tlm_context_destroy(context);
     return status == TLM_OK;
 }
 
@@ -428,7 +428,7 @@ static void *check_all(void *unused)
     check_a_freed_buffer_is_made_anew();
     check_memory_comes_from_the_arena_while_it_lasts();
     check_both_ends_of_the_arena_meet();
-    check_strands_are_apart();
+    check_contexts_are_apart();
     check_without_memory_nothing_changes();
     check_threads();
     trace_forget();

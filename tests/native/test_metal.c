@@ -34,11 +34,11 @@ static void check_helpers_of_the_driver_do_not_pile_up(void)
     CHECK(stand_in_helpers() == 0);
     set_policy(METAL, TLM_BUFFERS_DIRECT, 0);
     for (int i = 0; i < 500; i++) {
-        tlmi_buffers_give(METAL, take(METAL, 100), 100);
+        tlmi_buffers_free(METAL, take(METAL, 100), 100);
         CHECK(stand_in_helpers() == 0 && stand_in_buffers() == 0);
     }
     set_policy(METAL, TLM_BUFFERS_PERSISTENT, 0);
-    tlmi_buffers_give(METAL, take(METAL, 100), 100);
+    tlmi_buffers_free(METAL, take(METAL, 100), 100);
     CHECK(stand_in_helpers() == 0 && stand_in_buffers() == 1);
     set_policy(METAL, TLM_BUFFERS_DIRECT, 0);
     CHECK(stand_in_buffers() == 0 && driver_of(METAL).driver_bytes == 0);
@@ -49,15 +49,15 @@ static void check_refusals_are_told(void)
     void *payload;
     tlm_device_statistics before = driver_of(METAL);
     stand_in_refuse(true);
-    CHECK(tlmi_buffers_take(METAL, 100, &payload) == TLM_OUT_OF_MEMORY && payload == NULL);
+    CHECK(tlmi_buffers_alloc(METAL, 100, &payload) == TLM_OUT_OF_MEMORY && payload == NULL);
     CHECK(tlm_device_preallocate(METAL, MB) == TLM_OUT_OF_MEMORY); /* not done, and can be tried again */
     stand_in_refuse(false);
-    CHECK(tlmi_buffers_take(METAL, STAND_IN_WORKING_SET_BYTES, &payload) ==
+    CHECK(tlmi_buffers_alloc(METAL, STAND_IN_WORKING_SET_BYTES, &payload) ==
           TLM_OUT_OF_MEMORY); /* no room for the block */
     CHECK(driver_of(METAL).failed_count == before.failed_count + 3 && stand_in_helpers() == 0);
     void *half = take(METAL, STAND_IN_WORKING_SET_BYTES / 2);
-    CHECK(tlmi_buffers_take(METAL, STAND_IN_WORKING_SET_BYTES / 2, &payload) == TLM_OUT_OF_MEMORY);
-    tlmi_buffers_give(METAL, half, STAND_IN_WORKING_SET_BYTES / 2);
+    CHECK(tlmi_buffers_alloc(METAL, STAND_IN_WORKING_SET_BYTES / 2, &payload) == TLM_OUT_OF_MEMORY);
+    tlmi_buffers_free(METAL, half, STAND_IN_WORKING_SET_BYTES / 2);
     CHECK(driver_of(METAL).current_count == before.current_count);
 }
 
@@ -65,11 +65,11 @@ static void check_refusals_are_told(void)
 static void check_kept_buffers_make_room(void)
 {
     set_policy(METAL, TLM_BUFFERS_BOUNDED, STAND_IN_WORKING_SET_BYTES);
-    tlmi_buffers_give(METAL, take(METAL, STAND_IN_WORKING_SET_BYTES / 2), STAND_IN_WORKING_SET_BYTES / 2);
+    tlmi_buffers_free(METAL, take(METAL, STAND_IN_WORKING_SET_BYTES / 2), STAND_IN_WORKING_SET_BYTES / 2);
     CHECK(stand_in_buffers() == 1);
     void *payload = take(METAL, STAND_IN_WORKING_SET_BYTES / 4 * 3);
     CHECK(stand_in_buffers() == 1 && buffers_of(METAL).free_count == 0);
-    tlmi_buffers_give(METAL, payload, STAND_IN_WORKING_SET_BYTES / 4 * 3);
+    tlmi_buffers_free(METAL, payload, STAND_IN_WORKING_SET_BYTES / 4 * 3);
     set_policy(METAL, TLM_BUFFERS_DIRECT, 0);
 }
 
@@ -81,14 +81,14 @@ static void check_forked_child_leaves_the_driver_alone(void)
         const char *reason = NULL;
         void *other;
         CHECK(!tlm_device_available(METAL, &reason) && strstr(reason, "forked"));
-        CHECK(tlmi_buffers_take(METAL, 100, &other) == TLM_NO_DEVICE && other == NULL);
-        tlmi_buffers_give(METAL, payload, 100);
+        CHECK(tlmi_buffers_alloc(METAL, 100, &other) == TLM_NO_DEVICE && other == NULL);
+        tlmi_buffers_free(METAL, payload, 100);
         CHECK(stand_in_buffers() == 1 && driver_of(METAL).driver_bytes == 0);
         _exit(0);
     }
     int status;
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
-    tlmi_buffers_give(METAL, payload, 100);
+    tlmi_buffers_free(METAL, payload, 100);
     CHECK(stand_in_buffers() == 0);
 }
 
@@ -99,7 +99,7 @@ static void check_a_system_without_a_gpu(void)
         const char *reason = NULL;
         stand_in_without_device(true);
         CHECK(!tlm_device_available(METAL, &reason) && strstr(reason, "no Metal device"));
-        CHECK(tlmi_buffers_take(METAL, 100, (void *[]){NULL}) == TLM_NO_DEVICE);
+        CHECK(tlmi_buffers_alloc(METAL, 100, (void *[]){NULL}) == TLM_NO_DEVICE);
         CHECK(stand_in_helpers() == 0);
         _exit(0);
     }

@@ -243,7 +243,7 @@ static void check_benches(void)
     CHECK(tlm_bench_runtime(-1, 1, 1) == 0 && tlm_bench_runtime(15, 1, 1) == 0 && tlm_bench_runtime(14, 1, 65) == 0 &&
           tlm_bench_sizes(5) == 0);
     CHECK(tlm_bench_sizes(0) == sizeof(tlmi_scope) && tlm_bench_sizes(1) == 128 && tlm_bench_sizes(2) == 8);
-    CHECK(tlm_bench_sizes(3) > 0 && tlm_bench_sizes(3) <= 100 && tlm_bench_sizes(4) == sizeof(tlm_strand));
+    CHECK(tlm_bench_sizes(3) > 0 && tlm_bench_sizes(3) <= 100 && tlm_bench_sizes(4) == sizeof(tlm_context));
     CHECK(tlm_scope_depth() == 0 && tlm_objects_alive(NULL, 0) == 0);
 }
 

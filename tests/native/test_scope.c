@@ -160,29 +160,29 @@ static void check_leaving_out_of_order(void)
     check_nothing_is_left();
 }
 
-static void check_strands_are_apart(void)
+static void check_contexts_are_apart(void)
 {
-    tlm_strand *one, *two;
-    CHECK(tlm_strand_create(&one) == TLM_OK && tlm_strand_create(&two) == TLM_OK);
+    tlm_context *one, *two;
+    CHECK(tlm_context_create(&one) == TLM_OK && tlm_context_create(&two) == TLM_OK);
     uint64_t mine = enter("thread");
-    CHECK(tlm_strand_switch(one) == NULL && tlm_scope_depth() == 0);
+    CHECK(tlm_context_switch(one) == NULL && tlm_scope_depth() == 0);
     uint64_t first = enter("first");
     tlm_object a = make_registered();
-    CHECK(tlm_strand_switch(two) == one && tlm_scope_depth() == 0);
+    CHECK(tlm_context_switch(two) == one && tlm_scope_depth() == 0);
     uint64_t second = enter("second");
     tlm_object b = make_registered();
-    CHECK(tlm_scope_exit(first, NULL) == TLM_NOT_IN_SCOPE && tlm_strand_switch(one) == two);
+    CHECK(tlm_scope_exit(first, NULL) == TLM_NOT_IN_SCOPE && tlm_context_switch(one) == two);
     CHECK(tlm_scope_exit(first, NULL) == TLM_OK && tlm_check(a) == TLM_FREED && tlm_check(b) == TLM_OK);
-    CHECK(tlm_strand_switch(two) == one && tlm_scope_current() == second);
-    tlm_strand_destroy(two); /* leaves what is entered, and the thread has its own strand again */
+    CHECK(tlm_context_switch(two) == one && tlm_scope_current() == second);
+    tlm_context_destroy(two); /* leaves what is entered, and the thread has its own context again */
     CHECK(tlm_check(b) == TLM_FREED && tlm_scope_current() == mine);
     CHECK(tlm_scope_exit(mine, NULL) == TLM_OK);
-    tlm_strand_destroy(one);
-    tlm_strand_destroy(NULL);
+    tlm_context_destroy(one);
+    tlm_context_destroy(NULL);
     check_nothing_is_left();
 }
 
-static void check_scopes_outside_any_strand(void)
+static void check_scopes_outside_any_context(void)
 {
     uint64_t root, child, grandchild;
     CHECK(tlm_scope_create(tlm_label_of("root"), 0, &root) == TLM_OK && tlm_scope_depth() == 0);
@@ -196,7 +196,7 @@ static void check_scopes_outside_any_strand(void)
     CHECK(trace_find(TLM_KIND_FREE, c, 0) < trace_find(TLM_KIND_FREE, b, 0));
     CHECK(trace_find(TLM_KIND_FREE, b, 0) < trace_find(TLM_KIND_FREE, a, 0));
     CHECK(tlm_scope_destroy(root, NULL) == TLM_NOT_IN_SCOPE && tlm_scope_destroy(child, NULL) == TLM_NOT_IN_SCOPE);
-    uint64_t here = enter("strand"), other;
+    uint64_t here = enter("context"), other;
     CHECK(tlm_scope_destroy(here, NULL) == TLM_NOT_IN_SCOPE && tlm_scope_create(0, here, &other) == TLM_NOT_IN_SCOPE);
     CHECK(tlm_scope_exit(here, NULL) == TLM_OK && tlm_scope_create(0, root, &other) == TLM_NOT_IN_SCOPE);
     check_nothing_is_left();
@@ -315,8 +315,8 @@ static void check_what_a_scope_frees_may_use_scopes(void)
 {
     seen_by_drop seen = {0};
     tlm_object adopted = 0, in_arena = 0;
-    tlm_strand *strand = NULL;
-    CHECK(tlm_strand_create(&strand) == TLM_OK && tlm_strand_switch(strand) == NULL);
+    tlm_context *context = NULL;
+    CHECK(tlm_context_create(&context) == TLM_OK && tlm_context_switch(context) == NULL);
     seen.outer = enter("outer");
     seen.inner = enter("inner");
     CHECK(tlm_arena_object(64, &in_arena) == TLM_OK);
@@ -331,8 +331,8 @@ static void check_what_a_scope_frees_may_use_scopes(void)
     CHECK(tlm_check(seen.made) == TLM_OK && tlm_arena_object(64, &later) == TLM_OK);
     CHECK(tlm_payload(later) != tlm_payload(seen.in_arena)); /* though `inner` gave its part of the arena back */
     CHECK(tlm_scope_exit(seen.outer, &left) == TLM_OK && left.frees == 3);
-    CHECK(tlm_strand_switch(NULL) == strand);
-    tlm_strand_destroy(strand); /* with its arena */
+    CHECK(tlm_context_switch(NULL) == context);
+    tlm_context_destroy(context); /* with its arena */
     check_nothing_is_left();
 }
 
@@ -391,8 +391,8 @@ int main(void)
     check_handing_over_needs_a_scope();
     check_a_registered_object_that_is_freed_leaves_no_record();
     check_leaving_out_of_order();
-    check_strands_are_apart();
-    check_scopes_outside_any_strand();
+    check_contexts_are_apart();
+    check_scopes_outside_any_context();
     check_what_a_scope_frees_may_use_scopes();
     check_a_parent_may_end_while_its_child_ends();
     check_a_thread_may_end_while_a_scope_ends();

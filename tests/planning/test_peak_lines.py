@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.traces import Program
 
-from tlmem.analysis.blame import Places
+from tlmem.analysis.places import Places
 from tlmem.events import HolderKind
 from tlmem.planning.inputs import planned_lives
 from tlmem.planning.peak_lines import BY_BIRTH, BY_OWNERSHIP, PeakLine, last_uses, peak_lines

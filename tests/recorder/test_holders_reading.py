@@ -1,7 +1,6 @@
 """Who holds arrays in Python, from real recordings: whole, live and killed ones."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -177,6 +176,6 @@ def test_switched_off_nobody_is_named(tmp_path: Path) -> None:
 
 def tlmem_output(folder: Path, *words: str) -> str:
     """What a command of tlmem prints."""
-    done = programs.run([sys.executable, "-m", "tlmem", *words], folder)
+    done = programs.command(words, folder)
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode()

@@ -51,7 +51,7 @@ def test_the_command_prints_flags_and_nothing_else(capsys: pytest.CaptureFixture
 def test_without_the_c_part_it_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(linking, "__file__", str(tmp_path / "linking.py"))
+    monkeypatch.setattr(linking, "__file__", str(tmp_path / "recorder" / "linking.py"))
     with pytest.raises(linking.NoLibrary, match="install it where a C compiler is"):
         linking.get_library()
 

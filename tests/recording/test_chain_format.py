@@ -2,13 +2,12 @@
 
 import pytest
 
-from tlmem.recording.format.chains import Step
+from tlmem.recording.format.chains import ChainStep as Step
 from tlmem.recording.tables.chain_format import (
     bound,
     chain_text,
     class_name,
     function_name,
-    holder_frame,
     turned,
     without_numbers,
 )
@@ -322,12 +321,6 @@ def test_words_without_numbers_are_the_same_at_every_moment() -> None:
 )
 def test_a_bound_counts_where_no_other_container_may_grow(steps: list[Step], most: int) -> None:
     assert bound(steps) == most
-
-
-def test_the_frame_of_a_chain_is_that_of_its_root() -> None:
-    assert holder_frame([MAIN, listed()]) == ("/home/user/train.py", 12, "main")
-    assert holder_frame(TABLE[0][0]) is None
-    assert holder_frame([]) is None
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_every_prefix_of_a_trace_has_what_was_allocated_and_not_freed(
     recording = recorded(program, form, per_slot)
     truth = program.steps
 
-    events, balance = recording.events, recording._balance
+    events, balance = recording.events, recording._live_memory
     live_bytes, live_count = balance.at(recording._pairing, np.arange(len(events)))
     assert live_bytes.tolist() == [step.live_bytes for step in truth]
     assert live_count.tolist() == [step.live_count for step in truth]

@@ -25,7 +25,7 @@ from support.owners import (
 )
 
 from tlmem.events import HolderKind
-from tlmem.recording.format.folded import FoldTotals
+from tlmem.recording.format.checkpoint import FoldTotals
 from tlmem.recording.reader import Recording, read
 from tlmem.recording.tables.device_memory import device_memory
 
@@ -248,7 +248,7 @@ def test_what_devices_held_while_events_were_folded_is_not_known(recorded) -> No
     recording = recorded((DEVICE_ALLOC, 4096, 1000, 0, CPU), (ALLOC, A, 600, 1, CPU))
     objects = recording.objects.assign(folded=True, born_ns=0)
     folded = FoldTotals(device_bytes=5000, live_stride=2)
-    timeline, to_ns = recording._snapshot.timeline, recording._to_ns
+    timeline, to_ns = recording._contents.timeline, recording._to_ns
     memory = device_memory(timeline, objects, folded, np.array([0, 9]), 5, to_ns)
 
     assert memory["objects"].isna().tolist() == [True, False]

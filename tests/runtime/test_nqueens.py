@@ -1,6 +1,6 @@
 """N-Queens by gradient descent: right, and not an object, a byte or a page more per epoch.
 
-The workload of the seeds (contracts S23, S24, S33, S35), with its books at every boundary.
+The workload of the seeds (docs/seed-map.md, S23, S24, S33, S35), with its books at every boundary.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tlmem.recorder import Recorder
-from tlmem.recording.format.live_file import take_snapshot
+from tlmem.recording.format.live_file import read_contents
 from tlmem.recording.format.segments import Source, read_header
 from tlmem.runtime import core
 
@@ -69,7 +69,7 @@ class Trace:
     def fill(self, path: Path) -> None:
         """Reads what was recorded."""
         source = Source(path)
-        found = take_snapshot(source, None, None, None)
+        found = read_contents(source, None, None, None)
         assert found.problems == []
         assert read_header(source).lost_events == 0
         events = found.timeline
@@ -175,7 +175,8 @@ class Tracer:
         path = self.folder / f"trace-{self.made}.tlm"
         found = Trace()
         found.name(**objects)
-        recorder = Recorder(path, rss_interval=0)
+        # To look for holders is to go through every Python object of the test run, 0.2 s.
+        recorder = Recorder(path, rss_interval=0, holders="off")
         recorder.start()
         try:
             yield found

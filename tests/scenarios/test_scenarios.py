@@ -13,6 +13,7 @@ from tlmem.scenarios.harness import catalog
 from tlmem import scenarios
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
+from tlmem.cli import scenario as scenario_command
 
 ALL = catalog.scenarios()
 LEAKS = {name for name, scenario in ALL.items() if scenario.outcome == "leak"}
@@ -122,7 +123,7 @@ def test_the_truth_is_found(name: str, capsys) -> None:
 
 def answer(name: str, capsys) -> tuple[int, str, str]:
     """Exit code and what is printed by the command that runs a scenario."""
-    code = scenarios.main(["run", name])
+    code = scenarios.run_scenario(name)
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 
@@ -146,7 +147,7 @@ def test_a_wrong_answer_is_not_a_success(
     monkeypatch.setattr(catalog, "scenarios", lambda: {"lie": lie.scenario})
     monkeypatch.setattr(catalog, "run", lambda scenario: lie)
 
-    assert scenarios.main(["run", "lie"]) == 1
+    assert scenarios.run_scenario("lie") == 1
     assert "WRONG" in capsys.readouterr().out
 
 
@@ -271,12 +272,13 @@ def written(folder: Path, text: str) -> catalog.Scenario:
 def test_a_wrong_command_line_is_usage(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert scenarios.main(words) == 2
+    with pytest.raises(SystemExit, match="2"):
+        scenario_command.run(words)
     assert "usage" in capsys.readouterr().err
 
 
 def test_an_unknown_name_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert scenarios.main(["run", "nothing"]) == 2
+    assert scenarios.run_scenario("nothing") == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

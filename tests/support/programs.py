@@ -1,9 +1,15 @@
 """Runs small programs plainly and recorded, for tests that compare or read the outcome."""
 
+import io
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
+
+from tlmem.cli import main
 
 LONGEST_S = 600
 """Ends what hangs. A machine that does much else takes minutes for seconds of work."""
@@ -46,6 +52,33 @@ def plain(
 ) -> "subprocess.CompletedProcess[bytes]":
     """``python [FLAGS] ARGUMENTS``."""
     return run([sys.executable, *(flags or []), *arguments], folder, stdin, environment)
+
+
+def command(
+    words: Sequence[object], folder: Path, environment: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[bytes]":
+    """``tlmem WORDS`` within this process, for commands that read recordings.
+
+    The start of an interpreter with pandas takes longer than most of them. Tests of what a process
+    does (its streams, signals and end) start one with ``plain``.
+    """
+    given = [str(word) for word in words]
+    out, error = (
+        io.TextIOWrapper(io.BytesIO(), "utf-8", errors, write_through=True)
+        for errors in ("strict", "backslashreplace")
+    )
+    with (
+        chdir(folder),
+        patch.dict(os.environ, environment_of(environment), clear=True),
+        redirect_stdout(out),
+        redirect_stderr(error),
+    ):
+        try:
+            code = main(given)
+        except SystemExit as left:
+            code = int(left.code or 0)
+    written = [stream.detach().getvalue() for stream in (out, error)]
+    return subprocess.CompletedProcess(given, code, *written)
 
 
 def recorded(

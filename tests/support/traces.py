@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tlmem.recording.format.chains import Holding, Step
+from tlmem.recording.format.chains import ChainStep, Holding
 from tlmem.recording.tables.holdings import holdings_table, steps_table
 from tlmem.recording.tables.schema import frame
 
@@ -135,7 +135,7 @@ class Program:
 
     def snapshot(
         self,
-        *chains: tuple[list[Step], list[int], float],
+        *chains: tuple[list[ChainStep], list[int], float],
         whole: bool = True,
         collecting: bool = False,
         trigger: int = 3,

@@ -1,19 +1,18 @@
-"""From tables to findings: ``analyse(recording)`` answers what grows, who is alive, where memory
-is.
+"""What a recording means: ``analyse(recording)`` says what grows, who holds it, where memory is.
 
-Reading order: ``places`` (which line), ``lifetimes`` (when, on which clock), ``growth`` (when a
-line grows), ``lines`` (which lines and call paths do), ``enlarging`` (arrays that grow),
-``devices`` and ``resident`` (growth outside arrays), ``unsettled``, ``mapped_files``, ``leaks``,
-``keepers`` (who holds what), ``misuse``, ``attribution``, ``verdict``; then why a line grows:
-``kept``, ``ownership_leaks``, ``tape_leaks``, ``pool_leaks``, ``python_leaks``, ``leak_classes``,
-or that it only makes ``garbage``; who holds it in Python: ``snapshots``, ``python_holders``.
+In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
+Each folder or module imports only those to its left: ``model`` (results), ``places`` (lines),
+``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
+``ledger`` < ``verdict``, ``compare`` < ``analyse``.
+May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
+analysis.memory, analysis.ledger.
+Third-party: numpy.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines
 from tlmem.analysis.growth.late_rise import still_rising
@@ -35,14 +34,16 @@ from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
-from tlmem.analysis.memory.mapped_files import mapped_file_findings
+from tlmem.analysis.memory.mappings import mapped_file_findings
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, Frame, Verdict
+from tlmem.analysis.places import Places
 from tlmem.analysis.verdict import (
     Evidence,
     enlargement_findings,
     growth_findings,
     judge,
     resident_findings,
+    rises_that_count,
     without_one_long_graph,
 )
 
@@ -74,7 +75,6 @@ def analyse(recording: Recording) -> Analysis:
             judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress), recording
         ),
         marks=marks,
-        kept=lines.leaks,
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
@@ -84,7 +84,7 @@ def analyse(recording: Recording) -> Analysis:
     )
     found = [
         *growth_findings(evidence),
-        *class_findings(evidence),
+        *class_findings(recording, lines.leaks, rises_that_count(evidence)),
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,

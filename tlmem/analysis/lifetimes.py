@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
-from tlmem.analysis.growth.robust import without_pauses
+from tlmem.analysis.places import Places
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
 
 if TYPE_CHECKING:
@@ -31,13 +30,18 @@ LATEST_END = 0.8
 """Share of the run up to which allocations must go on to tell how far the program had come."""
 LATEST_BEGIN = 0.4
 """Share of the run after which work has begun even when no array was made: imports take less."""
+USUAL_GAPS = 0.99
+"""Share of the gaps between events or samples that are the program's own pace; longer ones are
+pauses."""
+LONGEST_PAUSE = 0.02
+"""The most that one pause counts, as a share of all the time at the program's own pace."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Sums:
+class LineSums:
     """Objects made, objects alive at the end of the recording and their bytes, by line."""
 
     made: Ints
@@ -67,7 +71,7 @@ class Lifetimes:
     group: NDArray[np.int32]
     ordinal: Ints
     weight: Ints
-    sums: Sums | None
+    sums: LineSums | None
     clocks: Floats
     begin_ns: int
     cut_ns: int
@@ -149,7 +153,9 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
     )
 
 
-def exact_sums(recording: Recording, places: Places, group_of_site: NDArray, groups: int) -> Sums:
+def exact_sums(
+    recording: Recording, places: Places, group_of_site: NDArray, groups: int
+) -> LineSums:
     """Exact sums of every group of sites, whatever a size limit folded."""
     totals = recording.site_totals
     numbers = totals.index.to_numpy(np.int64)
@@ -161,7 +167,7 @@ def exact_sums(recording: Recording, places: Places, group_of_site: NDArray, gro
         values = totals[name].to_numpy(np.int64)[known]
         return np.bincount(group, weights=values, minlength=groups).astype(np.int64)
 
-    return Sums(by_group("alloc_count"), by_group("live_count"), by_group("live_bytes"))
+    return LineSums(by_group("alloc_count"), by_group("live_count"), by_group("live_bytes"))
 
 
 def program_span(recording: Recording, born: Ints, died: Ints) -> tuple[int, int]:
@@ -195,6 +201,21 @@ def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
             np.cumsum(np.maximum(size, 1), dtype=float),
         )
     )
+
+
+def without_pauses(times: NDArray) -> Floats:
+    """How much of its own time a program had taken at each of its times, which are ascending.
+
+    A gap between two that is longer than nearly all of them is a pause, of the program or of the
+    machine, and counts no more than ``LONGEST_PAUSE``.
+    """
+    if len(times) == 0:
+        return np.zeros(0)
+    gaps = np.diff(times, prepend=times[0]).astype(np.float64)
+    position = int(USUAL_GAPS * (len(gaps) - 1))
+    usual = np.partition(gaps, position)[: position + 1]
+    longest = max(float(usual[position]), LONGEST_PAUSE * float(usual.sum()))
+    return np.cumsum(np.minimum(gaps, longest))
 
 
 def moment_of_judging(born: Ints, died: Ints, size: Ints, cut_ns: int) -> int:

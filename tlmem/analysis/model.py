@@ -1,22 +1,22 @@
-"""What an analysis hands on: places in a program, findings, the verdict, the attribution.
+"""What an analysis hands on: frames, findings, rates, the verdict, the attribution.
 
-Covers: plain values without behaviour, shared by every analysis and every report.
+Covers: plain values, shared by every analysis and every report.
 Does not cover: how they are found; each question has its own module.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tlmem.analysis.growth.per_mark import MarkGrowth
-    from tlmem.analysis.growth.per_scope import ScopeGrowth
+from tlmem.units import format_rate
 
 OUTCOMES = ("stable", "leak", "native", "python", "retained", "driver", "cannot-judge")
 """Every outcome of a verdict."""
 SEVERITIES = ("error", "warning", "info")
 """Most important first."""
+CONFIDENCE = 0.95
+"""How often an interval is meant to hold the true slope."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,81 @@ class Peak:
 
     parts: Attribution
     at_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Growth per unit of x: the median slope, and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def per_second(self) -> str:
+        """``4.10 MB/s (95 %: 4.02 to 4.20 MB/s)``, of bytes over seconds.
+
+        An interval that reaches down to nothing says nothing of what is known to grow:
+        ``4.10 MB/s on average``.
+        """
+        if self.low <= 0:
+            return f"{format_rate(self.value)} on average"
+        return f"{format_rate(self.value)} ({interval(self, format_rate)})"
+
+
+def interval(rate: Rate, form: Callable[[float], str]) -> str:
+    """``95 %: 4.02 to 4.20 MB/s``: the unit is said once when both ends have the same."""
+    low, high = form(rate.low), form(rate.high)
+    number, _, unit = low.rpartition(" ")
+    if unit and high.endswith(f" {unit}"):
+        low = number
+    return f"{CONFIDENCE:.0%}: {low} to {high}".replace("%", " %", 1)
+
+
+@dataclass(frozen=True)
+class MarkGrowth:
+    """Growth per step of one label, in bytes and objects; None where it was not measured.
+
+    ``count`` marks from ``first_index`` to ``last_index`` were judged, of ``marks``. ``resident``
+    is anonymous memory less the recorder's, ``native`` what the C allocator has handed out to
+    neither arrays nor Python, ``python`` Python's own heap.
+    """
+
+    label: str
+    marks: int
+    count: int
+    first_index: int
+    last_index: int
+    tracked_bytes: Rate | None
+    tracked_objects: Rate | None
+    resident_bytes: Rate | None
+    native_bytes: Rate | None
+    python_bytes: Rate | None
+
+
+@dataclass(frozen=True)
+class ScopeGrowth:
+    """Scopes of one label that were entered and left, and what was made inside them.
+
+    Of ``made`` objects ``outlived`` were alive when their scope had been left, and of those
+    ``kept``, together ``kept_bytes``, when the program was judged.
+    """
+
+    label: str
+    scopes: int
+    made: int
+    outlived: int
+    kept: int
+    kept_bytes: int
+
+    @property
+    def kept_per_scope(self) -> float:
+        """Objects that one scope leaves behind for good, on average."""
+        return self.kept / self.scopes
+
+    @property
+    def bytes_per_scope(self) -> float:
+        """Bytes that one scope leaves behind for good, on average."""
+        return self.kept_bytes / self.scopes
 
 
 @dataclass(frozen=True)

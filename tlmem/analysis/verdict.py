@@ -1,7 +1,7 @@
 """The answer to "does this program leak?", in one word and one sentence.
 
 Covers: weighing growing lines, growth outside arrays and what cannot be judged against each other.
-Does not cover: finding them; see ``growth`` and ``resident``.
+Does not cover: finding them; see ``growth``.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.growth.growing_arrays import Enlargement
-from tlmem.analysis.growth.late_rise import Unsettled
-from tlmem.analysis.growth.per_mark import Marks, step_of_line
-from tlmem.analysis.growth.process_growth import Resident, Rise
-from tlmem.analysis.growth.survival import (
+from tlmem.analysis.growth.growing_sites import (
     FEW_SURVIVORS,
     FEWEST_SURVIVORS,
     LEAST_BYTES_OF_FEW,
     MANY_SURVIVORS,
-    Growth,
+    GrowingSite,
 )
-from tlmem.analysis.holders.survivors import Kept
+from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.per_mark import Marks, step_of_line
+from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
+from tlmem.analysis.places import Places, place
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ SHORTEST_RUN_S = 0.15
 """A run this long without a finding is stable. A program that runs for 0.2 s is recorded for about
 50 ms less: the interpreter's start and end are not in the recording."""
 PYTHON_BYTES_PER_ARRAY = 4_000
-"""A kept array keeps Python objects too; up to this much for each is no growth of its own."""
+"""A kept array keeps Python objects too; up to this much for each is not growth of its own."""
 
 LATE_SHARE = 0.15
 """Growth that begins after this share of the time until it is judged is said to last since then."""
@@ -73,21 +72,19 @@ RISE_KINDS = {
 class Evidence:
     """Everything a verdict is made from.
 
-    ``kept`` are the worst of the growing lines with what keeps them. ``garbage`` is of lines that
-    would grow too, but only make what Python's collector will free, ``unclear`` of lines of which
-    that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling`` is of
-    lines that may only fill a container with a bound. ``unsettled`` is what still rose at the end,
-    ``mapped`` is of pages of files that did.
+    ``garbage`` is of lines that would grow too, but only make what Python's collector will free,
+    ``unclear`` of lines of which that is not known; ``garbage_arrays`` is how many arrays it would
+    free in all. ``filling`` is of lines that may only fill a container with a bound. ``unsettled``
+    is what still rose at the end, ``mapped`` is of pages of files that did.
     """
 
     recording: Recording
     places: Places
     lives: Lifetimes
-    growths: list[Growth]
+    growths: list[GrowingSite]
     enlargements: list[Enlargement]
     resident: Resident
     marks: Marks = field(default_factory=lambda: Marks({}, {}))
-    kept: list[Kept] = field(default_factory=list)
     garbage: list[Finding] = field(default_factory=list)
     unclear: list[Finding] = field(default_factory=list)
     filling: list[Finding] = field(default_factory=list)
@@ -130,7 +127,7 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
     return found
 
 
-def gain_of(growth: Growth, seconds: float) -> str:
+def gain_of(growth: GrowingSite, seconds: float) -> str:
     """By how much and how fast, as part of a sentence."""
     if growth.bytes == 0:
         return f"they have no bytes of their own (views, structs), in {format_seconds(seconds)}"
@@ -138,7 +135,7 @@ def gain_of(growth: Growth, seconds: float) -> str:
     return f"{held} in {format_seconds(seconds)}, {rate}"
 
 
-def by_steps(evidence: Evidence, growth: Growth) -> str:
+def by_steps(evidence: Evidence, growth: GrowingSite) -> str:
     """What one step of the label keeps that a line follows best, as part of a sentence."""
     if growth.rows is None or len(growth.rows) == 0:
         return ""
@@ -150,7 +147,7 @@ def by_steps(evidence: Evidence, growth: Growth) -> str:
     return f", {objects} and {format_bytes(step.bytes)} per {step.label}"
 
 
-def called_from(growth: Growth) -> str:
+def called_from(growth: GrowingSite) -> str:
     """The callers that a growth is limited to, nearest first, as part of a sentence."""
     return "".join(
         f"{', from ' if position else ', called from '}{place(caller)}"
@@ -233,17 +230,17 @@ def resident_findings(evidence: Evidence) -> list[Finding]:
                 grew_until_ns=rise.since_ns + round(rise.seconds * 1e9),
             )
         )
-    kept = evidence.resident.kept
-    if kept.bytes:
+    retained = evidence.resident.retained
+    if retained.bytes:
         found.append(
             Finding(
                 kind="retained",
                 severity="warning",
                 count=0,
-                bytes=kept.bytes,
+                bytes=retained.bytes,
                 evidence=(
-                    f"{format_bytes(kept.bytes)} that the program freed stayed resident for "
-                    f"{format_seconds(kept.seconds)}: {kept.by}."
+                    f"{format_bytes(retained.bytes)} that the program freed stayed resident for "
+                    f"{format_seconds(retained.seconds)}: {retained.by}."
                 ),
             )
         )
@@ -285,7 +282,7 @@ def judge(evidence: Evidence) -> Verdict:
     doubt = reason_not_to_judge(evidence)
     if doubt:
         return Verdict("cannot-judge", f"Cannot judge: {doubt}")
-    if evidence.resident.kept.bytes:
+    if evidence.resident.retained.bytes:
         return Verdict("retained", f"Retained: {resident_findings(evidence)[0].evidence}", 0.0, 0)
     seconds = format_seconds(evidence.lives.run_seconds)
     resolution = evidence.resident.resolution_bytes_per_s
@@ -309,7 +306,7 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def seen(resolution: float | None) -> list[str]:
-    """How small a growth would have been seen, as a sentence; none when that cannot be told."""
+    """How small a growth would have been seen, as a sentence; none when that is not known."""
     if resolution is None:
         return []
     return [

@@ -1,40 +1,29 @@
-"""The words of ``tlmem check`` and of ``tlmem record --check``; ``tlmem.gate`` does the work.
-
-Covers: options and help. Does not cover: budgets (``gate.budgets``), other commands (``cli``).
-"""
+"""``tlmem check``: check recordings against budgets; ``tlmem.gate`` does the work."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tlmem.errors import TlmemError
+from tlmem.cli.arguments import UsageError, add_budgets, add_output
 
 if TYPE_CHECKING:
     from tlmem.gate.budgets import CheckOptions
 
-VALUES = ("--budget", "--config", "--baseline", "--suppressions", "--allow", "--write")
-FLAGS = ("--no-config", "--strict")
-"""Options of ``check`` that ``record --check`` has too."""
 
-
-class WrongWords(TlmemError):
-    """The options contradict each other."""
-
-
-def check(words: list[str]) -> int:
+def run(words: list[str]) -> int:
     """Runs ``tlmem check FILE...`` or ``tlmem check --repeat N -- COMMAND``."""
     words, command = _without_command(words)
-    given = parser().parse_args(words)
+    given = make_parser().parse_args(words)
     if given.list_budgets:
         return _list_budgets()
     if given.repeat is not None:
         return _repeat(given, command)
     if command is not None:
-        raise WrongWords("a command after -- needs --repeat N; to record it once: tlmem record.")
+        raise UsageError("a command after -- needs --repeat N; to record it once: tlmem record.")
     if not given.files:
-        raise WrongWords("there is nothing to check; give a FILE, or --repeat N -- COMMAND.")
+        raise UsageError("there is nothing to check; give a FILE, or --repeat N -- COMMAND.")
     from tlmem.gate.check import check as check_files
     from tlmem.gate.check import report
 
@@ -52,78 +41,33 @@ def _without_command(words: list[str]) -> tuple[list[str], list[str] | None]:
     return words[:at], words[at + 1 :]
 
 
-def parser(prog: str = "tlmem check") -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    found = argparse.ArgumentParser(
-        prog=prog,
-        usage=f"{prog} FILE [FILE ...] [OPTIONS]\n"
+    parser = argparse.ArgumentParser(
+        prog="tlmem check",
+        usage="tlmem check FILE [FILE ...] [OPTIONS]\n"
         "       tlmem check --repeat N [OPTIONS] -- (SCRIPT | -m MODULE | -c CODE) [ARGS ...]",
-        description="Decides whether recordings keep their budgets, and exits with 0 (yes), 1 "
-        "(surely not), 2 (wrong usage, or no recording) or 3 (cannot be judged). Without budgets "
-        "the verdict must not be growth, and no finding an error.",
+        description="Checks recordings against budgets, and exits with 0 (they are kept), 1 (one "
+        "is surely exceeded), 2 (wrong usage, or not a recording) or 3 (cannot be judged). Without "
+        "budgets the verdict must not be growth, and no finding an error.",
         allow_abbrev=False,
     )
-    found.add_argument("files", nargs="*", metavar="FILE", help="a recording")
-    found.add_argument(
-        "--budget",
-        action="append",
-        default=[],
-        metavar="NAME=AMOUNT",
-        help="as peak=24MB, 'resident-growth=100 kB/s', 'tracked-growth=1 kB per epoch'; may be "
-        "given several times (--list-budgets)",
-    )
-    found.add_argument("--list-budgets", action="store_true", help="print every budget there is")
-    found.add_argument(
-        "--config",
-        metavar="FILE",
-        help="a TOML file with budgets (default: the table [tool.tlmem.check] of the nearest "
-        "pyproject.toml)",
-    )
-    found.add_argument("--no-config", action="store_true", help="read no such file")
-    found.add_argument("--baseline", metavar="FILE", help="a recording to compare with")
-    found.add_argument(
-        "--suppressions",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="known leaks, a line leak:PATTERN for each",
-    )
-    found.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="KIND",
-        help="judge recordings that are short, lossy or incomplete all the same",
-    )
-    found.add_argument(
-        "--strict", action="store_true", help="exit with 3 where a value is within noise"
-    )
-    found.add_argument(
-        "--format",
-        choices=("text", "json", "markdown", "junit", "github", "sarif"),
-        default="text",
-        help="default: %(default)s",
-    )
-    found.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
-    found.add_argument(
-        "--write",
-        action="append",
-        default=[],
-        metavar="FORMAT=FILE",
-        help="write another format too, as junit=memory.xml; may be given several times",
-    )
-    found.add_argument(
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a recording")
+    parser.add_argument("--list-budgets", action="store_true", help="print every budget there is")
+    add_budgets(parser)
+    add_output(parser, "text", "json", "markdown", "junit", "github", "sarif")
+    parser.add_argument(
         "--repeat",
         metavar="N",
         help="record and judge a command up to N times, and decide by all of the runs; each run "
         "makes more calls when the command has {calls} in it",
     )
-    found.add_argument(
+    parser.add_argument(
         "--calls",
         metavar="C",
         help="what {calls} is in the first run; then 2 C, 3 C, ... (default: 100)",
     )
-    return found
+    return parser
 
 
 def options_of(given: argparse.Namespace) -> CheckOptions:
@@ -131,7 +75,7 @@ def options_of(given: argparse.Namespace) -> CheckOptions:
     from tlmem.gate import budgets
 
     if given.config and given.no_config:
-        raise WrongWords("--config and --no-config contradict each other; leave one out.")
+        raise UsageError("--config and --no-config contradict each other; leave one out.")
     options = budgets.from_words(
         given.budget, given.allow, given.strict, given.baseline, given.suppressions
     )
@@ -147,12 +91,12 @@ def more_of(given: argparse.Namespace) -> dict[str, str]:
     for word in given.write:
         name, equals, path = word.partition("=")
         if name not in FORMATS or not equals or not path:
-            raise WrongWords(
+            raise UsageError(
                 f"--write {word!r} is not understood; write FORMAT=FILE, FORMAT one of "
                 f"{', '.join(FORMATS)}."
             )
         if name in found:
-            raise WrongWords(f"--write {name} is given twice; leave one out.")
+            raise UsageError(f"--write {name} is given twice; leave one out.")
         found[name] = path
     return found
 
@@ -181,7 +125,7 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     from tlmem.gate.check import report
 
     if given.files:
-        raise WrongWords(
+        raise UsageError(
             f"--repeat records by itself, and '{given.files[0]}' stands before --; leave one out."
         )
     what = repeat.asked(_python_words(command or []), given.repeat, given.calls)
@@ -190,53 +134,8 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     return report(checked, given.format, given.output, more)
 
 
-def record(
-    own: list[str],
-    check_words: list[str],
-    kind: str,
-    target: str,
-    arguments: list[str],
-    values: dict[str, Any],
-) -> int:
-    """Runs ``tlmem record --check``: records in a process of its own, then judges the recording.
-
-    Args:
-        own: options of ``record``, as they were given.
-        check_words: options of ``check``.
-        kind, target, arguments: the program.
-        values: options of ``record`` by name.
-
-    Returns:
-        What the program exited with, if that is not 0; else what ``check`` says. A program that a
-        signal ended takes this process with it.
-    """
-    import os
-
-    from tlmem.gate import subprocess_record
-    from tlmem.gate.check import check as check_files
-    from tlmem.gate.check import report_after
-
-    given = parser("tlmem record --check").parse_args(check_words)
-    options, more = options_of(given), more_of(given)
-    name = {"code": "string", "module": target}.get(kind) or os.path.basename(
-        os.path.normpath(target)
-    )
-    path = values.get("output") or f"tlmem-{name}.{os.getpid()}.tlm"
-    program = {"module": ["-m", target], "code": ["-c", target]}.get(kind, [target])
-    code = subprocess_record.run([*own, "-o", path, *program, *arguments])
-    quiet = bool(values.get("quiet"))
-    if code:
-        if not quiet:
-            sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
-        return code
-    return report_after(check_files([path], options), more, quiet)
-
-
 def _python_words(command: list[str]) -> list[str]:
     """A command without the interpreter in front of it, which is ours."""
     name = command[0].rpartition("/")[2] if command else ""
     is_python = name.removeprefix("python").replace(".", "").isdecimal() or name == "python"
     return command[1:] if name.startswith("python") and is_python else command
-
-
-COMMANDS = {"check": check}

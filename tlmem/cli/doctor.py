@@ -1,4 +1,4 @@
-"""``tlmem doctor``: what is supported on this machine, found out by trying it.
+"""``tlmem doctor``: show what is supported on this machine, by trying it.
 
 Covers: versions, the extension module, the walk of stacks, NumPy's hook point, clock, compression,
 the runtime's devices, the search for holders, which sources of memory samples answer, and a small
@@ -6,6 +6,7 @@ recording that is made and read back.
 Exits 0 when programs can be recorded and recordings read, 1 when one of both is not possible.
 """
 
+import argparse
 import importlib
 import os
 import struct
@@ -20,7 +21,27 @@ CLOCKS = {1: "CPU counter", 2: "CLOCK_MONOTONIC"}
 CLOCK_OFFSET = 44
 
 
-def main() -> int:
+def run(words: list[str]) -> int:
+    """Runs ``tlmem doctor [--cflags] [--libs]``."""
+    parser = argparse.ArgumentParser(
+        prog="tlmem doctor",
+        description="Shows what is supported on this machine. Exits 0 when programs can be "
+        "recorded and recordings read, 1 when one of these is not possible.",
+    )
+    parser.add_argument("--cflags", action="store_true", help="print flags for a C compiler only")
+    parser.add_argument("--libs", action="store_true", help="print flags for a linker only")
+    wanted = parser.parse_args(words)
+    if not (wanted.cflags or wanted.libs):
+        return _examine()
+    from tlmem.recorder import linking
+
+    flags = [linking.compile_flags()] if wanted.cflags else []
+    flags += [linking.link_flags()] if wanted.libs else []
+    sys.stdout.write(" ".join(flags) + "\n")
+    return 0
+
+
+def _examine() -> int:
     """Prints what is supported, one line each; returns the exit code."""
     import tlmem
 

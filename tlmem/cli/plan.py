@@ -1,7 +1,8 @@
-"""The words of ``tlmem plan``, which brings recordings and the planner together.
+"""``tlmem plan``: the lowest peak a recorded program could reach, and what prevents it.
 
-Covers: options, help, and handing the planner to the reading side, which does not know it.
-Does not cover: what is told (``report.plan``, ``report.plots.plan``).
+Covers: options, and handing the planner to the reading side, which does not import it.
+Does not cover: the text (``report.plan``, ``report.plots.plan``), functions that tlmem compiles
+(``plan_function``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tlmem.cli.arguments import new_parser
+
 if TYPE_CHECKING:
     from tlmem.report.plan import Planned
 
@@ -17,7 +20,7 @@ PICTURES = (".png", ".svg", ".pdf")
 MOST_SECONDS = 1e6
 
 
-def plan(words: list[str]) -> int:
+def run(words: list[str]) -> int:
     """Runs ``tlmem plan FILE`` and ``tlmem plan MODULE:FUNCTION``."""
     given = _parser().parse_args(words)
     format = "json" if given.json else given.format
@@ -45,7 +48,7 @@ def plan(words: list[str]) -> int:
 
 
 def _found(path: str, memory: str | None, most: int, seconds: float) -> Planned:
-    """What is told of a recording.
+    """What a plan of a recording would need.
 
     Raises:
         TlmemError: it cannot be read, or has no such memory.
@@ -63,13 +66,12 @@ def _found(path: str, memory: str | None, most: int, seconds: float) -> Planned:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tlmem plan",
-        description="Says how much memory a recorded program could have done with: the most that "
+    parser = new_parser(
+        "plan",
+        "Shows the lowest peak a recorded program could reach, and what prevents it: the most that "
         "was alive at once, what a plan with an offset for each object needs, what pools, slots "
-        "and gaps need, who stands at the peak, and whose shorter lives would lower it. Of a "
+        "and gaps need, which lines hold the peak, and whose shorter lives would lower it. For a "
         "function that tlmem compiles: what its frame holds, without calling it.",
-        allow_abbrev=False,
     )
     parser.add_argument(
         "target", metavar="FILE", help="a recording, or MODULE:FUNCTION, or FILE.py:FUNCTION"
@@ -145,5 +147,3 @@ def _seconds(text: str) -> float:
 
 _count.__name__ = "whole number"  # argparse says "invalid whole number value: 'x'"
 _seconds.__name__ = "number of seconds"
-
-COMMANDS = {"plan": plan}

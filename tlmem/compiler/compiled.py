@@ -19,13 +19,11 @@ from tlmem.compiler import front, ir
 from tlmem.compiler.backend import code, nodes
 from tlmem.compiler.front.names import value_of
 from tlmem.compiler.passes.abstract import TensorType
-from tlmem.compiler.passes.annotations import arguments_of
-from tlmem.compiler.passes.latches import with_latches
+from tlmem.compiler.passes.gradients import with_latches
 from tlmem.compiler.passes.normalise import argument, normalised
 from tlmem.compiler.policies import POLICIES
-from tlmem.compiler.signature import Signature, signature_of
-from tlmem.compiler.specialising import Specialisation, specialised
-from tlmem.compiler.specialising_owned import specialised_owned
+from tlmem.compiler.signature import Signature, arguments_of, signature_of
+from tlmem.compiler.specialising import Specialisation, specialised, specialised_owned
 from tlmem.runtime import core
 from tlmem.runtime.tensors import making
 
@@ -60,8 +58,8 @@ def compile(function: Any = None, /, *, policy: str = "default", clear_grads: bo
 
     Raises:
         NotCompilable: it has a construct that cannot be compiled.
-        TypeError: it is no function. ValueError: there is no such policy.
-    Source: contracts S10, S11, S19, S20, S21, S24.
+        TypeError: it is not a function. ValueError: there is no such policy.
+    Source: docs/seed-map.md, S10, S11, S19, S20, S21, S24.
     """
     if policy not in POLICIES:
         raise ValueError(f"there is no policy {policy!r}; use one of {', '.join(POLICIES)}")
@@ -100,7 +98,7 @@ class Compiled:
         return f"<Compiled {self.ir.qualname}, policy {self.policy!r}, specialised {count}x>"
 
     def clear(self) -> None:
-        """Forgets the specialisations and gives back their memory; the next call plans anew."""
+        """Forgets the specialisations and frees their memory; the next call plans anew."""
         with self._lock:
             self.specialisations = []
             self._general = frozenset()

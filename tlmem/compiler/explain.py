@@ -12,19 +12,22 @@ from typing import Any
 
 from tlmem.compiler import ir
 from tlmem.compiler.compiled import Compiled
-from tlmem.compiler.passes.annotations import arguments_of
-from tlmem.compiler.passes.notes import Note
+from tlmem.compiler.passes.ownership import Note
 from tlmem.compiler.printer import statement_text
-from tlmem.compiler.signature import Signature
-from tlmem.compiler.specialising import Specialisation, specialised
-from tlmem.compiler.specialising_owned import OwnedSpecialisation, specialised_owned
+from tlmem.compiler.signature import Signature, arguments_of
+from tlmem.compiler.specialising import (
+    OwnedSpecialisation,
+    Specialisation,
+    specialised,
+    specialised_owned,
+)
 from tlmem.compiler.walking import is_temporary, walk
 
 COLUMNS = ("number", "line", "source", "statement", "name", "operation", "done", "reason")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OwnershipRow:
     """One ownership operation of one statement, done or left out.
 
     Attributes:
@@ -62,7 +65,7 @@ class Explanation:
 
     function: str
     policy: str
-    rows: tuple[Row, ...]
+    rows: tuple[OwnershipRow, ...]
     code: str
 
     def __str__(self) -> str:
@@ -85,7 +88,7 @@ class Explanation:
         return "\n".join([head, *self._lines(), ""])
 
     def table(self) -> Any:
-        """The rows as a ``pandas.DataFrame``, columns as the attributes of ``Row``."""
+        """The rows as a ``pandas.DataFrame``, columns as the attributes of ``OwnershipRow``."""
         from pandas import DataFrame
 
         values = [[getattr(each, name) for name in COLUMNS] for each in self.rows]
@@ -108,12 +111,12 @@ class Explanation:
 def explain(function: Any) -> Explanation:
     """The ownership operations of a compiled function, those left out with their reason.
 
-    It tells of the specialisation that was called or made last; of a function that was never
+    It describes the specialisation that was made last; of a function that was never
     called, what can be said from the annotations of its arguments.
 
     Raises:
         TypeError: it was not compiled; decorate it with ``tlmem.compile``.
-    Source: contracts S19 to S22.
+    Source: docs/seed-map.md, S19 to S22.
     """
     compiled = getattr(function, "compiled", None)
     if not isinstance(compiled, Compiled):
@@ -199,12 +202,12 @@ def slot_words(found: Specialisation, number: int) -> str:
     return f"in the frame{where}{shared}"
 
 
-def row_of(note: Note, statements: dict[int, ir.Statement], function: ir.Function) -> Row:
+def row_of(note: Note, statements: dict[int, ir.Statement], function: ir.Function) -> OwnershipRow:
     """A note with its statement and its line."""
     statement = statements.get(note.number)
     at = note.line - function.first_line
     source = function.source[at].strip() if 0 <= at < len(function.source) else ""
     words = statement_text(statement) if statement else ""
-    return Row(
+    return OwnershipRow(
         note.number, note.line, source, words, note.name, note.operation, note.done, note.reason
     )

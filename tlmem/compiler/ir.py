@@ -363,7 +363,7 @@ class Parameter:
     Attributes:
         annotation: the object that the program wrote behind the colon, its text when that
             names nothing; None for none.
-        kind: ``positional``, ``either`` or ``keyword``, as Python tells them apart.
+        kind: ``positional``, ``either`` or ``keyword``, as Python distinguishes them.
         has_default: its default is read from the program's function at each call.
     """
 

@@ -6,7 +6,7 @@ each call and say every acquire, release and hand-off, so that recordings of one
 can be compared.
 
 Covers: what a policy asks for. Does not cover: where in a function that is (``passes.ownership``),
-how it is done (``activation``). See also: docs/policies.md.
+how it is done (``backend.activation``). See also: docs/policies.md.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNREGISTER, PROMOTE = "unregister", "promote"
+OVER_RETAINED = "struct Tensor"
+"""The holder that a policy with ``over_retains`` acquires for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ def _(statement: ir.Owned) -> str:
 
 
 def _form(kind: type[ir.Statement], form: str, field: str = "") -> None:
-    """A statement that is told in one phrase, ``{}`` being an operand of it."""
+    """A statement whose text is one phrase, ``{}`` being an operand of it."""
 
     def told(statement: Any) -> str:
         return form.format(operand_text(getattr(statement, field)) if field else "", it=statement)

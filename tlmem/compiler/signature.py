@@ -4,14 +4,19 @@ a later call is of the same kind.
 Known are shape, dtype, device and need of a gradient of tensors, the class of numbers, and small
 constants. What is not known costs nothing but the planning: such values are computed as Python
 would. Does not cover: what follows inside the function (``passes.shapes``).
+
+Before there is a call, annotations say it: with ``x: "float32[4, 8]"`` a function can be planned
+before its first call. With ``from __future__ import annotations`` the quotes are not needed; case
+does not matter. ``Annotated[tlmem.Tensor, "float32[4, 8]"]`` keeps type checkers content.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 from tlmem.compiler import ir
 from tlmem.compiler.backend import nodes
@@ -24,9 +29,11 @@ from tlmem.compiler.passes.abstract import (
     abstract,
     is_contiguous,
 )
+from tlmem.compiler.passes.dataflow import Env
 from tlmem.compiler.passes.shape_rules import EITHER, rule_of
 from tlmem.compiler.walking import defines, operands_of, walk
-from tlmem.runtime.core import engine, lib
+from tlmem.runtime.core import CPU, engine, lib
+from tlmem.runtime.dtypes import NAMES
 from tlmem.runtime.ownership.struct import Struct
 from tlmem.runtime.tensors.core_ops import needs
 from tlmem.runtime.tensors.storage import Storage
@@ -35,6 +42,8 @@ from tlmem.runtime.tensors.tensor import Tensor
 LONGEST_TUPLE = 8
 GRAD_MODE, NEEDS = "%grad_mode", "%needs"
 FITS, KINDS = "%fits", "%kinds"
+PLAIN_CLASSES = (bool, int, float, str)
+ANNOTATION = re.compile(rf"(?:\w+\.)*({'|'.join(NAMES)})\s*\[([\d\s,]*)\]", re.IGNORECASE)
 
 
 @dataclass
@@ -289,3 +298,30 @@ def _may_record(function: ir.Function, found: Signature) -> bool:
         and (each.op == "requires_grad_" or "requires_grad" in dict(each.options))
         for each in walk(function.body)
     )
+
+
+# ---- what annotations say ----
+
+
+def annotated(annotation: Any) -> Any:
+    """The abstract value that an annotation says; ``UNKNOWN`` when it says none.
+
+    A tensor that is described by shape and dtype is on the CPU and needs no gradient; a call with
+    another one plans anew.
+    """
+    if get_origin(annotation) is Annotated:
+        described = (annotated(each) for each in get_args(annotation)[1:])
+        return next((each for each in described if each is not UNKNOWN), UNKNOWN)
+    if annotation in PLAIN_CLASSES:
+        return PlainType(annotation)
+    found = ANNOTATION.fullmatch(annotation.strip()) if isinstance(annotation, str) else None
+    if found is None:
+        return UNKNOWN
+    lengths = tuple(int(each) for each in re.findall(r"\d+", found[2]))
+    return TensorType(lengths, found[1].lower(), CPU, False, True)
+
+
+def arguments_of(function: ir.Function) -> Env:
+    """The abstract values of arguments that are annotated, by name."""
+    found = {each.name: annotated(each.annotation) for each in function.parameters}
+    return {name: value for name, value in found.items() if value is not UNKNOWN}

@@ -1,6 +1,7 @@
 """A specialisation: one function of Python for one kind of arguments.
 
-Covers: putting the passes and the backend together. Does not cover: choosing between
+Covers: putting the passes and the backend together, for the policy ``default`` (``specialised``)
+and for those that say who owns what (``specialised_owned``). Does not cover: choosing between
 specialisations (``compiled``).
 """
 
@@ -12,20 +13,25 @@ from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from tlmem._exports import MODULE_OF
 from tlmem.compiler import ir
 from tlmem.compiler.backend import code, nodes
-from tlmem.compiler.backend.arrays import Arrays, arrays
+from tlmem.compiler.backend.arrays import DESTINATION, Arrays, arrays
+from tlmem.compiler.backend.frames import Frames
 from tlmem.compiler.backend.nodes import name
+from tlmem.compiler.backend.owning import OwningEmitter
 from tlmem.compiler.backend.planned import OUT, PlannedEmitter
-from tlmem.compiler.frames import Frames
 from tlmem.compiler.passes.abstract import UNKNOWN, StructType, TensorType
 from tlmem.compiler.passes.callees import with_callees
-from tlmem.compiler.passes.drops import with_drops
 from tlmem.compiler.passes.liveness import live
+from tlmem.compiler.passes.moves import destinations
 from tlmem.compiler.passes.origins import origins
+from tlmem.compiler.passes.ownership import Note, with_drops, with_ownership
 from tlmem.compiler.passes.shapes import Outside, Shapes, class_fields, infer
+from tlmem.compiler.passes.slots import Slots, slots
+from tlmem.compiler.policies import POLICIES
 from tlmem.compiler.signature import NEEDS, Signature, needing
-from tlmem.compiler.walking import walk
+from tlmem.compiler.walking import blocks_of, walk
 from tlmem.runtime.tensors.core_ops import needs
 
 if TYPE_CHECKING:
@@ -63,6 +69,19 @@ class Specialisation:
     code: str
 
 
+@dataclass
+class OwnedSpecialisation(Specialisation):
+    """One whose operations are said.
+
+    Attributes:
+        notes: the ownership operations, done and left out.
+        slots: what is in slots of the frame, and what is not and why.
+    """
+
+    notes: tuple[Note, ...] = ()
+    slots: Slots | None = None
+
+
 def specialised(compiled: Compiled, signature: Signature, with_out: bool) -> Specialisation:
     """The specialisation of a function for a signature."""
     function = compiled.ir
@@ -86,26 +105,43 @@ def specialised(compiled: Compiled, signature: Signature, with_out: bool) -> Spe
         ]
     planned = with_drops(function, liveness, shapes, plan.names)
     emitter = PlannedEmitter(planned, plan, shapes, liveness, signature.captured, with_out)
-    body = emitter.body()
+    body = [*watched, *emitter.body()]
+    helpers = {**signature.helpers, **emitter.helpers}
+    called, fits, text = functions_of(compiled, function, signature, with_out, body, helpers)
+    return Specialisation(
+        signature, with_out, called, fits, planned, shapes, plan, emitter.frames, text
+    )
+
+
+def functions_of(
+    compiled: Compiled,
+    function: ir.Function,
+    signature: Signature,
+    with_out: bool,
+    body: list[ast.stmt],
+    helpers: dict[str, Any],
+) -> tuple[FunctionType, FunctionType, str]:
+    """What runs for a signature, what says whether a call fits it, and the first as text.
+
+    Args:
+        body: the statements behind the guard.
+        helpers: objects that the guard and the body read by names that no program has.
+    """
     given = [*(each.name for each in function.parameters), OUT]
-    guard = guard_of(signature, with_out)
-    helpers = {**signature.helpers, **emitter.helpers, AGAIN: compiled._choose}
+    helpers = {**helpers, AGAIN: compiled._choose}
     again = ast.Return(nodes.call(AGAIN, *map(name, given)))
-    entry = [ast.If(ast.UnaryOp(ast.Not(), guard), [again], []), *watched, *body]
+    guard = ast.UnaryOp(ast.Not(), guard_of(signature, with_out))
+    entry: list[ast.stmt] = [ast.If(guard, [again], []), *body]
 
     def made(statements: list[ast.stmt]) -> FunctionType:
         free = [*helpers, *compiled.function.__code__.co_freevars]
-        line = function.first_line
-        arguments = code.arguments(given)
+        line, arguments = function.first_line, code.arguments(given)
         found = code.code_of(function.name, arguments, statements, free, function.file, line)
         return code.function_of(found, compiled.function, helpers)
 
     fits = made([ast.Return(guard_of(signature, with_out))])
     text = ast.unparse(ast.Module(entry, []))
-    called = made(entry)
-    return Specialisation(
-        signature, with_out, called, fits, planned, shapes, plan, emitter.frames, text
-    )
+    return made(entry), fits, text
 
 
 def is_still(path: str, function: Any, signature: Signature) -> ast.expr:
@@ -178,3 +214,63 @@ def watching(signature: Signature) -> ast.stmt:
 def may_need(value: Any) -> bool:
     """Whether a value is a tensor that needs a gradient."""
     return isinstance(value, TensorType) and bool(value.grad)
+
+
+# ---- policies that say who owns what ----
+
+
+def specialised_owned(
+    compiled: Compiled, signature: Signature, with_out: bool
+) -> OwnedSpecialisation:
+    """The specialisation of a function for a signature, under the policy of the function."""
+    function, policy = compiled.ir, POLICIES[compiled.policy]
+    shapes = infer(function, signature.arguments, outside_of(compiled, signature))
+    liveness = live(function)
+    found = origins(function, shapes, liveness)
+    direct = frozenset[int]()
+    if with_out and policy.destinations:
+        whole = destinations(function, shapes, liveness, found).direct
+        direct = frozenset(whole & results(function.body))
+
+    def unable(op: ir.Op) -> str:
+        return DESTINATION if op.number in direct else without_destination(op)
+
+    placed = Slots((), {})
+    if policy.has_slots:
+        placed = slots(function, shapes, liveness, found, unable, with_out)
+    owning = with_ownership(function, policy, shapes, liveness, placed, direct)
+    emitter = OwningEmitter(owning.function, policy, shapes, placed, direct, with_out)
+    body = emitter.body()
+    helpers = {**signature.helpers, **emitter.helpers}
+    called, fits, text = functions_of(compiled, function, signature, with_out, body, helpers)
+    return OwnedSpecialisation(
+        signature=signature,
+        with_out=with_out,
+        function=called,
+        fits=fits,
+        ir=owning.function,
+        shapes=shapes,
+        plan=Arrays(),
+        frames=None,
+        code=text,
+        notes=owning.notes,
+        slots=placed,
+    )
+
+
+def results(block: ir.Block) -> set[int]:
+    """Operations directly before the return of their result: nothing is read behind them."""
+    found = set()
+    for op, following in zip(block, block[1:], strict=False):
+        if isinstance(op, ir.Op) and op.target and isinstance(following, ir.Return):
+            if following.value == ir.Var(op.target) and not without_destination(op):
+                found.add(op.number)
+    for statement in block:
+        for inner in blocks_of(statement):
+            found |= results(inner)
+    return found
+
+
+def without_destination(op: ir.Op) -> str:
+    """Why an operation cannot have a destination; empty when it can."""
+    return "" if op.op in MODULE_OF else f"{op.op} takes no destination"

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.analysis.lifetimes import Lifetimes, lifetimes
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Verdict
+from tlmem.analysis.places import Places
 from tlmem.gate import suppressions
 from tlmem.gate.catalogue import LEAK_CLASSES
 from tlmem.gate.suppressions import Suppression, Used

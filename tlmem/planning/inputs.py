@@ -2,7 +2,7 @@
 
 Covers: the objects of one memory on a clock of sections, what is alive in each of these, the part
 around the peak when there are too many objects. Does not cover: placing them (``placing``,
-``tlmem.planning``), who stands at the peak (``peak_lines``).
+``planner``), who stands at the peak (``peak_lines``).
 
 A *section* is a run of allocations without a free between them: two objects were alive at once
 exactly when they share a section, so that sections are all that a plan needs of time.

@@ -2,10 +2,10 @@
 
 Covers: objects alive at the peak by line, how long they had been there and stay, and what the peak
 of the whole recording would be if those of one line ended as early as can be. Does not cover: what
-is planned (``planning_input``).
+is planned (``inputs``).
 
 What a line makes is there at least for the section in which it is made. Of an object of the runtime
-the latest event in which somebody took it or gave it back, but for the last giving back, shows that
+the latest acquire or release but the last release shows that
 it was in use; arithmetic leaves no event. Of an array nothing is known of its uses. In both cases
 the peak can be lowered so far *at most*.
 """
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.planning.inputs import PlannedLives, load_of
 
@@ -91,7 +91,7 @@ def line_at_peak(
     rows, at_peak = np.flatnonzero(mine), np.flatnonzero(mine & there)
     known = uses[at_peak] >= 0
     died = lives.died[at_peak]
-    # The middle one of an even number is the earlier one, so that times of the recording are told.
+    # The middle one of an even number is the earlier one, so that it is a time of the recording.
     middle = (len(at_peak) - 1) // 2
     stays = int(np.partition(died, middle)[middle])
     age = np.partition(lives.peak_ns - lives.born[at_peak], middle)[middle]

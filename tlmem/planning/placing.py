@@ -1,7 +1,7 @@
 """How much memory do simpler ways of placing objects need than a planner?
 
 Covers: no reuse, a pool with size classes, slot sharing, linear scan with the first and with the
-tightest gap. Does not cover: the planner (``tlmem.planning``).
+tightest gap. Does not cover: the planner (``planner``).
 
 Every function takes the sections of objects, ``first`` to ``last``, both inclusive, in order of
 ``first``, and their sizes in bytes; it returns the bytes that are needed in all.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-SMALLEST_CLASS, SMALL_CLASSES_END, CLASSES_PER_POWER = 64, 256, 4
+SMALLEST_CLASS, SMALL_CLASSES_END = 64, 256
 """The size classes of tlmem's own buffers: steps of 64 bytes, then four to each power of two."""
 
 

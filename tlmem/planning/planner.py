@@ -65,7 +65,7 @@ def plan(buffers: Iterable[Any], *, capacity: int | None = None, seconds: float 
         ValueError: a capacity or a time below 0.
         MemoryError: no memory for the planner's own bookkeeping.
     Source:
-        contracts S5 and S17: slots of frames are decided before a function runs.
+        docs/seed-map.md, S5 and S17: slots of frames are decided before a function runs.
     """
     if capacity is not None and capacity < 0:
         raise ValueError(f"capacity={capacity!r} is no number of bytes; leave it out for none.")

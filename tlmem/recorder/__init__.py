@@ -1,9 +1,13 @@
-"""Records a program: runs it, feeds the log from its sources of events, seals the file.
+"""Records a program: runs it as Python would, installs the sources of events, seals the file.
 
-Covers: running a script as Python would, NumPy and Python-heap sources, forked and spawned
-children, what is said at the end. Does not cover: the log itself (``native/``), reading it
-(``tlmem.recording``).
+In: a program and the options of a recording. Out: a file for each of its processes, and a few lines
+on stderr.
+May import: errors, units, recorder.sources. Inside functions: tlmem, _native.
+Third-party: none.
 
+``run`` is the command ``tlmem record``, ``api`` is for use inside a program; both start a
+``session``. ``runner`` runs programs, ``children`` follows processes, ``summary`` writes the lines
+at the end, ``linking`` is for programs in other languages. The log itself is in ``native/``.
 See also: docs/how-to/record.md, docs/format.md.
 """
 

@@ -4,10 +4,9 @@ Does not cover: the command line that these come from (``tlmem.cli``).
 """
 
 from tlmem.recorder.failure import CannotRecord
+from tlmem.recorder.sources import NAMES as SOURCES
 from tlmem.units import parse_bytes
 
-SOURCES = ("runtime", "numpy")
-"""What tlmem's own runtime does is recorded in any case; NumPy's arrays only when named."""
 STACK_DEPTH = 64
 RSS_INTERVAL_MS = 10
 SMALLEST_LIMIT_BYTES = 8 << 20
@@ -60,8 +59,8 @@ class Options:
         stack_depth: innermost frames kept of a stack, 0 to 1024.
         limit_bytes: the file stays below this by folding its oldest events; 0 means no limit.
         rss_interval_ms: time between samples of resident memory; 0 means start and end only.
-        smaps: take the dearer samples too (proportional and private memory, page faults).
-        sources: names from ``SOURCES``.
+        smaps: take the expensive samples too (proportional and private memory, page faults).
+        sources: names from ``tlmem.recorder.sources.NAMES``.
         quiet: nothing is written to stderr.
         quarantine_bytes: freed memory that is kept unreadable at most; 0 means none.
         quarantine_nth: of the payloads too small for pages of their own one in so many has them

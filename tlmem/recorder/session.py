@@ -8,12 +8,14 @@ import atexit
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from tlmem.recorder.failure import CannotRecord, refusal
 from tlmem.recorder.options import Options
-from tlmem.recorder.sources import imports
+from tlmem.recorder.sources import chosen, imports
 
-NUMPY_MODULES = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
+if TYPE_CHECKING:
+    from tlmem.recorder.sources.quarantine import Quarantine
 
 active: "Session | None" = None
 
@@ -27,7 +29,7 @@ class Statistics:
         stopped: it ended before the program did, because the disk was full or failed.
         errno: of the operating system, when it did.
         sealed: the file was compacted and closed.
-        quarantined: what zombie mode did; None without it.
+        quarantine: what zombie mode did; None without it.
     """
 
     def __init__(
@@ -37,39 +39,14 @@ class Statistics:
         stopped: bool,
         errno: int,
         sealed: bool,
-        quarantined: "Quarantined | None" = None,
+        quarantine: "Quarantine | None" = None,
     ) -> None:
         self.events = events
         self.lost_events = lost
         self.stopped = stopped
         self.errno = errno
         self.sealed = sealed
-        self.quarantined = quarantined
-
-
-class Quarantined:
-    """What became of freed memory under zombie mode.
-
-    Attributes:
-        count, bytes: freed into quarantine.
-        left_count: of these, oldest ones that made room before the end.
-        unguarded_count: could not have pages of their own, for want of mappings.
-        touches: reads and writes caught in the act, and survived.
-        written: small ones that had been written after they had been freed.
-    """
-
-    def __init__(self) -> None:
-        from tlmem._native import ffi, lib
-
-        lib.tlm_quarantine_stop()
-        counters = ffi.new("tlm_quarantine_statistics *")
-        lib.tlm_quarantine_stats(counters)
-        self.count = int(counters.count)
-        self.bytes = int(counters.bytes)
-        self.left_count = int(counters.left_count)
-        self.unguarded_count = int(counters.unguarded_count)
-        self.touches = int(counters.touches)
-        self.written = int(counters.written)
+        self.quarantine = quarantine
 
 
 class Session:
@@ -92,10 +69,11 @@ class Session:
         self.notes = dict(notes or {})
         self.pid = 0
         self.ended = False
+        self._sources = chosen(options)
         self._frozen = gc.get_freeze_count()
 
     def start(self) -> None:
-        """Creates the file, turns the probes on and follows NumPy, imported now or later.
+        """Creates the file and installs the sources.
 
         Raises:
             CannotRecord: nothing was started and no file is left behind.
@@ -109,32 +87,27 @@ class Session:
         request.overwrite = self.options.overwrite
         request.limit_bytes = self.options.limit_bytes
         request.stack_depth = self.options.stack_depth
-        request.sample_ms = self.options.rss_interval_ms
-        request.sample_smaps = self.options.smaps
         request.parent_pid = self.parent_pid
         request.compact = 1
-        counted = lib.tlm_pyheap_install()  # first, so that the first sample knows Python's heap
+        for source in self._sources:
+            source.prepare(request)
         status = lib.tlm_recording_start(request)
         if status != lib.TLM_OK:
-            if counted == lib.TLM_OK:
-                lib.tlm_pyheap_uninstall()
+            for source in reversed(self._sources):
+                source.cancel()
             text = ffi.string(lib.tlm_status_text(status)).decode()
             raise refusal(status, lib.tlm_recording_errno(), self.shown_path, text)
         active = self
         self.pid = os.getpid()
         environment = environment_notes(self.options)
-        for key, value in {**environment, **self.notes}.items():
+        of_sources = {key: text for each in self._sources for key, text in each.notes().items()}
+        for key, value in {**environment, **of_sources, **self.notes}.items():
             self.note(key, value)
         self.note_collector()
         if self.options.holders != "off":
             lib.tlm_holders_start(_libraries(environment), self.options.limit_bytes)
-        if "numpy" in self.options.sources:
-            if any(name in sys.modules for name in NUMPY_MODULES):
-                lib.tlm_numpy_install()
-            for name in NUMPY_MODULES:
-                imports.when_loaded(name, _install_numpy)
-        if self.options.quarantine_bytes:
-            lib.tlm_quarantine_start(self.options.quarantine_bytes, self.options.quarantine_nth)
+        for source in self._sources:
+            source.install()
 
     def note(self, key: str, value: str) -> None:
         """Adds a text to the file; a note that finds no room is left out, the program goes on."""
@@ -185,19 +158,17 @@ class Session:
         lib.tlm_sample_now()
 
     def stop(self) -> Statistics:
-        """Takes the sources out, seals the file and says what was recorded."""
+        """Removes the sources, seals the file and returns what was recorded."""
         global active
         from tlmem._native import ffi, lib
 
         active = None
-        imports.forget_all()
         lib.tlm_fork_settle()
         self.end()
         lib.tlm_holders_stop()
         lib.tlm_sample_now()  # while the sources can still be asked
-        quarantined = Quarantined() if self.options.quarantine_bytes else None
-        lib.tlm_numpy_uninstall()
-        lib.tlm_pyheap_uninstall()
+        for source in reversed(self._sources):
+            source.remove()
         status = lib.tlm_recording_stop(1)
         counters = ffi.new("tlm_recording_statistics *")
         lib.tlm_recording_stats(counters)
@@ -207,8 +178,15 @@ class Session:
             stopped=bool(counters.stopped),
             errno=lib.tlm_recording_errno(),
             sealed=status == lib.TLM_OK,
-            quarantined=quarantined,
+            quarantine=self._quarantine(),
         )
+
+    def _quarantine(self) -> "Quarantine | None":
+        if not self.options.quarantine_bytes:
+            return None
+        from tlmem.recorder.sources.quarantine import Quarantine
+
+        return next(each for each in self._sources if isinstance(each, Quarantine))
 
 
 def encode(text: str) -> bytes:
@@ -237,7 +215,6 @@ def environment_notes(options: Options) -> dict[str, str]:
         "platform": f"{system.sysname} {system.release} {system.machine}",
         "tlmem": tlmem.__version__,
         "stack_depth": str(options.stack_depth),
-        "rss_interval_ms": str(options.rss_interval_ms),
         "quarantine_bytes": str(options.quarantine_bytes),
         "holders": options.holders,
         "python.stdlib": os.pathsep.join(dict.fromkeys([library, platform_library])),
@@ -254,19 +231,11 @@ def _libraries(notes: dict[str, str]) -> bytes:
     return encode("\n".join(folder + os.sep for folder in folders if folder))
 
 
-def _install_numpy() -> None:
-    for name in NUMPY_MODULES:
-        imports.forget(name)
-    if active is not None:
-        from tlmem._native import lib
-
-        lib.tlm_numpy_install()
-
-
 def forget_after_fork() -> "Session | None":
     """In a forked child: what the parent was recording; this process records nothing now."""
     global active
     former, active = active, None
+    imports.forget_all()
     return former
 
 

@@ -9,9 +9,13 @@ import os
 import shlex
 import signal
 import sys
+from typing import TYPE_CHECKING
 
-from tlmem.recorder.session import Quarantined, Session, Statistics
+from tlmem.recorder.session import Session, Statistics
 from tlmem.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from tlmem.recorder.sources.quarantine import Quarantine
 
 # One verdict costs about 0.6 s to load the reading side and 1.5 us an event.
 JUDGED_EVENTS = 2_000_000
@@ -63,8 +67,8 @@ def tell(recording: Session, result: Statistics, seconds: float) -> None:
         seconds: how long the program ran.
     """
     say(_verdict(recording.path, result.events, seconds), False)
-    if result.quarantined is not None:
-        say(_zombies(result.quarantined), False)
+    if result.quarantine is not None:
+        say(_zombies(result.quarantine), False)
     if result.stopped or result.lost_events:
         reason = f" ({os.strerror(result.errno)})" if result.errno else ""
         early = " and the recording stopped before the program ended" if result.stopped else ""
@@ -79,19 +83,19 @@ def tell(recording: Session, result: Statistics, seconds: float) -> None:
     say(f"next: tlmem report {shlex.quote(recording.shown_path)}", False)
 
 
-def _zombies(quarantined: Quarantined) -> str:
+def _zombies(quarantine: "Quarantine") -> str:
     """What zombie mode did and found."""
-    found = quarantined.touches + quarantined.written
-    left = quarantined.left_count
+    found = quarantine.touches + quarantine.written
+    left = quarantine.left_count
     sentence = (
-        f"zombie: {format_count(quarantined.count)} freed objects of "
-        f"{format_bytes(quarantined.bytes)} went into quarantine"
+        f"zombie: {format_count(quarantine.count)} freed objects of "
+        f"{format_bytes(quarantine.bytes)} went into quarantine"
     )
     if left:
         sentence += f", {format_count(left)} of them left it early to make room"
-    if quarantined.unguarded_count:
+    if quarantine.unguarded_count:
         sentence += (
-            f", {format_count(quarantined.unguarded_count)} had no pages of their own, as "
+            f", {format_count(quarantine.unguarded_count)} had no pages of their own, as "
             "16 384 others had them"
         )
     if not found:

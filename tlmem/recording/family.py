@@ -17,12 +17,6 @@ from tlmem.recording.format.segments import FileHeader, Source, read_header
 SUFFIX = ".tlm"
 
 
-def child_path(path: str | os.PathLike[str], pid: int) -> Path:
-    """Where the child ``pid`` of the process recorded at ``path`` is recorded."""
-    path = Path(path)
-    return path.with_name(f"{_stem(path.name)}.{pid}{SUFFIX}")
-
-
 def find(path: str | os.PathLike[str]) -> list[Path]:
     """Recordings of the children of a recorded process, and of theirs, each parent before its own.
 

@@ -18,23 +18,19 @@ import pandas as pd
 from tlmem.errors import EmptyRecording
 from tlmem.recording import family
 from tlmem.recording.format.chains import Holding
-from tlmem.recording.format.live_file import Snapshot, is_empty, take_snapshot
-from tlmem.recording.format.pairing import Balance, Known, Pairing, balance, pair
-from tlmem.recording.format.segments import OPEN, SEALED, FileHeader, Source, read_header
-from tlmem.recording.format.symbols import Names, SiteTable, site_table
-from tlmem.recording.tables import (
-    holdings,
-    object_events,
+from tlmem.recording.format.live_file import Contents, is_empty, read_contents
+from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, live_memory, pair
+from tlmem.recording.format.segments import (
+    OPEN,
+    SEALED,
+    STOPPED,
+    FileHeader,
+    Source,
+    read_header,
 )
-from tlmem.recording.tables import (
-    memory as tables,
-)
-from tlmem.recording.tables import (
-    runtime as runtime_tables,
-)
-from tlmem.recording.tables import (
-    tapes as tape_tables,
-)
+from tlmem.recording.format.symbols import Names
+from tlmem.recording.tables import holdings, memory, object_events, runtime, tapes
+from tlmem.recording.tables.blame import SiteTable, site_table
 from tlmem.recording.tables.device_memory import device_memory
 from tlmem.recording.tables.holder_names import HolderNames
 from tlmem.recording.tables.ledger import (
@@ -45,7 +41,7 @@ from tlmem.recording.tables.ledger import (
     owned_lives,
 )
 
-STATE_NAMES = {1: "open", 2: "sealed", 3: "stopped"}
+STATE_NAMES = {OPEN: "open", SEALED: "sealed", STOPPED: "stopped"}
 
 
 def read(
@@ -65,12 +61,13 @@ def read(
         start, stop: seconds since the start of the recording. Only what happened from ``start`` to
             ``stop`` is read then, and memory that was alive before counts as unknown.
         detail_events: keep about this many of the latest events in detail and fold older ones while
-            they are read, as a recording with a size limit does: sums, the live set, samples and
-            marks stay exact, in bounded memory. None: every event of the file is kept.
+            they are read, in bounded memory. Sums and the live set stay exact; of samples and marks
+            every second one is dropped when there are more than 400,000 and 100,000, and misuses
+            beyond the first 1,000 are only counted. None: every event of the file is kept.
     Raises:
         MissingFile: it does not exist or cannot be opened.
         NotARecording: it is something else.
-        EmptyRecording: there is no event in it.
+        EmptyRecording: it has no events.
         DamagedRecording: nothing in it can be trusted.
         UnsupportedVersion: its format is newer than this tlmem.
     """
@@ -105,8 +102,8 @@ class Recording:
 
     @property
     def _header(self) -> FileHeader:
-        snapshot = self.__dict__.get("_snapshot")
-        return snapshot.header if snapshot is not None else self._first_header
+        contents = self.__dict__.get("_contents")
+        return contents.header if contents is not None else self._first_header
 
     @property
     def pid(self) -> int:
@@ -148,12 +145,12 @@ class Recording:
     @property
     def problems(self) -> list[str]:
         """What is not intact, a sentence each. Asking for it reads the whole recording."""
-        return [*self._snapshot.problems, *self._ownership[1]]
+        return [*self._contents.problems, *self._ownership[1]]
 
     @property
     def missing_events(self) -> int:
         """Events that the file should hold, between others that it does hold, and does not."""
-        return self._snapshot.missing_events
+        return self._contents.missing_events
 
     @property
     def complete(self) -> bool:
@@ -166,20 +163,20 @@ class Recording:
     @property
     def folded_events(self) -> int:
         """Events that are only in sums: of a checkpoint in the file, or folded while reading."""
-        return self._snapshot.checkpoint.totals.events
+        return self._contents.checkpoint.totals.events
 
     @property
     def event_count(self) -> int:
         """Events read, and those that were folded."""
-        return len(self._snapshot.timeline) + self.folded_events
+        return len(self._contents.timeline) + self.folded_events
 
     @cached_property
     def seconds(self) -> float:
         """From the start of the recording to the last thing in it."""
-        timeline, header = self._snapshot.timeline, self._header
+        timeline, header = self._contents.timeline, self._header
         last = max(
             header.last_ticks if header.calibrated else 0,
-            self._snapshot.checkpoint.totals.horizon_ticks,
+            self._contents.checkpoint.totals.horizon_ticks,
             int(timeline.ticks.max(initial=0)),
         )
         return float(self._to_ns(np.array([last], np.uint64))[0]) / 1e9
@@ -192,13 +189,13 @@ class Recording:
     @property
     def fold(self) -> dict[str, int] | None:
         """Sums of the events that were folded; None when every event is in the file."""
-        checkpoint = self._snapshot.checkpoint
+        checkpoint = self._contents.checkpoint
         return vars(checkpoint.totals).copy() if checkpoint.number else None
 
     @property
     def horizon_ns(self) -> int:
         """Time up to which events were folded; 0 when none were."""
-        ticks = self._snapshot.checkpoint.totals.horizon_ticks
+        ticks = self._contents.checkpoint.totals.horizon_ticks
         return int(self._to_ns(np.array([ticks], np.uint64))[0]) if ticks else 0
 
     @cached_property
@@ -211,42 +208,42 @@ class Recording:
     @cached_property
     def events(self) -> pd.DataFrame:
         """Every event, in time order."""
-        return tables.events_table(self._snapshot.timeline, self._pairing, self._to_ns)
+        return memory.events_table(self._contents.timeline, self._pairing, self._to_ns)
 
     @cached_property
     def objects(self) -> pd.DataFrame:
         """Every allocation and when it was freed."""
-        return tables.objects_table(
-            self._snapshot.timeline, self._pairing, self._snapshot.checkpoint, self._to_ns
+        return memory.objects_table(
+            self._contents.timeline, self._pairing, self._contents.checkpoint, self._to_ns
         )
 
     @cached_property
     def samples(self) -> pd.DataFrame:
         """Resident memory and its parts over time."""
-        return tables.samples_table(
-            self._snapshot.timeline,
+        return memory.samples_table(
+            self._contents.timeline,
             self._pairing,
-            self._balance,
-            self._snapshot.checkpoint,
+            self._live_memory,
+            self._contents.checkpoint,
             self._to_ns,
         )
 
     @cached_property
     def sites(self) -> pd.DataFrame:
         """Call sites: frames with their callers."""
-        return tables.sites_table(self._names, self._site_table)
+        return memory.sites_table(self._names, self._site_table)
 
     @cached_property
     def site_totals(self) -> pd.DataFrame:
         """Exact sums for each call site, folded events included."""
-        return tables.site_totals_table(
-            self._snapshot.timeline, self._pairing, self._snapshot.checkpoint, self._site_table
+        return memory.site_totals_table(
+            self._contents.timeline, self._pairing, self._contents.checkpoint, self._site_table
         )
 
     @cached_property
     def _marks(self) -> tuple[pd.DataFrame, int | None, int | None]:
-        return tables.marks_table(
-            self._snapshot.timeline, self._snapshot.checkpoint, self._names, self._to_ns
+        return memory.marks_table(
+            self._contents.timeline, self._contents.checkpoint, self._names, self._to_ns
         )
 
     @property
@@ -267,15 +264,15 @@ class Recording:
     @cached_property
     def threads(self) -> pd.DataFrame:
         """Threads that recorded something."""
-        return tables.threads_table(
-            self._snapshot.timeline, self._snapshot.checkpoint, self._names, self._to_ns
+        return memory.threads_table(
+            self._contents.timeline, self._contents.checkpoint, self._names, self._to_ns
         )
 
     @cached_property
     def holders(self) -> pd.DataFrame:
         """The ledger: who held which object, from when to when."""
-        return runtime_tables.holders_table(
-            self._snapshot.timeline, self._pairing, self._ledger, self._holder_names, self._to_ns
+        return runtime.holders_table(
+            self._contents.timeline, self._pairing, self._ledger, self._holder_names, self._to_ns
         )
 
     @cached_property
@@ -296,18 +293,18 @@ class Recording:
     @cached_property
     def scopes(self) -> pd.DataFrame:
         """Scopes and frames of functions."""
-        return runtime_tables.scopes_table(
-            self._snapshot.timeline, self._ledger, self._names.labels, self._to_ns
+        return runtime.scopes_table(
+            self._contents.timeline, self._ledger, self._names.labels, self._to_ns
         )
 
     @cached_property
     def misuses(self) -> pd.DataFrame:
         """What the program did wrong, such as uses after free."""
-        return runtime_tables.misuses_table(
-            self._snapshot.timeline,
+        return runtime.misuses_table(
+            self._contents.timeline,
             self._pairing,
             self._known,
-            self._snapshot.checkpoint,
+            self._contents.checkpoint,
             self._holder_names,
             self._to_ns,
         )
@@ -315,37 +312,35 @@ class Recording:
     @cached_property
     def pools(self) -> pd.DataFrame:
         """Pools of objects and the freed buffers of devices."""
-        return runtime_tables.pools_table(
-            self._snapshot.timeline, self._pairing, self._ledger, self._holder_names
+        return runtime.pools_table(
+            self._contents.timeline, self._pairing, self._ledger, self._holder_names
         )
 
     @cached_property
     def ops(self) -> pd.DataFrame:
         """Ops that were recorded on tapes, and what tapes held for them."""
-        return tape_tables.ops_table(
-            self._snapshot.timeline, self._pairing, self._ledger, self._holder_names
+        return tapes.ops_table(
+            self._contents.timeline, self._pairing, self._ledger, self._holder_names
         )
 
     @cached_property
     def passes(self) -> pd.DataFrame:
         """Backward passes."""
-        return tape_tables.passes_table(
-            self._snapshot.timeline, self._pairing, self._ledger, self._to_ns
-        )
+        return tapes.passes_table(self._contents.timeline, self._pairing, self._ledger, self._to_ns)
 
     @cached_property
     def devices(self) -> pd.DataFrame:
         """What the drivers of devices handed out."""
-        return runtime_tables.devices_table(self._snapshot.timeline)
+        return runtime.devices_table(self._contents.timeline)
 
     @cached_property
-    def totals(self) -> tables.Totals:
+    def totals(self) -> memory.Totals:
         """Current, peak and total memory, exact with folded events."""
-        return tables.totals_of(
-            self._snapshot.timeline,
+        return memory.totals_of(
+            self._contents.timeline,
             self._pairing,
-            self._balance,
-            self._snapshot.checkpoint,
+            self._live_memory,
+            self._contents.checkpoint,
             self._to_ns,
         )
 
@@ -363,8 +358,8 @@ class Recording:
             ``object``, ``kind`` of the holder, ``holder`` in words without its number, ``site``
             where it took the object.
         """
-        return runtime_tables.held_at(
-            self._snapshot.timeline,
+        return runtime.held_at(
+            self._contents.timeline,
             self._pairing,
             self._ledger,
             self._holder_names,
@@ -374,7 +369,7 @@ class Recording:
         )
 
     def history(self, object: int) -> pd.DataFrame:
-        """Every event about one object (its number), taking and giving back paired by holder.
+        """Every event about one object (its number), acquires and releases paired by holder.
 
         Returns:
             ``event`` (row of ``events``), ``time_ns``, ``thread``, ``kind``, ``resize``,
@@ -382,7 +377,7 @@ class Recording:
             ``ended_by``, ``began_at`` (rows of this table, -1: none) and ``unpaired``.
         """
         return object_events.history_table(
-            self._snapshot.timeline,
+            self._contents.timeline,
             self._pairing,
             self._known,
             self._ledger,
@@ -398,9 +393,9 @@ class Recording:
             ``objects``, ``handed_out``, ``host`` (from the C allocator); NaN where it was folded.
         """
         return device_memory(
-            self._snapshot.timeline,
+            self._contents.timeline,
             self.objects,
-            self._snapshot.checkpoint.totals,
+            self._contents.checkpoint.totals,
             times_ns,
             self.horizon_ns,
             self._to_ns,
@@ -413,8 +408,8 @@ class Recording:
             ``saved_count`` objects and ``saved_bytes`` for rules, each object once, and
             ``grad_count`` and ``grad_bytes`` of gradients; NaN where it was folded.
         """
-        return tape_tables.tape_memory(
-            self._snapshot.timeline,
+        return tapes.tape_memory(
+            self._contents.timeline,
             self._pairing,
             self._ledger,
             times_ns,
@@ -454,12 +449,12 @@ class Recording:
     # ---- how it is read ----
 
     @cached_property
-    def _snapshot(self) -> Snapshot:
-        return take_snapshot(self._source, self.start, self.stop, self.detail_events)
+    def _contents(self) -> Contents:
+        return read_contents(self._source, self.start, self.stop, self.detail_events)
 
     @property
     def _names(self) -> Names:
-        return self._snapshot.names
+        return self._contents.names
 
     @cached_property
     def _site_table(self) -> SiteTable:
@@ -467,21 +462,21 @@ class Recording:
 
     @cached_property
     def _known(self) -> Known:
-        return self._snapshot.checkpoint.known()
+        return self._contents.checkpoint.known()
 
     @cached_property
     def _pairing(self) -> Pairing:
-        return pair(self._snapshot.timeline, self._known)
+        return pair(self._contents.timeline, self._known)
 
     @cached_property
-    def _balance(self) -> Balance:
-        folded = self._snapshot.checkpoint.totals
-        return balance(self._pairing, self._known, folded.current_bytes, folded.current_count)
+    def _live_memory(self) -> LiveMemory:
+        folded = self._contents.checkpoint.totals
+        return live_memory(self._pairing, self._known, folded.current_bytes, folded.current_count)
 
     @cached_property
     def _ownership(self) -> tuple[Ledger, list[str]]:
         """The ledger, and what in it does not add up where nothing is missing."""
-        timeline = self._snapshot.timeline
+        timeline = self._contents.timeline
         lives = owned_lives(timeline, self._pairing, self._known)
         ledger = ledger_of(lives)
         if self.lost_events or self.missing_events:
@@ -494,15 +489,15 @@ class Recording:
 
     @cached_property
     def _holdings(self) -> list[Holding]:
-        return holdings.whole_holdings(self._names.holdings, self._snapshot.span)
+        return holdings.whole_holdings(self._names.holdings, self._contents.span)
 
     @cached_property
     def _holder_names(self) -> HolderNames:
-        return HolderNames(self._snapshot.timeline, self._names.labels, self._names.notes)
+        return HolderNames(self._contents.timeline, self._names.labels, self._names.notes)
 
     @property
     def _to_ns(self) -> Callable[[np.ndarray], np.ndarray]:
-        return self._snapshot.to_ns
+        return self._contents.to_ns
 
 
 def _why_empty(header: FileHeader) -> str:

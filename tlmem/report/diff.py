@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.compare import Difference, LineChange, Side, Sums, compare, failures
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import place
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.report import write

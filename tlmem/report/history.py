@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlmem.analysis.blame import place
-from tlmem.analysis.ledger.history import History, Step, history
+from tlmem.analysis.ledger.history import History, HistoryStep, history
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import place
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.recording.reader import read
@@ -96,7 +96,7 @@ def to_dict(life: History) -> dict[str, Any]:
     }
 
 
-def _step_dict(step: Step) -> dict[str, Any]:
+def _step_dict(step: HistoryStep) -> dict[str, Any]:
     return {
         "step": step.number,
         "seconds": round(step.time_ns / 1e9, 9),
@@ -172,14 +172,14 @@ def _in_python(life: History) -> list[str]:
     ]
 
 
-def _taker(step: Step) -> str:
+def _taker(step: HistoryStep) -> str:
     """Who holds what a step acquired; events without a holder leave the object without one."""
     handed_to_nobody = step.event in ("alloc", "unregister", "promote", "resize")
     return "nobody" if handed_to_nobody or not step.holder else step.holder
 
 
 def _rows(life: History, every: bool) -> list[str]:
-    shown: list[Step | int] = []
+    shown: list[HistoryStep | int] = []
     for step in life.steps:
         edge = step.number <= MOST_STEPS or step.number > len(life.steps) - MOST_STEPS
         if every or edge or step.unpaired:
@@ -188,7 +188,7 @@ def _rows(life: History, every: bool) -> list[str]:
             shown[-1] += 1
         else:
             shown.append(1)
-    cells = [HEAD, *(_cells(step) for step in shown if isinstance(step, Step))]
+    cells = [HEAD, *(_cells(step) for step in shown if isinstance(step, HistoryStep))]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = [_row(HEAD, widths)]
     for row in shown:
@@ -207,7 +207,7 @@ def _row(cells: tuple[str, ...], widths: list[int]) -> str:
     ).rstrip()
 
 
-def _cells(step: Step) -> tuple[str, ...]:
+def _cells(step: HistoryStep) -> tuple[str, ...]:
     pair = f"<{step.began_at}" if step.began_at else f">{step.ended_by}" if step.ended_by else ""
     return (
         "!" if step.unpaired else "",
@@ -229,7 +229,7 @@ def _where(frame: Frame) -> str:
     return f"{place(frame)} {frame.function}" if frame.file else ""
 
 
-def _stack_of(step: Step) -> str:
+def _stack_of(step: HistoryStep) -> str:
     rows = [f"Step {step.number} took it and nobody gave it back: {_taker(step)}"]
     rows.extend(source_line(step.site))
     for frame in step.stack:

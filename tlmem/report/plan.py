@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.memory.attribution import Moments
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.planning.inputs import (
     HOST,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording

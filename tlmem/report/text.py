@@ -13,13 +13,22 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from tlmem.analysis.blame import place
 from tlmem.analysis.growth.per_scope import ScopeGrowth
-from tlmem.analysis.growth.rates import Rate, interval
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.leaks.python_objects import SMALL_VIEW
 from tlmem.analysis.ledger.misuse import EARLIER, WHAT
-from tlmem.analysis.model import Analysis, Attribution, Change, Finding, Frame, Holder, Peak
+from tlmem.analysis.model import (
+    Analysis,
+    Attribution,
+    Change,
+    Finding,
+    Frame,
+    Holder,
+    Peak,
+    Rate,
+    interval,
+)
+from tlmem.analysis.places import place
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds

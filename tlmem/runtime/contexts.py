@@ -34,18 +34,18 @@ class TaskContext:
     def __init__(self, task: Any) -> None:
         self.pointer: Any = NULL
         self.task = ref(task)
-        made = ffi.new("tlm_strand **")
-        if lib.tlm_strand_create(made):
+        made = ffi.new("tlm_context **")
+        if lib.tlm_context_create(made):
             raise MemoryError("no memory for the scopes of a task; end tasks that are done")
         self.pointer = made[0]
 
     def __del__(self) -> None:
         if lib is None or self.pointer == NULL:  # the interpreter is ending, or it was never made
             return
-        in_force = lib.tlm_strand_switch(NULL)
+        in_force = lib.tlm_context_switch(NULL)
         if in_force not in (NULL, self.pointer):
-            lib.tlm_strand_switch(in_force)
-        lib.tlm_strand_destroy(self.pointer)
+            lib.tlm_context_switch(in_force)
+        lib.tlm_context_destroy(self.pointer)
 
 
 class _Here(threading.local):
@@ -91,7 +91,7 @@ def in_force() -> TaskContext | None:
 def put_in_force(context: TaskContext | None) -> None:
     """Lets the calling thread use a context; None: its own."""
     try:
-        lib.tlm_strand_switch(NULL if context is None else context.pointer)
+        lib.tlm_context_switch(NULL if context is None else context.pointer)
     finally:  # Ctrl-C between the two
         _here.context = context
 

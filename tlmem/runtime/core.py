@@ -50,7 +50,7 @@ def label(text: str | None) -> int:
     """The core's number of a text; 0 for an empty one. The same text has the same number.
 
     Raises:
-        TypeError: it is no text.
+        TypeError: it is not a string.
     """
     if not text:
         return 0

@@ -137,7 +137,7 @@ class Device:
         return ""
 
     def policy(self, name: str, budget_bytes: int | None = None) -> None:
-        """Says what becomes of freed memory from now on. What is kept beyond it is given back.
+        """Says what becomes of freed memory from now on. What is kept beyond it is freed.
 
         Args:
             name: ``"direct"``, ``"bounded"``, ``"persistent"`` or ``"persistent-reusing"``.

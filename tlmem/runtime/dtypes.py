@@ -14,6 +14,8 @@ from tlmem.runtime.errors import WrongDtype
 
 NAMES = ("bool", "int64", "float32", "float64")
 """Dtypes, lowest first: an operation on two of them gives the higher one."""
+FLOATING = ("float32", "float64")
+"""Those that can have a gradient."""
 
 RANK = {name: rank for rank, name in enumerate(NAMES)}
 NUMPY = {name: np.dtype(name) for name in NAMES}
@@ -76,4 +78,4 @@ def promoted(left: str, right: str) -> str:
 
 def floating(dtype: str) -> str:
     """The dtype of a result that has fractions."""
-    return dtype if dtype in ("float32", "float64") else DEFAULT
+    return dtype if dtype in FLOATING else DEFAULT

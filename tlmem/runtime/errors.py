@@ -36,7 +36,7 @@ class RuntimeMisuse(RuntimeError):
 
 
 class UseAfterFree(RuntimeMisuse):
-    """The memory of the object was given back before this use."""
+    """The memory of the object was freed before this use."""
 
 
 class UseAfterMove(UseAfterFree):

@@ -1,5 +1,9 @@
-"""Memory of tests: what ``pytest --tlmem`` measures, compares with limits, and says.
+"""Memory of tests: what ``pytest --tlmem`` measures and compares with limits.
 
-Reading order: ``limits`` (what a test may take), ``measuring`` (what it took), ``failure`` (what is
-said when it took more), ``session`` (pytest's hooks).
+In: a test that runs, its markers and settings. Out: a failed test where it takes more than it may.
+May import: units, recording, analysis, gate. Inside functions: recorder.
+Third-party: pytest, numpy.
+
+Reading order: ``measuring`` (what a test took), ``limits`` (what it may take, and the message when
+it took more), ``session`` (pytest's hooks).
 """

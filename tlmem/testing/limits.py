@@ -1,15 +1,22 @@
-"""What a test may take: limits from its markers, and from settings where it has none.
+"""What a test may take, and the message for one that took more, with the line to blame.
 
-Covers: reading and refusing them. Does not cover: options of pytest (``pytest_plugin``).
+Covers: limits from markers, and from settings where a test has none; comparing. Does not cover:
+options of pytest (``pytest_plugin``), what a test took (``measuring``).
 """
 
 from __future__ import annotations
 
+import linecache
+import os
+import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from tlmem.gate.amounts import BYTES, parse_amount
+from tlmem.testing.measuring import Measured, Share
+from tlmem.units import format_bytes, format_count
 
 PEAK, LEAKS, RSS = "limit_tensors", "limit_leaks_tensors", "limit_rss"
 MISUSE = "no_misuse"
@@ -29,7 +36,7 @@ def limits_of(item: pytest.Item) -> Limits:
     """The limits of a test; the marker nearest to it counts.
 
     Raises:
-        pytest.UsageError: a marker or setting is no amount.
+        pytest.UsageError: a marker or setting is not an amount.
     """
     found = {}
     for name in AMOUNTS:
@@ -75,7 +82,7 @@ def parse_loop(text: str) -> Loop:
     """``5:20`` is five runs, then twenty that are measured; ``20`` is ``0:20``.
 
     Raises:
-        pytest.UsageError: it is no such text.
+        pytest.UsageError: it is not such a text.
     """
     if not text:
         return Loop()
@@ -85,3 +92,61 @@ def parse_loop(text: str) -> Loop:
             f"--tlmem-loop {text!r} is not understood; write WARMUP:RUNS, as 5:20."
         )
     return Loop(int(warmup or 0), int(runs))
+
+
+def exceeded(took: Measured, limits: Limits) -> list[str]:
+    """A few lines for each limit that was exceeded."""
+    if took.lost and (limits.bytes or limits.misuse):
+        return [
+            f"{format_count(took.lost)} events of this test were lost, so its memory cannot be "
+            "judged; give --tlmem-dir a folder with more room."
+        ]
+    found = []
+    if took.peak > limits.bytes.get(PEAK, took.peak):
+        found.append(
+            _sentence("had", took.peak, "of arrays and tensors alive at once", PEAK, limits)
+        )
+        found += _lines(took.peak_lines)
+    if took.left > limits.bytes.get(LEAKS, took.left):
+        each = " in each run" if took.runs > 1 else ""
+        found.append(
+            _sentence("left", took.left, f"of arrays and tensors behind{each}", LEAKS, limits)
+        )
+        found += _lines(took.left_lines)
+    if took.resident_low > limits.bytes.get(RSS, took.resident_low):
+        runs = f" in {took.runs} runs" if took.runs > 1 else ""
+        found.append(_sentence("took", took.resident, f"of resident memory{runs}", RSS, limits))
+        found += _lines(took.left_lines)
+    if limits.misuse and took.misuses:
+        count = sum(finding.count for finding in took.misuses)
+        times = "once" if count == 1 else f"{format_count(count)} times"
+        found.append(f"this test misused objects {times} (no_misuse)")
+        found += [f"  {finding.evidence}" for finding in took.misuses[:3]]
+    return found
+
+
+def message(found: list[str], path: Path) -> str:
+    """The message of a failed test; ``path`` is its recording."""
+    shown = os.path.relpath(path)
+    return "\n".join([*found, f"see: tlmem report {shlex.quote(shown)}"])
+
+
+def _sentence(verb: str, amount: float, what: str, name: str, limits: Limits) -> str:
+    limit = format_bytes(limits.bytes[name])
+    return f"this test {verb} {format_bytes(amount)} {what}, and {limit} is its limit ({name})"
+
+
+def _lines(shares: tuple[Share, ...]) -> list[str]:
+    """The lines that hold most, with their text."""
+    found = []
+    for share in shares:
+        objects = f"{format_count(share.count)} object{'' if share.count == 1 else 's'}"
+        if not share.site.file:
+            found.append(f"  no Python stack: {objects}, {format_bytes(share.bytes)}")
+            continue
+        place = f"{os.path.relpath(share.site.file)}:{share.site.line} in {share.site.function}"
+        found.append(f"  {place}: {objects}, {format_bytes(share.bytes)}")
+        source = linecache.getline(share.site.file, share.site.line).strip()
+        if source:
+            found.append(f"      {source[:90]}")
+    return found

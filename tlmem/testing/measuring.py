@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.growth.robust import theil_sen
 from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.places import Places
 from tlmem.gate.suppressions import Suppression
 from tlmem.recording.reader import Recording, read
 
@@ -42,8 +42,8 @@ class Measured:
 
     ``left`` is what it made and did not give back, for each run of a loop; ``resident`` is the
     growth of resident memory over all measured runs, surely at least ``resident_low``. The lines
-    with most bytes come first. ``suppressed`` bytes are in none of these. ``lost`` events make all
-    of it unknown.
+    with most bytes come first. Objects that are suppressed are in none of these. ``lost`` events
+    make all of it unknown.
     """
 
     peak: int
@@ -55,7 +55,6 @@ class Measured:
     misuses: tuple[Finding, ...]
     runs: int
     lost: int
-    suppressed: int = 0
 
 
 def measured(path: Path, suppressions: Sequence[Suppression] = ()) -> Measured:
@@ -68,7 +67,7 @@ def measured(path: Path, suppressions: Sequence[Suppression] = ()) -> Measured:
     size = table["size_bytes"].to_numpy(np.int64)
     site = table["born_site"].to_numpy(np.int64)
     site = np.where(site < len(places.group_of_site), site, 0)
-    kept, silenced = _without(suppressions, places, site, size, died < 0)
+    kept = _without(suppressions, places, site)
     runs = recording.marks.loc[recording.marks["label"] == RUN, "time_ns"].to_numpy(np.int64)
     moment = _peak_moment(born, died, size)
     at_peak = (born <= moment) & ((died < 0) | (died > moment))
@@ -86,18 +85,13 @@ def measured(path: Path, suppressions: Sequence[Suppression] = ()) -> Measured:
         misuses=tuple(misuse_findings(recording, places)),
         runs=max(1, len(runs) - 1),
         lost=int(recording.lost_events + recording.missing_events),
-        suppressed=silenced,
     )
 
 
 def _without(
-    suppressions: Sequence[Suppression],
-    places: Places,
-    site: NDArray[np.int64],
-    size: NDArray[np.int64],
-    alive: NDArray[np.bool_],
-) -> tuple[NDArray[np.bool_], int]:
-    """Which objects no suppression is about, and bytes that are left of the others."""
+    suppressions: Sequence[Suppression], places: Places, site: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """The objects that no suppression names."""
     kept = np.ones(len(site), bool)
     if suppressions:
         for number in np.unique(site).tolist():
@@ -105,7 +99,7 @@ def _without(
             leak = Finding("leak", "error", 0, 0, "", site=frame, stack=places.stack(number))
             if any(one.matches(leak) for one in suppressions):
                 kept[site == number] = False
-    return kept, int(size[~kept & alive].sum())
+    return kept
 
 
 def _peak_moment(born: NDArray[np.int64], died: NDArray[np.int64], size: NDArray[np.int64]) -> int:

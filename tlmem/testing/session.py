@@ -18,9 +18,16 @@ import pytest
 from tlmem.gate import suppressions
 from tlmem.gate.budgets import BadOptions
 from tlmem.recording import family
-from tlmem.testing import failure
-from tlmem.testing.limits import NOT_RECORDED, Limits, Loop, limits_of, parse_loop
-from tlmem.testing.measuring import RUN, Measured, measured
+from tlmem.testing.limits import (
+    NOT_RECORDED,
+    Limits,
+    Loop,
+    exceeded,
+    limits_of,
+    message,
+    parse_loop,
+)
+from tlmem.testing.measuring import RUN, measured
 from tlmem.units import format_bytes
 
 PEAK, LEFT, RESIDENT = "tlmem_peak_bytes", "tlmem_left_bytes", "tlmem_resident_bytes"
@@ -92,12 +99,12 @@ class MemoryOfTests:
             (LEFT, round(took.left)),
             (RESIDENT, round(took.resident)),
         ]
-        found = failure.failures(took, self.limits.get(item.nodeid) or limits_of(item))
+        found = exceeded(took, self.limits.get(item.nodeid) or limits_of(item))
         if not found:
             if not self.keep:
                 self._drop(path)
             return result
-        pytest.fail(failure.text(found, path), pytrace=False)
+        pytest.fail(message(found, path), pytrace=False)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remembers what a test took, also one that a worker ran."""
@@ -161,6 +168,3 @@ def _between(number: int) -> None:
     if session.active is not None:
         session.active.sample()
         session.active.mark(RUN, number)
-
-
-__all__ = ["MemoryOfTests", "Measured"]

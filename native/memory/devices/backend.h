@@ -18,9 +18,9 @@ typedef struct {
     const char *(*missing)(void);
     /* Memory of `bytes` (above 0, a multiple of 64), aligned to 64, readable and writable by the processor. `*token` is the
      * driver's own name for it. false: there is none; nothing has changed. */
-    bool (*take)(uint64_t bytes, void **memory, void **token);
-    /* Takes back what `take` gave, with the same token and the same bytes; nobody uses it any more. */
-    void (*give)(void *memory, void *token, uint64_t bytes);
+    bool (*alloc)(uint64_t bytes, void **memory, void **token);
+    /* Takes back what `alloc` gave, with the same token and the same bytes; nobody uses it any more. */
+    void (*free)(void *memory, void *token, uint64_t bytes);
     /* The contents from byte `kept` on are not needed any more; the memory stays the caller's, with zeros or anything there.
      * Whole pages of it stop being resident where the system can do that. */
     void (*drop)(void *memory, void *token, uint64_t bytes, uint64_t kept);

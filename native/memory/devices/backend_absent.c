@@ -10,13 +10,13 @@ static const char *missing(void)
     return "Metal is part of macOS; the device sim-metal behaves like its driver on any system";
 }
 
-static bool take(uint64_t bytes, void **memory, void **token)
+static bool alloc_memory(uint64_t bytes, void **memory, void **token)
 {
     (void)bytes, (void)memory, (void)token;
     return false;
 }
 
-static void give(void *memory, void *token, uint64_t bytes)
+static void free_memory(void *memory, void *token, uint64_t bytes)
 {
     (void)memory, (void)token, (void)bytes;
 }
@@ -34,8 +34,8 @@ static uint64_t driver_bytes(void)
 const tlmi_backend tlmi_backend_metal = {
     .name = "metal",
     .missing = missing,
-    .take = take,
-    .give = give,
+    .alloc = alloc_memory,
+    .free = free_memory,
     .drop = drop,
     .driver_bytes = driver_bytes,
     .policy = TLM_BUFFERS_DIRECT,

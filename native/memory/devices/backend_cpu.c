@@ -18,25 +18,25 @@ static const char *missing(void)
     return NULL;
 }
 
-static bool take(uint64_t bytes, void **memory, void **token)
+static bool alloc_memory(uint64_t bytes, void **memory, void **token)
 {
     *token = NULL;
     *memory = NULL;
     if (tlmi_quarantine_active())
-        *memory = tlmi_quarantine_take(bytes, TLMI_BLOCK_BYTES, 64, TLM_DEVICE_CPU, tlmi_site_for_events());
+        *memory = tlmi_quarantine_alloc(bytes, TLMI_BLOCK_BYTES, 64, TLM_DEVICE_CPU, tlmi_site_for_events());
     if (*memory == NULL && posix_memalign(memory, 64, bytes) != 0)
         return false;
     atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
     return true;
 }
 
-static void give_to_allocator(void *memory, uint64_t bytes)
+static void free_to_allocator(void *memory, uint64_t bytes)
 {
     (void)bytes;
     free(memory);
 }
 
-static void give(void *memory, void *token, uint64_t bytes)
+static void free_memory(void *memory, void *token, uint64_t bytes)
 {
     (void)token;
     atomic_fetch_sub_explicit(&held_bytes, bytes, memory_order_relaxed);
@@ -45,7 +45,7 @@ static void give(void *memory, void *token, uint64_t bytes)
                             .bytes = bytes,
                             .header = TLMI_BLOCK_BYTES,
                             .device = TLM_DEVICE_CPU,
-                            .give = give_to_allocator};
+                            .release = free_to_allocator};
         if (tlmi_quarantine_put(&freed))
             return;
     }
@@ -67,8 +67,8 @@ static uint64_t driver_bytes(void)
 const tlmi_backend tlmi_backend_cpu = {
     .name = "cpu",
     .missing = missing,
-    .take = take,
-    .give = give,
+    .alloc = alloc_memory,
+    .free = free_memory,
     .drop = drop,
     .driver_bytes = driver_bytes,
     .policy = TLM_BUFFERS_BOUNDED,

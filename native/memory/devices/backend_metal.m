@@ -47,7 +47,7 @@ static id<MTLBuffer> new_buffer(uint64_t bytes)
     return [gpu newBufferWithLength:(NSUInteger)bytes options:MTLResourceStorageModeShared];
 }
 
-static bool take(uint64_t bytes, void **memory, void **token)
+static bool alloc_memory(uint64_t bytes, void **memory, void **token)
 {
     if (missing())
         return false;
@@ -61,7 +61,7 @@ static bool take(uint64_t bytes, void **memory, void **token)
     return *memory != NULL;
 }
 
-static void give(void *memory, void *token, uint64_t bytes)
+static void free_memory(void *memory, void *token, uint64_t bytes)
 {
     (void)memory, (void)bytes;
     if (missing())
@@ -97,8 +97,8 @@ static uint64_t driver_bytes(void)
 const tlmi_backend tlmi_backend_metal = {
     .name = "metal",
     .missing = missing,
-    .take = take,
-    .give = give,
+    .alloc = alloc_memory,
+    .free = free_memory,
     .drop = drop,
     .driver_bytes = driver_bytes,
     .policy = TLM_BUFFERS_DIRECT,

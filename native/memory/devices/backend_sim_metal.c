@@ -48,7 +48,7 @@ static void *cut_from_heap(uint64_t bytes)
     return memory;
 }
 
-static bool take(uint64_t bytes, void **memory, void **token)
+static bool alloc_memory(uint64_t bytes, void **memory, void **token)
 {
     uint64_t whole = (bytes + GRANULE - 1) / GRANULE * GRANULE;
     *token = NULL;
@@ -59,7 +59,7 @@ static bool take(uint64_t bytes, void **memory, void **token)
     return true;
 }
 
-static void give(void *memory, void *token, uint64_t bytes)
+static void free_memory(void *memory, void *token, uint64_t bytes)
 {
     (void)memory, (void)token, (void)bytes; /* kept for ever: that is the point */
 }
@@ -78,8 +78,8 @@ static uint64_t driver_bytes(void)
 const tlmi_backend tlmi_backend_sim_metal = {
     .name = "sim-metal",
     .missing = missing,
-    .take = take,
-    .give = give,
+    .alloc = alloc_memory,
+    .free = free_memory,
     .drop = drop,
     .driver_bytes = driver_bytes,
     .policy = TLM_BUFFERS_DIRECT,

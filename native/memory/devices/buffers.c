@@ -2,9 +2,11 @@
  * buffers.c: payloads for objects, and what becomes of them afterwards: back to the driver, or kept for reuse.
  *
  * Under TLM_BUFFERS_BOUNDED a device keeps at most its budget, at every moment: room is set aside before a block is put.
- * A block's state is checked when it is given back. While its memory is ours a second give is refused; memory that went
+ * A block's state is checked when it is given back. While its memory is ours a second one is refused; memory that went
  * back to the driver cannot be recognised here, only by the object that had it.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "memory/devices/device.h"
@@ -36,7 +38,7 @@ static tlmi_block *take_kept(tlmi_device *device, uint32_t number)
     tlmi_spin_lock(&class->lock);
     tlmi_block *block = class->newest;
     if (block) {
-        tlmi_kept_unlink(device, block);
+        tlmi_class_unlink(device, block);
         block->state = TLMI_BLOCK_ACTIVE;
         class->active_count++;
         class->hits++;
@@ -50,9 +52,9 @@ static tlmi_block *take_kept(tlmi_device *device, uint32_t number)
 /* From the driver. When it has no more, what is kept for reuse is given back first, and it is asked once again. */
 static tlmi_block *take_new(tlmi_device *device, uint64_t bytes, int policy)
 {
-    tlmi_block *block = tlmi_device_take(device, bytes);
-    if (block == NULL && policy == TLM_BUFFERS_BOUNDED && tlmi_kept_shrink(device, 0))
-        block = tlmi_device_take(device, bytes);
+    tlmi_block *block = tlmi_device_alloc(device, bytes);
+    if (block == NULL && policy == TLM_BUFFERS_BOUNDED && tlmi_class_shrink(device, 0))
+        block = tlmi_device_alloc(device, bytes);
     return block;
 }
 
@@ -62,7 +64,7 @@ static tlmi_block *take_otherwise(tlmi_device *device, uint32_t number, int poli
     uint64_t bytes = tlmi_class_bytes(number) + TLMI_BLOCK_BYTES;
     tlmi_block *block = NULL;
     if (atomic_load_explicit(&device->reserve.bytes, memory_order_acquire))
-        block = tlmi_reserve_take(&device->reserve, bytes);
+        block = tlmi_reserve_alloc(&device->reserve, bytes);
     bool is_hit = block != NULL;
     if (!is_hit)
         block = take_new(device, bytes, policy);
@@ -81,11 +83,11 @@ static tlmi_block *take_otherwise(tlmi_device *device, uint32_t number, int poli
     return block;
 }
 
-tlm_status tlmi_buffers_take(uint32_t number, uint64_t bytes, void **payload)
+tlm_status tlmi_buffers_alloc(uint32_t number, uint64_t bytes, void **payload)
 {
     *payload = NULL;
     if (number >= TLMI_FIRST_LIMIT)
-        return tlmi_limit_take(number, bytes, payload);
+        return tlmi_limit_alloc(number, bytes, payload);
     tlmi_device *device = tlmi_device_ready(number);
     if (tlmi_unlikely(device == NULL))
         return TLM_NO_DEVICE;
@@ -118,7 +120,7 @@ static bool find_room(tlmi_device *device, uint64_t bytes)
         if (bytes > budget)
             return false;
         if (kept + bytes > budget) {
-            if (!tlmi_kept_return_oldest(device))
+            if (!tlmi_class_return_oldest(device))
                 return false; /* all of it is being put just now */
             kept = atomic_load_explicit(&device->kept_bytes, memory_order_relaxed);
         } else if (atomic_compare_exchange_weak_explicit(&device->kept_bytes, &kept, kept + bytes, memory_order_relaxed,
@@ -155,7 +157,7 @@ static void keep_to_policy(tlmi_device *device)
 {
     int policy = atomic_load(&device->policy);
     if (!is_persistent(policy))
-        tlmi_kept_shrink(device, policy == TLM_BUFFERS_BOUNDED ? atomic_load(&device->budget_bytes) : 0);
+        tlmi_class_shrink(device, policy == TLM_BUFFERS_BOUNDED ? atomic_load(&device->budget_bytes) : 0);
 }
 
 /* The object's time with the block ends here. false: it was given back before, and nothing changed. */
@@ -168,7 +170,7 @@ static bool retire_block(tlmi_device *device, tlmi_block *block, bool is_kept)
         class->active_count--;
         block->state = TLMI_BLOCK_GONE;
         if (is_kept)
-            tlmi_kept_push(device, block);
+            tlmi_class_push(device, block);
     }
     tlmi_spin_unlock(&class->lock);
     return is_first;
@@ -185,7 +187,7 @@ static bool is_block(const tlmi_block *block)
            block->device - TLMI_FIRST_DEVICE < TLMI_DEVICES && block->class < TLMI_CLASSES;
 }
 
-void tlmi_buffers_give(uint32_t number, void *payload, uint64_t bytes)
+void tlmi_buffers_free(uint32_t number, void *payload, uint64_t bytes)
 {
     if (payload == NULL)
         return;
@@ -217,7 +219,7 @@ void tlmi_buffers_give(uint32_t number, void *payload, uint64_t bytes)
     else if (policy == TLM_BUFFERS_BOUNDED)
         tlmi_buffers_event(device, TLM_KIND_POOL_DROP, whole);
     if (!is_kept)
-        tlmi_kept_return(device, block);
+        tlmi_class_return(device, block);
     else if (tlmi_unlikely(atomic_load_explicit(&device->policy, memory_order_relaxed) != policy))
         keep_to_policy(device); /* it was changed meanwhile, and this block came too late for that */
     while (owner >= TLMI_FIRST_LIMIT)
@@ -245,7 +247,7 @@ uint64_t tlm_device_trim(uint32_t number)
     tlmi_device *device = tlmi_device_ready(number);
     if (device == NULL || is_persistent(atomic_load(&device->policy)))
         return 0;
-    return tlmi_kept_shrink(device, 0);
+    return tlmi_class_shrink(device, 0);
 }
 
 /* Touches each page: memory that is only promised is not reserved. */
@@ -268,7 +270,7 @@ tlm_status tlm_device_preallocate(uint32_t number, uint64_t bytes)
         return tlmi_fail_bytes(TLM_OVERFLOW, bytes, number);
     if (atomic_exchange(&device->reserving, 1))
         return TLM_OK;
-    tlmi_block *memory = tlmi_device_take(device, whole);
+    tlmi_block *memory = tlmi_device_alloc(device, whole);
     if (memory == NULL) {
         atomic_store(&device->reserving, 0);
         return tlmi_fail_bytes(TLM_OUT_OF_MEMORY, bytes, number);
@@ -277,4 +279,95 @@ tlm_status tlm_device_preallocate(uint32_t number, uint64_t bytes)
     tlmi_reserve_open(&device->reserve, memory);
     tlmi_buffers_event(device, TLM_KIND_POOL_RESERVE, whole);
     return TLM_OK;
+}
+
+/* ---- statistics ----
+ *
+ * What is active and free is counted class by class, what came from the driver by device.c: that the one is the sum of the
+ * others is a check of both, and not an identity.
+ */
+
+static void add_class(tlmi_device *device, uint32_t number, tlm_buffers_statistics *out)
+{
+    tlmi_size_class *class = &device->classes[number];
+    uint64_t bytes = tlmi_class_bytes(number) + TLMI_BLOCK_BYTES;
+    tlmi_spin_lock(&class->lock);
+    out->active_count += class->active_count;
+    out->active_bytes += class->active_count * bytes;
+    out->free_count += class->free_count;
+    out->free_bytes += class->free_count * bytes;
+    out->hits += class->hits;
+    out->misses += class->misses;
+    tlmi_spin_unlock(&class->lock);
+}
+
+void tlm_buffers_stats(uint32_t number, tlm_buffers_statistics *out)
+{
+    *out = (tlm_buffers_statistics){0};
+    tlmi_device *device = tlmi_device_of(number);
+    if (device == NULL)
+        return;
+    for (uint32_t i = 0; i < TLMI_CLASSES; i++)
+        add_class(device, i, out);
+    tlmi_reserve *reserve = &device->reserve;
+    tlmi_spin_lock(&reserve->lock);
+    out->reserved_bytes = atomic_load_explicit(&reserve->bytes, memory_order_relaxed);
+    out->free_bytes += reserve->free_bytes;
+    out->free_count += reserve->stretches;
+    tlmi_spin_unlock(&reserve->lock);
+    tlmi_spin_lock(&device->lock);
+    out->total_allocated_bytes = device->counted.total_bytes;
+    tlmi_spin_unlock(&device->lock);
+}
+
+typedef struct {
+    char *out;
+    uint64_t room, length;
+} text_writer;
+
+__attribute__((format(printf, 2, 3))) static void write_line(text_writer *text, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    uint64_t left = text->length < text->room ? text->room - text->length : 0;
+    int wanted = vsnprintf(left ? text->out + text->length : NULL, left, format, values);
+    va_end(values);
+    text->length += wanted > 0 ? (uint64_t)wanted : 0;
+}
+
+static void write_class(text_writer *text, tlmi_device *device, uint32_t number)
+{
+    tlmi_size_class *class = &device->classes[number];
+    tlmi_spin_lock(&class->lock);
+    tlmi_size_class now = *class;
+    tlmi_spin_unlock(&class->lock);
+    if (now.active_count || now.free_count || now.hits || now.misses)
+        write_line(text, "  up to %llu bytes: %llu active, %u free, %llu hits, %llu misses\n",
+                   (unsigned long long)tlmi_class_bytes(number), (unsigned long long)now.active_count, now.free_count,
+                   (unsigned long long)now.hits, (unsigned long long)now.misses);
+}
+
+uint64_t tlm_buffers_dump(uint32_t number, char *out, uint64_t room)
+{
+    static const char *const policies[] = {"direct", "bounded", "persistent", "persistent, reusing"};
+    text_writer text = {out, room, 0};
+    if (room)
+        out[0] = 0;
+    tlmi_device *device = tlmi_device_ready(number);
+    if (device == NULL)
+        return 0;
+    tlm_buffers_statistics now;
+    tlm_buffers_stats(number, &now);
+    write_line(&text, "buffers of %s: %s\n", device->backend->name, policies[atomic_load(&device->policy)]);
+    write_line(&text, "  taken from the driver: %llu bytes, of them reserved: %llu\n",
+               (unsigned long long)now.total_allocated_bytes, (unsigned long long)now.reserved_bytes);
+    write_line(&text, "  active: %llu bytes in %llu; free: %llu bytes in %llu; hits: %llu; misses: %llu\n",
+               (unsigned long long)now.active_bytes, (unsigned long long)now.active_count,
+               (unsigned long long)now.free_bytes, (unsigned long long)now.free_count, (unsigned long long)now.hits,
+               (unsigned long long)now.misses);
+    if (device->ignored)
+        write_line(&text, "  %s is ignored: not a whole number, or too large\n", device->ignored);
+    for (uint32_t i = 0; i < TLMI_CLASSES; i++)
+        write_class(&text, device, i);
+    return text.length;
 }

@@ -55,7 +55,7 @@ static void mend_after_fork(void)
     for (uint32_t i = 0; i < TLMI_DEVICES; i++) {
         if (!atomic_load(&devices[i].used))
             continue;
-        tlmi_kept_mend(&devices[i]);
+        tlmi_class_mend(&devices[i]);
         tlmi_reserve_mend(&devices[i].reserve);
     }
 }
@@ -119,10 +119,10 @@ static void count_take(tlm_device_statistics *counted, uint64_t bytes)
         counted->peak_count = counted->current_count;
 }
 
-tlmi_block *tlmi_device_take(tlmi_device *device, uint64_t bytes)
+tlmi_block *tlmi_device_alloc(tlmi_device *device, uint64_t bytes)
 {
     void *memory, *token;
-    bool given = device->backend->take(bytes, &memory, &token);
+    bool given = device->backend->alloc(bytes, &memory, &token);
     tlmi_spin_lock(&device->lock);
     if (given)
         count_take(&device->counted, bytes);
@@ -138,13 +138,13 @@ tlmi_block *tlmi_device_take(tlmi_device *device, uint64_t bytes)
     return block;
 }
 
-void tlmi_device_give(tlmi_device *device, tlmi_block *block)
+void tlmi_device_free(tlmi_device *device, tlmi_block *block)
 {
     uint64_t bytes = block->bytes;
     block->state = TLMI_BLOCK_GONE;
     if (tlmi_probe_on())
         tlmi_event_append(TLM_KIND_DEVICE_FREE, (uint8_t)tlmi_device_number(device), (uintptr_t)block, bytes, 0, 0);
-    device->backend->give(block, block->token, bytes);
+    device->backend->free(block, block->token, bytes);
     tlmi_spin_lock(&device->lock);
     device->counted.current_bytes -= bytes;
     device->counted.current_count--;

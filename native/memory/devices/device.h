@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * device.h: what device.c, reserve.c, kept.c, buffers.c and backend_limit.c share: the device, and the block around a payload.
+ * device.h: what device.c, reserve.c, size_class.c, buffers.c and limit.c share: the device, and the block around a payload.
  *
  *     block (64 bytes)                  payload, aligned to 64
  *     | links token bytes asked ... |   | capacity of the size class ...        |
@@ -105,37 +105,37 @@ tlmi_device *tlmi_device_of(uint32_t number);    /* also of an adaptor: the devi
 tlmi_device *tlmi_device_ready(uint32_t number); /* the same; NULL also when it cannot be used here */
 uint32_t tlmi_device_number(const tlmi_device *device);
 /* From the driver, counted and recorded. NULL: refused, counted. */
-tlmi_block *tlmi_device_take(tlmi_device *device, uint64_t bytes);
-void tlmi_device_give(tlmi_device *device, tlmi_block *block);
+tlmi_block *tlmi_device_alloc(tlmi_device *device, uint64_t bytes);
+void tlmi_device_free(tlmi_device *device, tlmi_block *block);
 
 /* ---- reserve.c ---- */
 /* Takes over a piece of memory from the driver, once. */
 void tlmi_reserve_open(tlmi_reserve *reserve, tlmi_block *memory);
-tlmi_block *tlmi_reserve_take(tlmi_reserve *reserve, uint64_t bytes); /* NULL: no stretch is long enough */
-void tlmi_reserve_give(tlmi_reserve *reserve, tlmi_block *block);
+tlmi_block *tlmi_reserve_alloc(tlmi_reserve *reserve, uint64_t bytes); /* NULL: no stretch is long enough */
+void tlmi_reserve_free(tlmi_reserve *reserve, tlmi_block *block);
 void tlmi_reserve_mend(tlmi_reserve *reserve); /* in a forked child, its only thread */
 
-/* ---- kept.c ---- */
+/* ---- size_class.c ---- */
 uint32_t tlmi_class_of(uint64_t bytes); /* of a payload of 1 to TLMI_MOST_BYTES */
 uint64_t tlmi_class_bytes(uint32_t class);
 /* Both under the lock of the block's class. */
-void tlmi_kept_push(tlmi_device *device, tlmi_block *block);
-void tlmi_kept_unlink(tlmi_device *device, tlmi_block *block);
+void tlmi_class_push(tlmi_device *device, tlmi_block *block);
+void tlmi_class_unlink(tlmi_device *device, tlmi_block *block);
 /* A block that is in no list and no object's goes to the reserve or the driver. */
-void tlmi_kept_return(tlmi_device *device, tlmi_block *block);
-uint64_t tlmi_kept_return_oldest(tlmi_device *device);           /* its bytes; 0: nothing is kept */
-uint64_t tlmi_kept_shrink(tlmi_device *device, uint64_t target); /* until so much is kept; the bytes that went */
-void tlmi_kept_mend(tlmi_device *device);                        /* in a forked child, its only thread */
+void tlmi_class_return(tlmi_device *device, tlmi_block *block);
+uint64_t tlmi_class_return_oldest(tlmi_device *device);           /* its bytes; 0: nothing is kept */
+uint64_t tlmi_class_shrink(tlmi_device *device, uint64_t target); /* until so much is kept; the bytes that went */
+void tlmi_class_mend(tlmi_device *device);                        /* in a forked child, its only thread */
 static inline void tlmi_buffers_event(const tlmi_device *device, tlm_kind kind, uint64_t bytes)
 {
     if (tlmi_probe_on())
         tlmi_event_append((uint8_t)kind, (uint8_t)tlmi_device_number(device), 0, bytes, 0, 0);
 }
 
-/* ---- backend_limit.c ---- */
+/* ---- limit.c ---- */
 uint32_t tlmi_limit_inner(uint32_t number); /* the device it stands before; 0: no such adaptor */
 const char *tlmi_limit_name(uint32_t number);
-tlm_status tlmi_limit_take(uint32_t number, uint64_t bytes, void **payload);
+tlm_status tlmi_limit_alloc(uint32_t number, uint64_t bytes, void **payload);
 /* Memory of an adaptor was given back: what it stands before. */
 uint32_t tlmi_limit_leave(uint32_t number, uint64_t bytes);
 void tlmi_limit_stats(uint32_t number, tlm_device_statistics *out);

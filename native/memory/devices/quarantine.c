@@ -123,7 +123,7 @@ static void bury(uint32_t index)
 {
     tlmi_quarantined *record = record_of(index);
     if (record->pages == NULL)
-        record->freed.give(record->freed.memory, record->freed.bytes);
+        record->freed.release(record->freed.memory, record->freed.bytes);
     else
         munmap(record->pages, record->page_bytes);
     pthread_mutex_lock(&gate);
@@ -341,7 +341,7 @@ static uint32_t begin_guarded(void)
     return index;
 }
 
-void *tlmi_quarantine_take(uint64_t bytes, uint32_t header, uint32_t alignment, uint8_t device, uint32_t site)
+void *tlmi_quarantine_alloc(uint64_t bytes, uint32_t header, uint32_t alignment, uint8_t device, uint32_t site)
 {
     if (!is_chosen(bytes - header))
         return NULL;

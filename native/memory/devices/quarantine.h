@@ -4,7 +4,7 @@
  *     guarded     | slack | header | payload | guard page |     pages of its own; unreadable from the free on
  *     filled      | header | PATTERN PATTERN ... |              smaller memory, looked at when it leaves
  *
- * quarantine.c keeps, trap.c hears of touches, trap_report.c says whose memory it was. Used by the device `cpu` and by the
+ * quarantine.c keeps, trap.c catches touches and says whose memory it was. Used by the device `cpu` and by the
  * source for NumPy. Switched off it costs one predictable branch for each of their calls.
  */
 #ifndef TLMI_QUARANTINE_H
@@ -20,14 +20,14 @@ enum {
 
 /* Memory that is being freed, as far as its last owner knows it. */
 typedef struct {
-    void *memory;    /* as it was taken: what `give` takes back */
+    void *memory;    /* as it was allocated: what `release` gets */
     uint64_t bytes;  /* of it */
     uint64_t object; /* handle, or address of foreign memory; 0: the name that tlmi_quarantine_name left, if any */
-    void (*give)(void *memory, uint64_t bytes);
+    void (*release)(void *memory, uint64_t bytes);
     uint32_t header; /* bytes before the payload */
     uint32_t free_site;
     uint8_t device;
-    bool is_bound; /* `give` may be called only within a call of the same source */
+    bool is_bound; /* `release` may be called only within a call of the same source */
 } tlmi_freed;
 
 typedef enum { TLMI_QUARANTINED_NONE = 0, TLMI_QUARANTINED_LIVE, TLMI_QUARANTINED_HELD } tlmi_quarantined_state;
@@ -58,7 +58,7 @@ static inline bool tlmi_quarantine_was_active(void)
 }
 /* Memory of zeros with pages of its own, its end before a guard page but for what `alignment` asks; NULL: this request is not
  * for us, or there are no more pages. `bytes` include the header. */
-void *tlmi_quarantine_take(uint64_t bytes, uint32_t header, uint32_t alignment, uint8_t device, uint32_t site);
+void *tlmi_quarantine_alloc(uint64_t bytes, uint32_t header, uint32_t alignment, uint8_t device, uint32_t site);
 /* Bytes of memory in use that has pages of its own; 0: it is not ours. */
 uint64_t tlmi_quarantine_bytes(const void *memory);
 /* Takes freed memory over. false: it is the caller's still. Memory with pages of its own is always taken over. */
@@ -74,8 +74,5 @@ void tlmi_quarantine_count_touch(void);
 /* ---- trap.c ---- */
 /* Puts our handlers before those in force; again when the program has set its own meanwhile. */
 void tlmi_trap_install(void);
-
-/* ---- trap_report.c: on stderr; calls nothing that a signal handler may not call while only the program is interrupted ---- */
-void tlmi_trap_tell(const tlmi_quarantined *whose, uintptr_t address, const char *how, uint32_t used_site);
 #pragma GCC visibility pop
 #endif

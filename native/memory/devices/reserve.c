@@ -41,7 +41,7 @@ static void cut_stretch(tlmi_reserve *reserve, tlmi_block **link, uint64_t bytes
     TLMI_STORE_AFTER(*link, rest);
 }
 
-tlmi_block *tlmi_reserve_take(tlmi_reserve *reserve, uint64_t bytes)
+tlmi_block *tlmi_reserve_alloc(tlmi_reserve *reserve, uint64_t bytes)
 {
     tlmi_block *found = NULL;
     tlmi_spin_lock(&reserve->lock);
@@ -70,7 +70,7 @@ static void join_next(tlmi_reserve *reserve, tlmi_block *stretch)
     reserve->stretches--;
 }
 
-void tlmi_reserve_give(tlmi_reserve *reserve, tlmi_block *block)
+void tlmi_reserve_free(tlmi_reserve *reserve, tlmi_block *block)
 {
     tlmi_spin_lock(&reserve->lock);
     tlmi_block *before = NULL;

@@ -3,8 +3,7 @@
  *
  * A search walks forward from roots: modules, frames of threads, exceptions. It holds the GIL from its begin to its end, runs
  * no Python code, asks Python for no memory and changes no object, count or list of the collector.
- * Order: holders_graph < holders_groups < holders_kinds < holders_edges < holders_roots < holders_cycles < holders_texts <
- * holders_attributes < holders_names < holders_ways < holders_record < holders_search < holders_when.
+ * Order: graph < groups < edges < roots, names < snapshot < when.
  */
 #ifndef TLMI_HOLDERS_H
 #define TLMI_HOLDERS_H
@@ -95,22 +94,14 @@ typedef struct {
     uint32_t kinds_count;
 } tlmi_search;
 
-/* ---- holders_kinds.c ---- */
+/* ---- holders_edges.c: types ---- */
 void tlmi_search_find_types(tlmi_search *search);
 tlmi_kind tlmi_search_kind(tlmi_search *search, PyTypeObject *type);
-/* Of an array: bytes of its elements. */
-uint64_t tlmi_array_bytes(const tlmi_search *search, PyObject *array);
-bool tlmi_array_owns(PyObject *array);
 PyObject *tlmi_array_base(PyObject *array); /* borrowed; NULL: none */
-uint64_t tlmi_array_address(PyObject *array);
 /* Elements, when they are references in one piece of memory; NULL otherwise. */
 PyObject **tlmi_array_objects(PyObject *array, uint64_t *count);
-/* Lets the processor bring, when the object is an array, its sizes and its base; some objects later the sizes of its base
- * and the place of who owns its memory. Most of a search's time is waiting for these. */
-void tlmi_array_fetch(const tlmi_search *search, PyObject *object);
-void tlmi_array_fetch_base(const tlmi_search *search, PyObject *object);
 
-/* ---- holders_edges.c ---- */
+/* ---- holders_edges.c: references ---- */
 bool tlmi_search_is_late(tlmi_search *search);
 /* Looks into every node that waits, but those of code. */
 void tlmi_search_drain(tlmi_search *search);
@@ -121,58 +112,25 @@ typedef int (*tlmi_meet)(void *context, PyObject *child, uint32_t edge);
 int tlmi_search_each_child(tlmi_search *search, uintptr_t object, tlmi_meet meet, void *context);
 /* Counts a root that is an array or a tensor itself. */
 void tlmi_search_note(tlmi_search *search, PyObject *object, uint32_t node);
-/* Whether something that holds arrays may be behind it. */
-bool tlmi_search_matters(tlmi_search *search, PyObject *object);
 
 /* ---- holders_roots.c ---- */
-/* A root that was not met yet, and everything behind it. */
-void tlmi_search_from(tlmi_search *search, tlmi_root root, uintptr_t object);
 /* The program's modules, its threads and the exception. `elsewhere`: beginnings of paths, one after another, of modules that
  * are not the program's own; an empty one ends them. */
 void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject *error);
 void tlmi_search_other_roots(tlmi_search *search, const char *elsewhere);
 
-/* ---- holders_cycles.c ---- */
+/* ---- holders_roots.c: what no root reaches ---- */
 /* Generators that no root reaches. A loop has its generator among its frame's temporary values, which are not always told. */
 void tlmi_search_generators(tlmi_search *search);
 /* What the collector follows and no root reaches. */
 void tlmi_search_unreached(tlmi_search *search);
 
-/* ---- holders_texts.c: texts that are read, never made. Cut to the room; they return the bytes written ---- */
-typedef struct {
-    char *start;
-    size_t used, room;
-} tlmi_text;
-void tlmi_text_add(tlmi_text *text, const char *more);
-void tlmi_text_str(tlmi_text *text, PyObject *str); /* nothing when it is no str */
-void tlmi_text_number(tlmi_text *text, long long number);
-void tlmi_text_type(tlmi_text *text, PyTypeObject *type);       /* module.Class */
-void tlmi_text_short_type(tlmi_text *text, PyTypeObject *type); /* Class */
-void tlmi_text_named(tlmi_text *text, PyObject *object);        /* module.qualname of a function or a cache of one */
-void tlmi_text_frame(tlmi_text *text, pyframe *frame);          /* qualname, file, line; with newlines between */
-void tlmi_text_key(tlmi_text *text, PyObject *key);             /* ['key'], [3] or [] */
+/* ---- holders_names.c ---- */
 /* The value of a key in a dict, found without hashing; borrowed, NULL: it has none. */
 PyObject *tlmi_find_text_key(PyObject *dict, const char *key);
-/* The member of the object, as its types declare them, that is the value. NULL: none. */
-const char *tlmi_member_name(PyObject *object, PyObject *value);
-
-/* ---- holders_attributes.c: which reference of an object is meant ---- */
 #define TLMI_EDGE_UNKNOWN 0x7FFFFFFFu
-/* The dict that has the object's attributes, names or variables; borrowed, NULL: none. */
-PyObject *tlmi_attribute_dict(tlmi_search *search, uintptr_t object);
-/* The key of an entry of a dict: at the position, or else wherever the value is; borrowed, NULL: it is no value. */
-PyObject *tlmi_key_of(PyObject *dict, uint32_t edge, PyObject *value);
-/* The frame of a root, a frame object or a generator; NULL: none. */
-pyframe *tlmi_frame_of(tlmi_search *search, uintptr_t object);
-/* The index of a value among those of a frame; -1: it is none. */
-int tlmi_value_index(pyframe *frame, PyObject *value, uint32_t edge);
-/* The name of a variable; borrowed, NULL: it is a temporary value. */
-PyObject *tlmi_variable(PyCodeObject *code, int index);
-PyObject *tlmi_value_name(pyframe *frame, int index);
 /* What makes an edge the same as another one: tlmi_liken for tlmi_groups_open. */
 tlmi_likeness tlmi_search_liken(void *search, uint32_t node);
-
-/* ---- holders_names.c: from the objects on a way to steps in words ---- */
 enum { TLMI_MOST_STEPS = 32, TLMI_EDGE_ROOM = 255, TLMI_TYPE_ROOM = 700, TLMI_WAY_ROOM = 128 };
 typedef struct {
     uint8_t kind, edge_bytes;
@@ -208,37 +166,19 @@ enum {
     TLMI_STEP_OTHER = 18,
     TLMI_STEP_THREAD = 19,
 };
-typedef struct {
-    tlmi_search *search;
-    const tlmi_stop *way;
-    uint32_t count;
-    tlmi_step *steps; /* TLMI_MOST_STEPS of them */
-    uint32_t steps_count;
-    tlmi_text edge, type; /* of the step that is being made */
-} tlmi_namer;
-tlmi_step *tlmi_step_begin(tlmi_namer *namer);
-void tlmi_step_end(tlmi_namer *namer, uint8_t kind, Py_ssize_t items);
-/* The step from object i of the way on; returns where the next one begins. */
-uint32_t tlmi_name_next(tlmi_namer *namer, uint32_t i);
-/* The step from a module, which this is the dict of, to object `next`. name: NULL, the dict says it. */
-uint32_t tlmi_name_module(tlmi_namer *namer, PyObject *dict, PyObject *name, uint32_t next);
-
-/* ---- holders_ways.c ---- */
 /* Steps along the objects, the last of which is the array and none itself; how many. `out` has room for TLMI_MOST_STEPS. */
 uint32_t tlmi_name_way(tlmi_search *search, const tlmi_root *root, const tlmi_stop *way, uint32_t count,
                        tlmi_step *out);
 
-/* ---- holders_record.c ---- */
+/* ---- holders_snapshot.c: the record ---- */
 typedef struct {
     uint32_t number;
     uint8_t trigger;
     uint64_t found_bytes;                         /* told afterwards */
     uint64_t begin_ns, tracked_bytes, room_bytes; /* begin: CPU time of this thread */
 } tlmi_snapshot;
-/* Writes the groups into the recording; returns the bytes. */
-uint64_t tlmi_search_record(tlmi_search *search, tlmi_groups *groups, const tlmi_snapshot *snapshot);
 
-/* ---- holders_search.c ---- */
+/* ---- holders_snapshot.c: the search ---- */
 typedef struct {
     uint64_t limit_ns;
     bool may_stop; /* as soon as nearly everything that is tracked was found */

@@ -87,7 +87,7 @@ static void note_given_back(void *block, uint64_t argument, uint32_t site)
 
 enum { ALIGNMENT = 16 }; /* what malloc promises */
 
-static void give_to_numpy(void *block, uint64_t bytes)
+static void free_to_numpy(void *block, uint64_t bytes)
 {
     tlmi_pyheap_is_array = true;
     original.allocator.give_back(original.allocator.context, block, bytes);
@@ -96,7 +96,7 @@ static void give_to_numpy(void *block, uint64_t bytes)
 
 static void *take_guarded(size_t bytes, uint32_t site)
 {
-    return tlmi_quarantine_take(bytes, 0, ALIGNMENT, TLM_DEVICE_NUMPY, site);
+    return tlmi_quarantine_alloc(bytes, 0, ALIGNMENT, TLM_DEVICE_NUMPY, site);
 }
 
 static void *take_block(void *context, size_t bytes, uint32_t site)
@@ -133,7 +133,7 @@ static void give_block(void *context, void *block, size_t bytes, uint32_t site)
     if (tlmi_quarantine_was_active() && block != NULL) {
         tlmi_freed freed = {.memory = block,
                             .object = (uintptr_t)block,
-                            .give = give_to_numpy,
+                            .release = free_to_numpy,
                             .free_site = site,
                             .device = TLM_DEVICE_NUMPY,
                             .is_bound = true};

@@ -15,15 +15,8 @@
 
 _Static_assert(sizeof(intptr_t) == sizeof(npy_intp), "the loops of NumPy count in pointers");
 
-static const char *const names[OPS_LOOPS] = {
-    [OPS_ADD] = "add",         [OPS_SUBTRACT] = "subtract", [OPS_MULTIPLY] = "multiply",
-    [OPS_DIVIDE] = "divide",   [OPS_POWER] = "power",       [OPS_MAXIMUM] = "maximum",
-    [OPS_MINIMUM] = "minimum", [OPS_EXP] = "exp",           [OPS_LOG] = "log",
-    [OPS_SQRT] = "sqrt",       [OPS_SIN] = "sin",           [OPS_COS] = "cos",
-    [OPS_TANH] = "tanh",       [OPS_NEGATIVE] = "negative", [OPS_ABSOLUTE] = "absolute",
-    [OPS_SIGN] = "sign",       [OPS_SQUARE] = "square",     [OPS_RECIPROCAL] = "reciprocal",
-    [OPS_EXPM1] = "expm1",     [OPS_LOG1P] = "log1p",
-};
+#define NAME_OF_LOOP(number, name) [number] = (name),
+static const char *const names[OPS_LOOPS] = {OPS_NUMPY_LOOPS(NAME_OF_LOOP)};
 
 /* The loop whose operands and results are all of the type; false: there is none. */
 static bool loop_of(const PyUFuncObject *ufunc, char type, ops_loop *out)

@@ -12,7 +12,7 @@ typedef struct {
     PyTypeObject *tensor_class; /* of results */
     PyTypeObject *number_class; /* numpy.generic */
     PyObject *threads;          /* dict of the threads that Python knows */
-    PyObject *settle;           /* puts the strand of the running task in force */
+    PyObject *settle;           /* puts the context of the running task in force */
     PyObject *failed;           /* (status, what, operands, message): raises */
     PyObject *float_error;      /* (name, flags): warns or raises as numpy.errstate says */
 } tlmi_python_side;
@@ -43,7 +43,7 @@ static inline bool tlmi_other_threads(void)
 }
 
 /* ---- pyresults.c ---- */
-/* Gives the strand of the running task its turn. 0, or -1 with an exception. */
+/* Gives the context of the running task its turn. 0, or -1 with an exception. */
 int tlmi_ops_settle(void);
 /* A Python tensor over a fresh floating object, or (view_of) over that one's memory; NULL with an exception: the
  * floating count is then given back. */

@@ -288,7 +288,7 @@ static PyMethodDef methods[] = {
     {"_make", NUMBERS(make_tensor), METH_FASTCALL,
      "_make(device, bytes, scope): a new object, taken by the scope; 0: the innermost or this handle; the status."},
     {"_make_view", NUMBERS(make_view), METH_FASTCALL, "_make_view(base, scope): likewise, a view."},
-    {"_make_arena", NUMBERS(make_arena_tensor), METH_FASTCALL, "_make_arena(bytes): in the arena of the strand."},
+    {"_make_arena", NUMBERS(make_arena_tensor), METH_FASTCALL, "_make_arena(bytes): in the arena of the context."},
     {"_adopt_memory", NUMBERS(adopt_memory), METH_FASTCALL,
      "_adopt_memory(owner, address, scope): likewise, over memory of a Python object that is kept."},
     {"_adopt", NUMBERS(adopt_object), METH_FASTCALL, "_adopt(object, scope): likewise, a floating object."},

@@ -27,10 +27,10 @@ int tlmi_ops_settle(void)
         Py_XDECREF(loop);
         if (loop == NULL)
             return -1;
-        tlm_strand *in_force = tlm_strand_switch(NULL);
+        tlm_context *in_force = tlm_context_switch(NULL);
         if (tlmi_likely(none && in_force == NULL))
             return 0;
-        tlm_strand_switch(in_force);
+        tlm_context_switch(in_force);
     }
     PyObject *result = PyObject_CallNoArgs(tlmi_side.settle);
     Py_XDECREF(result);

@@ -314,17 +314,19 @@ static PyObject *recompute_count(PyObject *self, PyObject *const *given, Py_ssiz
     Py_RETURN_NONE;
 }
 
-/* rows(): for each op its name and whether its output can be computed again. */
+/* rows(): what Python knows of each op: its name, whether its output can be computed again, its kind, its rule of dtypes, and
+ * names in NumPy, in the module operator and as a method. */
 static PyObject *list_rows(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     PyObject *list = PyList_New(0);
     const ops_row *row;
     for (int i = 0; list != NULL && (row = ops_row_at(i)) != NULL; i++) {
-        PyObject *pair = Py_BuildValue("(sO)", row->name, row->replays ? Py_True : Py_False);
-        if (pair == NULL || PyList_Append(list, pair) < 0)
+        PyObject *facts = Py_BuildValue("(sOiizzz)", row->name, row->replays ? Py_True : Py_False, (int)row->kind,
+                                        (int)row->dtype, row->numpy, row->python_operator, row->method);
+        if (facts == NULL || PyList_Append(list, facts) < 0)
             Py_CLEAR(list);
-        Py_XDECREF(pair);
+        Py_XDECREF(facts);
     }
     return list;
 }
@@ -338,6 +340,6 @@ PyMethodDef tlmi_rules_methods[] = {
     {"watch_begin", watch_begin, METH_NOARGS, "watch_begin(): watches what this thread reads; for watch_end."},
     {"watch_end", watch_end, METH_O, "watch_end(former): whether something was read that needs a gradient."},
     {"recompute_count", FAST(recompute_count), METH_FASTCALL, "recompute_count(variable, change): see recomputing.py."},
-    {"rows", list_rows, METH_NOARGS, "(name, whether its output can be computed again) of each op."},
+    {"rows", list_rows, METH_NOARGS, "(name, can be computed again, kind, dtype, numpy, operator, method) of each op."},
     {NULL, NULL, 0, NULL},
 };

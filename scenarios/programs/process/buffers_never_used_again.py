@@ -13,11 +13,11 @@ COUNT = 16_000
 
 
 def main() -> None:
-    tlmem.device("cpu").policy("persistent-reusing" if FIXED else "persistent")
+    tlmem.device("sim-metal").policy("persistent-reusing" if FIXED else "persistent")
     total = 0.0
     for step in repeat(8_000, fixed=6_000):
         with tlmem.scope("step"):
-            batch = tlmem.full((64, 64), step)
+            batch = tlmem.full((64, 64), step, device="sim-metal")
             total += float(batch.sum().item())
     print(f"{total:.3e}")
 

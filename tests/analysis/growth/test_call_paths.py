@@ -10,7 +10,7 @@ import pytest
 from support.traces import Program, Ring
 
 from tlmem.analysis import Finding, analyse
-from tlmem.analysis.blame import Places
+from tlmem.analysis.places import Places
 
 HELPER = 4
 

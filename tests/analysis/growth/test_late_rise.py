@@ -4,7 +4,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import Attribution, analyse
-from tlmem.analysis.memory.mapped_files import mapped_file_findings
+from tlmem.analysis.memory.mappings import mapped_file_findings
 from tlmem.analysis.model import Change, Verdict
 
 STEPS = 100

@@ -5,7 +5,9 @@ import pytest
 from scipy.stats import theilslopes
 
 from tlmem.analysis.growth.change_points import change_points, last_regime, risen_and_fallen
-from tlmem.analysis.growth.rates import CONFIDENCE, Rate, autocorrelation, doubt_about, rate_of
+from tlmem.analysis.growth.rates import autocorrelation, doubt_about, rate_of
+from tlmem.analysis.model import CONFIDENCE, Rate, interval
+from tlmem.units import format_bytes
 
 
 def noise(chance: np.random.Generator, count: int, memory: float) -> np.ndarray:
@@ -42,7 +44,7 @@ def test_a_straight_line_leaves_no_doubt() -> None:
 
     assert found is not None
     assert (found.value, found.low, found.high) == pytest.approx((100, 100, 100))
-    assert found.in_bytes() == "100 B (95 %: 100 to 100 B)"
+    assert interval(found, format_bytes) == "95 %: 100 to 100 B"
 
 
 def test_a_walk_without_direction_has_no_slope() -> None:
@@ -60,7 +62,7 @@ def test_too_few_points_have_no_interval() -> None:
 def test_words_say_the_unit_once_or_twice() -> None:
     assert Rate(4.1e6, 4.0e6, 4.2e6).per_second() == "4.10 MB/s (95 %: 4.00 to 4.20 MB/s)"
     assert Rate(4.1e6, 0.0, 9.2e6).per_second() == "4.10 MB/s on average"
-    assert Rate(900, 800, 1200).in_bytes() == "900 B (95 %: 800 B to 1.20 kB)"
+    assert interval(Rate(900, 800, 1200), format_bytes) == "95 %: 800 B to 1.20 kB"
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])

@@ -4,7 +4,8 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
-from tlmem.recording.format.chains import Step, StepKind
+from tlmem.recording.format.chains import ChainStep as Step
+from tlmem.recording.format.chains import StepKind
 
 MODULE = Step(StepKind.MODULE, "__main__", "load")
 STEPS = 400

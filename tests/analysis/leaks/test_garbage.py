@@ -5,7 +5,8 @@ from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.leaks.garbage import containers_between
-from tlmem.recording.format.chains import Step, StepKind
+from tlmem.recording.format.chains import ChainStep as Step
+from tlmem.recording.format.chains import StepKind
 from tlmem.units import format_count
 
 CYCLE = Step(StepKind.CYCLE, "__main__.Node", "Node.parent -> Node.children[] -> Node", 3)

@@ -139,6 +139,13 @@ ELEMENTWISE = [
         lambda a, b, chosen: tlmem.where(tlmem.tensor(chosen, None), a, b),
         lambda a, b, chosen: torch().where(tensor(chosen), a, b),
     ),
+    Op(
+        "softplus",
+        one(scaled(Random.normal, 3)),
+        tlmem.softplus,
+        lambda a: functional().softplus(a),
+    ),
+    Op("dropout", one(Random.normal), lambda a: tlmem.dropout(a, 0.4, seed=7), None),
     Op("clip", bounds, tlmem.clip, lambda a, low, high: a.clip(low, high)),
 ]
 
@@ -251,6 +258,7 @@ OVER_AXES = [
         lambda a, axis, keep: a.amin(axes(a, axis), keepdim=keep) if a.ndim else a + 0,
     ),
     Op("softmax", one_axis, tlmem.softmax, lambda a, axis: a.softmax(axis)),
+    Op("cumsum", one_axis, tlmem.cumsum, lambda a, axis: a.cumsum(axis)),
     Op("log_softmax", one_axis, tlmem.log_softmax, lambda a, axis: a.log_softmax(axis)),
     *(
         Op(
@@ -303,7 +311,14 @@ def vectors(random: Random) -> Trial:
     return Trial((random.normal((length,)), random.normal((length,))))
 
 
+def layer(random: Random) -> Trial:
+    """Rows, a weight and a bias."""
+    n, k, m = (random.length() for _ in range(3))
+    return Trial((random.normal((n, k)), random.normal((k, m)), random.normal((m,))))
+
+
 PRODUCTS = [
+    Op("linear", layer, tlmem.linear, lambda a, w, b: functional().linear(a, w.T, b)),
     Op("matmul", factors, tlmem.matmul, lambda a, b: a @ b),
     Op("dot", vectors, tlmem.dot, lambda a, b: a @ b, frozenset({"matmul"})),
 ]

@@ -15,18 +15,11 @@ from tlmem.runtime.tensors import (
     reductions,
     shaping,
 )
+from tlmem.runtime.tensors.rows import ALONG, FUNCTION, FUNCTIONS, ROWS
 from tlmem.runtime.tensors.tensor import Tensor
 
 ONE = {
-    "sqrt": elementwise.sqrt,
-    "exp": elementwise.exp,
-    "log": elementwise.log,
-    "sin": elementwise.sin,
-    "tanh": elementwise.tanh,
-    "sigmoid": elementwise.sigmoid,
-    "relu": elementwise.relu,
-    "square": elementwise.square,
-    "negative": elementwise.negative,
+    **{name: FUNCTIONS[name] for name, row in ROWS.items() if row.kind == FUNCTION},
     "clip": lambda a, out=None: elementwise.clip(a, -0.5, 0.5, out=out),
     "power": lambda a, out=None: elementwise.power(a, 3, out=out),
     "root": lambda a, out=None: elementwise.power(a, 0.5, out=out),
@@ -38,7 +31,7 @@ ONE = {
 REDUCED = {
     name: getattr(reductions, name) for name in ("sum", "mean", "var", "std", "max", "min", "prod")
 }
-SOFTENED = {name: getattr(reductions, name) for name in ("softmax", "log_softmax")}
+SOFTENED = {name: FUNCTIONS[name] for name, row in ROWS.items() if row.kind == ALONG}
 SHAPES = ((4, 4), (7, 33), (3, 5, 17), (129,), (64, 2), (1, 9))
 DTYPES = ("float32", "float64")
 

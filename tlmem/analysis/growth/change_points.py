@@ -3,10 +3,10 @@
 A curve of memory is straight for a while, jumps (a buffer made once, a lazy import), or bends
 (warm-up is over, a phase begins): between change points it is a straight line. Growth is that of
 the last regime, when that is long enough to speak for the program and when nothing before it shows
-that such a rise is given back again, or is slowing down.
+that such a rise is freed again, or is slowing down.
 
 Covers: change points of a curve and the regime that counts. Does not cover: whether that regime
-rises; see ``growth`` and ``resident``. See also: docs/decisions/statistics.md.
+rises; see ``growing_sites`` and ``process_growth``. See also: docs/decisions/statistics.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ JUMP = 0.3
 SLOWING = 1.25
 """An earlier regime that rises so many times as fast as the last says that the rise is ending."""
 GIVEN_BACK = 0.3
-"""So much of the last regime's rise, risen and given back before it, says that it will be again."""
+"""So much of the last regime's rise, risen and freed before it, says that it will be again."""
 
 
 def change_points(x: Floats, y: Floats, least: float) -> list[int]:
@@ -64,7 +64,7 @@ def last_regime(x: Floats, y: Floats, least: float, given_back: float = GIVEN_BA
     """Where, in x, the last regime begins that growth may be judged on; None: nowhere.
 
     It is at least ``LEAST_SHARE`` of the curve, no regime before it of any length rises faster, and
-    nothing comparable to its own rise was given back before.
+    nothing comparable to its own rise was freed before.
 
     Args:
         x: ascending.

@@ -1,9 +1,10 @@
 """Arrays that are replaced by ever larger ones: ``history = np.append(history, value)``.
 
-Only one of them is alive at a time, so no line keeps ever more objects, but memory grows. It may be
+Only one of them is alive at a time, so the count of no line grows, but memory does. It may be
 meant, as in a loop over problem sizes; so this is a warning and never the verdict.
 
-Covers: tracked objects by blamed line. See also: ``growth``, for lines that keep ever more objects.
+Covers: tracked objects by blamed line. See also: ``growing_sites``, for lines that
+keep ever more objects.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tlmem.analysis.growth.growing_sites import reaches_the_end
 from tlmem.analysis.growth.robust import unevenness
-from tlmem.analysis.growth.survival import reaches_the_end
 from tlmem.analysis.lifetimes import Lifetimes
 
 FEWEST_STEPS = 20

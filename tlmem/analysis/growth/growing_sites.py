@@ -1,4 +1,15 @@
-"""Lines that grow: as a whole, or by one of the call paths that lead to them.
+"""Lines that grow: their objects keep surviving, from ever new generations of the run.
+
+A line grows when, up to the last of its allocations that matter, three things hold together:
+
+* the *floor*, the live count that is never freed, rises evenly (not only at the beginning, as
+  in warm-up, a bounded cache or a model that is built once) and still rises at the end;
+* *survivors* come from all parts of its life, or what it accumulated was never freed in
+  bulk (a list that is emptied now and then only holds the last ones);
+* that life covers a good part of the program's run and reaches its end.
+
+"Evenly" and "part" are measured on several clocks, see ``lifetimes``: time alone is bent by pauses
+and by steps that become slower, a count of allocations by loops that do not allocate.
 
 A helper such as ``def zeros(n): return np.zeros(n)`` makes a model, temporaries and what leaks at
 one line, and the many hide the few. A line that does not grow is therefore judged once more for
@@ -7,22 +18,58 @@ tells a growing path first. The conditions are those for lines, and two more, se
 and ``growing_paths``. The blamed line stays the same. A line that was steady for a while and grows
 since is judged from there, see ``growing_lately``.
 
-Covers: which objects are judged together. Does not cover: the conditions; see ``growth``.
-See also: docs/findings.md, for every threshold and its reason.
+Covers: tracked objects by blamed line and by call path. Does not cover: memory outside arrays; see
+``process_growth``. See also: docs/findings.md, for every threshold and its reason.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.growth.change_points import last_regime
-from tlmem.analysis.growth.survival import FEW_SURVIVORS, FEWEST_SURVIVORS, Growth, judge_line
-from tlmem.analysis.lifetimes import Lifetimes, exact_sums
+from tlmem.analysis.growth.rates import rate_of
+from tlmem.analysis.growth.robust import floor_curve, share_at, unevenness
+from tlmem.analysis.lifetimes import NEVER, Lifetimes, exact_sums
+from tlmem.analysis.model import Frame, Rate
+from tlmem.analysis.places import Places
 
+FEWEST_SURVIVORS = 10
+FEW_SURVIVORS = 20
+LEAST_BYTES = 2_500
+LEAST_BYTES_OF_FEW = 100_000
+LARGE_SHARE = 0.25
+MANY_SURVIVORS = 300
+"""With so many survivors of one line even a run shorter than ``SHORTEST_GROWTH_S`` is judged."""
+SHORTEST_GROWTH_S = 0.1
+
+UNEVENNESS = 0.27
+UNEVENNESS_OF_CHANCE = 0.4
+LATE_RATE = 0.3
+REACH = 0.8
+LEAST_REACH = 0.2
+WALL_REACH = 0.4
+SPAN = 0.3
+FIRST_FEW = 0.02
+LATE_BEGIN = 0.15
+"""A line grows from its first survivors on, but for a few, when they come this late in its life."""
+UNWINDING = 0.1
+"""Once this share of what survived has died, the program is giving back what it held."""
+DRAWDOWN = 0.3
+BACKLOG_DRAWDOWN = 0.1
+OWN_CLOCK = 0.6
+LONE_UNEVENNESS = 0.6
+"""When a line drives every clock but time, time alone decides, which a busy machine bends most; but
+then it must rise as this says at the end, and up to here:"""
+LONE_LATE_RATE = 0.4
+LONE_WALL_REACH = 0.7
+LONE_REACH = 0.85
+FEWEST_MOMENTS, MOST_MOMENTS = 12, 60
+"""Moments at which a line's bytes are looked at to say how fast they rise."""
+GENERATIONS = 10
+LAST_FEW = 8
 DEEPEST = 3
 """Callers that are looked at."""
 MOST_PATHS = 16
@@ -43,7 +90,37 @@ SHARED_RISE = 0.5
 """Share of what a path gains in the second half of its life that the whole line must gain too."""
 
 
-def growing_lines(lives: Lifetimes, places: Places) -> list[Growth]:
+@dataclass(frozen=True)
+class GrowingSite:
+    """A line that grows, judged when its live count was highest near its last allocations.
+
+    ``survivors`` of ``made`` objects were alive then, together ``bytes``; the line had been at work
+    from ``first_ns`` to ``judged_ns``. ``site`` is the most common full site of the survivors and
+    ``example`` the object number of one of the oldest. ``callers``, nearest first, are there when
+    only the objects made for them grow; then all but the group is about those objects. ``rate`` is
+    that of the bytes that are never freed, in bytes per second; ``rows`` are the survivors
+    that are known one by one.
+    """
+
+    group: int
+    survivors: int
+    made: int
+    bytes: int
+    first_ns: int
+    judged_ns: int
+    site: int
+    example: int
+    rate: Rate
+    callers: tuple[Frame, ...] = ()
+    rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def slope_bytes_per_s(self) -> float:
+        """The slope alone."""
+        return self.rate.value
+
+
+def growing_lines(lives: Lifetimes, places: Places) -> list[GrowingSite]:
     """All lines that grow, and growing paths of the other lines, most bytes first."""
     if len(lives) == 0:
         return []
@@ -59,7 +136,7 @@ def growing_lines(lives: Lifetimes, places: Places) -> list[Growth]:
     return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
 
 
-def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Growth | None:
+def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> GrowingSite | None:
     """The growth of a line in its last regime, when it was steady before; ``line`` as below.
 
     What it makes from then on is judged like a line of its own, without allowance for chance; the
@@ -103,7 +180,7 @@ def counts_at(
 
 def growing_paths(
     lives: Lifetimes, places: Places, group: int, line: NDArray[np.int64]
-) -> list[Growth]:
+) -> list[GrowingSite]:
     """The call paths of a line that grow; ``line`` are its objects in order of birth.
 
     Of many paths chance bends some, so it gets no allowance here.
@@ -150,7 +227,7 @@ def growing_paths(
 
 
 def grows_with(
-    lives: Lifetimes, line: NDArray[np.int64], path: NDArray[np.int64], growth: Growth
+    lives: Lifetimes, line: NDArray[np.int64], path: NDArray[np.int64], growth: GrowingSite
 ) -> bool:
     """Whether the line gains what its path gains, instead of losing it on other paths.
 
@@ -176,3 +253,262 @@ def grows_with(
         return int(counts[-1] - counts.min())
 
     return late_rise(line) >= SHARED_RISE * late_rise(path)
+
+
+def judge_line(
+    lives: Lifetimes,
+    group: int,
+    line: NDArray[np.int64],
+    chance: float = UNEVENNESS_OF_CHANCE,
+) -> GrowingSite | None:
+    """Whether one line grows; ``line`` are its objects in order of birth.
+
+    ``chance`` is the unevenness that is put down to chance when there is one survivor.
+    """
+    born, died = lives.born[line], lives.died[line]
+    if not may_grow(born, died):
+        return None
+    rows = line[: highest_near_end(live_counts(born, died, lives.weight[line])) + 1]
+    judged_ns = int(lives.born[rows[-1]])
+    alive = lives.died[rows] > judged_ns
+    weight = lives.weight[rows]
+    survivors = int(weight[alive].sum())
+    if not are_enough(survivors, held_by_most(lives.size[rows[alive]], weight[alive])):
+        return None
+    if lives.run_seconds < SHORTEST_GROWTH_S and survivors < MANY_SURVIVORS:
+        return None
+    own = own_shares(lives, rows)
+    lone = sum(share <= OWN_CLOCK for share in own) == 1
+    if not reaches_the_end(lives, rows, judged_ns, lone):
+        return None
+    if not rises_evenly(lives, rows, alive, chance, own):
+        return None
+    alive_rows = without_passing(lives, rows, alive)
+    alive_rows = alive_rows[first_of_growth(lives, rows, alive_rows) :]
+    grown = rows[np.searchsorted(rows, alive_rows[0]) :] if len(alive_rows) else rows
+    if not is_late(lives, rows, grown):
+        grown = rows
+    sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
+    made, survivors = len(line), int(lives.weight[alive_rows].sum())
+    held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
+    if not are_enough(survivors, held_by_most(lives.size[alive_rows], lives.weight[alive_rows])):
+        return None
+    if len(grown) < len(rows):
+        made = int(lives.weight[grown].sum()) + len(line) - len(rows)
+    elif lives.sums is not None:
+        made = int(lives.sums.made[group])
+        if lives.sums.live_count[group] >= 0.9 * survivors:
+            survivors, held = int(lives.sums.live_count[group]), int(lives.sums.live_bytes[group])
+    return GrowingSite(
+        group=group,
+        survivors=survivors,
+        made=made,
+        bytes=held,
+        first_ns=int(lives.born[grown[0]]),
+        judged_ns=judged_ns,
+        site=int(sites[np.argmax(counts)]),
+        example=int(lives.ordinal[alive_rows[0]]),
+        rate=rate_of_line(lives, grown, survivors, held),
+        rows=alive_rows,
+    )
+
+
+def first_of_growth(lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.int64]) -> int:
+    """The position in the survivors from which on they come, behind a few much earlier ones.
+
+    Time counts without pauses: a process that waited for a core has not begun anew behind it.
+    """
+    few, time = int(FIRST_FEW * len(alive)), lives.clocks[0]
+    gaps = np.diff(time[np.concatenate((rows[:1], alive[: few + 1]))])
+    widest = int(np.argmax(gaps)) if len(gaps) else 0
+    whole = time[rows[-1]] - time[rows[0]]
+    return widest if len(gaps) and gaps[widest] > LATE_BEGIN * whole else 0
+
+
+def is_late(lives: Lifetimes, rows: NDArray[np.int64], grown: NDArray[np.int64]) -> bool:
+    """Whether what grows began clearly later than the line."""
+    time = lives.clocks[0]
+    begin = time[rows[0]]
+    return bool(time[grown[0]] - begin > LATE_BEGIN * (time[rows[-1]] - begin))
+
+
+def rate_of_line(lives: Lifetimes, rows: NDArray[np.int64], survivors: int, held: int) -> Rate:
+    """How fast the bytes rise that a line never frees, in bytes per second.
+
+    They are counted, so their average is exact; the interval says how much its parts differ.
+    """
+    moments = held_at_moments(lives, rows, min(MOST_MOMENTS, max(FEWEST_MOMENTS, survivors)))
+    seconds = (moments[0] - moments[0][0]) / 1e9
+    rate = rate_of(seconds, floor_curve(moments[1]))
+    average = held / max(1e-3, float(seconds[-1]))
+    if rate is None:
+        return Rate(average, 0.0, 2 * average)
+    low, high = max(0.0, min(rate.low, average)), max(rate.high, average)
+    return Rate(average, low, high)
+
+
+def held_at_moments(
+    lives: Lifetimes, rows: NDArray[np.int64], moments: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bytes of a line that are alive at evenly spread times (ns) of its life, and these times."""
+    born, died = lives.born[rows], lives.died[rows]
+    held = (lives.size[rows] * lives.weight[rows]).astype(np.float64)
+    times = np.linspace(born[0], born[-1], moments)
+    gone = np.flatnonzero(died <= born[-1])
+    gone = gone[np.argsort(died[gone], kind="stable")]
+    made = np.concatenate(([0.0], np.cumsum(held)))[np.searchsorted(born, times, "right")]
+    freed = np.concatenate(([0.0], np.cumsum(held[gone])))
+    return times, made - freed[np.searchsorted(died[gone], times, "right")]
+
+
+def are_enough(survivors: int, held: int) -> bool:
+    """Whether so many survivors, of so many bytes, are a habit and not a buffer or a model."""
+    if survivors < FEWEST_SURVIVORS or held < LEAST_BYTES and survivors < MANY_SURVIVORS:
+        return False
+    return survivors >= FEW_SURVIVORS or held >= LEAST_BYTES_OF_FEW
+
+
+def held_by_most(size: NDArray[np.int64], weight: NDArray[np.int64]) -> int:
+    """Bytes of survivors, were the few largest like the others.
+
+    A buffer or two that a line has while it makes small results are no habit; so many are that
+    would be enough by themselves. Of few survivors a quarter are the largest.
+    """
+    count = int(weight.sum())
+    large = min(FEWEST_SURVIVORS - 1, int(LARGE_SHARE * count))
+    order = np.argsort(size, kind="stable")
+    weight = weight[order]
+    before = np.cumsum(weight) - weight
+    others = np.clip(count - large - before, 0, weight)
+    return int((size[order] * others).sum() * count / max(1, count - large))
+
+
+def without_passing(
+    lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Survivors without the last temporaries, which were alive by chance when the line was judged.
+
+    They are those of the last few that were freed soon after, where others of the line had been.
+    """
+    survivors = rows[alive]
+    usual = np.unique(lives.died_site[rows[~alive][-MANY_SURVIVORS:]])
+    last = survivors[-LAST_FEW:]
+    passing = (lives.died[last] != NEVER) & np.isin(lives.died_site[last], usual)
+    return np.concatenate((survivors[:-LAST_FEW], last[~passing]))
+
+
+def may_grow(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:
+    """A quick look that spares most lines the full one: are more alive late than in the middle?"""
+    late = born[int(0.9 * (len(born) - 1))]
+    alive_late = int(np.count_nonzero((died > late) & (born <= late)))
+    if alive_late < FEWEST_SURVIVORS // 2:
+        return False
+    middle = max(born[len(born) // 2], (born[0] + late) // 2)
+    alive_middle = int(np.count_nonzero((died > middle) & (born <= middle)))
+    early = int(np.count_nonzero((died > late) & (born < middle)))
+    return early >= FEWEST_SURVIVORS // 4 or alive_late > 1.1 * alive_middle
+
+
+def live_counts(
+    born: NDArray[np.int64], died: NDArray[np.int64], weight: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many were alive just after each birth."""
+    order = np.argsort(died, kind="stable")
+    dead = np.searchsorted(died[order], born, side="right")
+    return np.cumsum(weight) - np.concatenate(([0], np.cumsum(weight[order])))[dead]
+
+
+def highest_near_end(counts: NDArray[np.int64]) -> int:
+    """The latest birth with the highest live count among the last tenth of a line's births.
+
+    Judging there counts what was held before frames unwound, whatever is allocated afterwards.
+    """
+    start = int(0.9 * (len(counts) - 1))
+    tail = counts[start:]
+    return start + len(tail) - 1 - int(np.argmax(tail[::-1]))
+
+
+def reaches_the_end(
+    lives: Lifetimes, rows: NDArray[np.int64], judged_ns: int, lone: bool = False
+) -> bool:
+    """Whether a line's life covers a good part of the program's activity and lasts to its end.
+
+    Of a ``lone`` line, which drives all clocks but time, time alone tells, and more is asked.
+    """
+    begin = lives.clocks[:, 0]
+    whole = np.maximum(lives.clocks[:, lives.active] - begin, 1e-9)
+    reach = np.sort(np.clip((lives.clocks[:, rows[-1]] - begin) / whole, 0, 1))
+    span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
+    # What survived until here may take long to be freed when the program ends.
+    unwinding_ns = np.quantile(lives.died[rows][lives.died[rows] > judged_ns], UNWINDING)
+    end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns))
+    wall = (judged_ns - lives.born[0]) / max(1, end_ns - lives.born[0])
+    if wall < (LONE_WALL_REACH if lone else WALL_REACH) or span[1] < SPAN:
+        return False
+    return bool(reach[1] >= (LONE_REACH if lone else REACH) and reach[0] >= LEAST_REACH)
+
+
+def own_shares(lives: Lifetimes, rows: NDArray[np.int64]) -> tuple[float, float, float]:
+    """How much of each clock a line drives itself; after a fold the bytes of others are unknown."""
+    whole = np.maximum(lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]], 1e-9)
+    bytes_share = 1.0 if lives.folded else np.maximum(lives.size[rows], 1).sum() / whole[2]
+    return 0.0, float(len(rows) / whole[1]), float(bytes_share)
+
+
+def rises_evenly(
+    lives: Lifetimes,
+    rows: NDArray[np.int64],
+    alive: NDArray[np.bool_],
+    chance: float,
+    own: tuple[float, float, float],
+) -> bool:
+    """Whether floor and survivors rise evenly on enough clocks that are not the line's own."""
+    weight = lives.weight[rows]
+    counts = live_counts(lives.born[rows], lives.died[rows], weight)
+    total = int(counts[-1])
+    before = np.append(counts[1:] - weight[1:], total)
+    floor = floor_curve(before) / total
+    kept = np.cumsum(weight * alive) / total
+    drawdown = float(np.max(np.maximum.accumulate(counts) - before)) / total
+
+    # A clock that this line drives itself would call anything even.
+    voting = [clock for clock, share in enumerate(own) if share <= OWN_CLOCK]
+    uneven, late = UNEVENNESS + chance / np.sqrt(np.count_nonzero(alive)), LATE_RATE
+    if len(voting) == 1:
+        uneven, late = LONE_UNEVENNESS, LONE_LATE_RATE
+    votes = [
+        rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, uneven, late)
+        for clock in voting
+    ]
+    return sum(votes) >= min(2, max(1, len(votes) - 1))
+
+
+def rises_on(
+    clock: NDArray[np.float64],
+    floor: NDArray[np.float64],
+    kept: NDArray[np.float64],
+    alive: NDArray[np.bool_],
+    drawdown: float,
+    uneven: float,
+    late_rate: float,
+) -> bool:
+    """Whether floor and survivors rise evenly, and to the end, on one clock."""
+    count = int(np.count_nonzero(alive))
+    first = clock[len(clock) // 100]
+    if clock[-1] <= first:
+        return False
+    x = np.clip((clock - first) / (clock[-1] - first), 0, 1)
+    if unevenness(x, floor) > uneven:
+        return False
+    late = [0.8, 0.92] if count >= 60 else [0.8] if count >= FEW_SURVIVORS else []
+    if any(1 - share_at(x, floor, at) < late_rate * (1 - at) for at in late):
+        return False
+    if drawdown <= BACKLOG_DRAWDOWN:
+        return True
+    if unevenness(x, kept) > uneven:
+        return False
+    generations = GENERATIONS if count >= FEW_SURVIVORS else GENERATIONS // 2
+    born_in = np.minimum((x[alive] * generations).astype(int), generations - 1)
+    made = np.bincount(born_in, minlength=generations)
+    steady = bool(np.all(made >= 0.25 * made.mean()))
+    return bool(np.count_nonzero(made) >= 0.7 * generations and (steady or drawdown <= DRAWDOWN))

@@ -1,10 +1,10 @@
 """What still rose when the program ended, too late or too briefly to be judged.
 
 A rise at the very end of a run may be a leak that has just begun to show, or a result that the
-program makes at last. Nobody can tell, so that nothing grows must not be said.
+program makes at last. Which of them cannot be known, so the verdict must not be ``stable``.
 
 Covers: Python's heap and native memory, by samples. Does not cover: what was found to grow, see
-``resident``.
+``process_growth``.
 """
 
 from __future__ import annotations

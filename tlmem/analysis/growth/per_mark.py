@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.growth.change_points import MOST_POINTS, change_points
 from tlmem.analysis.growth.process_growth import Window, native_bytes, python_bytes
-from tlmem.analysis.growth.rates import Rate, rate_of
+from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.model import MarkGrowth, Rate
 
 FEWEST_MARKS = 8
 """With fewer marks of a label nothing is said about its steps."""
 MOST_LABELS = 8
-"""Labels that are told, those with most marks."""
+"""Labels in the report, those with most marks."""
 FEWEST_SAMPLES = 6
 WARM_UP = 0.1
 """Share of the marks that is never judged."""
@@ -32,34 +33,13 @@ STEADY_SHARE = 0.5
 FOLLOWED = 0.5
 """A line that keeps less than this per step of a label does not go by its steps."""
 IRREGULAR = 1.0
-"""So much variation between steps, as a share of their mean, is no regular step."""
+"""So much variation between steps, as a share of their mean, is not a regular step."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class MarkGrowth:
-    """Growth per step of one label, in bytes and objects; None where it was not measured.
-
-    ``count`` marks from ``first_index`` to ``last_index`` were judged, of ``marks``. ``resident``
-    is anonymous memory less the recorder's, ``native`` what the C allocator has handed out to
-    neither arrays nor Python, ``python`` Python's own heap.
-    """
-
-    label: str
-    marks: int
-    count: int
-    first_index: int
-    last_index: int
-    tracked_bytes: Rate | None
-    tracked_objects: Rate | None
-    resident_bytes: Rate | None
-    native_bytes: Rate | None
-    python_bytes: Rate | None
-
-
-@dataclass(frozen=True)
-class Step:
+class StepGain:
     """What a growing line keeps in one step of a label, on average."""
 
     label: str
@@ -157,14 +137,14 @@ def rates_of_samples(samples: pd.DataFrame, times: Ints) -> dict[str, Rate | Non
     return found
 
 
-def step_of_line(marks: Marks, born: Ints, size: Ints) -> Step | None:
+def step_of_line(marks: Marks, born: Ints, size: Ints) -> StepGain | None:
     """What one step keeps, of the label that the survivors of a line follow best.
 
     Args:
         marks: of the program.
         born, size: of the survivors of a line, in order of birth; ns and bytes.
     """
-    best: tuple[float, Step] | None = None
+    best: tuple[float, StepGain] | None = None
     for label, times in marks.times.items():
         first, last = np.searchsorted(times, (born[0], born[-1]))
         edges = times[max(0, int(first) - 1) : int(last) + 1]
@@ -176,5 +156,5 @@ def step_of_line(marks: Marks, born: Ints, size: Ints) -> Step | None:
             continue
         irregular = float(per_step.std()) / mean + 1e-6 * mean
         if irregular <= IRREGULAR and (best is None or irregular < best[0]):
-            best = irregular, Step(label, mean, mean * float(size.mean()))
+            best = irregular, StepGain(label, mean, mean * float(size.mean()))
     return best[1] if best else None

@@ -1,15 +1,14 @@
 """What outlives its scope? For each label, objects made inside that are alive when it is left.
 
-A scope that gives back what was made in it is balanced; what outlives it was escaped, promoted or
-taken by somebody else, which is meant for results and a leak when it goes on.
+A scope that frees what was made in it is balanced; what outlives it was escaped, promoted or
+acquired by another holder, which is meant for results and a leak when it goes on.
 
 Covers: labels of ``tlmem.scope`` and of functions with frames, on the thread that entered them.
-Does not cover: who holds what is left; see ``keepers``.
+Does not cover: who holds what is left; see ``analysis.holders``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,42 +16,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.model import ScopeGrowth
 
 FEWEST_SCOPES = 8
 """With fewer scopes of a label that were left nothing is said about it."""
 MOST_LABELS = 8
-"""Labels that are told, those that keep most first."""
+"""Labels in the report, those that keep most first."""
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class ScopeGrowth:
-    """Scopes of one label that were entered and left, and what was made inside them.
-
-    Of ``made`` objects ``outlived`` were alive when their scope had been left, and of those
-    ``kept``, together ``kept_bytes``, when the program was judged.
-    """
-
-    label: str
-    scopes: int
-    made: int
-    outlived: int
-    kept: int
-    kept_bytes: int
-
-    @property
-    def kept_per_scope(self) -> float:
-        """Objects that one scope leaves behind for good, on average."""
-        return self.kept / self.scopes
-
-    @property
-    def bytes_per_scope(self) -> float:
-        """Bytes that one scope leaves behind for good, on average."""
-        return self.kept_bytes / self.scopes
 
 
 def scopes_of(recording: Recording, lives: Lifetimes) -> tuple[ScopeGrowth, ...]:

@@ -1,8 +1,9 @@
 """Growth outside arrays: native memory, Python's heap, memory that was freed but is still resident.
 
-Covers: robust judgement of the resident-memory samples after warm-up. Does not cover: tracked
-objects; see ``growth``. A single picture of where memory is; see ``attribution``. See also:
-docs/findings.md, for every threshold and its reason.
+Covers: robust judgement of the resident-memory samples after warm-up; what the program freed and
+that stays resident through the whole steady state, kept by the allocator or a pool. Does not cover:
+tracked objects; see ``growing_sites``. Where memory is at one moment; see ``memory.attribution``.
+See also: docs/findings.md, for every threshold and its reason.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.change_points import last_regime
-from tlmem.analysis.growth.rates import Rate, doubt_about, rate_of
-from tlmem.analysis.growth.retained import Kept, kept_memory
+from tlmem.analysis.growth.rates import doubt_about, rate_of
 from tlmem.analysis.growth.robust import (
     floor_curve,
     low_in_bins,
     share_at,
     spread,
     theil_sen,
-    without_pauses,
 )
+from tlmem.analysis.lifetimes import without_pauses
+from tlmem.analysis.model import Rate
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +66,15 @@ TAPE_FLOOR_BYTES = 1_000_000
 RELATIVE_FLOOR = 0.01
 ALLOCATOR_BYTES = 16
 """What the C allocator adds to each block for itself, on average."""
+RETAINED_BYTES = 30_000_000
+IDLE_BYTES = 40_000_000
+"""More than the 32 MiB that a device's pool of buffers may keep by default."""
+RETAINED_SHARE = 0.5
+FEWEST_ASKED = 3
+"""The C allocator is asked seldom when its memory is in many pieces; resident memory often."""
+
+ALLOCATOR = "the C allocator keeps it"
+POOL = "buffers of devices are kept, by a pool or by the driver, and no live object uses them"
 
 
 @dataclass(frozen=True)
@@ -87,15 +97,24 @@ class Rise:
 
 
 @dataclass(frozen=True)
+class Retained:
+    """``bytes`` were freed and resident for ``seconds``; ``by`` says who keeps them."""
+
+    bytes: int = 0
+    seconds: float = 0.0
+    by: str = ALLOCATOR
+
+
+@dataclass(frozen=True)
 class Resident:
     """What the samples say. ``judged`` is False when there were too few to say anything.
 
-    ``resolution_bytes_per_s`` is how fast native memory must rise to be told from none.
+    ``resolution_bytes_per_s`` is how fast native memory must rise to be distinguished from none.
     """
 
     judged: bool
     rises: tuple[Rise, ...] = ()
-    kept: Kept = Kept()
+    retained: Retained = Retained()
     resolution_bytes_per_s: float | None = None
 
 
@@ -179,7 +198,10 @@ def judge_samples(
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
     return Resident(
-        judged, tuple(rises), kept_memory(window, handed_out_bytes(window), steady_ns), resolution
+        judged,
+        tuple(rises),
+        retained_memory(window, handed_out_bytes(window), steady_ns),
+        resolution,
     )
 
 
@@ -258,7 +280,7 @@ def outside_bytes(window: Window) -> Floats:
 def first_rise(
     kind: str, times: Floats, clocks: list[Floats], values: Floats, floor: float
 ) -> Rise | None:
-    """The rise on the first clock that shows one; at the end, memory may have been given back.
+    """The rise on the first clock that shows one; at the end, memory may have been freed.
 
     A ``main()`` that returns frees what it held, which takes a while: then the highest point among
     the last samples is the end. The steady state is what follows the warm-up, or else the last
@@ -372,3 +394,68 @@ def without_crowds(x: Floats) -> NDArray[np.int64]:
     """
     part = np.floor(x * CROWDED * len(x))
     return np.flatnonzero(np.diff(part, prepend=-1.0))
+
+
+def retained_memory(window: Window, handed_out: Floats, steady_ns: float) -> Retained:
+    """What was freed and yet stayed resident through the whole steady state.
+
+    Args:
+        window: the samples up to the moment of judging.
+        handed_out: bytes that the C allocator gave to arrays, devices and Python, at each sample.
+        steady_ns: when the steady state began.
+    """
+    asked = window.taken("malloc_free") & (window.time_ns >= steady_ns)
+    if asked.sum() < FEWEST_ASKED:
+        return Retained()
+    rows = window.taken("anon") & (window.time_ns >= window.time_ns[np.argmax(asked)])
+    if rows.sum() < FEWEST_SAMPLES:
+        return Retained()
+    resident = window.bytes("anon") - window.bytes("recorder")
+    found = []
+    for free, by, fewest in (
+        (free_in_allocator(window, resident, handed_out), ALLOCATOR, RETAINED_BYTES),
+        (idle_on_devices(window, resident, handed_out), POOL, IDLE_BYTES),
+    ):
+        least = float(free[rows].min())
+        if least >= max(fewest, RETAINED_SHARE * float(resident[rows][-1])):
+            times = window.time_ns[rows]
+            found.append(Retained(round(least), float(times[-1] - times[0]) / 1e9, by))
+    return max(found, key=lambda retained: retained.bytes, default=Retained())
+
+
+def free_in_allocator(window: Window, resident: Floats, handed_out: Floats) -> Floats:
+    """Free bytes in the C allocator that are resident, at most, at each sample.
+
+    Native code has what it had when the allocator was last asked; arrays and Python's blocks are
+    known at each sample.
+    """
+    in_use = native_when_asked(window, handed_out) + handed_out - window.bytes("untouched")
+    in_use = in_use + window.bytes("python_arena") + mapped_bytes(window) + held_mapped(window)
+    return np.clip(np.minimum(window.bytes("malloc_free"), resident - in_use), 0.0, None)
+
+
+def idle_on_devices(window: Window, resident: Floats, handed_out: Floats) -> Floats:
+    """Bytes that devices hold, no live object uses, and that are resident, at most."""
+    idle = window.bytes("device_unused")
+    in_use = handed_out + held_mapped(window) - idle + window.bytes("python_arena")
+    in_use = in_use - window.bytes("untouched") + mapped_bytes(window)
+    return np.clip(np.minimum(idle, resident - in_use), 0.0, None)
+
+
+def native_when_asked(window: Window, handed_out: Floats) -> Floats:
+    """What native code had from the C allocator when that was last asked."""
+    asked = window.taken("malloc_used")
+    native = np.where(asked, window.bytes("malloc_used") - handed_out, np.nan)
+    return np.maximum(pd.Series(native).ffill().bfill().to_numpy(np.float64), 0.0)
+
+
+def held_mapped(window: Window) -> Floats:
+    """What devices hold that the C allocator did not give them, used or not."""
+    held = window.bytes("device_objects") + window.bytes("device_unused")
+    return np.maximum(held - window.bytes("device_host"), 0.0)
+
+
+def mapped_bytes(window: Window) -> Floats:
+    """Data of libraries, stacks, and what others mapped."""
+    names = ("library_data", "stacks", "mapped_by_others")
+    return np.sum([window.bytes(name) for name in names], axis=0)

@@ -1,23 +1,19 @@
 """How fast does it grow, and how sure is that?
 
-Covers: the slope of a curve with an interval that holds for noise that remembers, and its words.
-Does not cover: whether a rise is growth; see ``growth`` and ``resident``. From when on; see
-``steady``. See also: docs/decisions/statistics.md, for how often the interval is right.
+Covers: the slope of a curve with an interval that holds for autocorrelated noise.
+Does not cover: whether a rise is growth; see ``growing_sites`` and ``process_growth``. From when
+on; see ``change_points``. See also: docs/decisions/statistics.md, for how often the interval is
+right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.units import format_bytes, format_rate
+from tlmem.analysis.model import CONFIDENCE, Rate
 
 Floats = NDArray[np.float64]
-CONFIDENCE = 0.95
-"""How often an interval is meant to hold the true slope."""
 MOST_POINTS = 120
 """Points that a slope is found from; further ones are taken together."""
 FEWEST_POINTS = 5
@@ -28,38 +24,6 @@ T_OF_PARTS = 2.2
 """Student's t for so many parts."""
 LONG_MEMORY = 0.7
 """From this autocorrelation of the noise on, a curve is judged by its parts as well."""
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Growth per unit of x: the median slope, and the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def per_second(self) -> str:
-        """``4.10 MB/s (95 %: 4.02 to 4.20 MB/s)``, of bytes over seconds.
-
-        An interval that reaches down to nothing says nothing of what is known to grow:
-        ``4.10 MB/s on average``.
-        """
-        if self.low <= 0:
-            return f"{format_rate(self.value)} on average"
-        return f"{format_rate(self.value)} ({interval(self, format_rate)})"
-
-    def in_bytes(self) -> str:
-        """``4.10 kB (95 %: 4.02 to 4.20 kB)``, of bytes over steps."""
-        return f"{format_bytes(self.value)} ({interval(self, format_bytes)})"
-
-
-def interval(rate: Rate, form: Callable[[float], str]) -> str:
-    """``95 %: 4.02 to 4.20 MB/s``: the unit is said once when both ends have the same."""
-    low, high = form(rate.low), form(rate.high)
-    number, _, unit = low.rpartition(" ")
-    if unit and high.endswith(f" {unit}"):
-        low = number
-    return f"{CONFIDENCE:.0%}: {low} to {high}".replace("%", " %", 1)
 
 
 def rate_of(x: NDArray, y: NDArray) -> Rate | None:

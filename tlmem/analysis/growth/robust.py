@@ -1,7 +1,7 @@
 """Small robust statistics on curves: does it keep rising, how evenly, how fast.
 
 Covers: floors, evenness, steps and slopes of one-dimensional NumPy arrays.
-Does not cover: what the curves mean; see ``growth`` and ``resident``.
+Does not cover: what the curves mean; see the other modules here.
 """
 
 from __future__ import annotations
@@ -12,15 +12,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 SLOPE_POINTS = 300
 """A Theil-Sen slope compares every pair of points; this many keep it to a few milliseconds."""
-USUAL_GAPS = 0.99
-"""Share of the gaps between events or samples that are the program's own pace; longer ones are
-pauses."""
-LONGEST_PAUSE = 0.02
-"""The most that one pause counts, as a share of all the time at the program's own pace."""
 
 
 def floor_curve(values: NDArray) -> NDArray:
-    """The lowest value from each position on: what is never given back again."""
+    """The lowest value from each position on: what is never freed again."""
     return np.minimum.accumulate(values[::-1])[::-1]
 
 
@@ -68,21 +63,6 @@ def low_in_bins(x: Floats, y: Floats, bins: int, quantile: float) -> tuple[Float
     middles = np.array([np.median(x[group]) for group in groups])
     lows = np.array([np.quantile(y[group], quantile, method="lower") for group in groups])
     return middles, lows
-
-
-def without_pauses(times: NDArray) -> Floats:
-    """How much of its own time a program had taken at each of its times, which are ascending.
-
-    A gap between two that is longer than nearly all of them is a pause, of the program or of the
-    machine, and counts no more than ``LONGEST_PAUSE``.
-    """
-    if len(times) == 0:
-        return np.zeros(0)
-    gaps = np.diff(times, prepend=times[0]).astype(np.float64)
-    position = int(USUAL_GAPS * (len(gaps) - 1))
-    usual = np.partition(gaps, position)[: position + 1]
-    longest = max(float(usual[position]), LONGEST_PAUSE * float(usual.sum()))
-    return np.cumsum(np.minimum(gaps, longest))
 
 
 def spread(values: Floats) -> float:

@@ -1,7 +1,7 @@
 """Findings about lines, with the Python objects that kept what the line made.
 
 Covers: growing lines and what is alive at the end. Does not cover: leak classes, which have theirs
-from ``kept``; holders of the runtime (``keepers``).
+from ``survivors``; holders of the runtime (``runtime_holders``).
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from tlmem.analysis.blame import Places
-from tlmem.analysis.growth.survival import Growth
+from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.holders.runtime_holders import KINDS, together
 from tlmem.analysis.holders.snapshots import Snapshots, holders_of
-from tlmem.analysis.holders.survivors import Ints, survivors
+from tlmem.analysis.holders.survivors import Ints, surviving_rows
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places
 
 GOOD_PART = 0.1
 """Share of a line's objects that the largest chain must have held to be the example's."""
 
 
 def with_python_holders(
-    findings: list[Finding], lives: Lifetimes, places: Places, growths: list[Growth]
+    findings: list[Finding], lives: Lifetimes, places: Places, growths: list[GrowingSite]
 ) -> list[Finding]:
     """The findings; where a chain held a good part of the objects, the example is one of these.
 
@@ -37,22 +37,22 @@ def with_python_holders(
     named = rows_of(lives, snapshots.objects)
     is_alive = (lives.born <= lives.judged_ns) & (lives.died > lives.judged_ns)
     alive, alive_rows = named[is_alive[named]], np.flatnonzero(is_alive)
-    told = []
+    found = []
     for finding in findings:
         if finding.kind not in KINDS or finding.site is None:
-            told.append(finding)
+            found.append(finding)
             continue
         growth = growing.get((finding.site, finding.count))
         growth = growth if finding.kind == "growing-site" else None
         if growth is not None:
-            asked = survivors(places, lives, growth, named)
+            asked = surviving_rows(places, lives, growth, named)
             every = growth.rows if growth.rows is not None else asked
         else:
             group = places.frames.index(finding.site)
             asked = alive[lives.group[alive] == group]
             every = alive_rows[lives.group[alive_rows] == group]
-        told.append(with_chains(finding, lives, asked, every, snapshots))
-    return told
+        found.append(with_chains(finding, lives, asked, every, snapshots))
+    return found
 
 
 def rows_of(lives: Lifetimes, objects: Ints) -> Ints:
@@ -76,7 +76,7 @@ def with_chains(
     if not chains:
         return finding
     there = int(np.count_nonzero(lives.born[every] <= chains[0].time_ns))
-    told = replace(finding, holders=together(finding.holders, holders_of(chains)))
+    found = replace(finding, holders=together(finding.holders, holders_of(chains)))
     if chains[0].arrays < GOOD_PART * there:
-        return told
-    return replace(told, object=int(chains[0].objects[0]))
+        return found
+    return replace(found, object=int(chains[0].objects[0]))

@@ -1,7 +1,7 @@
 """Who keeps what a line makes: the holders of its live objects, in words.
 
 Covers: objects of a runtime, whose holders have names. Does not cover: holders in Python, which
-snapshots tell (``python_holders``); which line it is (``growth``, ``leaks``).
+snapshots name (``python_holders``); which line it is (``growth``, ``leaks``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.blame import Places
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Holder
+from tlmem.analysis.places import Places
 from tlmem.events import HOLDER_NAMES
 
 MOST_HOLDERS = 5

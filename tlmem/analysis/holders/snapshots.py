@@ -1,7 +1,7 @@
 """Which chains of Python objects held some objects when a snapshot last saw them.
 
 Covers: the snapshot that speaks for objects, shares of its chains by the objects it names.
-Does not cover: the chains themselves (``holdings``), which objects are asked about.
+Does not cover: the chains themselves (``Recording.holdings``), which objects are asked about.
 
 A snapshot names a sample of the objects of each chain. Of a chain in which a third of the named
 objects are among those that are asked about, a third of all its objects count.
@@ -46,9 +46,9 @@ class Chain:
 
     ``arrays``, ``held_bytes`` and ``used_bytes`` are of the share; ``objects`` are those of them
     that the snapshot names. ``whole`` says that the snapshot had seen all Python objects, ``view``
-    that what holds the memory at last is a view of it, ``collecting`` that Python's garbage
+    that the last holder of the memory is a view of it, ``collecting`` that Python's garbage
     collector was on. ``most`` is how many items its container may have that has ``items``, 0 where
-    no bound is known or another container on the way may have ever more.
+    no bound is known or another container on the way may grow.
     """
 
     words: str
@@ -68,7 +68,7 @@ class Chain:
 
     @property
     def holder(self) -> Holder:
-        """The chain as somebody who keeps objects."""
+        """The chain as a holder."""
         return Holder(
             kind=PYTHON,
             name=self.words,

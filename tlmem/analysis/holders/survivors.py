@@ -1,7 +1,7 @@
 """Lines that grow, each with what the ledger says of its survivors: the ground of leak classes.
 
 Covers: which objects survive at a growing line, who holds them when it is judged, who did before.
-Does not cover: whether a line grows (``growth``), what kind of leak it is (``leak_classes``).
+Does not cover: whether a line grows (``growth``), what kind of leak it is (``analysis.leaks``).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places, place
-from tlmem.analysis.growth.survival import Growth
+from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.holders.runtime_holders import holders_in, together
 from tlmem.analysis.holders.snapshots import PYTHON, Chain, Snapshots, holders_of
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Frame, Holder
+from tlmem.analysis.places import Places, place
 from tlmem.events import TAPE_OP_BITS, HolderKind
 from tlmem.units import format_count
 
@@ -40,7 +40,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Kept:
+class Survivors:
     """A growing line and its survivors.
 
     ``rows`` are the survivors in the ``Lifetimes``; ``known`` of them are in the ledger, which has
@@ -52,7 +52,7 @@ class Kept:
 
     recording: Recording
     places: Places
-    growth: Growth
+    growth: GrowingSite
     lives: Lifetimes
     judged_ns: int
     rows: Ints
@@ -73,12 +73,12 @@ class Kept:
     def noun(self) -> str:
         """The survivors in words, such as ``1 500 objects made at model.py:10``."""
         what = self.lives.noun(self.growth.group)
-        told = f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
+        text = f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
         if 0 < self.known < NEARLY_ALL * len(self.rows):
-            told += (
+            text += (
                 f", judged by the {format_count(self.known)} whose holders are in the recording,"
             )
-        return told
+        return text
 
     def held_only_by(self, *kinds: HolderKind) -> bool:
         """Whether nearly all of the survivors are held by holders of these kinds and no others."""
@@ -128,21 +128,25 @@ def ops_of(rows: pd.DataFrame) -> Ints:
     return rows["number"].to_numpy(np.int64) >> TAPE_OP_BITS
 
 
-def kept_lines(
-    recording: Recording, places: Places, lives: Lifetimes, growths: list[Growth]
-) -> list[Kept]:
+def survivors_of_lines(
+    recording: Recording, places: Places, lives: Lifetimes, growths: list[GrowingSite]
+) -> list[Survivors]:
     """Growing lines with what keeps them, in their order."""
     if not growths:
         return []
     snapshots = Snapshots(recording)
-    return [kept_line(recording, places, lives, growth, snapshots) for growth in growths]
+    return [survivors_of_line(recording, places, lives, growth, snapshots) for growth in growths]
 
 
-def kept_line(
-    recording: Recording, places: Places, lives: Lifetimes, growth: Growth, snapshots: Snapshots
-) -> Kept:
+def survivors_of_line(
+    recording: Recording,
+    places: Places,
+    lives: Lifetimes,
+    growth: GrowingSite,
+    snapshots: Snapshots,
+) -> Survivors:
     """One of them."""
-    rows = survivors(places, lives, growth)
+    rows = surviving_rows(places, lives, growth)
     chains = snapshots.chains_of(lives.ordinal[rows])
     judged_ns = when_judged(lives, growth, rows)
     rows = rows[lives.died[rows] > judged_ns]
@@ -153,7 +157,7 @@ def kept_line(
     now = ledger[~ended]
     said = recording.held_at(now["object"].unique(), judged_ns) if len(now) else None
     known = int(ledger["object"].nunique())
-    return Kept(
+    return Survivors(
         recording=recording,
         places=places,
         growth=growth,
@@ -172,18 +176,18 @@ def kept_line(
     )
 
 
-def when_judged(lives: Lifetimes, growth: Growth, rows: Ints) -> int:
+def when_judged(lives: Lifetimes, growth: GrowingSite, rows: Ints) -> int:
     """When holders are asked for: at the end of the run, if nearly all survivors were there then.
 
-    At the birth of the last one, when a line is judged, nobody had taken that one yet.
+    At the birth of the last one, when a line is judged, that one has no holder yet.
     """
     later = max(growth.judged_ns, lives.judged_ns)
     there = np.count_nonzero(lives.died[rows] > later)
     return later if there >= NEARLY_ALL * len(rows) else growth.judged_ns
 
 
-def survivors(
-    places: Places, lives: Lifetimes, growth: Growth, among: Ints | slice = EVERY
+def surviving_rows(
+    places: Places, lives: Lifetimes, growth: GrowingSite, among: Ints | slice = EVERY
 ) -> Ints:
     """Objects of a line, of its call path if only that one grows, alive when it is judged.
 

@@ -1,7 +1,7 @@
 """What is alive at the end, by line.
 
-Covers: live objects at the moment of judging, grouped by blamed line. Being alive is no fault, so
-these findings are ``info``. Does not cover: whether it grows; see ``growth``.
+Covers: live objects at the moment of judging, grouped by blamed line. Being alive is not a fault,
+so these findings are ``info``. Does not cover: whether it grows; see ``growth``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places, place
-from tlmem.analysis.growth.survival import LAST_FEW
+from tlmem.analysis.growth.growing_sites import LAST_FEW
 from tlmem.analysis.lifetimes import NEVER, Lifetimes, lifetimes
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places, place
 from tlmem.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ have ever more items. Does not cover: bounds that a program keeps itself, by tak
 from __future__ import annotations
 
 from tlmem.analysis.holders.snapshots import Chain, holders_of
-from tlmem.analysis.holders.survivors import FEWEST_KNOWN, Kept
+from tlmem.analysis.holders.survivors import FEWEST_KNOWN, Survivors
 from tlmem.analysis.leaks.python_objects import MAJORITY, python_holds, seen, total
 from tlmem.analysis.model import Finding
 from tlmem.units import format_bytes
@@ -27,24 +27,24 @@ SLACK = 1.1
 """Up to how much more than what fits may survive: objects on their way in or out."""
 
 
-def fills_a_bound(kept: Kept) -> bool:
+def fills_a_bound(line: Survivors) -> bool:
     """Whether nearly all survivors are in containers that can take no, or few, more of them."""
-    bounded = in_bounds(kept)
-    if not bounded or not python_holds(kept):
+    bounded = in_bounds(line)
+    if not bounded or not python_holds(line):
         return False
     if sum(len(chain.objects) for chain in bounded) < FEWEST_KNOWN:
         return False
-    seen_in_all, survivors = total(kept.chains), kept.growth.survivors
-    if total(bounded) < NEARLY_EVERY * seen_in_all or seen_in_all < MAJORITY * survivors:
+    seen_in_all, count = total(line.chains), line.growth.survivors
+    if total(bounded) < NEARLY_EVERY * seen_in_all or seen_in_all < MAJORITY * count:
         return False
-    return survivors <= SLACK * sum(chain.arrays * room(chain) for chain in bounded)
+    return count <= SLACK * sum(chain.arrays * room(chain) for chain in bounded)
 
 
-def in_bounds(kept: Kept) -> list[Chain]:
+def in_bounds(line: Survivors) -> list[Chain]:
     """The chains through a container with a bound of which it has reached a good part."""
     return [
         chain
-        for chain in kept.chains
+        for chain in line.chains
         if chain.most
         and chain.items >= FILLED * chain.most
         and chain.arrays <= MOST_OF_AN_ITEM * chain.items
@@ -56,13 +56,13 @@ def room(chain: Chain) -> float:
     return max(1.0, chain.most / max(1, chain.items))
 
 
-def filling_finding(kept: Kept) -> Finding:
+def filling_finding(line: Survivors) -> Finding:
     """What is said of such a line: why it cannot be judged, and how large it may become."""
-    bounded = in_bounds(kept)
+    bounded = in_bounds(line)
     whole = round(sum(chain.held_bytes * room(chain) for chain in bounded))
-    return kept.finding(
+    return line.finding(
         "bounded-cache",
-        f"{kept.noun} are kept by {holders_of(bounded)[0].name}, as seen after {seen(bounded)}: "
+        f"{line.noun} are kept by {holders_of(bounded)[0].name}, as seen after {seen(bounded)}: "
         "until a container with a bound is full, and lets go of what it had first, it grows like "
         f"a leak; full, it has about {format_bytes(whole)} of them.",
         severity="info",

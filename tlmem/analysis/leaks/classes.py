@@ -4,18 +4,24 @@ A line that grows is an error by itself (``growing-site``); its class says why, 
 class is only ever said of what was found to grow, so it never cries wolf where nothing grows.
 
 Covers: the list of classes, most telling first; one class for each line. Does not cover: what each
-class asks for; see ``ownership_leaks``, ``tape_leaks``, ``pool_leaks`` and ``python_leaks``.
+class asks for; see ``ownership``, ``tapes``, ``pools`` and ``python_objects``.
 """
 
 from __future__ import annotations
 
-from tlmem.analysis.holders.survivors import Kept
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tlmem.analysis.growth.process_growth import Rise
+from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.ownership import OWNERSHIP
 from tlmem.analysis.leaks.pools import POOLS, buffers_never_hit
 from tlmem.analysis.leaks.python_objects import PYTHON_LEAKS
 from tlmem.analysis.leaks.tapes import TAPES
 from tlmem.analysis.model import Finding
-from tlmem.analysis.verdict import Evidence, rises_that_count
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
 
 FIXES = {
     "over-retained": "release what you acquire where you acquired it, in a finally",
@@ -33,22 +39,28 @@ FIXES = {
 """Every class, and what to do about it."""
 
 
-def class_findings(evidence: Evidence) -> list[Finding]:
+def class_findings(
+    recording: Recording, growing: list[Survivors], rises: Sequence[Rise]
+) -> list[Finding]:
     """One finding for each growing line whose class is known.
 
     None when events are lost or missing: then who holds what is not known for sure.
+
+    Args:
+        recording: what is judged.
+        growing: its growing lines.
+        rises: growth outside arrays that these lines do not bring with them.
     """
-    recording = evidence.recording
     if recording.lost_events or recording.missing_events:
         return []
-    found = [found for found in map(class_of, evidence.kept) if found is not None]
-    if any(rise.kind == "driver" for rise in rises_that_count(evidence)):
+    found = [found for found in map(class_of, growing) if found is not None]
+    if any(rise.kind == "driver" for rise in rises):
         found += buffers_never_hit(recording)
     return found
 
 
-def class_of(kept: Kept) -> Finding | None:
+def class_of(line: Survivors) -> Finding | None:
     """The first class that fits."""
     return next(
-        (found for say in (*TAPES, *POOLS, *PYTHON_LEAKS, *OWNERSHIP) if (found := say(kept))), None
+        (found for say in (*TAPES, *POOLS, *PYTHON_LEAKS, *OWNERSHIP) if (found := say(line))), None
     )

@@ -9,7 +9,7 @@ that it was garbage before, a snapshot in the run must have seen, unless the lin
 whose variables stay.
 
 Covers: growing lines whose survivors snapshots saw in such cycles. Does not cover: cycles that it
-will not find, as it is off or what there was is frozen; see ``python_leaks``.
+will not find, as it is off or what there was is frozen; see ``python_objects``.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.blame import Places
-from tlmem.analysis.growth.survival import Growth
+from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.holders.snapshots import holders_of
-from tlmem.analysis.holders.survivors import MOST_LINES, Kept, kept_lines
+from tlmem.analysis.holders.survivors import MOST_LINES, Survivors, survivors_of_lines
 from tlmem.analysis.leaks.bounded_caches import fills_a_bound
 from tlmem.analysis.leaks.ownership import lets_go
 from tlmem.analysis.leaks.python_objects import only_cycles, seen
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places
 from tlmem.units import format_count, format_rate
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ class Sorted:
     have returned since, ``filling`` those that may only fill a container up to its bound.
     """
 
-    leaks: list[Kept]
-    garbage: list[Kept]
-    unclear: list[Kept]
-    filling: list[Kept] = field(default_factory=list)
+    leaks: list[Survivors]
+    garbage: list[Survivors]
+    unclear: list[Survivors]
+    filling: list[Survivors] = field(default_factory=list)
 
 
 def sort_lines(
-    recording: Recording, places: Places, lives: Lifetimes, growths: list[Growth]
+    recording: Recording, places: Places, lives: Lifetimes, growths: list[GrowingSite]
 ) -> Sorted:
     """The growing lines, worst first; of those that leak at most ``MOST_LINES``.
 
@@ -80,11 +80,11 @@ def sort_lines(
     """
     if recording.lost_events or recording.missing_events:
         return Sorted([], [], [])
-    kept = kept_lines(recording, places, lives, growths[:MOST_LINES])
-    if len(growths) > MOST_LINES and any(map(waits_for_collector, kept)):
-        kept += kept_lines(recording, places, lives, growths[MOST_LINES:])
+    lines = survivors_of_lines(recording, places, lives, growths[:MOST_LINES])
+    if len(growths) > MOST_LINES and any(map(waits_for_collector, lines)):
+        lines += survivors_of_lines(recording, places, lives, growths[MOST_LINES:])
     found = Sorted([], [], [])
-    for line in kept:
+    for line in lines:
         if fills_a_bound(line):
             found.filling.append(line)
         elif not waits_for_collector(line):
@@ -97,42 +97,42 @@ def sort_lines(
     return found
 
 
-def waits_for_collector(kept: Kept) -> bool:
+def waits_for_collector(line: Survivors) -> bool:
     """Whether nearly all survivors are garbage, and fewer than the collector lets stand."""
-    room = containers_between(kept.recording.info)
-    cycles = only_cycles(kept)
+    room = containers_between(line.recording.info)
+    cycles = only_cycles(line)
     if room is None or not cycles or not all(chain.collecting for chain in cycles):
         return False
-    return kept.growth.survivors <= room
+    return line.growth.survivors <= room
 
 
-def garbage_finding(kept: Kept) -> Finding:
+def garbage_finding(line: Survivors) -> Finding:
     """What is said of a line of garbage: no leak, and when it goes."""
-    room = containers_between(kept.recording.info) or 0
-    found = kept.finding(
+    room = containers_between(line.recording.info) or 0
+    found = line.finding(
         "reference-cycle",
-        f"{kept.noun} are garbage, no leak: {held(kept)}. Python's garbage collector is on and "
+        f"{line.noun} are garbage, no leak: {held(line)}. Python's garbage collector is on and "
         f"frees them when it next looks at all objects, after about {format_count(room)} more "
         "containers (lists, dicts, instances) were made than freed; in large programs later, as "
         "it waits until they are a quarter of the old ones. Until then they grow by "
-        f"{format_rate(kept.growth.slope_bytes_per_s)}.",
+        f"{format_rate(line.growth.slope_bytes_per_s)}.",
     )
-    return replace(found, severity="warning" if kept.growth.bytes >= LARGE_BYTES else "info")
+    return replace(found, severity="warning" if line.growth.bytes >= LARGE_BYTES else "info")
 
 
-def unclear_finding(kept: Kept) -> Finding:
+def unclear_finding(line: Survivors) -> Finding:
     """What is said of a line whose survivors may have been held by a function before."""
-    return kept.finding(
+    return line.finding(
         "reference-cycle",
-        f"{kept.noun} are garbage at the end: {held(kept)}. Python's garbage collector is on and "
+        f"{line.noun} are garbage at the end: {held(line)}. Python's garbage collector is on and "
         "has freed others of this line; whether a function held these until it returned is not "
         "known, as no snapshot was taken before.",
     )
 
 
-def held(kept: Kept) -> str:
+def held(line: Survivors) -> str:
     """By which cycle, and when that was seen, as part of a sentence."""
-    cycles = only_cycles(kept)
+    cycles = only_cycles(line)
     return (
         f"held by {holders_of(cycles)[0].name}, and nothing else reaches them, as seen after "
         f"{seen(cycles)}"

@@ -2,7 +2,7 @@
 ``view-pins-base``, ``scope-not-left``, ``cache-only-grows``.
 
 Covers: growing lines whose survivors have one kind of holder. Does not cover: tapes
-(``tape_leaks``), pools (``pool_leaks``). See also: docs/findings/, a page for each class.
+(``tapes``), pools (``pools``). See also: docs/findings/, a page for each class.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.blame import place
-from tlmem.analysis.holders.survivors import Kept
+from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.python_objects import container_named, views_reach, what_views_use
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import place
 from tlmem.events import HolderKind, Kind
 from tlmem.units import format_count
 
@@ -24,81 +24,81 @@ FEW_LET_GO = 0.02
 """With fewer objects let go than this share of the survivors, what keeps them only grows."""
 
 
-def over_retained(kept: Kept) -> Finding | None:
-    """A count that somebody took by name and did not give back, while the other holders did."""
-    if not kept.held_only_by(HolderKind.FOREIGN):
+def over_retained(line: Survivors) -> Finding | None:
+    """A count that a named holder acquired and did not release, while the other holders did."""
+    if not line.held_only_by(HolderKind.FOREIGN):
         return None
-    floating = kept.before["kind"] == int(HolderKind.FLOATING)
-    if not kept.nearly_all(kept.before[~floating]):
+    floating = line.before["kind"] == int(HolderKind.FLOATING)
+    if not line.nearly_all(line.before[~floating]):
         return None
-    taken, given = takings(kept, HolderKind.FOREIGN)
-    return kept.finding(
+    taken, given = acquires_at(line, HolderKind.FOREIGN)
+    return line.finding(
         "over-retained",
-        f"{kept.noun} are held by {kept.holder_names} alone, which took "
-        f"{format_count(taken)} at {kept.taken_at} and gave back {format_count(given)}; everybody "
+        f"{line.noun} are held by {line.holder_names} alone, which took "
+        f"{format_count(taken)} at {line.taken_at} and gave back {format_count(given)}; everybody "
         "else who held them has let go.",
     )
 
 
-def takings(kept: Kept, kind: HolderKind) -> tuple[int, int]:
-    """How often objects were taken at the line of most survivors, and how many given back."""
-    ledger, judged_ns = kept.recording.holders, kept.judged_ns
+def acquires_at(line: Survivors, kind: HolderKind) -> tuple[int, int]:
+    """How often objects were acquired at the line of most survivors, and how many were released."""
+    ledger, judged_ns = line.recording.holders, line.judged_ns
     ledger = ledger[(ledger["kind"] == int(kind)) & (ledger["begin_ns"] <= judged_ns)]
-    held = kept.now[kept.now["kind"] == int(kind)]
-    lines, counts = np.unique(lines_of(kept, held), return_counts=True)
-    same = ledger[lines_of(kept, ledger) == lines[np.argmax(counts)]]
+    held = line.now[line.now["kind"] == int(kind)]
+    lines, counts = np.unique(lines_of(line, held), return_counts=True)
+    same = ledger[lines_of(line, ledger) == lines[np.argmax(counts)]]
     ended = (same["end_ns"] >= 0) & (same["end_ns"] <= judged_ns)
     return len(same), int(ended.sum())
 
 
-def lines_of(kept: Kept, rows: pd.DataFrame) -> np.ndarray:
+def lines_of(line: Survivors, rows: pd.DataFrame) -> np.ndarray:
     """The blamed line at which each row of the ledger began, as a number."""
-    group_of = kept.places.group_of_site
+    group_of = line.places.group_of_site
     site = rows["begin_site"].to_numpy(np.int64)
     return group_of[np.where(site < len(group_of), site, 0)]
 
 
-def floating(kept: Kept) -> Finding | None:
-    """Objects that nobody holds: promoted or unregistered and not registered again, or never."""
-    if not kept.held_only_by(HolderKind.FLOATING):
+def floating(line: Survivors) -> Finding | None:
+    """Objects without a holder: promoted or unregistered and not registered again, or never."""
+    if not line.held_only_by(HolderKind.FLOATING):
         return None
-    given_up = kept.before[kept.before["ended_by"].isin([int(Kind.PROMOTE), int(Kind.UNREGISTER)])]
-    if kept.nearly_all(given_up):
-        told = f"who held them gave them up at {kept.taken_at}, and nobody took them after that"
+    given_up = line.before[line.before["ended_by"].isin([int(Kind.PROMOTE), int(Kind.UNREGISTER)])]
+    if line.nearly_all(given_up):
+        why = f"who held them gave them up at {line.taken_at}, and nobody took them after that"
     else:
-        told = "nobody took most of them since they were made"
-    return kept.finding("floating", f"{kept.noun} float: {told}, so nobody will ever free them.")
+        why = "nobody took most of them since they were made"
+    return line.finding("floating", f"{line.noun} float: {why}, so nobody will ever free them.")
 
 
-def field_forgotten(kept: Kept) -> Finding | None:
+def field_forgotten(line: Survivors) -> Finding | None:
     """Objects that only fields of structs hold: whoever used the structs has left them alive."""
-    if not kept.held_only_by(HolderKind.FIELD):
+    if not line.held_only_by(HolderKind.FIELD):
         return None
-    return kept.finding(
+    return line.finding(
         "field-forgotten",
-        f"{kept.noun} are held by {kept.holder_names} alone, set at {kept.taken_at}: each "
+        f"{line.noun} are held by {line.holder_names} alone, set at {line.taken_at}: each "
         "struct that was not let go of keeps its fields.",
     )
 
 
-def scope_not_left(kept: Kept) -> Finding | None:
+def scope_not_left(line: Survivors) -> Finding | None:
     """Objects of scopes, or frames of functions, that are still entered."""
     scopes = (HolderKind.SCOPE, HolderKind.FRAME)
-    if not kept.held_only_by(*scopes, HolderKind.VIEW):
+    if not line.held_only_by(*scopes, HolderKind.VIEW):
         return None
-    held = kept.now[kept.now["kind"].isin([int(kind) for kind in scopes])]
-    if not kept.nearly_all(held):
+    held = line.now[line.now["kind"].isin([int(kind) for kind in scopes])]
+    if not line.nearly_all(held):
         return None
-    table = kept.recording.scopes
+    table = line.recording.scopes
     table = table[table.index.isin(held["number"])]
     if not len(table):
         return None
     sites, counts = np.unique(table["enter_site"].to_numpy(np.int64), return_counts=True)
-    entered = place(kept.places.blamed_frame(int(sites[np.argmax(counts)])))
-    name = kept.holder_names.partition(" and ")[0]
-    return kept.finding(
+    entered = place(line.places.blamed_frame(int(sites[np.argmax(counts)])))
+    name = line.holder_names.partition(" and ")[0]
+    return line.finding(
         "scope-not-left",
-        f"{kept.noun} are held by {name}, "
+        f"{line.noun} are held by {name}, "
         + (
             f"entered at {entered} and not left since: what is registered in it stays until then."
             if len(table) == 1
@@ -108,53 +108,53 @@ def scope_not_left(kept: Kept) -> Finding | None:
     )
 
 
-def view_pins_base(kept: Kept) -> Finding | None:
-    """Objects that nobody holds but views into them."""
-    if not kept.held_only_by(HolderKind.VIEW):
+def view_pins_base(line: Survivors) -> Finding | None:
+    """Objects that only views into them hold."""
+    if not line.held_only_by(HolderKind.VIEW):
         return None
-    views = kept.now[kept.now["kind"] == int(HolderKind.VIEW)]
-    used = what_views_use([chain for chain in kept.chains if chain.view])
-    return kept.finding(
+    views = line.now[line.now["kind"] == int(HolderKind.VIEW)]
+    used = what_views_use([chain for chain in line.chains if chain.view])
+    return line.finding(
         "view-pins-base",
-        f"{kept.noun} are held by views alone, {format_count(len(views))} of them, made at "
-        f"{kept.taken_at}: {used}{'; ' if used else ''}each keeps the whole object alive, however "
+        f"{line.noun} are held by views alone, {format_count(len(views))} of them, made at "
+        f"{line.taken_at}: {used}{'; ' if used else ''}each keeps the whole object alive, however "
         "little of it it shows.",
     )
 
 
-def cache_only_grows(kept: Kept) -> Finding | None:
+def cache_only_grows(line: Survivors) -> Finding | None:
     """What is kept once is kept for ever: a list, a dict, a cache, or objects in a cycle."""
-    arrays = not kept.lives.runtime[kept.rows].any()
+    arrays = not line.lives.runtime[line.rows].any()
     python = (HolderKind.HANDLE, HolderKind.EXPORT, HolderKind.REGISTRY)
-    views = kept.held_only_by(*python, HolderKind.VIEW) and views_reach(kept)
-    if not (arrays or views or kept.held_only_by(*python)) or lets_go(kept):
+    views = line.held_only_by(*python, HolderKind.VIEW) and views_reach(line)
+    if not (arrays or views or line.held_only_by(*python)) or lets_go(line):
         return None
-    names = kept.holder_names.replace("handle", "their Python handles")
+    names = line.holder_names.replace("handle", "their Python handles")
     names = names.replace("and view", "and views") if views else names
-    who = "Python objects" if arrays else f"{names}, taken at {kept.taken_at}"
-    container, is_one = container_named(kept)
+    who = "Python objects" if arrays else f"{names}, taken at {line.taken_at}"
+    container, is_one = container_named(line)
     if container:
         who = container if arrays else f"{who}, in {container}"
         what = "it only grows" if is_one else "they only grow"
     else:
         what = "a list, dict or cache that only grows, or a cycle of objects that nothing collects"
-    return kept.finding(
+    return line.finding(
         "cache-only-grows",
-        f"{kept.noun} are kept by {who}, and none of what was kept for some time was ever let "
+        f"{line.noun} are kept by {who}, and none of what was kept for some time was ever let "
         f"go: {what}.",
     )
 
 
-def lets_go(kept: Kept) -> bool:
+def lets_go(line: Survivors) -> bool:
     """Whether objects of the line that had been kept for a time were let go of after all."""
-    lives, judged_ns = kept.lives, kept.judged_ns
-    rows = np.flatnonzero((lives.group == kept.growth.group) & (lives.born <= judged_ns))
-    if kept.growth.callers:
-        rows = rows[np.isin(lives.site[rows], np.unique(lives.site[kept.rows]))]
-    usual = float(np.median(judged_ns - lives.born[kept.rows])) if len(kept.rows) else 0.0
+    lives, judged_ns = line.lives, line.judged_ns
+    rows = np.flatnonzero((lives.group == line.growth.group) & (lives.born <= judged_ns))
+    if line.growth.callers:
+        rows = rows[np.isin(lives.site[rows], np.unique(lives.site[line.rows]))]
+    usual = float(np.median(judged_ns - lives.born[line.rows])) if len(line.rows) else 0.0
     dead = rows[(lives.died[rows] != NEVER) & (lives.died[rows] <= judged_ns)]
     old = np.count_nonzero(lives.died[dead] - lives.born[dead] > YOUNG_SHARE * usual)
-    return bool(old > FEW_LET_GO * len(kept.rows))
+    return bool(old > FEW_LET_GO * len(line.rows))
 
 
 OWNERSHIP = (

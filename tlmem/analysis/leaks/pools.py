@@ -1,8 +1,8 @@
 """Leaks by a pool: ``pool-never-hits``.
 
-Covers: growing lines whose survivors lie in a pool that nobody takes them out of; freed buffers
+Covers: growing lines whose survivors lie in a pool that never hands them out; freed buffers
 that a growing device keeps and never uses.
-Does not cover: whether a device grows; see ``resident``.
+Does not cover: whether a device grows; see ``growth.process_growth``.
 See also: docs/findings/pool-never-hits.md.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.holders.survivors import Kept
+from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.model import Finding
 from tlmem.events import HolderKind
 from tlmem.units import format_bytes, format_count
@@ -24,13 +24,13 @@ LEAST_BYTES = 1_000_000
 """A device that keeps less is not worth a word."""
 
 
-def pool_never_hits(kept: Kept) -> Finding | None:
-    """Objects in a pool that takes ever more of them and gives none out again."""
-    if not kept.held_only_by(HolderKind.POOL):
+def pool_never_hits(line: Survivors) -> Finding | None:
+    """Objects in a pool that grows and hands none of them out again."""
+    if not line.held_only_by(HolderKind.POOL):
         return None
-    held = kept.now[kept.now["kind"] == int(HolderKind.POOL)]
+    held = line.now[line.now["kind"] == int(HolderKind.POOL)]
     number = int(held["number"].mode().iloc[0])
-    pools = kept.recording.pools
+    pools = line.recording.pools
     pool = pools[pools["pool"] == number]
     if not len(pool):
         return None
@@ -43,9 +43,9 @@ def pool_never_hits(kept: Kept) -> Finding | None:
         if hits + misses
         else "was never asked for any"
     )
-    return kept.finding(
+    return line.finding(
         "pool-never-hits",
-        f"{kept.noun} lie in {kept.holder_names}, put there at {kept.taken_at}: it got "
+        f"{line.noun} lie in {line.holder_names}, put there at {line.taken_at}: it got "
         f"{format_count(puts)} and {asked}.",
     )
 

@@ -1,7 +1,7 @@
 """Leaks by Python objects: ``reference-cycle``, and ``view-pins-base`` of arrays.
 
-Covers: growing lines whose survivors snapshots saw. Does not cover: what the ledger tells
-(``ownership_leaks``). See also: docs/findings/, a page for each class.
+Covers: growing lines whose survivors snapshots saw. Does not cover: what the ledger shows
+(``ownership``). See also: docs/findings/, a page for each class.
 
 What a snapshot saw is said with the time at which it did: it may be from the middle of the run.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlmem.analysis.holders.snapshots import Chain, holders_of
-from tlmem.analysis.holders.survivors import FEWEST_KNOWN, NEARLY_ALL, Kept
+from tlmem.analysis.holders.survivors import FEWEST_KNOWN, NEARLY_ALL, Survivors
 from tlmem.analysis.model import Finding
 from tlmem.events import HolderKind
 from tlmem.units import format_bytes, format_count, format_seconds
@@ -25,38 +25,38 @@ SPEAKS = 0.2
 PYTHON_HOLDERS = (HolderKind.HANDLE, HolderKind.EXPORT)
 
 
-def reference_cycle(kept: Kept) -> Finding | None:
+def reference_cycle(line: Survivors) -> Finding | None:
     """What only objects that refer to each other hold: nothing reaches them, nothing frees them."""
-    of_cycles = only_cycles(kept)
+    of_cycles = only_cycles(line)
     if not of_cycles:
         return None
-    return kept.finding(
+    return line.finding(
         "reference-cycle",
-        f"{kept.noun} are held by {holders_of(of_cycles)[0].name}, and nothing else reaches them, "
+        f"{line.noun} are held by {holders_of(of_cycles)[0].name}, and nothing else reaches them, "
         f"as seen after {seen(of_cycles)}: only Python's garbage collector could free them, and it "
         "does not run, or too rarely.",
     )
 
 
-def only_cycles(kept: Kept) -> list[Chain]:
+def only_cycles(line: Survivors) -> list[Chain]:
     """The cycles that hold nearly all survivors, which nothing else does; none when others do."""
-    of_cycles = [chain for chain in kept.chains if chain.root == "cycle" and chain.whole]
-    if not python_holds(kept) or not nearly_all(kept, of_cycles) or kept.ever_reached:
+    of_cycles = [chain for chain in line.chains if chain.root == "cycle" and chain.whole]
+    if not python_holds(line) or not nearly_all(line, of_cycles) or line.ever_reached:
         return []  # what was reached before became garbage when frames unwound
     return of_cycles
 
 
-def array_view_pins_base(kept: Kept) -> Finding | None:
+def array_view_pins_base(line: Survivors) -> Finding | None:
     """Arrays of which only views are left that show a small part."""
-    of_views = [chain for chain in kept.chains if chain.view]
-    if kept.lives.runtime[kept.rows].any() or not nearly_all(kept, of_views):
+    of_views = [chain for chain in line.chains if chain.view]
+    if line.lives.runtime[line.rows].any() or not nearly_all(line, of_views):
         return None
     used = what_views_use(of_views)
     if not used:
         return None
-    return kept.finding(
+    return line.finding(
         "view-pins-base",
-        f"{kept.noun} are held by views alone, by {holders_of(of_views)[0].name}: {used}; each "
+        f"{line.noun} are held by views alone, by {holders_of(of_views)[0].name}: {used}; each "
         "keeps the whole array, however little of it it shows.",
     )
 
@@ -73,20 +73,20 @@ def what_views_use(of_views: Sequence[Chain]) -> str:
     )
 
 
-def views_reach(kept: Kept) -> bool:
+def views_reach(line: Survivors) -> bool:
     """Whether nearly all survivors are reached in Python through views of them."""
-    return nearly_all(kept, [chain for chain in kept.chains if chain.view])
+    return nearly_all(line, [chain for chain in line.chains if chain.view])
 
 
-def container_named(kept: Kept) -> tuple[str, bool]:
+def container_named(line: Survivors) -> tuple[str, bool]:
     """Who holds most survivors in Python, in words, and whether that is one holder.
 
     Empty when no snapshot saw enough of the survivors to speak for them.
     """
-    if not kept.chains or sum(len(chain.objects) for chain in kept.chains) < FEWEST_KNOWN:
+    if not line.chains or sum(len(chain.objects) for chain in line.chains) < FEWEST_KNOWN:
         return "", True
-    holders, seen_in_all = holders_of(list(kept.chains)), total(kept.chains)
-    if seen_in_all < SPEAKS * kept.growth.survivors:
+    holders, seen_in_all = holders_of(list(line.chains)), total(line.chains)
+    if seen_in_all < SPEAKS * line.growth.survivors:
         return "", True
     largest = holders[0]
     if largest.count >= MAJORITY * seen_in_all:
@@ -95,12 +95,12 @@ def container_named(kept: Kept) -> tuple[str, bool]:
     return f"several holders (mixed; the largest is {largest.name}, with {share} %)", False
 
 
-def nearly_all(kept: Kept, chains: Sequence[Chain]) -> bool:
+def nearly_all(line: Survivors, chains: Sequence[Chain]) -> bool:
     """Whether these are nearly all chains that a snapshot saw, and those most of the survivors."""
     if sum(len(chain.objects) for chain in chains) < FEWEST_KNOWN:
         return False
-    seen_in_all = total(kept.chains)
-    if seen_in_all < MAJORITY * kept.growth.survivors:
+    seen_in_all = total(line.chains)
+    if seen_in_all < MAJORITY * line.growth.survivors:
         return False
     return total(chains) >= NEARLY_ALL * seen_in_all
 
@@ -110,9 +110,9 @@ def total(chains: Sequence[Chain]) -> int:
     return sum(chain.arrays for chain in chains)
 
 
-def python_holds(kept: Kept) -> bool:
-    """Whether nobody but Python has the survivors: arrays, or objects that handles hold."""
-    return not kept.lives.runtime[kept.rows].any() or kept.held_only_by(*PYTHON_HOLDERS)
+def python_holds(line: Survivors) -> bool:
+    """Whether only Python holds the survivors: arrays, or objects that handles hold."""
+    return not line.lives.runtime[line.rows].any() or line.held_only_by(*PYTHON_HOLDERS)
 
 
 def seen(chains: Sequence[Chain]) -> str:

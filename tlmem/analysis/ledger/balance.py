@@ -1,11 +1,11 @@
-"""The tree of stacks with what was taken under each frame, given back, and left without a pair.
+"""The tree of stacks with what was acquired under each frame, released, and left without a pair.
 
 Covers: pairing by object and holder up to one moment, sums for every frame of every stack, choosing
 objects by the line that made them. Does not cover: how a tree looks (``report``).
 
 An object of the runtime, or of a program that sends probes, is taken by each of its holders; one
-that nobody takes up stays with nobody. An array, whose holders are Python's own, is taken by its
-allocation and given back by its free.
+that is never acquired keeps no holder. An array, whose holders are Python's own, is acquired by its
+allocation and released by its free.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.holders.runtime_holders import NOT_KNOWN
 from tlmem.analysis.lifetimes import NEVER, lifetimes
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device, HolderKind
 from tlmem.recording.format.symbols import CUT_ROOT, NO_STACK
@@ -52,8 +52,9 @@ class NoSuchSite(TlmemError):
 class Node:
     """One frame, called from the node above it; sums include all nodes below.
 
-    ``taken`` and ``given_back`` are numbers of takings, ``unpaired`` those of ``taken`` that were
-    not given back (anywhere) up to the moment, of ``objects`` different objects with ``bytes``.
+    ``taken`` and ``given_back`` are numbers of acquires and releases, ``unpaired`` those of
+    ``taken`` without a release anywhere up to the moment, of ``objects`` different objects with
+    ``bytes``.
     ``holders`` are who took what is unpaired exactly here, most first, with how many.
     """
 
@@ -91,10 +92,10 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class Takings:
-    """One row for each taking up to the moment: of which object, where, by whom.
+class Acquires:
+    """One row for each acquire up to the moment: of which object, where, by whom.
 
-    ``end_site`` is -1 for what was not given back.
+    ``end_site`` is -1 for what was not released.
     """
 
     object: Ints
@@ -102,9 +103,9 @@ class Takings:
     end_site: Ints
     holder: NDArray[np.object_]
 
-    def of(self, chosen: NDArray[np.bool_]) -> Takings:
+    def of(self, chosen: NDArray[np.bool_]) -> Acquires:
         """Those of some rows."""
-        return Takings(
+        return Acquires(
             self.object[chosen], self.site[chosen], self.end_site[chosen], self.holder[chosen]
         )
 
@@ -121,29 +122,29 @@ def balance(recording: Recording, site: str | None = None, at_exit: bool = False
     """
     places = Places.of(recording)
     moment = NEVER if at_exit else lifetimes(recording, places).judged_ns
-    takings = takings_until(recording, moment)
+    acquires = acquires_until(recording, moment)
     if site is not None:
-        takings = takings.of(_made_at(recording, places, takings, site))
-    open_rows = takings.end_site < 0
+        acquires = acquires.of(_made_at(recording, places, acquires, site))
+    open_rows = acquires.end_site < 0
     size = recording.objects["size_bytes"]
-    distinct = np.unique(takings.object[open_rows])
+    distinct = np.unique(acquires.object[open_rows])
     return Balance(
         time_ns=round(recording.seconds * 1e9) if at_exit else moment,
         at_exit=at_exit,
         site=site,
         folded_events=recording.folded_events,
         problems=tuple(recording.problems),
-        taken=len(takings.object),
+        taken=len(acquires.object),
         given_back=int((~open_rows).sum()),
         unpaired=int(open_rows.sum()),
         objects=len(distinct),
         bytes=int(size.reindex(distinct).fillna(0).sum()),
-        roots=_tree(recording, places, takings),
+        roots=_tree(recording, places, acquires),
     )
 
 
-def takings_until(recording: Recording, moment: int) -> Takings:
-    """What was taken up to a moment, and where it was given back until then."""
+def acquires_until(recording: Recording, moment: int) -> Acquires:
+    """What was acquired up to a moment, and where it was released until then."""
     held, objects = recording.holders, recording.objects
     ended = (held["end_ns"] >= 0) & (held["end_ns"] <= moment)
     # What floated for a while was handed on, not taken.
@@ -154,7 +155,7 @@ def takings_until(recording: Recording, moment: int) -> Takings:
     name = held["holder"].astype(object)
     numbered = held["kind"].isin(_NUMBERED)
     name[numbered] = name[numbered].str.replace(r" #\d+$", "", regex=True)
-    return Takings(
+    return Acquires(
         object=np.concatenate([held["object"], arrays.index]).astype(np.int64),
         site=np.concatenate([held["begin_site"], arrays["born_site"]]).astype(np.int64),
         end_site=np.concatenate(
@@ -194,9 +195,9 @@ def matching(frame: Frame, pattern: str) -> bool:
 
 
 def _made_at(
-    recording: Recording, places: Places, takings: Takings, site: str
+    recording: Recording, places: Places, acquires: Acquires, site: str
 ) -> NDArray[np.bool_]:
-    """Which takings are of objects made at lines that match."""
+    """Which acquires are of objects made at lines that match."""
     born = recording.objects["born_site"].to_numpy(np.int64)
     group = places.group_of_site[np.where(born < len(places.group_of_site), born, 0)]
     meant = np.array([matching(frame, site) for frame in places.frames], bool)
@@ -209,19 +210,19 @@ def _made_at(
             f"nothing in {recording.path} was made at '{site}'; "
             + (f"most objects were made at {named}." if named else "no line is known in it.")
         )
-    return np.isin(takings.object, chosen)
+    return np.isin(acquires.object, chosen)
 
 
-def _tree(recording: Recording, places: Places, takings: Takings) -> tuple[Node, ...]:
+def _tree(recording: Recording, places: Places, acquires: Acquires) -> tuple[Node, ...]:
     """The nodes of the outermost frames, most unpaired first, with all below them."""
     same, parents = _one_for_each_line(recording, places)
-    still = takings.end_site < 0
+    still = acquires.end_site < 0
     site, end_site = (
         # What libraries do for a line is that line's doing.
         same[places.blamed[np.where(of < len(same), of, 0)]]
-        for of in (takings.site, takings.end_site[~still])
+        for of in (acquires.site, acquires.end_site[~still])
     )
-    here = _Open(site[still], takings.object[still], takings.holder[still])
+    here = _Open(site[still], acquires.object[still], acquires.holder[still])
     taken, given_back, unpaired = (
         _with_all_below(np.bincount(of, minlength=len(parents)), parents)
         for of in (site, end_site, here.site)
@@ -250,7 +251,7 @@ def _tree(recording: Recording, places: Places, takings: Takings) -> tuple[Node,
 
 @dataclass(frozen=True)
 class _Open:
-    """Takings without a pair, at the blamed sites."""
+    """Acquires without a pair, at the blamed sites."""
 
     site: Ints
     object: Ints

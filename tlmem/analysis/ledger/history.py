@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE, KIND_NAMES, SATURATED_COUNT, Kind
 from tlmem.units import format_bytes
@@ -31,7 +31,7 @@ class NoSuchObject(TlmemError):
 
 
 @dataclass(frozen=True)
-class Step:
+class HistoryStep:
     """One event of a life; ``number`` counts from 1.
 
     ``count`` is the reference count after it, None where there is none; ``bytes`` those of what
@@ -88,12 +88,12 @@ class History:
     resized_to: int
     others: tuple[int, ...]
     problems: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[HistoryStep, ...]
     python: tuple[Seen, ...] = ()
 
     @property
-    def held(self) -> tuple[Step, ...]:
-        """The steps that took what nobody gave back."""
+    def held(self) -> tuple[HistoryStep, ...]:
+        """The acquires without a release."""
         return tuple(step for step in self.steps if step.unpaired)
 
 
@@ -194,7 +194,7 @@ def _frame_of(places: Places, site: int) -> Frame:
     return places.frames[places.group_of_site[site if known else 0]]
 
 
-def _steps(recording: Recording, places: Places, number: int) -> tuple[Step, ...]:
+def _steps(recording: Recording, places: Places, number: int) -> tuple[HistoryStep, ...]:
     stacks: dict[int, tuple[Frame, ...]] = {}
     found = []
     table = recording.history(number)
@@ -211,7 +211,7 @@ def _steps(recording: Recording, places: Places, number: int) -> tuple[Step, ...
             event = f"{'failed ' if row['failed'] else ''}resize"
         counted = owned and kind in _COUNTED and row["count"] < SATURATED_COUNT
         found.append(
-            Step(
+            HistoryStep(
                 number=at,
                 time_ns=int(row["time_ns"]),
                 thread=int(row["thread"]),

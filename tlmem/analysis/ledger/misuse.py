@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.blame import Places, place
 from tlmem.analysis.model import Finding, Frame
+from tlmem.analysis.places import Places, place
 from tlmem.units import format_count
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """Where resident memory is, as parts that add up: when judged, at its peak, and what it grew by.
 
-Covers: pictures of moments, from samples in which every part was taken, and their differences.
-Does not cover: whether it grows; see ``resident``. What mappings are whose; see ``mappings``.
+Covers: the parts at single moments, from samples in which every part was taken, and their
+differences. Does not cover: whether it grows; see ``growth.process_growth``. What mappings are
+whose; see ``mappings``.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from tlmem.analysis.growth.process_growth import (
     Window,
     handed_out_bytes,
 )
-from tlmem.analysis.memory.mappings import pictures
+from tlmem.analysis.memory.mappings import mapping_snapshots
 from tlmem.analysis.model import Attribution, Change, Peak
 
 NEAR_PEAK = 0.95
-"""A picture that shows so much of the peak shows the peak."""
+"""A mapping snapshot that shows so much of the peak shows the peak."""
 DISTURBED_BYTES = 1_500_000
-"""A residual from which on a picture may have been disturbed."""
+"""A residual from which on a mapping snapshot may have been disturbed."""
 SAME_SHARE = 0.02
-"""Of resident memory: so much may change from the moment of judging to the picture after it."""
+"""Of resident memory: so much may change from the moment of judging to the mapping snapshot
+after it."""
 
 
 def attribute(samples: pd.DataFrame, judged_ns: int) -> Attribution:
@@ -36,7 +38,7 @@ def attribute(samples: pd.DataFrame, judged_ns: int) -> Attribution:
     ``samples`` may have the columns of ``devices.with_devices``.
 
     ``resident_bytes`` is anonymous plus file-backed memory. ``pool_bytes`` is what tlmem's devices
-    held and no live object used. ``other_bytes`` is the rest that somebody is known to have:
+    held and no live object used. ``other_bytes`` is the rest whose owner is known:
     programs and libraries with their data, files, shared memory, stacks, mappings made by others,
     and what native code holds from the C allocator, as far as it is resident; its parts stand
     beside it. ``residual_bytes`` is what is left: the kernel and the allocators count at slightly
@@ -53,9 +55,9 @@ def attribute_run(
 ) -> tuple[Attribution, Change | None, Peak | None]:
     """The parts when the program was judged, what they grew by until then, and at the peak.
 
-    Growth is that of the steady state, from the picture nearest to its begin. Where most of it was
-    given back just before the moment of judging, as by a ``main()`` that returned, the highest of
-    the latest pictures is that moment.
+    Growth is that of the steady state, from the mapping snapshot nearest to its begin.
+    Where most of it was freed just before the moment of judging, as by a ``main()`` that returned,
+    the highest of the latest mapping snapshots is that moment.
 
     Args:
         samples: as for ``attribute``.
@@ -109,7 +111,8 @@ class Moments:
     """The samples that can be attributed.
 
     ``full`` are rows with resident memory and the C allocator's numbers, or at least the former;
-    ``rows`` of these are pictures, in which all parts were taken together, or all if none is.
+    ``rows`` of these are mapping snapshots, in which all parts were taken together, or all if none
+    is.
     """
 
     def __init__(self, samples: pd.DataFrame) -> None:
@@ -119,8 +122,8 @@ class Moments:
         sampled = self.window.taken("anon")
         full = sampled & self.window.taken("malloc_used")
         self.full = np.flatnonzero(full if full.any() else sampled)
-        pictured = np.flatnonzero(sampled & pictures(self.window.samples))
-        self.rows = pictured if len(pictured) else self.full
+        listed = np.flatnonzero(sampled & mapping_snapshots(self.window.samples))
+        self.rows = listed if len(listed) else self.full
         self.resident = self.bytes("anon") + self.bytes("file")
         self._handed_out = handed_out_bytes(self.window)
 
@@ -154,7 +157,7 @@ class Moments:
         return int(before[np.argmin(np.abs(self.time_ns[before] - time_ns))])
 
     def before_unwinding(self, begin_ns: int, judged_ns: int) -> int:
-        """The last row, or that before most of the growth was given back shortly before the end.
+        """The last row, or that before most of the growth was freed shortly before the end.
 
         Resident memory alone is sampled often enough to tell when that was.
         """
@@ -162,7 +165,7 @@ class Moments:
         late_ns = begin_ns + UNWINDING_FROM * (self.time_ns[end] - begin_ns)
         every = (self.time_ns >= begin_ns) & (self.time_ns <= self.time_ns[end])
         lately = np.flatnonzero(every & (self.time_ns >= late_ns))
-        if len(lately) == 0:  # the only picture is older than the program's work
+        if len(lately) == 0:  # the only mapping snapshot is older than the program's work
             return end
         highest = int(lately[np.argmax(self.resident[lately])])
         first = self.resident[np.argmax(every)]
@@ -174,8 +177,8 @@ class Moments:
     def undisturbed(self, row: int, since_ns: float) -> int:
         """The row, or that before it if its parts contradict each other less.
 
-        On a busy machine the sampler may have to wait in the middle of a picture, while the program
-        goes on. Rows before ``since_ns`` are none.
+        On a busy machine the sampler may have to wait in the middle of a mapping snapshot, while
+        the program goes on. Rows before ``since_ns`` are none.
         """
         before = self.rows[(self.rows < row) & (self.time_ns[self.rows] >= since_ns)]
         residual = abs(self.parts(row).residual_bytes)
@@ -185,11 +188,11 @@ class Moments:
         return other if abs(self.parts(other).residual_bytes) < residual else row
 
     def highest(self) -> int:
-        """The row at which resident memory was highest, a picture if one was near it."""
-        pictured = self.rows[int(np.argmax(self.resident[self.rows]))]
+        """The row at which resident memory was highest, a mapping snapshot if one was near it."""
+        near_peak = self.rows[int(np.argmax(self.resident[self.rows]))]
         highest = self.full[int(np.argmax(self.resident[self.full]))]
-        near = self.resident[pictured] >= NEAR_PEAK * self.resident[highest]
-        return int(pictured if near else highest)
+        near = self.resident[near_peak] >= NEAR_PEAK * self.resident[highest]
+        return int(near_peak if near else highest)
 
     def parts(self, row: int) -> Attribution:
         """The parts at one row."""
@@ -202,8 +205,8 @@ class Moments:
         def value(name: str) -> NDArray[np.int64]:
             return np.rint(self.bytes(name)[rows]).astype(np.int64)
 
-        pictured = value("picture_ns") == self.time_ns[rows]
-        anonymous, file = np.where(pictured, value("listed"), value("anon")), value("file")
+        listed = value("mappings_ns") == self.time_ns[rows]
+        anonymous, file = np.where(listed, value("listed"), value("anon")), value("file")
         tracked, recorder = value("tracked"), value("recorder")
         if self.window.taken("recorder_resident").any():
             recorder = np.minimum(recorder, value("recorder_resident"))
@@ -217,11 +220,11 @@ class Moments:
         mapped = value("mapped_by_others")
         native = value("malloc_used") - np.rint(self._handed_out[rows]).astype(np.int64)
         native = np.maximum(0, native - value("native_untouched"))
-        free = np.where(pictured, value("allocator_kept"), value("malloc_free"))
-        # Without a picture nobody says how much of these is resident: as much as there is room for.
+        free = np.where(listed, value("allocator_kept"), value("malloc_free"))
+        # Without a mapping snapshot as much of these is taken as resident as there is room for.
         taken = fill(unexplained, (pool, mapped, native, free))
         pool, mapped, native, free = (
-            np.where(pictured, size, part)
+            np.where(listed, size, part)
             for size, part in zip((pool, mapped, native, free), taken, strict=True)
         )
         unexplained = unexplained - (pool + mapped + native + free)

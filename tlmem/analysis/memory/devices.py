@@ -1,7 +1,7 @@
 """Memory of tlmem's own devices beside the samples of resident memory.
 
 Covers: what devices held at the time of each sample, and what others mapped, as further columns.
-Does not cover: what follows from it; see ``resident`` and ``attribution``.
+Does not cover: what follows from it; see ``growth.process_growth`` and ``attribution``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Whose are the mappings that the kernel lists: what is mapped by nobody that says so.
+"""Who made the mappings that the kernel lists, and how much was mapped by others than tlmem knows.
 
-Covers: a further column beside the samples, from the moments at which the kernel was asked.
-Does not cover: the parts of resident memory; see ``attribution``.
+Covers: further columns beside the samples, from the moments at which the kernel was asked; resident
+pages of mapped files (``np.memmap``, ``mmap``) and shared memory that grew, which is not a leak, as
+the kernel takes them back when it must. Does not cover: the parts of resident memory, see
+``attribution``; which files, as a recording has sums by kind of mapping.
 """
 
 from __future__ import annotations
@@ -12,37 +14,44 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tlmem.analysis.model import Attribution, Change, Finding
+from tlmem.units import format_bytes, format_seconds
+
 Floats = NDArray[np.float64]
 Taken = Callable[[str], Floats]
 
 ANONYMOUS = ("library_data", "stacks", "allocator_resident", "mapped")
-"""The metrics that make up anonymous memory, taken together in a *picture*."""
+"""The metrics that make up anonymous memory, taken together in a *mapping snapshot*."""
 
 ARENA_BYTES = 1 << 20
 """Of Python's arenas, of which it touches one after the other."""
+LEAST_BYTES = 8_000_000
+LEAST_SHARE = 0.15
+"""Of resident memory: less is not worth a sentence."""
 
 
-def pictures(samples: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which samples are pictures: those in which the kernel listed its mappings."""
+def mapping_snapshots(samples: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which samples are mapping snapshots: those in which the kernel listed its mappings."""
     if "mapped" not in samples:
         return np.zeros(len(samples), bool)
     return samples["mapped"].notna().to_numpy()
 
 
 def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
-    """The samples with what only the mappings tell, in bytes, in each picture.
+    """The samples with what only the mappings tell, in bytes, in each mapping
+    snapshot.
 
-    ``listed`` is all anonymous memory. ``mapped_by_others`` are mappings that nobody known has
-    made: what libraries and the program mapped themselves (``mmap``, an allocator of their own).
+    ``listed`` is all anonymous memory. ``mapped_by_others`` are mappings of unknown
+    origin: what libraries and the program mapped themselves (``mmap``, an allocator of their own).
     ``allocator_kept`` is free and resident in the C allocator's arenas. ``native_untouched`` is of
     blocks that it mapped singly for native code, ``idle_untouched`` of what devices hold unused,
-    ``python_untouched`` of Python's newest arena: what is not resident. ``picture_ns`` is the time
-    of the picture. Where a picture has no ``anon`` of its own, it is ``listed``.
+    ``python_untouched`` of Python's newest arena: what is not resident. ``mappings_ns`` is its
+    time. Where a mapping snapshot has no ``anon`` of its own, it is ``listed``.
 
-    ``samples`` may have the columns of ``devices.with_devices``; without pictures they are given
-    back as they are.
+    ``samples`` may have the columns of ``devices.with_devices``; without mapping
+    snapshots they are returned as they are.
     """
-    chosen = pictures(samples)
+    chosen = mapping_snapshots(samples)
     if not chosen.any():
         return samples
     carried = samples.ffill().bfill()
@@ -76,7 +85,7 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
         idle_untouched=column(idle),
         native_untouched=column(blocks_untouched),
         python_untouched=column(np.clip(-others - idle - blocks_untouched, 0.0, newest)),
-        picture_ns=column(samples["time_ns"].to_numpy(np.float64)[chosen]),
+        mappings_ns=column(samples["time_ns"].to_numpy(np.float64)[chosen]),
     )
 
 
@@ -100,3 +109,39 @@ def untouched_of_mapped(taken: Taken) -> Floats:
     in_heap = taken("malloc_used") - taken("malloc_mapped") - taken("allocator_resident")
     in_heap = np.clip(in_heap, 0.0, taken("untouched"))
     return np.minimum(taken("untouched") - in_heap, taken("malloc_mapped"))
+
+
+def mapped_file_findings(level: Attribution, growth: Change | None) -> list[Finding]:
+    """One finding each for files and for shared memory that grew by a good part of ``level``."""
+    if growth is None or not growth.parts.known:
+        return []
+    least = max(LEAST_BYTES, LEAST_SHARE * level.resident_bytes)
+    seconds = (growth.end_s or 0.0) - (growth.begin_s or 0.0)
+    return [
+        Finding(
+            kind="mapped-files",
+            severity="info",
+            count=0,
+            bytes=grown,
+            evidence=(
+                f"Resident pages of {what} grew by {format_bytes(grown)} in "
+                f"{format_seconds(seconds)}: {why}"
+            ),
+            slope_bytes_per_s=grown / seconds if seconds > 0 else None,
+        )
+        for what, why, grown in (
+            (
+                "mapped files (np.memmap, mmap)",
+                "they are copies of what is on disk, which the kernel drops when memory is short, "
+                "and no leak; files that are kept open and mapped are given back by deleting the "
+                "arrays that map them.",
+                growth.parts.file_bytes,
+            ),
+            (
+                "shared memory",
+                "it stays until every process has unmapped it and it is unlinked.",
+                growth.parts.shared_bytes,
+            ),
+        )
+        if grown >= least
+    ]

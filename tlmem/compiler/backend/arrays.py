@@ -19,13 +19,12 @@ from tlmem.compiler.backend.cores import Core, core_of
 from tlmem.compiler.backend.direct import Direct, direct_of
 from tlmem.compiler.backend.kernels import Kernel, NoKernel, kernel_of, of_two
 from tlmem.compiler.passes.abstract import UNKNOWN, TensorType, abstract, is_known
-from tlmem.compiler.passes.detaching import unrecorded
+from tlmem.compiler.passes.gradients import unrecorded
 from tlmem.compiler.passes.liveness import Liveness
-from tlmem.compiler.passes.offsets import FrameLayout, layout
 from tlmem.compiler.passes.origins import Origins
 from tlmem.compiler.passes.shape_rules import callees
 from tlmem.compiler.passes.shapes import Outside, Shapes
-from tlmem.compiler.passes.slots import Placed, Slots, slots
+from tlmem.compiler.passes.slots import FrameLayout, SlotResult, Slots, layout, slots
 from tlmem.compiler.walking import blocks_of, defines, reads, walk
 
 LIKE_NEW = ("reshape", "flatten", "squeeze", "unsqueeze")
@@ -59,7 +58,7 @@ class Arrays:
     kernels: dict[int, Kernel] = field(default_factory=dict)
     cores: dict[int, Core] = field(default_factory=dict)
     callees: set[int] = field(default_factory=set)
-    placed: dict[int, Placed] = field(default_factory=dict)
+    placed: dict[int, SlotResult] = field(default_factory=dict)
     layout: FrameLayout | None = None
     refused: dict[int, str] = field(default_factory=dict)
     direct: frozenset[int] = frozenset()

@@ -14,11 +14,11 @@ from tlmem.compiler import ir
 from tlmem.compiler.backend.direct import FRACTIONS, MOST_AXES, axes_of, direct_of, mask_of, named
 from tlmem.compiler.backend.kernels import NoKernel, common_dtype
 from tlmem.compiler.passes.abstract import PlainType, TensorType
+from tlmem.compiler.passes.rules_elements import ALIASES
 from tlmem.runtime.tensors.core_ops import row
+from tlmem.runtime.tensors.operators import ROWS
+from tlmem.runtime.tensors.rows import ALONG, FUNCTION, OF_TWO, REDUCING
 
-PAIRS = ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum")
-SINGLE = ("negative", "absolute", "square", "sqrt", "exp", "log", "sin", "cos", "tanh")
-ACTIVATIONS = ("relu", "sigmoid")
 PRODUCTS = ("matmul", "dot")
 JOINS = {"concat": 0, "stack": 1}
 """Operation -> how many axes the result has more."""
@@ -63,21 +63,23 @@ def core_of(
     tensors = [each for each in given if isinstance(each, TensorType)]
     if made.dtype not in FRACTIONS or not all(is_plain_tensor(each) for each in tensors):
         return None
-    if op.op in PAIRS and len(given) == 2 and not options:
-        return of_numbers(row(op.op), given, made.dtype)
-    single = "absolute" if op.op == "abs" else op.op
-    if single in (*SINGLE, *ACTIVATIONS) and len(given) == 1 and not options:
-        return of_numbers(row(single), given, made.dtype)
+    known = ROWS.get(ALIASES.get(op.op, op.op))
+    operands = OPERANDS.get(known.kind) if known is not None else None
+    if known is not None and operands == len(given) and not options:
+        return of_numbers(known.number, given, made.dtype)
     if op.op in PRODUCTS and len(tensors) == len(given) == 2 and not options:
         one = op.op == "matmul" or all(len(each.shape or ()) == 1 for each in tensors)
         return of_numbers(row("matmul"), given, made.dtype) if one else None
     if op.op == "var":
         return of_var(given, options)
+    if known is None or known.kind not in (REDUCING, ALONG):
+        return None
     found = direct_of(op, given, options, made)
-    return Core(found[0], 1, found[1]) if found is not None and op.op in ALONG else None
+    return Core(found[0], 1, found[1]) if found is not None else None
 
 
-ALONG = ("sum", "mean", "max", "min", "softmax", "log_softmax")
+OPERANDS = {FUNCTION: 1, OF_TWO: 2}
+"""Kind of an op of each element -> how many it takes."""
 
 
 def is_plain_tensor(value: Any) -> bool:

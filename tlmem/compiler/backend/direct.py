@@ -11,12 +11,11 @@ from typing import Any
 from tlmem.compiler import ir
 from tlmem.compiler.passes.abstract import TensorType, is_known
 from tlmem.runtime.tensors.core_ops import row
+from tlmem.runtime.tensors.operators import ROWS
+from tlmem.runtime.tensors.rows import ALONG, FUNCTION, REDUCING
 
 FRACTIONS = ("float32", "float64")
 MOST_AXES = 8
-REDUCTIONS = ("sum", "mean", "max", "min")
-SOFTENED = ("softmax", "log_softmax")
-ELEMENTS = ("absolute", "exp", "log", "cos", "negative", "relu", "sigmoid", "sin", "tanh")
 Direct = tuple[Any, tuple[Any, ...]]
 """Number of the op, and parameters behind its one operand."""
 
@@ -37,20 +36,23 @@ def direct_of(
         return None
     if len(value.shape) > MOST_AXES or 0 in value.shape:
         return None
-    if op.op in ELEMENTS and not rest and not options:
-        return row(op.op), ()
     if op.op == "reshape" and not options and made.shape and len(made.shape) <= MOST_AXES:
         return row("reshape"), (len(made.shape), *made.shape)
-    if op.op in REDUCTIONS:
+    known = ROWS.get(op.op)
+    if known is None or known.number < 0:
+        return None
+    if known.kind == FUNCTION and not rest and not options:
+        return known.number, ()
+    if known.kind == REDUCING:
         found = named(("axis", "keepdims"), (None, False), rest, options)
         axes = axes_of(found["axis"], len(value.shape)) if found else None
         if not found or axes is None or not isinstance(found["keepdims"], bool):
             return None
-        return row(op.op), (mask_of(axes), found["keepdims"])
-    if op.op in SOFTENED:
+        return known.number, (mask_of(axes), found["keepdims"])
+    if known.kind == ALONG:
         found = named(("axis",), (-1,), rest, options)
         axes = axes_of(found["axis"], len(value.shape)) if found else None
-        return (row(op.op), tuple(axes)) if axes and len(axes) == 1 else None
+        return (known.number, tuple(axes)) if axes and len(axes) == 1 else None
     return None
 
 

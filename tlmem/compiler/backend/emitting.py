@@ -2,24 +2,30 @@
 
 Covers: every statement, temporaries as parts of expressions. Does not cover: memory that was
 planned (``arrays``), ownership operations (a policy's own emitter overrides ``owned``).
+
+A temporary that is defined once and read once, in the same block, need not be a variable: Python
+keeps it on its stack and lets go of it where it is consumed. What is not consumed in the order of
+the stack becomes a variable.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Callable
 from functools import singledispatchmethod
 from typing import Any
 
 from tlmem.compiler import ir
 from tlmem.compiler.backend import nodes
-from tlmem.compiler.backend.nesting import nestable
 from tlmem.compiler.backend.nodes import name, placed
-from tlmem.compiler.walking import names_in
+from tlmem.compiler.walking import blocks_of, defines, is_temporary, names_in, reads, walk
+from tlmem.runtime.autograd.tape import clear_grads
 
 CLEAR_GRADS = "%clear_grads"
 LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+NESTABLE = (ir.Op, ir.Call, ir.Plain, ir.GetField, ir.MakeStruct, ir.Assign)
 
 
 class _Dispatched(singledispatchmethod):
@@ -132,7 +138,7 @@ class Emitter:
         return given, [ast.keyword(key, value) for (key, _), value in named]
 
     def settle(self) -> None:
-        """Before a statement that is no expression: what still waits is computed first."""
+        """Before a statement that is not an expression: what still waits is computed first."""
         self._flush()
 
     # ---- values ----
@@ -329,8 +335,6 @@ class Emitter:
 
     def _latch(self, place: ir.Place) -> ast.stmt:
         """Clears gradients (S24)."""
-        from tlmem.runtime.autograd.tape import clear_grads
-
         return placed(ast.Expr(ast.Call(self.helper(CLEAR_GRADS, clear_grads), [], [])), place)
 
     @emit.register
@@ -385,3 +389,38 @@ class _Replacer(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return self._taken.get(node.id, node)
+
+
+# ---- temporaries that become part of an expression again ----
+
+
+def nestable(function: ir.Function) -> frozenset[str]:
+    """The temporaries that can be nested."""
+    defined: Counter[str] = Counter()
+    read: Counter[str] = Counter()
+    for statement in walk(function.body):
+        defined.update(defines(statement))
+        if not isinstance(statement, ir.Owned):
+            read.update(reads(statement))
+    touched = {s.name for s in walk(function.body) if isinstance(s, ir.Owned)}
+    touched -= {s.name for s in walk(function.body) if isinstance(s, ir.Drop | ir.Slot)}
+    once = {n for n in defined if is_temporary(n) and defined[n] == 1 and read[n] == 1}
+    return frozenset((once & in_one_block(function.body)) - touched)
+
+
+def in_one_block(body: ir.Block) -> set[str]:
+    """The names that are defined by a nestable statement and read behind it in the same block."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    for statement in body:
+        if isinstance(statement, ir.While):
+            found |= in_one_block((*statement.condition, ir.Return(statement.test)))
+            found |= in_one_block(statement.body)
+            continue
+        if not isinstance(statement, ir.Owned):
+            found |= seen & set(reads(statement))
+        if isinstance(statement, NESTABLE):
+            seen |= set(defines(statement))
+        for inner in blocks_of(statement):
+            found |= in_one_block(inner)
+    return found

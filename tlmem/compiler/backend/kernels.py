@@ -14,8 +14,11 @@ import numpy as np
 
 from tlmem.compiler import ir
 from tlmem.compiler.passes.abstract import PlainType, TensorType, is_known, kind_of
-from tlmem.compiler.passes.rules_elements import ONE, TWO
+from tlmem.compiler.passes.rules_elements import ALIASES, ONE, TWO
 from tlmem.runtime.dtypes import NUMPY, kind_of_number, promoted
+from tlmem.runtime.tensors.computing import COUNTING
+from tlmem.runtime.tensors.operators import ROWS
+from tlmem.runtime.tensors.rows import REDUCING, Row
 
 FRACTIONS = ("float32", "float64")
 MOST_EXACT = 2**53
@@ -58,9 +61,10 @@ def kernel_of(
     """
     if op.op in TWO and len(given) == 2 and not options:
         return of_two(op.op, given, made)
-    if (op.op in ONE or op.op == "abs") and len(given) == 1 and not options:
-        return of_one("absolute" if op.op == "abs" else op.op, given[0], made)
-    special = SPECIAL.get(op.op)
+    name = ALIASES.get(op.op, op.op)
+    if name in ONE and len(given) == 1 and not options:
+        return of_one(name, given[0], made)
+    special = SPECIAL.get(name)
     if special is None:
         raise NoKernel(f"{op.op} is computed by the core")
     try:
@@ -106,23 +110,13 @@ def operand_at(place: int, value: Any, dtype: str) -> Any:
 
 def of_two(name: str, given: tuple[Any, ...], made: TensorType) -> Kernel:
     """A function of each pair."""
-    function, _ = TWO[name]
     dtype = common_dtype(given)
     if made.dtype not in (dtype, "bool"):
         raise NoKernel(NOT_ALIKE)
     if name == "power" and dtype not in FRACTIONS:
         raise NoKernel("a power of integers is computed by the core")
     places = (operand_at(place, value, dtype) for place, value in enumerate(given))
-    return Kernel(function, tuple(places))
-
-
-def sigmoid_into(value: Any, out: Any) -> Any:
-    """As the operation does it."""
-    half = np.array(0.5, out.dtype)
-    np.multiply(value, half, out=out)
-    np.tanh(out, out=out)
-    np.multiply(out, half, out=out)
-    return np.add(out, half, out=out)
+    return Kernel(TWO[name].ufunc, tuple(places))
 
 
 def of_one(name: str, value: Any, made: TensorType) -> Kernel:
@@ -130,9 +124,10 @@ def of_one(name: str, value: Any, made: TensorType) -> Kernel:
     dtype = dtype_of(value)
     if made.dtype not in (dtype, "bool"):
         raise NoKernel(NOT_ALIKE)
-    if name == "relu":
-        return Kernel(np.maximum, (0, operand_at(1, 0, dtype)))
-    return Kernel(sigmoid_into if name == "sigmoid" else ONE[name][0], (0,))
+    ufunc = ONE[name].ufunc
+    if ufunc is None:
+        raise NoKernel(f"{name} is computed by the core")
+    return Kernel(ufunc, (0,) if ufunc.nin == 1 else (0, operand_at(1, 0, dtype)))
 
 
 def known_axis(axis: Any, keepdims: Any = False) -> tuple[tuple[str, Any], ...]:
@@ -142,20 +137,17 @@ def known_axis(axis: Any, keepdims: Any = False) -> tuple[tuple[str, Any], ...]:
     return (("axis", axis), ("keepdims", keepdims))
 
 
-def of_all(function: Any, condition: Callable[[str], bool] = bool, **more: Any) -> Any:
-    """A reduction by one function of two."""
+def of_all(row: Row) -> Any:
+    """A reduction by a ufunc of two; sums of fractions hang on the order, the greatest does not."""
+    counts = {"dtype": np.int64} if row.dtype is COUNTING else {}
 
     def kernel(value: Any, axis: Any = None, keepdims: Any = False) -> Kernel:
-        if not condition(dtype_of(value)):
+        if counts and dtype_of(value) in FRACTIONS:
             raise NoKernel(OTHER_ORDER)
-        return Kernel(function.reduce, (0,), (*known_axis(axis, keepdims), *more.items()))
+        dtype_of(value)
+        return Kernel(row.ufunc.reduce, (0,), (*known_axis(axis, keepdims), *counts.items()))
 
     return kernel
-
-
-def is_whole(dtype: str) -> bool:
-    """Whether sums do not hang on the order."""
-    return dtype not in FRACTIONS
 
 
 def position(function: Any) -> Any:
@@ -195,12 +187,7 @@ def join(function: Any) -> Any:
 
 
 SPECIAL: dict[str, Callable[..., Kernel]] = {
-    "sum": of_all(np.add, is_whole, dtype=np.int64),
-    "prod": of_all(np.multiply, is_whole, dtype=np.int64),
-    "max": of_all(np.maximum),
-    "min": of_all(np.minimum),
-    "any": of_all(np.logical_or),
-    "all": of_all(np.logical_and),
+    **{name: of_all(row) for name, row in ROWS.items() if row.kind == REDUCING and row.ufunc},
     "argmax": position(np.argmax),
     "argmin": position(np.argmin),
     "matmul": matmul,

@@ -11,14 +11,14 @@ import ast
 from typing import Any
 
 from tlmem.compiler import ir
-from tlmem.compiler.activation import OVER_RETAINED, entering
 from tlmem.compiler.backend import nodes
+from tlmem.compiler.backend.activation import entering
+from tlmem.compiler.backend.destination import into_out
 from tlmem.compiler.backend.emitting import Emitter
 from tlmem.compiler.backend.nodes import name, placed
 from tlmem.compiler.passes.shapes import Shapes
 from tlmem.compiler.passes.slots import Slots
-from tlmem.compiler.policies import PROMOTE, Policy
-from tlmem.compiler.results import into_out
+from tlmem.compiler.policies import OVER_RETAINED, PROMOTE, Policy
 from tlmem.compiler.walking import names_in
 
 OWN, ENTER, OUT = "%own", "%enter", "%out"
@@ -143,7 +143,7 @@ class OwningEmitter(Emitter):
             super().emit(statement)
 
     def _stored(self, statement: ir.SetField | ir.SetItem) -> None:
-        """``source.field = value``: what is no struct of the core holds by its handles."""
+        """``source.field = value``: what is not a struct of the core holds by its handles."""
         value, source = self.trees([statement.value, statement.source])
         self.settle()
         if isinstance(statement, ir.SetField):

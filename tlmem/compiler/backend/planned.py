@@ -14,14 +14,14 @@ from tlmem.compiler import ir
 from tlmem.compiler.backend import nodes
 from tlmem.compiler.backend.arrays import Arrays
 from tlmem.compiler.backend.cores import Core
+from tlmem.compiler.backend.destination import array_of_out, computed_apart, copied_out, into_out
 from tlmem.compiler.backend.emitting import Emitter
+from tlmem.compiler.backend.frames import Frames, Part
 from tlmem.compiler.backend.kernels import Kernel
 from tlmem.compiler.backend.nodes import name, placed
-from tlmem.compiler.frames import Frames, Part
 from tlmem.compiler.passes.abstract import TensorType
 from tlmem.compiler.passes.liveness import Liveness
 from tlmem.compiler.passes.shapes import Shapes
-from tlmem.compiler.results import array_of_out, computed_apart, copied_out, into_out
 from tlmem.compiler.walking import defines, names_in, reads, walk
 from tlmem.runtime.core import lib
 from tlmem.runtime.tensors.core_ops import (

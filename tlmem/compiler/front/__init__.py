@@ -1,85 +1,9 @@
-"""From the source of a Python function to the ownership IR."""
+"""From the source of a Python function to the ownership IR.
 
-from __future__ import annotations
+In: a function, with its source, globals and cells. Out: an ``ir.Function``, numbered; what cannot
+be compiled raises ``NotCompilable`` with the place and with what to write instead.
+May import: compiler, _exports.
+Third-party: none.
+"""
 
-import inspect
-from types import FunctionType
-from typing import Any
-
-from tlmem.compiler import ir
-from tlmem.compiler.errors import NotCompilable
-from tlmem.compiler.front.names import Names
-from tlmem.compiler.front.plainness import Plainness
-from tlmem.compiler.front.private import unmangled
-from tlmem.compiler.front.source import Source, source_of
-from tlmem.compiler.front.statements import Statements
-from tlmem.compiler.front.temporaries import in_order
-from tlmem.compiler.walking import numbered
-
-KINDS: dict[Any, str] = {
-    inspect.Parameter.POSITIONAL_ONLY: "positional",
-    inspect.Parameter.POSITIONAL_OR_KEYWORD: "either",
-    inspect.Parameter.KEYWORD_ONLY: "keyword",
-}
-
-
-def read(function: Any) -> ir.Function:
-    """The IR of a Python function, numbered.
-
-    Raises:
-        NotCompilable: something in it cannot be compiled; it says where, and what to write instead.
-        TypeError: it is no function that was written in Python.
-    """
-    if not isinstance(function, FunctionType):
-        raise TypeError(f"compile takes a function, not {type(function).__name__} {function!r}")
-    source = source_of(function)
-    parameters = parameters_of(function, source)
-    tree = unmangled(source.tree, function.__qualname__)
-    names = Names(function, tree)
-    plain = Plainness(names, tree)
-    reader = Statements(names, plain, function.__name__, source.file)
-    body = in_order(reader.block(tree.body))
-    made = ir.Function(
-        function.__name__,
-        function.__qualname__,
-        source.file,
-        source.first_line,
-        parameters,
-        body,
-        tuple(names.captured),
-        source.lines,
-        reader.temporaries,
-    )
-    return numbered(made)
-
-
-def parameters_of(function: FunctionType, source: Source) -> tuple[ir.Parameter, ...]:
-    """The arguments of a function."""
-    arguments, found = source.tree.args, []
-    for starred, mark in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
-        if starred is not None:
-            what, advice = f"'{mark}{starred.arg}'", "name each argument"
-            name, line = function.__name__, starred.lineno
-            raise NotCompilable(what, name, advice, source.file, line)
-    hints = hints_of(function)
-    for name, each in inspect.signature(function).parameters.items():
-        default = each.default is not inspect.Parameter.empty
-        if name == "out":
-            advice = "call it otherwise; a compiled function takes out= by itself"
-            what, line = "an argument 'out'", source.tree.lineno
-            raise NotCompilable(what, function.__name__, advice, source.file, line)
-        found.append(ir.Parameter(name, hints.get(name), KINDS[each.kind], default))
-    return tuple(found)
-
-
-def hints_of(function: FunctionType) -> dict[str, Any]:
-    """Annotations as objects; those that cannot be read stay texts."""
-    found = {}
-    for name, hint in inspect.get_annotations(function).items():
-        if isinstance(hint, str):
-            try:
-                hint = eval(hint, function.__globals__)
-            except Exception:  # a name that exists for type checkers only, or in a function
-                pass
-        found[name] = hint
-    return found
+from tlmem.compiler.front.function import read as read

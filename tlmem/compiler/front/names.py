@@ -16,17 +16,16 @@ from types import FunctionType
 from typing import Any
 
 from tlmem._exports import MODULE_OF
+from tlmem.runtime.tensors import operators
 
 OP_MODULES = ("elementwise", "factories", "functions", "linalg", "reductions", "shaping", "views")
 OTHER_OPS = {
     "tlmem.runtime.autograd.tape": ("detach",),
     "tlmem.runtime.tensors.interop": ("from_numpy",),
 }
-METHODS = frozenset(
-    "abs all any argmax argmin astype backward broadcast_to clip contiguous copy detach dot exp "
-    "fill flatten gather item log matmul max mean min permute prod relu requires_grad_ reshape "
-    "sigmoid softmax sqrt squeeze std sum swapaxes take tanh to tolist transpose unsqueeze "
-    "var".split()
+METHODS = frozenset(operators.METHODS) | frozenset(
+    "astype backward broadcast_to contiguous copy detach fill flatten item permute requires_grad_ "
+    "reshape squeeze swapaxes to tolist transpose unsqueeze".split()
 )
 """Methods of a tensor that are operations; every other method may do anything."""
 
@@ -113,9 +112,7 @@ class Names:
         found = self.value(path) if path else None
         if isinstance(found, type):
             return is_dataclass(found)
-        return getattr(found, "__module__", "") == "tlmem.runtime.ownership.struct" and callable(
-            found
-        )
+        return getattr(found, "__module__", "") == MODULE_OF["struct"] and callable(found)
 
     def is_compiled(self, path: str, function: str) -> bool:
         """Whether a name is a compiled function; the function itself is one by its name."""

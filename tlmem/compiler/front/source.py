@@ -1,11 +1,13 @@
 """The source of a function: its own syntax tree, with the lines of its file.
 
-Covers: files, notebooks and whatever else ``linecache`` knows. Does not cover: what the tree means.
+Covers: files, notebooks and whatever else ``linecache`` knows; names that are private to a class,
+``self.__weight``, as Python itself writes them. Does not cover: what the tree means.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -64,7 +66,7 @@ def source_of(function: FunctionType) -> Source:
 
 
 def tree_of(text: str, code: CodeType, name: str) -> ast.Module:
-    """The syntax tree of a whole file; raises NotCompilable when it is no Python any more."""
+    """The syntax tree of a whole file; raises NotCompilable when it is not Python any more."""
     key = (code.co_filename, hash(text))
     if key not in _trees:
         try:
@@ -89,3 +91,37 @@ def definition(tree: ast.Module, code: CodeType) -> ast.FunctionDef | ast.AsyncF
             if first == code.co_firstlineno and same:
                 return node
     return None
+
+
+# ---- names that are private to a class ----
+
+
+class _Mangler(ast.NodeTransformer):
+    def __init__(self, owner: str) -> None:
+        self._prefix = f"_{owner.lstrip('_')}"
+
+    def _mangled(self, name: str) -> str:
+        private = name.startswith("__") and not name.endswith("__") and "." not in name
+        return self._prefix + name if private else name
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        node.attr = self._mangled(node.attr)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        node.id = self._mangled(node.id)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.arg = self._mangled(node.arg)
+        return node
+
+
+def unmangled(tree: ast.FunctionDef, qualname: str) -> ast.FunctionDef:
+    """The definition with the names that it really uses, as it is compiled outside of its class."""
+    owner = qualname.split(".")[-2] if "." in qualname else "<locals>"
+    if owner == "<locals>" or not owner.strip("_"):
+        return tree
+    made: ast.FunctionDef = _Mangler(owner).visit(copy.deepcopy(tree))
+    return made

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tlmem._exports import MODULE_OF
 from tlmem.compiler import ir
-from tlmem.compiler.front.expressions import Expressions
+from tlmem.compiler.front.expressions import Expressions, place_of
 from tlmem.compiler.front.names import OPERATORS
-from tlmem.compiler.front.trees import place_of
 
 TWO_LEVELS = "unpack in two statements"
 
@@ -165,7 +165,7 @@ class Statements(Expressions):
             path = self.names.path_of(node.func)
             found = self.names.value(path) if path else None
             kind = "range" if found is range else "steps"
-            if found is range or getattr(found, "__module__", "") == "tlmem.runtime.autograd.steps":
+            if found is range or getattr(found, "__module__", "") == MODULE_OF["steps"]:
                 given, options = self.operands(node.args), self.options(node.keywords)
                 self.names.capture(path)
                 return {"iterable": kind, "operands": given, "options": options, "callee": path}

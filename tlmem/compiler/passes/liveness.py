@@ -7,7 +7,7 @@ several variables look into (``origins``), what follows from it (``moves``, ``sl
 Arguments are definitions 1 to n. A variable that a loop reads and that was defined before it lives
 to the end of the loop; one that a turn leaves to the next one lives for the whole loop.
 
-Source: contracts S10.
+Source: docs/seed-map.md, S10.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tlmem.compiler import ir
-from tlmem.compiler.passes.flow import Env, Flow, walked
+from tlmem.compiler.passes.dataflow import Env, Flow, walked
 from tlmem.compiler.walking import defines, last_number, names_in, reads, walk
 
 Names = frozenset[str]
@@ -168,13 +168,13 @@ def reaching_definitions(function: ir.Function) -> Flow:
     """Which definitions each variable may have: numbers, before each statement."""
     arguments = {each.name: frozenset([at]) for at, each in enumerate(function.parameters, 1)}
 
-    def step(statement: ir.Statement, env: Env) -> Env:
+    def transfer(statement: ir.Statement, env: Env) -> Env:
         if isinstance(statement, ir.Forget):
             return {name: value for name, value in env.items() if name != statement.target}
         defined = frozenset([statement.number])
         return {**env, **dict.fromkeys(defines(statement), defined)}
 
-    return walked(function, arguments, step, frozenset.union)
+    return walked(function, arguments, transfer, frozenset.union)
 
 
 def intervals(function: ir.Function, found: Liveness) -> tuple[Interval, ...]:

@@ -1,16 +1,14 @@
 """Last uses that move: the new name takes over the count of the old one (S21), or the caller's
 memory takes the result (S20).
 
-Covers: which reads of a variable hand its count over; pairs of an acquire and a release that a move
-leaves out together; which results are computed into the caller's ``out``. Does not cover: which
-pairs a policy asks for (``ownership``).
+Covers: which reads of a variable hand its count over; which results are computed into the caller's
+``out``. Does not cover: which acquires and releases a policy leaves out then (``ownership``).
 
-Source: contracts S20, S21.
+Source: docs/seed-map.md, S20, S21.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tlmem.compiler import ir
@@ -23,25 +21,8 @@ from tlmem.compiler.walking import LOOPS, blocks_of, names_in, walk
 
 
 @dataclass(frozen=True)
-class Pair:
-    """An acquire and the release that belongs to it: one record, so that none is ever half gone.
-
-    Attributes:
-        name: the variable whose object is acquired.
-        holder: who holds it then: a variable, or the target of a struct and the name of a field.
-        acquired: number of the statement that acquires.
-        released: number of the statement that releases; 0 for the end of the scope.
-    """
-
-    name: str
-    holder: str
-    acquired: int
-    released: int = 0
-
-
-@dataclass(frozen=True)
 class LastUse:
-    """A read that may move: the variable owns what it names, and nobody reads it again.
+    """A read that may move: the variable owns what it names, and is not read again.
 
     Attributes:
         number: of the statement.
@@ -73,20 +54,6 @@ def last_uses(function: ir.Function, liveness: Liveness) -> tuple[LastUse, ...]:
             if definitions and definitions <= owned and inside:
                 found.append(LastUse(statement.number, name, statement.place.line))
     return tuple(found)
-
-
-def without_moved(
-    pairs: Iterable[Pair], moved: Iterable[LastUse]
-) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-    """Pairs that stay, and those that moves leave out: both halves of each at once."""
-    uses = {(each.number, each.name) for each in moved}
-    kept: list[Pair] = []
-    gone: list[Pair] = []
-    for pair in pairs:
-        use = (pair.acquired, pair.name)
-        (gone if use in uses else kept).append(pair)
-        uses.discard(use)  # a count is handed over once
-    return tuple(kept), tuple(gone)
 
 
 def handed_over(statement: ir.Statement) -> tuple[str, ...]:

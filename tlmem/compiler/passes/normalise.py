@@ -9,7 +9,7 @@ one, and no policy, ever sees a struct of that name.
 Covers: dataclasses and ``tlmem.struct`` of them, of one field. Does not cover: classes of several
 fields, which cannot stand for one tensor and are refused.
 
-Source: contracts S29.
+Source: docs/seed-map.md, S29.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from tlmem.compiler import ir
 from tlmem.compiler.errors import NotCompilable
-from tlmem.compiler.passes.flow import Env, walked
+from tlmem.compiler.passes.dataflow import Env, walked
 from tlmem.compiler.walking import rebuilt, walk
 from tlmem.runtime.ownership.struct import Struct
 from tlmem.runtime.tensors.storage import Storage
@@ -82,8 +82,8 @@ def normalised(function: ir.Function, outside: Lookup) -> ir.Function:
     arguments = {name: frozenset([kind]) for name, kind in kinds.items()}
     if not any(kinds.values()) and not any(map(makes_one(outside), walk(function.body))):
         return function
-    step = steps(outside)
-    before = walked(function, arguments, step, frozenset.union).before
+    transfer = transfer_of(outside)
+    before = walked(function, arguments, transfer, frozenset.union).before
 
     def change(statement: ir.Statement) -> ir.Block:
         env = before.get(statement.number, {})
@@ -98,10 +98,10 @@ def makes_one(outside: Lookup) -> Callable[[ir.Statement], bool]:
     return lambda each: isinstance(each, ir.MakeStruct) and is_container(outside(each.maker.path))
 
 
-def steps(outside: Lookup) -> Callable[[ir.Statement, Env], Env]:
+def transfer_of(outside: Lookup) -> Callable[[ir.Statement, Env], Env]:
     """What each variable may be: the field of a container, or empty for anything else."""
 
-    def step(statement: ir.Statement, env: Env) -> Env:
+    def transfer(statement: ir.Statement, env: Env) -> Env:
         target = getattr(statement, "target", None)
         if isinstance(statement, ir.Forget) or not isinstance(target, str):
             names = getattr(statement, "targets", ())
@@ -115,7 +115,7 @@ def steps(outside: Lookup) -> Callable[[ir.Statement, Env], Env]:
             found = env.get(target, found)
         return {**env, target: found}
 
-    return step
+    return transfer
 
 
 def changed(

@@ -2,7 +2,7 @@
 
 Covers: where the memory of each variable was made, through other names, views, tuples and fields;
 what escapes, so that its memory cannot be planned; from where to where memory is needed. Does not
-cover: where it goes then (``slots``, ``offsets``).
+cover: where it goes then (``slots``).
 
 A memory is named by the number of the operation that makes it. 0 is memory from outside.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tlmem.compiler import ir
 from tlmem.compiler.passes.abstract import UNKNOWN, TensorType
-from tlmem.compiler.passes.flow import Env, walked
+from tlmem.compiler.passes.dataflow import Env, walked
 from tlmem.compiler.passes.liveness import Liveness, carried
 from tlmem.compiler.passes.shape_rules import (
     FRESH,
@@ -58,7 +58,7 @@ class Origins:
     Attributes:
         before: number of a statement -> for each variable the memories it may look into.
         escaped: memory -> who else may hold it. What is not in it ends with its variables.
-        shared: memories that somebody else than the caller may hold.
+        shared: memories that something else than the caller may hold.
         objects: as ``before``, but views do not count: of which operations a variable may be the
             very result.
         lives: one for each memory that an operation makes, in the order of the program.
@@ -75,8 +75,8 @@ def origins(function: ir.Function, shapes: Shapes, liveness: Liveness) -> Origin
     """The memories of a numbered function."""
     pass_ = _Pass(shapes)
     arguments = {each.name: OUTSIDE for each in function.parameters}
-    flow = walked(function, arguments, pass_.step, frozenset.union)
-    objects = walked(function, arguments, _Pass(shapes, views=False).step, frozenset.union)
+    flow = walked(function, arguments, pass_.transfer, frozenset.union)
+    objects = walked(function, arguments, _Pass(shapes, views=False).transfer, frozenset.union)
     found = Origins(before=flow.before, objects=objects.before)
     for statement in walk(function.body):
         env = flow.before.get(statement.number)
@@ -129,7 +129,7 @@ class _Pass:
 
     # ---- what looks into what ----
 
-    def step(self, statement: ir.Statement, env: Env) -> Env:
+    def transfer(self, statement: ir.Statement, env: Env) -> Env:
         if isinstance(statement, ir.Forget):
             return {name: value for name, value in env.items() if name != statement.target}
         if isinstance(statement, ir.Unpack) and isinstance(statement.source, ir.Group):
@@ -190,7 +190,7 @@ class _Pass:
     # ---- who else may hold it ----
 
     def escapes(self, statement: ir.Statement, env: Env) -> list[tuple[int, str]]:
-        """The memories that somebody else may hold after a statement, and why."""
+        """The memories that something else may hold after a statement, and why."""
         return [
             (memory, why)
             for operand, why in self.given_away(statement)
@@ -198,7 +198,7 @@ class _Pass:
         ]
 
     def given_away(self, statement: ir.Statement) -> list[tuple[ir.Operand, str]]:
-        """The operands that a statement gives to somebody."""
+        """The operands that something may hold after a statement."""
         everything = operands_of(statement)
         if isinstance(statement, ir.Op):
             return self.given_by_op(statement)

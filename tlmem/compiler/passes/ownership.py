@@ -5,32 +5,62 @@ Each definition of a variable takes something and lets the old value go, in this
 (S5), or takes the count over when the first one is not read again (S21). Arguments and captured
 names are borrowed (S19). What is returned leaves the scope with its count (S18, S30).
 
-Covers: the operations and their reasons, for policies that say them. Does not cover: the policy
-``default``, which has drops only (``drops``); what the operations do (``activation``).
+The policy ``default`` has drops only: a variable holds a tensor as any name of Python does, and a
+tensor is freed behind its last use, not at the end of the function (B15).
 
-Source: contracts S5, S6, S16 to S21, S23, S30, S31.
+Covers: the operations and their reasons. Does not cover: what the operations do
+(``backend.activation``), how the reasons are shown (``explain``).
+
+Source: docs/seed-map.md, B15, S5, S6, S16 to S21, S23, S30, S31.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tlmem.compiler import ir
-from tlmem.compiler.passes.abstract import TensorType
-from tlmem.compiler.passes.drops import plain_names, with_drops
+from tlmem.compiler.passes.abstract import UNKNOWN, PlainType, TensorType, is_known
 from tlmem.compiler.passes.liveness import Liveness
 from tlmem.compiler.passes.moves import last_uses
-from tlmem.compiler.passes.notes import Note, Owning
 from tlmem.compiler.passes.shape_rules import PLAIN, rule_of
 from tlmem.compiler.passes.shapes import Shapes
 from tlmem.compiler.passes.slots import Slots
-from tlmem.compiler.policies import PROMOTE, Policy
-from tlmem.compiler.walking import BLOCKS, defines, names_in, operands_of, reads, walk
+from tlmem.compiler.policies import OVER_RETAINED, PROMOTE, Policy
+from tlmem.compiler.walking import BLOCKS, LEAVING, defines, names_in, operands_of, reads, walk
 
-OVER_RETAINED = "struct Tensor"
 HOLDING = (ir.Op, ir.Call, ir.MakeStruct)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One ownership operation, done or left out.
+
+    Attributes:
+        number: of the statement.
+        line: of the source, from 1.
+        name: the variable.
+        operation: ``acquire``, ``release``, ``register``, ``unregister``, ``promote``, ``move``,
+            ``slot``, ``drop``, ``allocate`` or ``clear gradients``.
+        done: whether it is done.
+        reason: why it is left out, or what it is for.
+    """
+
+    number: int
+    line: int
+    name: str
+    operation: str
+    done: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owning:
+    """The function with its ownership operations, and the notes in the order of the program."""
+
+    function: ir.Function
+    notes: tuple[Note, ...]
 
 
 def with_ownership(
@@ -297,3 +327,55 @@ class _Pass:
 
     def is_tensor(self, at: ir.Statement, name: str) -> bool:
         return isinstance(self.shapes.before.get(at.number, {}).get(name), TensorType)
+
+
+# ---- drops: all that the policy ``default`` needs ----
+
+
+def with_drops(
+    function: ir.Function, live: Liveness, shapes: Shapes, kept: Iterable[str] = ()
+) -> ir.Function:
+    """The function with a ``Drop`` behind the last use of each variable that may hold a tensor.
+
+    Args:
+        kept: variables that need none, such as those that never become one.
+    """
+    never = {each.name for each in function.parameters} | set(kept) | plain_names(function, shapes)
+
+    def drops(names: Iterable[str], place: ir.Place, number: int) -> list[ir.Statement]:
+        return [ir.Drop(each, place=place, number=number) for each in sorted(set(names) - never)]
+
+    def block(statements: ir.Block, first: list[ir.Statement]) -> ir.Block:
+        made = first
+        for at, statement in enumerate(statements):
+            inner: dict[str, Any] = {
+                name: block(
+                    getattr(statement, name),
+                    drops(live.unneeded(statement, name), statement.place, statement.number),
+                )
+                for name in BLOCKS.get(type(statement), ())
+                if getattr(statement, name)
+                or live.unneeded(statement, name) - never
+                and name == "orelse"
+            }
+            made.append(replace(statement, **inner) if inner else statement)
+            following = statements[at + 1 : at + 2]
+            if following and not isinstance(following[0], LEAVING):
+                ended = live.ended(statement)
+                if isinstance(statement, ir.If):  # its blocks see to what they read
+                    ended &= frozenset(reads(statement))
+                made += drops(ended, statement.place, statement.number)
+        return tuple(made)
+
+    return replace(function, body=block(function.body, []))
+
+
+def plain_names(function: ir.Function, shapes: Shapes) -> set[str]:
+    """Variables that never hold anything but numbers, texts and the like."""
+    found: dict[str, bool] = {}
+    for statement in walk(function.body):
+        for name in defines(statement):
+            value = shapes.values.get(statement.number, {}).get(name, UNKNOWN)
+            plain = isinstance(value, PlainType) or is_known(value)
+            found[name] = found.get(name, True) and plain
+    return {name for name, plain in found.items() if plain}

@@ -1,11 +1,12 @@
-"""Rules of functions of each element, and of reductions along axes.
+"""Rules of functions of each element, and of ops along axes; most follow from the op's row.
 
-See also: ``tlmem/runtime/computing.py``, whose dtype rules these are.
+See also: ``tlmem/runtime/tensors/rows.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -15,16 +16,10 @@ from tlmem.compiler.passes.abstract import UNKNOWN, PlainType, TensorType, kind_
 from tlmem.compiler.passes.shape_rules import NotKnown, Rule
 from tlmem.runtime.dtypes import RANK, floating, kind_of_number
 from tlmem.runtime.errors import WrongDevice, WrongDtype, WrongShape
-from tlmem.runtime.tensors.computing import (
-    ARITHMETIC,
-    COUNTING,
-    FRACTION,
-    SAME,
-    TRUTH,
-    broadcast,
-    result_dtype,
-)
-from tlmem.runtime.tensors.reductions import reduced
+from tlmem.runtime.tensors.computing import TRUTH, broadcast, reduced, result_dtype
+from tlmem.runtime.tensors.core_ops import LOST, NO_ROW
+from tlmem.runtime.tensors.operators import METHODS, ROWS
+from tlmem.runtime.tensors.rows import ALONG, FUNCTION, OF_TWO, REDUCING, Row
 from tlmem.runtime.tensors.storage import Shape, shape_text
 
 Pair = tuple[Shape | None, str | None]
@@ -90,19 +85,19 @@ def fresh(shape: Shape | None, dtype: str | None, *operands: Any, grad: Any = Fa
     return TensorType(shape, dtype, common_device(*operands), grad, contiguous=True)
 
 
-def ruled(function: Any, how: str, dtype: str | None) -> str | None:
+def ruled(row: Row, dtype: str | None) -> str | None:
     """The dtype of a result; that of a truth is known whatever the operands are.
 
     Raises:
         WrongDtype: the operation is not for this dtype.
     """
-    if how is TRUTH:
+    if row.dtype is TRUTH:
         return "bool"
     if dtype is None:
         return None
-    found = result_dtype(function, how, dtype)
-    if function in WHOLE and dtype not in ("bool", "int64"):
-        raise WrongDtype(f"{function.__name__} is not for {dtype}")
+    found = result_dtype(row.name, row.dtype, dtype)
+    if row.ufunc in WHOLE and dtype not in ("bool", "int64"):
+        raise WrongDtype(f"{row.name} is not for {dtype}")
     return found
 
 
@@ -111,30 +106,24 @@ WHOLE = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert)
 # ---- functions of each element ----
 
 
-def of_two(function: Any, how: str) -> Rule:
+def of_two(row: Row) -> Rule:
     """The rule of a function of two operands."""
 
     def infer(left: Any, right: Any) -> TensorType:
         shape, dtype = together(left, right)
-        return fresh(shape, ruled(function, how, dtype), left, right)
+        return fresh(shape, ruled(row, dtype), left, right)
 
-    return Rule(
-        infer,
-        out=True,
-        elementwise=True,
-        differentiable=how is not TRUTH and function is not np.floor_divide,
-        has_gradient=function is not np.remainder,
-    )
+    return Rule(infer, elementwise=True)
 
 
-def of_one(function: Any, how: str) -> Rule:
+def of_one(row: Row) -> Rule:
     """The rule of a function of one tensor."""
 
     def infer(value: Any) -> TensorType:
         found = tensor(value)
-        return fresh(found.shape, ruled(function, how, found.dtype), found)
+        return fresh(found.shape, ruled(row, found.dtype), found)
 
-    return Rule(infer, out=True, elementwise=True, differentiable=how is not TRUTH)
+    return Rule(infer, elementwise=True)
 
 
 def tensor(value: Any) -> TensorType:
@@ -198,7 +187,9 @@ def axes_of(value: TensorType, axis: Any) -> Shape:
     return tuple(found)
 
 
-def along(value: Any, axis: Any, keepdims: Any, of_dtype: Callable[[str], str]) -> TensorType:
+def along(
+    value: Any, axis: Any, keepdims: Any, of_dtype: Callable[[str], str | None]
+) -> TensorType:
     """What is left of a tensor when axes are reduced; its rank only when they are not known."""
     found = tensor(value)
     dtype = None if found.dtype is None else of_dtype(found.dtype)
@@ -212,21 +203,6 @@ def along(value: Any, axis: Any, keepdims: Any, of_dtype: Callable[[str], str]) 
     return fresh(shape, dtype, found)
 
 
-def counting(dtype: str) -> str:
-    """The dtype of a sum."""
-    return "int64" if dtype == "bool" else dtype
-
-
-def itself(dtype: str) -> str:
-    """The same dtype."""
-    return dtype
-
-
-def truth(dtype: str) -> str:
-    """Of what says yes or no."""
-    return "bool"
-
-
 def fractions(dtype: str) -> str:
     """The dtype, which must have fractions."""
     if dtype != floating(dtype):
@@ -234,16 +210,17 @@ def fractions(dtype: str) -> str:
     return dtype
 
 
-def reduction(of_dtype: Callable[[str], str], of_some: bool = False, **facts: Any) -> Rule:
-    """The rule of a reduction; ``of_some``: nothing cannot be reduced."""
+def reduction(row: Row) -> Rule:
+    """The rule of a reduction; one by a ufunc without an identity needs something to reduce."""
+    of_some = row.ufunc is not None and row.ufunc.identity is None
 
     def infer(value: Any, axis: Any = None, keepdims: Any = False) -> TensorType:
-        made = along(value, axis, keepdims, of_dtype)
+        made = along(value, axis, keepdims, lambda dtype: ruled(row, dtype))
         if of_some and made.shape is not None:
             require_some(value, axis)
         return made
 
-    return Rule(infer, out=True, **facts)
+    return Rule(infer)
 
 
 def require_some(value: TensorType, axis: Any) -> None:
@@ -266,71 +243,38 @@ def position(value: Any, axis: Any = None) -> TensorType:
     return TensorType(made.shape, "int64", made.device, False, True)
 
 
-def softened(value: Any, axis: Any = -1) -> TensorType:
-    found = tensor(value)
-    if found.shape is not None and axis is not UNKNOWN and not isinstance(axis, PlainType):
-        axes_of(found, axis)
-    dtype = None if found.dtype is None else floating(found.dtype)
-    return fresh(found.shape, dtype, found)
+def along_one(row: Row) -> Rule:
+    """The rule of an op along an axis that keeps the shape."""
+
+    def infer(value: Any, axis: Any = -1) -> TensorType:
+        found = tensor(value)
+        if found.shape is not None and axis is not UNKNOWN and not isinstance(axis, PlainType):
+            axes_of(found, axis)
+        return fresh(found.shape, ruled(row, found.dtype), found)
+
+    return Rule(infer)
 
 
-TWO = {
-    "add": (np.add, SAME),
-    "subtract": (np.subtract, ARITHMETIC),
-    "multiply": (np.multiply, SAME),
-    "divide": (np.true_divide, FRACTION),
-    "floor_divide": (np.floor_divide, COUNTING),
-    "remainder": (np.remainder, COUNTING),
-    "power": (np.power, COUNTING),
-    "maximum": (np.maximum, SAME),
-    "minimum": (np.minimum, SAME),
-    "equal": (np.equal, TRUTH),
-    "not_equal": (np.not_equal, TRUTH),
-    "less": (np.less, TRUTH),
-    "less_equal": (np.less_equal, TRUTH),
-    "greater": (np.greater, TRUTH),
-    "greater_equal": (np.greater_equal, TRUTH),
-    "logical_and": (np.logical_and, TRUTH),
-    "logical_or": (np.logical_or, TRUTH),
-    "logical_xor": (np.logical_xor, TRUTH),
-    "bitwise_and": (np.bitwise_and, SAME),
-    "bitwise_or": (np.bitwise_or, SAME),
-    "bitwise_xor": (np.bitwise_xor, SAME),
-}
-ONE = {
-    "invert": (np.invert, SAME),
-    "negative": (np.negative, ARITHMETIC),
-    "absolute": (np.absolute, SAME),
-    "logical_not": (np.logical_not, TRUTH),
-    "square": (np.square, COUNTING),
-    "sqrt": (np.sqrt, FRACTION),
-    "exp": (np.exp, FRACTION),
-    "log": (np.log, FRACTION),
-    "sin": (np.sin, FRACTION),
-    "cos": (np.cos, FRACTION),
-    "tanh": (np.tanh, FRACTION),
-    "sigmoid": (np.tanh, FRACTION),
-    "relu": (np.maximum, COUNTING),
-    "isnan": (np.isnan, TRUTH),
-    "isfinite": (np.isfinite, TRUTH),
-}
+def rule_of_row(row: Row) -> Rule:
+    """The rule of an operation whose function follows from its row."""
+    rule = OF_KIND[row.kind](row)
+    return replace(
+        rule, out=True, differentiable=row.number != NO_ROW, has_gradient=row.number != LOST
+    )
+
+
+OF_KIND = {FUNCTION: of_one, OF_TWO: of_two, REDUCING: reduction, ALONG: along_one}
+ONE = {name: row for name, row in ROWS.items() if row.kind == FUNCTION}
+TWO = {name: row for name, row in ROWS.items() if row.kind == OF_TWO}
+ALIASES = {name: made.__name__ for name, made in METHODS.items() if made.__name__ != name}
+"""Name of a method -> that of its function, where they differ."""
 RULES = {
-    **{name: of_two(*how) for name, how in TWO.items()},
-    **{name: of_one(*how) for name, how in ONE.items()},
-    "abs": of_one(np.absolute, SAME),
+    **{name: rule_of_row(row) for name, row in ROWS.items()},
+    **{alias: rule_of_row(ROWS[name]) for alias, name in ALIASES.items()},
     "clip": Rule(clip, out=True, elementwise=True),
     "where": Rule(where, out=True),
-    "sum": reduction(counting),
-    "prod": reduction(counting, has_gradient=False),
-    "mean": reduction(floating),
-    "max": reduction(itself, of_some=True),
-    "min": reduction(itself, of_some=True),
-    "any": reduction(truth, differentiable=False),
-    "all": reduction(truth, differentiable=False),
     "var": Rule(spread, out=True),
     "std": Rule(spread, out=True),
     "argmax": Rule(position, out=True, differentiable=False),
     "argmin": Rule(position, out=True, differentiable=False),
-    "softmax": Rule(softened, out=True),
-    "log_softmax": Rule(softened, out=True),
 }

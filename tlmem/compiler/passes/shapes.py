@@ -1,8 +1,8 @@
 """Shapes and dtypes of all values of a function, from those of its arguments.
 
 Covers: one walk over the IR with abstract values; loops are walked until nothing changes. Does not
-cover: single operations (``shape_rules``), plain expressions (``plain``), what the program wrote
-behind the colon of an argument (``annotations``).
+cover: single operations (``shape_rules``), plain expressions (``constants``), what annotations of
+arguments say (``signature``).
 
 What is not known costs a slot and nothing else. What is said is right for every call whose
 arguments, and whose values from outside, are of the same abstract values.
@@ -27,18 +27,18 @@ from tlmem.compiler.passes.abstract import (
     text,
 )
 from tlmem.compiler.passes.constants import attribute, value_of
-from tlmem.compiler.passes.flow import Env, walked
+from tlmem.compiler.passes.dataflow import Env, walked
 from tlmem.compiler.passes.shape_rules import of_python, result_of
 from tlmem.compiler.walking import defines, walk
 
 
 def nothing_known(path: str) -> Any:
-    """What is known of a name from outside when nobody looks."""
+    """What is known of a name from outside by default: nothing."""
     return UNKNOWN
 
 
 def no_fields(path: str) -> None:
-    """The fields of a class that nobody looks at."""
+    """The fields of a class by default: not known."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def infer(function: ir.Function, arguments: Env, outside: Outside | None = None)
     """
     pass_ = _Pass(outside or Outside())
     given = {each.name: arguments.get(each.name, UNKNOWN) for each in function.parameters}
-    flow = walked(function, given, pass_.step, joined)
+    flow = walked(function, given, pass_.transfer, joined)
     found = Shapes(before=flow.before)
     for statement in walk(function.body):
         env = flow.before.get(statement.number)
@@ -96,7 +96,7 @@ def infer(function: ir.Function, arguments: Env, outside: Outside | None = None)
         if isinstance(statement, ir.Return):
             found.returned[statement.number] = pass_.operand(statement.value, env)
         elif defines(statement):
-            after = pass_.step(statement, env)
+            after = pass_.transfer(statement, env)
             found.values[statement.number] = {name: after[name] for name in defines(statement)}
         if isinstance(statement, ir.Op) and (why := pass_.failure(statement, env)):
             found.failures[statement.number] = why
@@ -135,7 +135,7 @@ class _Pass:
     def __init__(self, outside: Outside) -> None:
         self.outside = outside
 
-    def step(self, statement: ir.Statement, env: Env) -> Env:
+    def transfer(self, statement: ir.Statement, env: Env) -> Env:
         read = getattr(self, f"_{type(statement).__name__.lower()}", None)
         if read is None:
             return {**env, **dict.fromkeys(defines(statement), UNKNOWN)}

@@ -1,9 +1,10 @@
-"""Slots: memory of a frame that several values share one after the other (S11).
+"""Where the results of a function go in its frame: slots that several share one after the other
+(S11), and offsets in one buffer.
 
-Covers: sharing by linear scan; which results can be in a slot at all. Does not cover: where in one
-buffer unequal slots go (``offsets``).
+Covers: which results can be in a slot at all; sharing by linear scan; packing into one buffer.
+See also: ``tlmem.plan``, docs/decisions/planner.md.
 
-Source: contracts S11.
+Source: docs/seed-map.md, S11.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from tlmem.compiler import ir
 from tlmem.compiler.passes.abstract import UNKNOWN
@@ -19,14 +21,22 @@ from tlmem.compiler.passes.origins import Life, Origins, is_plain
 from tlmem.compiler.passes.shape_rules import FRESH, rule_of
 from tlmem.compiler.passes.shapes import Shapes
 from tlmem.compiler.walking import names_in, operands_of, walk
+from tlmem.planning.planner import plan
 from tlmem.runtime.core import CPU
+
+ALIGNMENT = 64
+"""Bytes; that of all memory of the runtime."""
+GOOD_ENOUGH = 1.02
+"""A frame of so many times the lower bound is not searched for a smaller one."""
+SEARCH_SECONDS = 0.1
+"""CPU time for such a search."""
 
 
 def linear_scan(lives: Sequence[tuple[int, int]]) -> list[int]:
     """A slot for each life ``(first, last)``, both ends inclusive, numbered from 0.
 
     Lives that overlap never share a slot, and there are no more slots than lives that overlap at
-    one place: whoever begins takes the lowest slot that nobody needs any more.
+    one place: a life takes the lowest slot that is free where it begins.
     """
     slots = [0] * len(lives)
     running: list[tuple[int, int]] = []  # (last, slot)
@@ -45,7 +55,7 @@ def linear_scan(lives: Sequence[tuple[int, int]]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Placed:
+class SlotResult:
     """A result that is computed into a slot.
 
     Attributes:
@@ -72,7 +82,7 @@ class Slots:
         refused: number of an operation that makes memory -> why it is in no slot.
     """
 
-    placed: tuple[Placed, ...]
+    placed: tuple[SlotResult, ...]
     refused: dict[int, str]
 
     @property
@@ -128,7 +138,7 @@ def slots(
             fit.append(statement)
     scanned = linear_scan([(lives[op.number].first, lives[op.number].last) for op in fit])
     placed = (
-        Placed(op.number, op.target or "", lives[op.number], slot, nbytes_of(op, shapes))
+        SlotResult(op.number, op.target or "", lives[op.number], slot, nbytes_of(op, shapes))
         for op, slot in zip(fit, scanned, strict=True)
     )
     return Slots(tuple(placed), refused)
@@ -180,3 +190,41 @@ def meets_itself(op: ir.Op, liveness: Liveness, found: Origins) -> str:
     if any(op.number in env.get(name, ()) for name in read) and not (rule and rule.elementwise):
         return "it is computed from its own last result"
     return ""
+
+
+# ---- offsets: where in the one buffer of a frame the results go ----
+
+
+@dataclass(frozen=True)
+class FrameLayout:
+    """Where each planned result goes in the one buffer of a frame.
+
+    Attributes:
+        offsets: number of an operation -> bytes from the begin of the buffer.
+        nbytes: of the buffer.
+        lower_bound_bytes: the most that is needed at one place, each result rounded up to the
+            alignment; no buffer can be smaller.
+        apart_bytes: what the results need without sharing.
+    """
+
+    offsets: dict[int, int]
+    nbytes: int
+    lower_bound_bytes: int
+    apart_bytes: int
+
+
+def layout(placed: tuple[SlotResult, ...]) -> FrameLayout:
+    """Packs results into one buffer; those that are needed at one place never overlap."""
+    rows = [(each.life.first, each.life.last, rounded(each.nbytes), ALIGNMENT) for each in placed]
+    found = plan(rows)
+    enough = ceil(found.lower_bound_bytes * GOOD_ENOUGH)
+    if found.peak_bytes > enough:
+        found = plan(rows, capacity=enough, seconds=SEARCH_SECONDS)
+    at = {each.number: int(o) for each, o in zip(placed, found.offsets, strict=True)}
+    apart = sum(row[2] for row in rows)
+    return FrameLayout(at, found.peak_bytes, found.lower_bound_bytes, apart)
+
+
+def rounded(nbytes: int) -> int:
+    """Bytes up to the next multiple of the alignment."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT

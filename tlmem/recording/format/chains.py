@@ -1,7 +1,7 @@
-"""Chains of Python objects that keep an array alive, as snapshots in a recording tell them.
+"""Chains of Python objects that keep an array alive, as the snapshots in a recording name them.
 
 Covers: the record of one group of arrays with the same chain, decoded and checked.
-Does not cover: chains in words (``chain_words``), tables and objects (``holdings``).
+Does not cover: chains in words (``tables.chain_format``), tables and objects (``tables.holdings``).
 See also: docs/format.md, "Holding".
 """
 
@@ -58,7 +58,7 @@ BOUNDED = (StepKind.DEQUE, StepKind.LRU_CACHE)
 
 
 @dataclass(frozen=True)
-class Step:
+class ChainStep:
     """One object of a chain: its type or name, its number of items, and by what it holds the next.
 
     ``edge`` is the name of a variable or attribute, a key in brackets, ``[]`` for any item, or
@@ -102,7 +102,7 @@ class Holding:
     group: int
     device: int
     addresses: NDArray[np.uint64]
-    steps: tuple[Step, ...]
+    steps: tuple[ChainStep, ...]
     collecting: bool = False
 
 
@@ -132,7 +132,9 @@ def parse(payload: bytes) -> Holding:
             type_name, _, bound = type_name.partition("\n")
             most = int(bound) if bound.isdecimal() else 0
         is_frame = kind in (StepKind.LOCAL, StepKind.GENERATOR) and type_name.count("\n") == 2
-        found.append(Step(kind, plain(type_name, but="\n" if is_frame else ""), edge, items, most))
+        found.append(
+            ChainStep(kind, plain(type_name, but="\n" if is_frame else ""), edge, items, most)
+        )
         at = end
     return Holding(
         ticks=ticks,

@@ -1,7 +1,7 @@
 """Bringing equal keys together, quickly, for tens of millions of them.
 
 Covers: a stable order in which equal keys stand together, and where each group of them begins.
-Does not cover: what the keys mean (``pairing``: addresses and handles; ``ownership``: holders).
+Does not cover: what the keys mean (``pairing``: addresses and handles; ``tables.ledger``: holders).
 
 Sorting values is many times faster than sorting positions, so a hash of the key and the position
 are packed into one number. Which hash comes first means nothing; keys that differ and have the same

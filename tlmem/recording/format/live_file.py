@@ -1,8 +1,12 @@
 """Everything in a recording at one moment, also while the program is still writing it.
 
-Covers: the pieces of a time range, reading again what was moved meanwhile, what is damaged.
-Does not cover: finding the pieces of a growing file (``growing``), decoding (``timeline``,
-``names``, ``folded``).
+The moment is the time of the newest event in a first look at everything. Every event up to then
+was committed before the second look, which is the one that counts: of a free and the allocation
+before it in another thread, never only the free is seen.
+
+Covers: the pieces of a growing file and of a time range, copies of what threads are writing,
+reading again what was moved meanwhile, what is damaged.
+Does not cover: decoding (``timeline``, ``symbols``, ``checkpoint``).
 """
 
 from __future__ import annotations
@@ -11,10 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tlmem.events import EVENT_DTYPE
 from tlmem.recording.format.blocks import (
     EVENTS_BLOCK,
+    EVENTS_PER_SLOT,
     FOLD_BLOCK,
     META_BLOCK,
+    SLOT_BYTES,
     SLOT_HEADER_BYTES,
     BadBlock,
     column,
@@ -22,12 +29,18 @@ from tlmem.recording.format.blocks import (
     parse_header,
     payload_of,
 )
-from tlmem.recording.format.folded import Checkpoint, read_checkpoint
-from tlmem.recording.format.folding import fold, horizons, missing_events
-from tlmem.recording.format.growing import RAW_SLOT, Pieces, gather
+from tlmem.recording.format.checkpoint import (
+    Checkpoint,
+    fold,
+    horizons,
+    missing_events,
+    read_checkpoint,
+)
 from tlmem.recording.format.segments import (
+    EVENTS_SLOT,
     HEADER_BYTES,
     META_SLOT,
+    OPEN,
     SEALED,
     SLOT_PIECE,
     Directory,
@@ -40,12 +53,30 @@ from tlmem.recording.format.segments import (
 from tlmem.recording.format.symbols import Names
 from tlmem.recording.format.timeline import Loader, Timeline
 
+RAW_SLOT = SLOT_PIECE + EVENTS_SLOT
+_ROUNDS = 50
+_MOST_COPIED = 1024
+"""Slots; with more raw slots than this no program is running, the file was never compacted."""
 _ATTEMPTS = 8
 _LATEST_NS = 2.0**62
 
 
 @dataclass
-class Snapshot:
+class Pieces:
+    """Where everything lies, with copies of the slots that were being written.
+
+    ``newest_ticks`` is None when nothing changed while we looked: then all of it counts.
+    """
+
+    header: FileHeader
+    directory: Directory
+    copies: dict[int, bytes] = field(default_factory=dict)
+    newest_ticks: int | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Contents:
     """What was read, and what was not intact."""
 
     header: FileHeader
@@ -80,15 +111,15 @@ def is_empty(source: Source, header: FileHeader) -> bool:
     return True
 
 
-def take_snapshot(
+def read_contents(
     source: Source, start: float | None, stop: float | None, detail_events: int | None = None
-) -> Snapshot:
+) -> Contents:
     """Reads everything between ``start`` and ``stop`` seconds since the start.
 
     With ``detail_events``, all but about that many of the latest events are folded while they are
     read; it applies to whole recordings.
 
-    A file that is folded or sealed meanwhile is read again, at last from a copy in memory.
+    A file that is folded or sealed meanwhile is read again, in the end from a copy in memory.
     """
     scanner = Scanner(source)
     for attempt in range(_ATTEMPTS):
@@ -97,11 +128,11 @@ def take_snapshot(
         reading = _frozen(source, pieces.directory) if attempt else source
         copied = attempt > 0 and not folded_meanwhile and _still_there(scanner, pieces)
         if copied or attempt == 0 or attempt == _ATTEMPTS - 1:
-            snapshot = _read(reading, pieces, start, stop, detail_events)
+            contents = _read(reading, pieces, start, stop, detail_events)
             if copied or (not folded_meanwhile and _still_there(scanner, pieces)):
-                return snapshot
-    snapshot.problems.append("the file changed faster than it could be read; read it again")
-    return snapshot
+                return contents
+    contents.problems.append("the file changed faster than it could be read; read it again")
+    return contents
 
 
 def _still_there(scanner: Scanner, pieces: Pieces) -> bool:
@@ -137,7 +168,7 @@ def _read(
     start: float | None,
     stop: float | None,
     detail_events: int | None,
-) -> Snapshot:
+) -> Contents:
     header, directory = pieces.header, pieces.directory
     problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
     whole = start is None and stop is None
@@ -171,7 +202,7 @@ def _read(
     loader.problems[:] = dict.fromkeys(loader.problems)
     names = read_names(source, directory, problems)
     problems += timeline.problems
-    return Snapshot(header, timeline, names, checkpoint, problems, loader.missing_events, span)
+    return Contents(header, timeline, names, checkpoint, problems, loader.missing_events, span)
 
 
 def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:
@@ -225,3 +256,61 @@ def read_names(
     if names.damaged:
         problems.append(f"{names.damaged} names are damaged; some lines may be unknown")
     return names
+
+
+def gather(source: Source, scanner: Scanner) -> Pieces:
+    """The pieces of a file, whether it grows or not."""
+    header = read_header(source)
+    directory = scanner.scan(header)
+    raw = directory.of_type(RAW_SLOT)
+    if header.state != OPEN or len(raw) > _MOST_COPIED:
+        return Pieces(header, directory)
+    first_look = _copy_slots(source, scanner, raw)
+    again = scanner.scan(header)
+    newest = max([header.last_ticks, *map(_last_ticks, first_look.values())])
+    newest = max(newest, int(again.of_type(EVENTS_BLOCK)["ticks_end"].max(initial=0)))
+    problems: list[str] = []
+    for _ in range(_ROUNDS):
+        raw = again.of_type(RAW_SLOT)
+        copies = _copy_slots(source, scanner, raw)
+        seen = {_seq(copy) for copy in copies.values()}
+        seen.update(again.of_type(EVENTS_BLOCK)["seq"].tolist())
+        again = scanner.scan(header)
+        pieces = again.of_type(EVENTS_BLOCK, RAW_SLOT)
+        late = pieces["ticks_begin"] > np.uint64(newest)
+        if all(seq in seen for seq in pieces["seq"][~late].tolist()):
+            break
+    else:
+        problems.append("the program wrote faster than the file could be read; read it again")
+    grows = copies != first_look or read_header(source) != header
+    grows = grows or not np.array_equal(again.pieces, directory.pieces)
+    copied = raw[np.isin(raw["offset"], np.array(list(copies), np.uint64))]
+    again.pieces = np.concatenate([again.pieces[again.pieces["type"] != RAW_SLOT], copied])
+    return Pieces(header, again, copies, newest if grows else None, problems)
+
+
+def _copy_slots(source: Source, scanner: Scanner, pieces: np.ndarray) -> dict[int, bytes]:
+    """Copies of the slots that still hold what the pieces say, by offset."""
+    copies = {}
+    for piece in pieces:
+        offset = int(piece["offset"])
+        data = source.read(offset, SLOT_BYTES)
+        now = scanner.slot(offset)
+        if now is not None and now.seq == int(piece["seq"]) == _seq(data):
+            copies[offset] = data
+    return copies
+
+
+def _seq(slot: bytes) -> int:
+    return int.from_bytes(slot[8:16], "little")
+
+
+def _last_ticks(slot: bytes) -> int:
+    """Time of the last committed event; 0 when there is none."""
+    room = min((len(slot) - SLOT_HEADER_BYTES) // EVENT_DTYPE.itemsize, EVENTS_PER_SLOT)
+    if room <= 0:
+        return 0
+    events = np.frombuffer(slot, EVENT_DTYPE, room, SLOT_HEADER_BYTES)
+    empty = events["kind"] == 0
+    count = int(empty.argmax()) if empty.any() else room
+    return int(events["ticks"][count - 1]) if count else 0

@@ -2,7 +2,7 @@
 
 Covers: object numbers, pairing by address (foreign memory) or handle (objects of the runtime) in
 time order, resizes, unknown frees, live memory after each event.
-Does not cover: who held an object meanwhile (``ownership``).
+Does not cover: who held an object meanwhile (``tables.ledger``).
 See also: docs/format.md, "Event", for the rules. A handle is never used again, so that for the
 runtime's objects the same rules hold and nothing is ever replaced.
 """
@@ -190,7 +190,7 @@ def device_changes(timeline: Timeline) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Balance:
+class LiveMemory:
     """Live memory after each event of a ``Pairing``, and the sums that go with it.
 
     Attributes:
@@ -214,7 +214,7 @@ class Balance:
         )
 
 
-def balance(pairing: Pairing, known: Known, base_bytes: int, base_count: int) -> Balance:
+def live_memory(pairing: Pairing, known: Known, base_bytes: int, base_count: int) -> LiveMemory:
     """Live memory over time, beginning with what a checkpoint says was alive.
 
     A checkpoint of a very large live set lists only a part of it. Frees that match nothing are then
@@ -230,7 +230,7 @@ def balance(pairing: Pairing, known: Known, base_bytes: int, base_count: int) ->
         delta_bytes, delta_count = delta_bytes.copy(), delta_count.copy()
         delta_bytes[at] -= np.diff(shares, prepend=0)
         delta_count[at] -= 1
-    return Balance(
+    return LiveMemory(
         base_bytes,
         base_count,
         base_bytes + np.cumsum(delta_bytes),

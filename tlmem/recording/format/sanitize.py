@@ -1,4 +1,4 @@
-"""Texts of somebody else's program made plain: nothing in them can act on a terminal or a page.
+"""Texts from a recorded program, escaped: nothing in them can act on a terminal or a page.
 
 Names in a recording may have any character: an escape sequence would move the cursor or set the
 title of a terminal, a mark for writing from right to left would show a path backwards. Such

@@ -1,13 +1,11 @@
-"""The names in a recording: code, call sites, threads, notes, labels, chains; and whom to blame.
+"""The names in a recording: code, call sites, threads, notes, labels, chains.
 
-Covers: meta records to tables, stacks of sites, which frames are the user's.
-Does not cover: where the records lie (``segments``).
+Covers: what the meta records say. Does not cover: where the records lie (``segments``), which
+frame of a stack is blamed (``tables.blame``).
 """
 
 from __future__ import annotations
 
-import os
-import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -27,7 +25,6 @@ LAYOUT = "\n\t"
 """What may stand in a note: the command of ``-c`` is a whole program."""
 _WORDS = {CODE: 4, SITE: 4, NOTE: 2, LABEL: 2}
 _THREAD = struct.Struct("<IIQQ")
-_LIBRARY_PATH = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]", re.I)
 
 
 @dataclass(frozen=True)
@@ -118,61 +115,3 @@ def _split(data: bytes, *sizes: int) -> list[str]:
         raise ValueError
     ends = np.cumsum(sizes).tolist()
     return [_text(data[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
-
-
-@dataclass(frozen=True)
-class SiteTable:
-    """Sites in rising order, as columns. Row 0 is site 0, row 1 is site 1."""
-
-    site: np.ndarray
-    parent: np.ndarray
-    code: np.ndarray
-    line: np.ndarray
-    depth: np.ndarray
-    blamed: np.ndarray
-
-    def rows_of(self, sites: np.ndarray) -> np.ndarray:
-        """The row of each site; 0 (no stack) for a site that has no name in the file."""
-        if len(self.site) == int(self.site[-1]) + 1:
-            return np.where(sites < len(self.site), sites, 0)
-        rows = np.searchsorted(self.site, sites).clip(max=len(self.site) - 1)
-        return np.where(self.site[rows] == sites, rows, 0)
-
-
-def site_table(names: Names) -> SiteTable:
-    """All sites with their depth and the site that is to blame for what happens there.
-
-    Blamed is the innermost frame that is the user's; where none is, the innermost frame of all.
-    """
-    users = {code: is_users(path.file, names.notes) for code, path in names.codes.items()}
-    depth, users_site = {0: 0, 1: 0}, {0: 0, 1: 0}
-    ordered = sorted(names.sites)
-    for site in ordered:
-        parent, code, _ = names.sites[site]
-        depth[site] = depth.get(parent, 0) + 1
-        users_site[site] = site if users.get(code, False) else users_site.get(parent, 0)
-    rows = [names.sites[site] for site in ordered]
-    columns = np.array([(0, 0, 0), (0, 0, 0), *rows], np.int64)
-    return SiteTable(
-        np.array([0, 1, *ordered], np.int64),
-        columns[:, 0],
-        columns[:, 1],
-        columns[:, 2],
-        np.array([depth[site] for site in (0, 1, *ordered)], np.int32),
-        np.array([users_site[site] or site for site in (0, 1, *ordered)], np.int64),
-    )
-
-
-def is_users(file: str, notes: dict[str, str]) -> bool:
-    """Whether code in this file is the user's: not a library's, the interpreter's or tlmem's."""
-    if not file or file.startswith(("<frozen ", "<__array_function__")):
-        return False
-    if file == notes.get("script"):
-        return True
-    known = False
-    for key in ("python.stdlib", "python.sites", "tlmem.path"):
-        for folder in notes.get(key, "").split(os.pathsep):
-            known = known or bool(folder)
-            if folder and file.startswith((folder.rstrip("/\\") + "/", folder + "\\")):
-                return False
-    return known or not _LIBRARY_PATH.search(file)

@@ -1,6 +1,6 @@
 """Chains in words: ``list 'heads' (module __main__, 300 items) through the view's base``.
 
-Covers: one sentence part for a chain, the whole chain step by step, where its holder is.
+Covers: one sentence part for a chain, the whole chain step by step.
 Does not cover: which chains there are (``holdings``).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tlmem.recording.format.chains import Step, StepKind
+from tlmem.recording.format.chains import ChainStep, StepKind
 from tlmem.units import format_count
 
 CONTAINERS = {
@@ -40,7 +40,7 @@ _CHANGING = re.compile(
 )
 
 
-def words(steps: Sequence[Step]) -> str:
+def words(steps: Sequence[ChainStep]) -> str:
     """What keeps an array, in words that fit behind "held by"."""
     if not steps:
         return "something that the snapshot does not tell"
@@ -62,9 +62,9 @@ def words(steps: Sequence[Step]) -> str:
     return f"{_a(class_name(steps[0].type))} that only native code holds{way}"
 
 
-def _told(steps: Sequence[Step]) -> list[Step]:
+def _told(steps: Sequence[ChainStep]) -> list[ChainStep]:
     """The steps without repetitions, such as those of a linked list, and inner parts of CPython."""
-    found: list[Step] = []
+    found: list[ChainStep] = []
     for step in steps:
         repeated = bool(found) and step == found[-1] and step.kind in LINKS
         if not repeated and not (step.kind == StepKind.OTHER and step.type.startswith("hamt")):
@@ -72,7 +72,7 @@ def _told(steps: Sequence[Step]) -> list[Step]:
     return found or list(steps)
 
 
-def chain_text(steps: Sequence[Step]) -> str:
+def chain_text(steps: Sequence[ChainStep]) -> str:
     """The whole chain from its root, a word or two for each step."""
     return ARROW.join([*map(_step_text, steps), "array"])
 
@@ -82,7 +82,7 @@ def without_numbers(text: str) -> str:
     return _CHANGING.sub("", text).replace(" ()", "")
 
 
-def main_container(steps: Sequence[Step]) -> int | None:
+def main_container(steps: Sequence[ChainStep]) -> int | None:
     """The position of the container that tells most: the largest one, tuples only if no other is.
 
     Of equally large ones the outermost; in a cycle there is none.
@@ -93,10 +93,10 @@ def main_container(steps: Sequence[Step]) -> int | None:
     return max(found, key=lambda at: (steps[at].kind != StepKind.TUPLE, steps[at].items, -at))
 
 
-def bound(steps: Sequence[Step]) -> int:
+def bound(steps: Sequence[ChainStep]) -> int:
     """How many items the only container on the way may have that has several; 0: not known.
 
-    Beside another container with several items it bounds nothing: of those there may be ever more.
+    Beside another container with several items it bounds nothing: that one may grow.
     """
     several = [step for step in steps if step.kind in CONTAINERS and step.items > 1]
     several = [step for step in several if step.most or step.kind != StepKind.TUPLE]
@@ -114,18 +114,10 @@ def turned(way: str) -> str:
     return ARROW.join([*turns, turns[0].split(".")[0].rstrip("[]")])
 
 
-def _ending(steps: Sequence[Step]) -> Sequence[Step]:
+def _ending(steps: Sequence[ChainStep]) -> Sequence[ChainStep]:
     """The last step, with the views behind it: by what an object of a cycle holds an array."""
     at = max((at for at, step in enumerate(steps) if step.kind != StepKind.VIEW), default=0)
     return steps[at:]
-
-
-def holder_frame(steps: Sequence[Step]) -> tuple[str, int, str] | None:
-    """File, line and function of the running frame that a chain begins at; None of other roots."""
-    if not steps or steps[0].kind not in FRAMES:
-        return None
-    function, line, file = steps[0].code
-    return (file, line, function) if file else None
 
 
 def class_name(name: str) -> str:
@@ -147,7 +139,7 @@ def base_name(file: str) -> str:
     return re.split(r"[/\\]", file)[-1]
 
 
-def _noun(step: Step) -> str:
+def _noun(step: ChainStep) -> str:
     """What a container is called: by its own class where it is not a plain one."""
     if step.kind == StepKind.LRU_CACHE:
         return f"lru_cache of {function_name(step.type)}"
@@ -156,7 +148,7 @@ def _noun(step: Step) -> str:
     return CONTAINERS[StepKind(step.kind)]
 
 
-def _container(steps: Sequence[Step], at: int) -> str:
+def _container(steps: Sequence[ChainStep], at: int) -> str:
     """A container with its name, where that is, and how much is in it."""
     step = steps[at]
     name, details = _name_and_place(steps, at)
@@ -173,7 +165,7 @@ def _container(steps: Sequence[Step], at: int) -> str:
     return f"{called} ({', '.join(details)})" if details else called
 
 
-def _name_and_place(steps: Sequence[Step], at: int) -> tuple[str, list[str]]:
+def _name_and_place(steps: Sequence[ChainStep], at: int) -> tuple[str, list[str]]:
     """The name of the object at a position, in quotes, and where it has that name."""
     if at == 0:
         return "", ["held by native code"]
@@ -196,12 +188,12 @@ def _name_and_place(steps: Sequence[Step], at: int) -> tuple[str, list[str]]:
     return quoted, [_place(before)]
 
 
-def _holds_defaults(step: Step) -> bool:
+def _holds_defaults(step: ChainStep) -> bool:
     """Whether a tuple that this holds can only be one of default arguments."""
     return step.edge in DEFAULTS or (step.type.startswith("function ") and not step.edge)
 
 
-def _place(step: Step) -> str:
+def _place(step: ChainStep) -> str:
     """What a variable of a root is: ``local variable of main() at train.py:12``."""
     function, line, file = step.code
     where = function_name(function) + (f" at {base_name(file)}:{line}" if file else "")
@@ -218,7 +210,7 @@ def _place(step: Step) -> str:
     return "thread-local"
 
 
-def _named(step: Step) -> str:
+def _named(step: ChainStep) -> str:
     """A variable of a root by its name: ``variable 'model', module __main__``."""
     quoted = f"'{step.edge}'" if step.edge else ""
     if step.kind == StepKind.MODULE:
@@ -232,7 +224,7 @@ def _named(step: Step) -> str:
     return f"{kind} {quoted} of {of}"
 
 
-def _reference(steps: Sequence[Step], at: int) -> str:
+def _reference(steps: Sequence[ChainStep], at: int) -> str:
     """The object at a position by its name: ``attribute 'cache' of Model (...)``; empty at 0."""
     if at == 0:
         return ""
@@ -246,23 +238,23 @@ def _reference(steps: Sequence[Step], at: int) -> str:
     return f"{name} ({outer})" if outer else name
 
 
-def _attribute(step: Step) -> str:
+def _attribute(step: ChainStep) -> str:
     if step.edge in DEFAULTS:
         return f"a default argument of {_owner(step)}"
     return f"attribute '{step.edge}' of {_owner(step)}" if step.edge else f"{_owner(step)}"
 
 
-def _owner(step: Step) -> str:
+def _owner(step: ChainStep) -> str:
     """Whose attribute: the class of an instance, or a function."""
     if step.type.startswith("function "):
         return function_name(step.type.removeprefix("function "))
     return class_name(step.type) if step.type else "an object"
 
 
-def _last_name(steps: Sequence[Step]) -> int | None:
+def _last_name(steps: Sequence[ChainStep]) -> int | None:
     """The last step that holds by a name; None when all that is known is a C object.
 
-    Not one behind an exception: the frames of its traceback are over, so who has it is to be told.
+    Not one behind an exception: the frames of its traceback are over, so its holder is named.
     """
     wanted = (*NAMING, StepKind.INSTANCE, StepKind.EXCEPTION)
     named = [at for at, step in enumerate(steps) if step.kind in wanted]
@@ -271,12 +263,12 @@ def _last_name(steps: Sequence[Step]) -> int | None:
     return named[-1] if named else None
 
 
-def _has_attribute(error: Step) -> bool:
+def _has_attribute(error: ChainStep) -> bool:
     """Whether it is an exception that holds by anything but its traceback."""
     return error.kind == StepKind.EXCEPTION and error.edge not in ("", "__traceback__", "tb_frame")
 
 
-def _other(step: Step) -> str:
+def _other(step: ChainStep) -> str:
     """What is neither a root nor a container nor an attribute."""
     if step.kind == StepKind.EXCEPTION:
         if step.type == "traceback":
@@ -295,7 +287,7 @@ def _other(step: Step) -> str:
     return _a(class_name(step.type)) if step.type else "an object of native code"
 
 
-def _passed(steps: Sequence[Step], first: Sequence[str] = ()) -> str:
+def _passed(steps: Sequence[ChainStep], first: Sequence[str] = ()) -> str:
     """What lies between a container and the array, as the end of a sentence part."""
     parts = list(first)
     for step in steps:
@@ -314,7 +306,7 @@ def _passed(steps: Sequence[Step], first: Sequence[str] = ()) -> str:
     return f" through {', '.join(rest)} and {last}" if rest else f" through {last}"
 
 
-def _passing(step: Step) -> str:
+def _passing(step: ChainStep) -> str:
     """A step on the way, in a sentence."""
     if step.type.startswith("pandas."):
         return f"a pandas {class_name(step.type)}"
@@ -328,7 +320,7 @@ def _passing(step: Step) -> str:
     return _named(step) if step.kind in NAMING else _other(step)
 
 
-def _step_text(step: Step) -> str:
+def _step_text(step: ChainStep) -> str:
     """A step of the full chain."""
     function, line, file = step.code
     name = step.edge or "?"

@@ -1,7 +1,7 @@
 """What devices had handed out at any time, and how much of it live objects used.
 
 Covers: bytes over time from the events of devices and of objects.
-Does not cover: who the objects belong to (``ownership``), what it means (``analysis.resident``).
+Does not cover: who the objects belong to (``ledger``), what it means (``analysis``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
-from tlmem.recording.format.folded import FoldTotals
+from tlmem.recording.format.checkpoint import FoldTotals
 from tlmem.recording.format.pairing import device_changes
 from tlmem.recording.format.timeline import Timeline
 
@@ -46,7 +46,7 @@ def device_memory(
     size = size * np.where(objects["folded"].to_numpy()[ours], folded.live_stride, 1)
     dead = died >= 0
     used = _sum_until(times_ns, born, size) - _sum_until(times_ns, died[dead], size[dead])
-    # Of what was handed out before the horizon no more than the sum is known: nearly all is host's.
+    # Of what was handed out before the horizon only the sum is known: nearly all is the host's.
     before = folded.device_bytes
     columns = {
         "objects": used,

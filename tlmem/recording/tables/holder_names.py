@@ -1,7 +1,7 @@
 """Names of holders in words: ``scope 'epoch' #3``, ``field weight of Layer``, ``tape 'exp' #7``.
 
 Covers: texts for holders, from the scopes, structs and labels that a recording knows.
-Does not cover: who held what (``ownership``).
+Does not cover: who held what (``ledger``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of who holds arrays in Python, from the snapshots in a recording.
 
 Covers: which snapshots are whole, chains as rows, the objects that snapshots name.
-Does not cover: the records (``chains``), words (``chain_words``), lines (``analysis``).
+Does not cover: the records (``format.chains``), words (``chain_format``), lines (``analysis``).
 """
 
 from __future__ import annotations

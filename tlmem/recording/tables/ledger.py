@@ -2,7 +2,7 @@
 
 Covers: one row for each (object, holder), from acquires, releases and everything that hands a count
 on; the check that every count follows from the events.
-Does not cover: names of holders in words (``holders``), frames for users (``runtime_tables``).
+Does not cover: names of holders in words (``holder_names``), frames for users (``runtime``).
 See also: docs/format.md, "Ownership", for what each event does to whom.
 """
 
@@ -101,14 +101,14 @@ def owned_lives(timeline: Timeline, pairing: Pairing, known: Known) -> Lives:
 
 @dataclass(frozen=True)
 class Ledger:
-    """One row for each time that somebody held an object, in order of begin.
+    """One row for each time that a holder held an object, in order of begin.
 
     Attributes:
         row: the object, as a row of the ``Pairing``; -1 when its beginning was not seen.
         holder: who, kind << 56 | number.
         begin, end: positions in the timeline; ``end`` is -1 while it is held.
         ended_by: kind of the event at ``end``; 0 while it is held.
-        unmatched: positions of events in which somebody gave up what, as far as was seen, he did
+        unmatched: positions of events in which a holder released what, as far as was seen, it did
             not hold, of objects whose whole life was seen.
     """
 
@@ -121,7 +121,7 @@ class Ledger:
 
 
 def ledger_of(lives: Lives) -> Ledger:
-    """Pairs what each holder takes with what it gives back, the oldest first."""
+    """Pairs each holder's acquires with its releases, the oldest first."""
     event, holder, takes = _steps(lives)
     life = lives.life[event]
     order, same = group_order(life, holder)
@@ -264,7 +264,7 @@ def count_problems(timeline: Timeline, lives: Lives) -> list[str]:
 
 
 def holder_problems(timeline: Timeline, ledger: Ledger) -> list[str]:
-    """A sentence when somebody gave up what he did not hold."""
+    """A sentence when a holder released what it did not hold."""
     if not len(ledger.unmatched):
         return []
     handle = int(timeline.object[ledger.unmatched[0]])

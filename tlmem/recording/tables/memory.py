@@ -1,7 +1,8 @@
-"""The tables of a recording, built from its timeline, pairing, names and checkpoint.
+"""The tables that every recording has: events, objects, sites, samples, marks, threads.
 
-Covers: one function for each table of ``schema.SCHEMA``, and the totals.
-Does not cover: what the tables mean for a program (``analysis``).
+Covers: one function for each of these tables of ``schema.SCHEMA``, and the totals.
+Does not cover: tables of what the runtime recorded (``runtime``, ``tapes``), or what the tables
+mean for a program (``analysis``).
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from tlmem.events import (
     Kind,
     Metric,
 )
-from tlmem.recording.format.folded import Checkpoint
-from tlmem.recording.format.pairing import Balance, Pairing
-from tlmem.recording.format.symbols import Names, SiteTable
+from tlmem.recording.format.checkpoint import Checkpoint
+from tlmem.recording.format.pairing import LiveMemory, Pairing
+from tlmem.recording.format.symbols import Names
 from tlmem.recording.format.timeline import Timeline
+from tlmem.recording.tables.blame import SiteTable
 from tlmem.recording.tables.schema import frame
 
 ToNs = Callable[[np.ndarray], np.ndarray]
@@ -116,7 +118,7 @@ def objects_table(
 def samples_table(
     timeline: Timeline,
     pairing: Pairing,
-    balance: Balance,
+    live: LiveMemory,
     checkpoint: Checkpoint,
     to_ns: ToNs,
 ) -> pd.DataFrame:
@@ -135,17 +137,17 @@ def samples_table(
     ticks.append(timeline.ticks[at])
     value.append(timeline.arg[at])
     thread.append(timeline.thread[at])
-    tracked.append(np.stack(balance.at(pairing, at), axis=1).astype(np.float64))
+    tracked.append(np.stack(live.at(pairing, at), axis=1).astype(np.float64))
     metrics = np.concatenate(metric)
     times = to_ns(np.concatenate(ticks))
     row = _sample_rows(metrics, times, np.concatenate(thread))
     count = int(row[-1]) + 1 if len(row) else 0
-    told = np.searchsorted(row, np.arange(count))
+    source = np.searchsorted(row, np.arange(count))
     # Asking takes a while; a sample is of the moment at which its last answer was there.
     for last in (Metric.MAPPED, Metric.MALLOC_USED):
         asked = np.flatnonzero(metrics == last)
-        told[row[asked]] = asked
-    columns: dict[str, np.ndarray] = {"time_ns": times[told]}
+        source[row[asked]] = asked
+    columns: dict[str, np.ndarray] = {"time_ns": times[source]}
     values = np.concatenate(value).astype(np.float64)
     both = np.concatenate(tracked)
     for number, name in METRIC_NAMES.items():
@@ -153,7 +155,7 @@ def samples_table(
         columns[name] = np.full(count, np.nan)
         columns[name][row[chosen]] = values[chosen]
     for name, computed in (("tracked", both[:, 0]), ("tracked_count", both[:, 1])):
-        columns[name] = np.where(np.isnan(columns[name]), computed[told], columns[name])
+        columns[name] = np.where(np.isnan(columns[name]), computed[source], columns[name])
     order = np.argsort(columns["time_ns"], kind="stable")
     return frame("samples", {name: values[order] for name, values in columns.items()})
 
@@ -301,7 +303,7 @@ def _thread_counts(thread: np.ndarray) -> list[tuple[int, int]]:
 def totals_of(
     timeline: Timeline,
     pairing: Pairing,
-    balance: Balance,
+    live: LiveMemory,
     checkpoint: Checkpoint,
     to_ns: ToNs,
 ) -> Totals:
@@ -312,17 +314,17 @@ def totals_of(
         folded.peak_count,
         folded.peak_bytes_ticks,
     )
-    if len(balance.live_bytes):
-        highest = int(balance.live_bytes.argmax())
-        if int(balance.live_bytes[highest]) > peak_bytes:
-            peak_bytes = int(balance.live_bytes[highest])
+    if len(live.live_bytes):
+        highest = int(live.live_bytes.argmax())
+        if int(live.live_bytes[highest]) > peak_bytes:
+            peak_bytes = int(live.live_bytes[highest])
             peak_ticks = int(timeline.ticks[pairing.events[highest]])
-        peak_count = max(peak_count, int(balance.live_count.max()))
+        peak_count = max(peak_count, int(live.live_count.max()))
     new = pairing.size[len(checkpoint.live) :]
     total_bytes = folded.alloc_bytes + int(new.sum())
     total_count = folded.alloc_count + len(new)
-    current_bytes = int(balance.live_bytes[-1]) if len(balance.live_bytes) else balance.base_bytes
-    current_count = int(balance.live_count[-1]) if len(balance.live_count) else balance.base_count
+    current_bytes = int(live.live_bytes[-1]) if len(live.live_bytes) else live.base_bytes
+    current_count = int(live.live_count[-1]) if len(live.live_count) else live.base_count
     return Totals(
         current_bytes=current_bytes,
         current_count=current_count,
@@ -335,6 +337,6 @@ def totals_of(
         freed_count=total_count - current_count,
         acquires=folded.acquire_count + int((timeline.kind == Kind.ACQUIRE).sum()),
         releases=folded.release_count + int((timeline.kind == Kind.RELEASE).sum()),
-        unknown_frees=folded.unknown_frees + len(pairing.unknown) - balance.unlisted_frees,
-        exact=balance.unlisted_frees == 0,
+        unknown_frees=folded.unknown_frees + len(pairing.unknown) - live.unlisted_frees,
+        exact=live.unlisted_frees == 0,
     )

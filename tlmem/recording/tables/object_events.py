@@ -1,7 +1,8 @@
 """Every event about one object, with what it takes paired with what gives it back.
 
 Covers: which events speak of an object in one of its lives, who they speak of, the pairs.
-Does not cover: who holds what (``ownership``), how a life is told (``analysis.history``).
+Does not cover: who holds what (``ledger``), an object's history as users see it
+(``analysis.ledger``).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def history_table(
         (half of a resize, of one that failed), ``holder`` in words, ``size_bytes`` of what begins
         or is copied, ``count`` after the event, ``site``; ``ended_by`` and ``began_at``: the row
         here that ends what this one takes, that took what this one ends, -1 for none;
-        ``unpaired``: what this one takes is never given back.
+        ``unpaired``: what this one acquires is never released.
     """
     row = _row_of(pairing, known, number)
     at = _positions(timeline, pairing, known, row) if row >= 0 else np.empty(0, np.int64)

@@ -1,7 +1,7 @@
 """Tables of what the runtime recorded: holders, scopes, misuses, pools, devices.
 
 Covers: one function for each of these tables of ``schema.SCHEMA``.
-Does not cover: tables of every recording (``tables``), how holders are paired (``ownership``).
+Does not cover: tables of every recording (``memory``), how holders are paired (``ledger``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tlmem.events import (
     Kind,
     Metric,
 )
-from tlmem.recording.format.folded import Checkpoint
+from tlmem.recording.format.checkpoint import Checkpoint
 from tlmem.recording.format.pairing import Known, Pairing
 from tlmem.recording.format.timeline import Timeline
 from tlmem.recording.tables.holder_names import NUMBER_MASK, HolderNames, each

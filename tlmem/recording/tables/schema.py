@@ -1,7 +1,7 @@
 """Every table of a recording: its columns, their units and dtypes, in one place.
 
 Covers: what a table looks like; ``docs/reference/tables.md`` is written from here.
-Does not cover: how the rows come about (``tables``).
+Does not cover: how the rows come about (the other modules here).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of what tapes recorded: ops, backward passes, what was held for them over time.
 
 Covers: the tables ``ops`` and ``passes`` of ``schema.SCHEMA``, memory that tapes held.
-Does not cover: who else held it (``ownership``), names of holders (``holders``).
+Does not cover: who else held it (``ledger``), names of holders (``holder_names``).
 See also: docs/format.md, "Tapes". What a tape holds is read from the ledger, never from the events
 of the tape itself: so it agrees with the counts of the objects.
 """
@@ -142,7 +142,7 @@ def _over_time(
     change = np.repeat(np.array([1, -1]), [len(rows), len(ended)])
     order = np.lexsort((position, thing))
     position, thing, change = position[order], thing[order], change[order]
-    # Each object is held by nobody before its first row, so one sum runs through all of them.
+    # No object has a holder before its first row, so one sum runs through all of them.
     holders = np.cumsum(change)
     first = np.flatnonzero(np.diff(thing, prepend=-2))
     if len(first):

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.analysis.growth import process_growth
-from tlmem.analysis.growth.rates import Rate, interval
 from tlmem.analysis.memory.devices import with_devices
-from tlmem.analysis.model import Finding
+from tlmem.analysis.model import Finding, Rate, interval
 from tlmem.report.plots import style
 from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, PlotView, alive_at, label_of
 from tlmem.units import format_rate

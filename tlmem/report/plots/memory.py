@@ -103,7 +103,7 @@ def highest_samples(
     )
     if not inside.any():
         return samples.iloc[:0]
-    carried = samples.ffill().bfill().assign(picture_ns=-1.0)[inside]
+    carried = samples.ffill().bfill().assign(mappings_ns=-1.0)[inside]
     time_ns = carried["time_ns"].to_numpy(np.int64)
     part = (time_ns - begin_ns) * moments // max(1, end_ns - begin_ns + 1)
     resident = (carried["anon"] + carried["file"]).to_numpy()

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis import Analysis, analyse
-from tlmem.analysis.blame import Places
 from tlmem.analysis.model import Frame
+from tlmem.analysis.places import Places
 from tlmem.errors import TlmemError
 
 if TYPE_CHECKING:

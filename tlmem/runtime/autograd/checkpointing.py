@@ -37,7 +37,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         function: returns one tensor, and the same one for the same arguments.
     Raises:
         TypeError: the function returned something else, or a tensor is given by keyword.
-    Source: contracts S62.
+    Source: docs/seed-map.md, S62.
     """
     for key, value in kwargs.items():
         if isinstance(value, Storage):
@@ -187,7 +187,7 @@ def recompute(*ops: str) -> Recompute:
         ops: names of ops, as ``TapeStats.by_op`` has them; none: all that can be computed again.
     Raises:
         ValueError: there is no such op, or its result cannot be computed again.
-    Source: contracts S62.
+    Source: docs/seed-map.md, S62.
     """
     return Recompute(ops)
 
@@ -195,7 +195,7 @@ def recompute(*ops: str) -> Recompute:
 def _rows_of(names: tuple[str, ...]) -> bytes:
     if not _known:
         rows: list[Any] = engine.rows()
-        _known.update({name: (row, replays) for row, (name, replays) in enumerate(rows)})
+        _known.update({name: (row, replays) for row, (name, replays, *_) in enumerate(rows)})
     chosen = bytearray(len(_known))
     for name in names or [name for name, (_, replays) in _known.items() if replays]:
         row, replays = _known.get(name, (0, False))

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 def is_grad_enabled() -> bool:
     """Whether operations on tensors that need a gradient are recorded now, in this thread or task.
 
-    Source: contracts S59.
+    Source: docs/seed-map.md, S59.
     """
     contexts.settle()
     return lib.tlm_grad_mode_current() == 1
@@ -84,7 +84,7 @@ class GradMode:
         """The function in this mode.
 
         Raises:
-            TypeError: it is no function, or an asynchronous generator; enter the mode inside it.
+            TypeError: it is not a function, or an asynchronous generator, which enters it itself.
         """
         on, plain = self._on, _callable(function)
         made: Any
@@ -128,7 +128,7 @@ def no_grad(function: Any = None, /) -> Any:
     ``@no_grad``.
 
     Raises:
-        TypeError: what it decorates is no function, or an asynchronous generator.
+        TypeError: what it decorates is not a function, or is an asynchronous generator.
     """
     return GradMode(False) if function is None else GradMode(False)(function)
 
@@ -141,7 +141,7 @@ def enable_grad(function: Any = None, /) -> Any:
     """``with enable_grad(): ...``: recorded again inside a ``no_grad``; as a decorator too.
 
     Raises:
-        TypeError: what it decorates is no function, or an asynchronous generator.
+        TypeError: what it decorates is not a function, or is an asynchronous generator.
     """
     return GradMode(True) if function is None else GradMode(True)(function)
 

@@ -44,7 +44,7 @@ class Optimizer:
         Raises:
             UseAfterFree: a parameter was freed; none was updated then.
             DeviceOutOfMemory: there is no room for what is kept; none was updated then.
-        Source: contracts S65 (updates without recording).
+        Source: docs/seed-map.md, S65 (updates without recording).
         """
         if self._without_state:
             self._make_states()
@@ -113,8 +113,8 @@ class SGD(Optimizer):
         weight_decay: this times the parameter is added to its gradient.
         nesterov: whether the step looks ahead along the velocity; needs momentum.
     Raises:
-        TypeError: a parameter is no tensor. ValueError: there is none, or a number is out of range.
-        NotDifferentiable: a parameter does not require a gradient, or is no leaf.
+        TypeError: a parameter is not a tensor. ValueError: there is none, or a number out of range.
+        NotDifferentiable: a parameter does not require a gradient, or is not a leaf.
     """
 
     def __init__(
@@ -155,8 +155,8 @@ class Adam(Optimizer):
         eps: added to the root of the second mean, 0 or more.
         weight_decay: this times the parameter is added to its gradient.
     Raises:
-        TypeError: a parameter is no tensor. ValueError: there is none, or a number is out of range.
-        NotDifferentiable: a parameter does not require a gradient, or is no leaf.
+        TypeError: a parameter is not a tensor. ValueError: there is none, or a number out of range.
+        NotDifferentiable: a parameter does not require a gradient, or is not a leaf.
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", algorithm 1.
     """
 

@@ -22,8 +22,8 @@ def steps(n: int, clear_grads: bool = True) -> Steps:
         n: how often.
         clear_grads: False lets gradients accumulate from step to step.
     Raises:
-        TypeError: n is no whole number. ValueError: it is negative.
-    Source: contracts S24, C10.
+        TypeError: n is not a whole number. ValueError: it is negative.
+    Source: docs/seed-map.md, S24.
     """
     return Steps(n, clear_grads)
 

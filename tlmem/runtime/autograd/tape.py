@@ -2,10 +2,10 @@
 
 Covers: ``tape``, ``Tape``, its statistics, letting go of gradients and of everything. Does not
 cover: whether anything is recorded (``grad_mode``), what a tensor knows of its gradient
-(``tensor``), loops (``steps``).
+(``tensors.differentiable``), loops (``steps``).
 
 The C core owns slots, records and gradients; a tensor refers to its slot. So a record lives while a
-tensor that was computed from it does, and a tape that nobody resets holds no more than that.
+tensor that was computed from it does, and a tape that is never reset holds no more than that.
 See also: docs/reference/tape.md.
 """
 
@@ -146,7 +146,7 @@ class Tape:
     def close(self) -> None:
         """Takes everything off it and ends it; what was on it needs no gradient any more.
 
-        A second call does nothing. ``stats()`` still tells what was there.
+        A second call does nothing. ``stats()`` still reports what was there.
 
         Raises:
             BackwardRunning: a pass is under way on it.
@@ -207,7 +207,7 @@ class Tape:
 
         Raises:
             BackwardRunning: a pass is under way on it.
-        Source: contracts S55.
+        Source: docs/seed-map.md, S55.
         """
         self._require("reset")
         self._check_busy(lib.tlm_tape_reset(self._pointer), "reset")
@@ -215,7 +215,7 @@ class Tape:
     def clear_grads(self) -> int:
         """Lets go of every gradient on it; returns how many there were.
 
-        Source: contracts S24, C10.
+        Source: docs/seed-map.md, S24.
         """
         self._require("clear the gradients of")
         return int(lib.tlm_tape_clear_grads(self._pointer))
@@ -225,7 +225,7 @@ class Tape:
 
         One that others hold as well, such as a name of the program, is let go of instead.
 
-        Source: contracts S60.
+        Source: docs/seed-map.md, S60.
         """
         self._require("zero the gradients of")
         return int(core.engine.zero_grads(self._address))
@@ -278,7 +278,7 @@ def clear_grads() -> int:
 
     A name that the program has of a gradient stays valid.
 
-    Source: contracts S24, C10.
+    Source: docs/seed-map.md, S24.
     """
     return tape().clear_grads()
 

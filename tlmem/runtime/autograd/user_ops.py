@@ -17,13 +17,14 @@ from typing import Any
 
 from tlmem.runtime import contexts, core
 from tlmem.runtime.core import lib
+from tlmem.runtime.dtypes import FLOATING
 from tlmem.runtime.errors import NotDifferentiable, WrongDtype, WrongShape
 from tlmem.runtime.tensors import core_ops
+from tlmem.runtime.tensors.core_ops import MOST_OP_AXES
 from tlmem.runtime.tensors.storage import Storage, shape_text
 
-MOST_OP_AXES = 8
 OUTPUT, EXTRA = -1, -2
-"""What is saved when it is no argument: the result, or another tensor."""
+"""What is saved when it is not an argument: the result, or another tensor."""
 
 
 class Context:
@@ -45,7 +46,7 @@ class Context:
         call replaces an earlier one.
 
         Raises:
-            TypeError: one is no tensor.
+            TypeError: one is not a tensor.
             UseAfterFree: one was freed.
         """
         for tensor in tensors:
@@ -67,7 +68,7 @@ class Call:
     """One call on a tape: called by the core with the gradient of its result.
 
     Attributes:
-        shapes: for each argument, shape and dtype; None for one that is no tensor.
+        shapes: for each argument, shape and dtype; None for one that is not a tensor.
     """
 
     __slots__ = ("context", "name", "rule", "shapes")
@@ -170,7 +171,7 @@ class UserOp:
                 f"op {self.name!r} returned {type(result).__name__}; with gradients it has one "
                 "tensor as its result"
             )
-        if result.dtype not in ("float32", "float64"):  # as argmax: a result that has no gradient
+        if result.dtype not in FLOATING:  # as argmax: a result that has no gradient
             return result
         if needs_gradient(result) or is_among(result, args):
             result = core_ops.detached(result)
@@ -201,7 +202,7 @@ def op(
         backward: the rule.
         name: what the op is called; the function's name by default.
     Raises:
-        TypeError: there is no rule, or it is no function.
+        TypeError: there is no rule, or it is not a function.
     """
     if function is not None or not callable(backward):
         raise TypeError("an op is made with its rule: write @tlmem.op(backward=rule) above it")

@@ -1,6 +1,6 @@
 """Things that tlmem did not make, in scopes: known by identity, freed by their own ``free()``.
 
-A registered thing gets an object of ours without memory, so that its history is recorded like that
+A registered thing gets an object of tlmem without memory, so that its history is recorded like that
 of any other. While a scope has it, it is kept alive; once it has escaped, it is the program's and
 only its end is noticed.
 
@@ -26,13 +26,13 @@ _DEVICE = lib.TLM_DEVICE_FOREIGN
 
 
 class _Adopted:
-    """The object of ours that stands for a thing, and what keeps the thing alive meanwhile."""
+    """The object of tlmem that stands for a thing, and what keeps the thing alive meanwhile."""
 
     __slots__ = ("holder", "key", "object", "thing", "weak")
 
     def __init__(self, thing: Any) -> None:
         self.key = id(thing)
-        self.thing: Any = thing  # None: it has left, its end is none of ours
+        self.thing: Any = thing  # None: it has left, and its end is the program's
         self.holder = 0  # of its handle, once it has escaped
         self.weak: Any = None
         made = ffi.new("tlm_object *")
@@ -45,7 +45,7 @@ class _Adopted:
                 check(status, "register", thing)
             self.object = made[0]
             _known[self.key] = self
-        except BaseException:  # Ctrl-C: nobody would know of the object
+        except BaseException:  # Ctrl-C: nothing would hold the object
             self.thing = None
             lib.tlm_release(made[0], core.FLOATING_HOLDER)
             raise
@@ -65,7 +65,7 @@ class _Adopted:
             _here.problems.append(error)
 
     def forget(self) -> None:
-        """Ends the object of ours, without an end for the thing; it floats or has escaped."""
+        """Ends the object of tlmem, without an end for the thing; it floats or has escaped."""
         self.thing = None
         lib.tlm_release(self.object, self.holder or core.FLOATING_HOLDER)
 

@@ -31,7 +31,7 @@ class SlotBuffer(core.Reference):
     """Memory of a slot of a frame. It is valid until the frame is left; its handle is a name only.
 
     Contents are undefined until written. It cannot be lent to NumPy or as a buffer: the frame
-    frees it whoever looks at it. ``tensor`` gives a view that tlmem checks at each use.
+    frees it whatever looks at it. ``tensor`` gives a view that tlmem checks at each use.
 
     Attributes:
         handle: its object, as a number.
@@ -231,8 +231,8 @@ _buffers: WeakValueDictionary[int, SlotBuffer] = WeakValueDictionary()
 def arena_empty(shape: Any, dtype: Any = dtypes.DEFAULT) -> Any:
     """A tensor in the arena of the running thread or task; contents undefined.
 
-    It belongs to the innermost scope and ends with it whoever else holds it; it cannot escape or be
-    lent. When the arena is full its memory comes from the heap.
+    It belongs to the innermost scope and ends with it whatever else holds it; it cannot escape or
+    be lent. When the arena is full its memory comes from the heap.
 
     Raises:
         NotInScope: not currently in a scope.

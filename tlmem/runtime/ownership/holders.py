@@ -65,7 +65,7 @@ def move(thing: Thing) -> Thing:
     """Gives the caller's own count to a new handle: no acquire, no release.
 
     The count leaves the scope or the old handle and floats with the new one: a field, a pool or a
-    scope that is given the new handle takes it over, and if nobody does it ends with the handle.
+    scope that is given the new handle takes it over; otherwise it ends with the handle.
 
     Returns:
         Another handle of the same object. The old one raises ``UseAfterMove`` from now on.
@@ -115,7 +115,7 @@ def describe(handle: int) -> Any:
 
 
 def is_alive(handle: int) -> bool:
-    """Whether an object is alive; asking is no use of it."""
+    """Whether an object is alive; asking does not count as a use."""
     return bool(describe(handle).alive)
 
 

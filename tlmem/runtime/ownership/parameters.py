@@ -28,7 +28,7 @@ def register_parameter(name: str, thing: Thing) -> Thing:
     Returns:
         The same thing.
     Raises:
-        TypeError: the name is no text, or empty, or the thing is not tlmem's.
+        TypeError: the name is not a text, or empty, or the thing is not tlmem's.
         UseAfterFree: the thing was freed.
     Source: TensorLogic V1 (S7).
     """

@@ -1,4 +1,4 @@
-"""Pools: tensors that are done with, kept by dtype and shape for whoever needs one like them.
+"""Pools: tensors that are done with, kept by dtype and shape for reuse.
 
 Covers: tensors and anything else with ``shape``, ``dtype`` and ``handle``; pruning by size, by key
 and by time; entries that garbage collection may take. Does not cover: buffers of devices, which are
@@ -89,7 +89,7 @@ _STATISTICS = ("size", "hits", "misses", "hit_rate", "by_key", "puts", "drops")
 class TensorPool:
     """Keeps released tensors; acquiring gives the one of the same dtype and shape released last.
 
-    Contents are undefined: whoever acquires initialises. It may be used from any thread.
+    Contents are undefined: initialise what you acquire. It may be used from any thread.
 
     Args:
         max_per_key: how many of one dtype and shape are kept; one more is freed on release.
@@ -98,7 +98,7 @@ class TensorPool:
             pool is next used; no thread does it.
         prune_interval: in seconds.
         weak: keeps no reference: garbage collection may take an entry, which is freed then.
-        clock: tells seconds; for tests.
+        clock: returns seconds; for tests.
     Raises:
         ValueError: ``max_per_key`` is not positive.
     Source: the ``TensorPool`` of ts-torch (S42 to S53).
@@ -320,7 +320,7 @@ class TensorPool:
         self._kept[item] = ref(thing, _Lost(self, item, text)) if self._weak else thing
 
     def _lose(self, item: int, text: str) -> None:
-        """Garbage collection took a thing of ours; its memory goes too."""
+        """Garbage collection took a thing of the pool; its memory goes too."""
         with self._lock:
             taken = lib.tlm_pool_remove(self._number, core.label(text), item)
             if taken:
@@ -436,4 +436,4 @@ def _text_of(shape: Any, dtype: Any, device: str) -> str:
 
 
 global_pool = TensorPool(name="global")
-"""One pool for whoever wants to share; 16 per key."""
+"""The pool that programs may share; 16 per key."""

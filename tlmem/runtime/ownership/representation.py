@@ -136,7 +136,7 @@ def from_batched_tensor(kind: type[Value], tensor: Any) -> list[Value]:
 
     Raises:
         TypeError: the type is not batchable.
-        WrongShape: the tensor is no batch of such values.
+        WrongShape: the tensor is not a batch of such values.
     """
     return batchable_of(kind).from_batched_tensor(tensor)
 
@@ -167,7 +167,7 @@ class FixedShape:
         write: ``write(value, array)`` fills an array of that shape.
         read: ``read(array)`` makes a value of one; the array is a copy of its own.
         dtype: dtype of the tensors.
-        shape_of: tells the shape of a value where values of another shape exist.
+        shape_of: returns the shape of a value where values of another shape exist.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class FixedShape:
         self._shape_of = shape_of
 
     def tensor_shape(self, value: Any) -> Shape:
-        """Shape of the value; the fixed one where nothing tells otherwise."""
+        """Shape of the value; the fixed one by default."""
         return tuple(self._shape_of(value)) if self._shape_of else self.fixed_shape
 
     def to_tensor(self, value: Any, scope: Any) -> Any:
@@ -221,7 +221,7 @@ class FixedShape:
         """The values of a batch.
 
         Raises:
-            WrongShape: it is no batch of such values.
+            WrongShape: it is not a batch of such values.
         """
         if tensor.shape[1:] != self.fixed_shape or not tensor.shape or tensor.dtype != self.dtype:
             raise WrongShape(

@@ -1,7 +1,7 @@
 """Scopes: what is registered in one ends with it, last in first out, however the block is left.
 
 Covers: the scopes of the running thread or asyncio task, what comes into them and what leaves them
-before their end. Does not cover: scopes that are passed explicitly (``representation``), frames
+before their end. Does not cover: scopes that are passed explicitly (``tensor_scope``), frames
 (``frame``), what is not made by tlmem (``adopted``).
 
 Nothing here knows the tensor class: a ``core.Reference`` is a name of one of our objects, and
@@ -64,7 +64,7 @@ class ScopeStats:
 
     @classmethod
     def of(cls, found: Any) -> ScopeStats:
-        """The statistics that the core tells."""
+        """The statistics of the core."""
         text = core.label_text(found.label)
         return cls(found.allocations, found.frees, found.escaped, found.leaked, text, found.id)
 
@@ -86,7 +86,7 @@ class Scope:
         self.label = name or ""
         self.id = 0
         self.depth = 0
-        self._final: Any = None  # what the core told at the end
+        self._final: Any = None  # the core's statistics at the end
 
     def __enter__(self) -> Self:
         if self.id and self._final is None:
@@ -312,7 +312,7 @@ def register_in(scope: int, thing: Thing) -> Thing:
 
 
 def unregister(thing: Thing) -> Thing:
-    """Takes a thing out of its scope; its count stays and floats until somebody takes it.
+    """Takes a thing out of its scope; its count stays and floats until it is taken over.
 
     A struct leaves alone: its fields stay registered where they are. To return one, unregister it
     and let the caller register it.

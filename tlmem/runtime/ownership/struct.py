@@ -35,8 +35,8 @@ class Struct(core.Reference):
     """An object whose fields hold tensors and structs, each under a name; made by ``struct``.
 
     Fields are read and written as attributes or items; a field named like an attribute of the class
-    is reached as an item only. A value that is no tensor, struct or container is kept as it is and
-    owns nothing. A struct without fields is the null object: handle 0, no memory, no event.
+    is reached as an item only. A value that is not a tensor, struct or container is kept as it is
+    and owns nothing. A struct without fields is the null object: handle 0, no memory, no event.
 
     Attributes:
         fields: the names of the fields, or the indexes of a list or tuple.
@@ -186,7 +186,7 @@ class Struct(core.Reference):
         return self
 
     def free(self) -> None:
-        """Ends it now, whoever holds it: its fields let go, depth first.
+        """Ends it now, whatever holds it: its fields let go, depth first.
 
         Raises:
             DoubleFree: it was freed already.
@@ -340,7 +340,7 @@ def _holds(value: Any, struct: int) -> bool:
 
 
 def _make(blueprint: _Blueprint, name: str | None, made: dict[int, Struct]) -> Struct:
-    """The struct of a blueprint; it floats with its handle until somebody takes it."""
+    """The struct of a blueprint; it floats with its handle until it is taken over."""
     if id(blueprint) in made:
         return made[id(blueprint)]
     found = made[id(blueprint)] = _blank(

@@ -1,4 +1,4 @@
-"""Scopes that are passed explicitly: whoever makes a tensor says in which scope it lives.
+"""Scopes that are passed explicitly: the maker of a tensor names the scope it lives in.
 
 Such a scope belongs to no thread and no task; it ends when it is closed, its children before it.
 Covers: ``TensorScope`` and the platform that has the outermost one. Does not cover: scopes that are

@@ -1,11 +1,15 @@
-"""How an operation on elements is done: operands, shape and dtype of the result, then NumPy.
+"""How an operation is computed that the core did not take at once: by its row, else by NumPy.
 
-Covers: broadcasting, the dtype rules of functions, letting NumPy write into memory of ours.
-Does not cover: which functions there are (``elementwise``), the order of dtypes (``dtypes``).
+Covers: broadcasting, axes, the dtype rules of functions, letting NumPy write into memory of ours.
+What the core does not take is another dtype, or more than 8 axes. NumPy computes it when the row
+names a ufunc; else the core does, on a copy that it takes.
+Does not cover: the rows (``rows``), the functions (``elementwise``), the order of dtypes
+(``dtypes``).
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +21,8 @@ from tlmem.runtime.tensors.core_ops import (
     NO_ROW,
     apply,
     apply_into,
+    apply_into_strictly,
+    apply_reducing,
     needs,
     recorded,
     require_no_gradient,
@@ -26,13 +32,18 @@ from tlmem.runtime.tensors.making import destination, different_devices, tempora
 from tlmem.runtime.tensors.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
+    from tlmem.runtime.tensors.rows import Row
     from tlmem.runtime.tensors.tensor import Tensor
 
 PYTHON_NUMBERS = (float, int, bool)
 NUMBERS = (*PYTHON_NUMBERS, np.generic)
 OPERANDS = (Storage, np.ndarray, *NUMBERS)
 
+Axis = int | tuple[int, ...] | None
+MOST_OP_AXES = 8
+
 # Which dtype a result has, given that of the operands.
+OWN_DTYPE = "own"  # its function says
 SAME = "same"  # theirs
 ARITHMETIC = "arithmetic"  # theirs, but bool is refused
 COUNTING = "counting"  # theirs, and int64 for bool
@@ -87,7 +98,7 @@ KEPT_CONSTANTS = 256
 _constants: dict[tuple[str, Any], Any] = {}
 
 
-def result_dtype(ufunc: Any, rule: str, dtype: str) -> str:
+def result_dtype(name: str, rule: str, dtype: str) -> str:
     """The dtype of the result of an operation on this dtype.
 
     Raises:
@@ -103,7 +114,7 @@ def result_dtype(ufunc: Any, rule: str, dtype: str) -> str:
         return dtype
     if rule is COUNTING:
         return "int64"
-    raise WrongDtype(f"{ufunc.__name__} is not for bool; convert with .astype('int64')")
+    raise WrongDtype(f"{name} is not for bool; convert with .astype('int64')")
 
 
 def number(value: Any) -> bool | int | float:
@@ -177,31 +188,55 @@ def by_op(row: int, name: str, out: Any, operands: tuple[Any, ...], *params: Any
     return NotImplemented
 
 
-def unary(ufunc: Any, rule: str, value: Any, out: Any, row: int = NO_ROW) -> Tensor:
-    """One function of each element.
-
-    Args:
-        row: the op that computes it with a gradient; ``NO_ROW`` when it has none.
-    """
-    if row != NO_ROW:
-        made = by_op(row, ufunc.__name__, out, (value,))
+def function(row: Row, value: Any, out: Any) -> Tensor:
+    """One function of each element."""
+    name, ufunc = row.name, row.ufunc
+    if row.number != NO_ROW:
+        made = by_op(row.number, name, out, (value,))
         if made is not NotImplemented:
             return made
     if not isinstance(value, Storage):
-        raise TypeError(f"{ufunc.__name__} needs a tlmem.Tensor, not {type(value).__name__}")
-    data = value._data(ufunc.__name__)
-    dtype = result_dtype(ufunc, rule, value.dtype)
+        raise TypeError(f"{name} needs a tlmem.Tensor, not {type(value).__name__}")
+    data = value._data(name)
+    dtype = result_dtype(name, row.dtype, value.dtype)
     result = destination(out, value.shape, dtype, value._device)
-    if rule is TRUTH or dtype == value.dtype:
-        return compute(ufunc, result, out, data)
-    return compute(ufunc, result, out, data, dtype=NUMPY[dtype])
+    if ufunc is None:
+        return converted(row, value, tuple(range(value.ndim)), dtype, result, out)
+    operands = (data,) if ufunc.nin == 1 else (data, constant(0, dtype))
+    if row.dtype is TRUTH or dtype == value.dtype:
+        return compute(ufunc, result, out, *operands)
+    return compute(ufunc, result, out, *operands, dtype=NUMPY[dtype])
+
+
+def converted(row: Row, value: Any, axes: Shape, dtype: str, result: Any, out: Any) -> Any:
+    """The result of an op that keeps the shape, from a copy of another dtype and of two axes.
+
+    Args:
+        axes: those that the op works along, as one.
+    """
+    order = (*(i for i in range(value.ndim) if i not in axes), *axes)
+    data = value._data(row.name).transpose(order)
+    length = prod(value.shape[i] for i in axes)
+    try:
+        if value.size:
+            copy = temporary((value.size // length, length), dtype, value._device)
+            whole = copy._data().reshape(data.shape)
+            np.copyto(whole, data, casting="unsafe")
+            params = () if row.kind == "function" else (1,)
+            apply_into_strictly(row.number, 1, copy, copy, *params)
+            np.copyto(result._data().transpose(order), whole)
+    except BaseException:
+        if out is None:
+            result.free()
+        raise
+    return result
 
 
 def binary(ufunc: Any, rule: str, left: Any, right: Any, out: Any, row: int = NO_ROW) -> Tensor:
     """One function of each pair of elements; at least one operand is a tensor.
 
     Args:
-        row: as of ``unary``.
+        row: the op that computes it with a gradient; ``NO_ROW`` when it has none.
     """
     name = ufunc.__name__
     if row != NO_ROW:
@@ -222,7 +257,7 @@ def binary(ufunc: Any, rule: str, left: Any, right: Any, out: Any, row: int = NO
         shape = one.shape if one.shape == other.shape else broadcast(one.shape, other.shape)
         common = promoted(one_dtype, other_dtype)
     device = common_device(left, right)
-    dtype = result_dtype(ufunc, rule, common)
+    dtype = result_dtype(name, rule, common)
     result = destination(out, shape, dtype, device)
     if rule is TRUTH or (one_dtype == dtype and other_dtype in (dtype, None)):
         return compute(ufunc, result, out, one, other)
@@ -250,3 +285,122 @@ def common_device(*operands: Any) -> int:
     if device is None:
         raise TypeError("one operand at least must be a tlmem.Tensor")
     return device
+
+
+# ---- along axes ----
+
+
+def axes_of(value: Any, axis: Axis) -> Shape:
+    """The axes that are meant, from 0 on; None is all of them.
+
+    Raises:
+        WrongShape: there is no such axis, or it is named twice.
+        TypeError: it is no tensor, or the axis no integer.
+    """
+    if not isinstance(value, Storage):
+        raise TypeError(f"a tlmem.Tensor is needed, not {type(value).__name__}")
+    if axis is None:
+        return tuple(range(value.ndim))
+    found = []
+    for each in axis if isinstance(axis, tuple | list) else (axis,):
+        if isinstance(each, bool) or not hasattr(each, "__index__"):
+            raise TypeError(f"an axis is an integer, not {each!r}")
+        number = each.__index__()
+        if not -value.ndim <= number < value.ndim:
+            known = f"axes {-value.ndim} to {value.ndim - 1}" if value.ndim else "no axes"
+            raise WrongShape(
+                f"there is no axis {number} in shape {shape_text(value.shape)}; it has {known}"
+            )
+        found.append(number % value.ndim)
+    if len(set(found)) != len(found):
+        raise WrongShape(f"axes {axis} name the same one twice")
+    return tuple(found)
+
+
+def reduced(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
+    """The shape that is left when axes are reduced."""
+    if keepdims:
+        return tuple(1 if i in axes else length for i, length in enumerate(shape))
+    return tuple(length for i, length in enumerate(shape) if i not in axes)
+
+
+def reduce(
+    ufunc: Any, value: Any, dtype: str, axis: Axis, keepdims: bool, out: Any, **options: Any
+) -> Tensor:
+    """One ufunc along the axes, computed in the dtype of the result.
+
+    NumPy goes through the elements as they lie in both, and the last bits hang on that: what does
+    not lie row by row gets the result from beside.
+    """
+    axes = axes_of(value, axis)
+    data = value._data(ufunc.__name__)
+    result = destination(out, reduced(value.shape, axes, keepdims), dtype, value._device)
+    options |= {"axis": axes, "keepdims": keepdims, "dtype": NUMPY[dtype]}
+    if out is None or result._data().flags.c_contiguous:
+        return compute(ufunc.reduce, result, out, data, **options)
+    beside = temporary(result.shape, dtype, value._device)
+    compute(ufunc.reduce, beside, out, data, **options)
+    np.copyto(result._data(), beside._data())
+    return result
+
+
+def reduced_by_op(
+    number: int, name: str, value: Any, axis: Axis, keepdims: bool, out: Any, *params: int
+) -> Any:
+    """By an op; NotImplemented where NumPy is to compute it, which also says what is wrong."""
+    if out is None:
+        made = apply_reducing(number, value, axis, keepdims, *params)
+        if made is not NotImplemented:
+            return made
+    mask = sum_of_bits(axes_of(value, axis))
+    if mask >> MOST_OP_AXES:
+        return by_op(LOST, name, out, (value,))
+    return by_op(number, name, out, (value,), mask, keepdims, *params)
+
+
+def sum_of_bits(axes: Shape) -> int:
+    """Axes as the bits of a number."""
+    mask = 0
+    for each in axes:
+        mask |= 1 << each
+    return mask
+
+
+def require_some(value: Any, axis: Axis, doing: str) -> None:
+    """Raises when there is nothing to choose from."""
+    if not prod(value.shape[i] for i in axes_of(value, axis)):
+        raise WrongShape(f"{doing} of nothing: shape {shape_text(value.shape)} has no elements")
+
+
+def reduction(row: Row, value: Any, axis: Axis, keepdims: bool, out: Any) -> Tensor:
+    """A reduction by a ufunc of two, where the core does not take it."""
+    if row.number >= 0:
+        made = reduced_by_op(row.number, row.name, value, axis, keepdims, out)
+        if made is not NotImplemented:
+            return made
+    elif row.number == LOST:
+        by_op(LOST, row.name, out, (value,))
+    if row.ufunc.identity is None:
+        require_some(value, axis, row.name)
+    axes_of(value, axis)
+    dtype = result_dtype(row.name, row.dtype, value.dtype)
+    return reduce(row.ufunc, value, dtype, axis, keepdims, out)
+
+
+def along(row: Row, value: Any, axis: int, out: Any) -> Tensor:
+    """An op along one axis, or along several that are taken as one."""
+    axes = axes_of(value, axis)
+    if len(axes) == 1:
+        made = by_op(row.number, row.name, out, (value,), axes[0])
+    else:
+        made = by_op(LOST, row.name, out, (value,))
+    if made is not NotImplemented:
+        return made
+    dtype = result_dtype(row.name, row.dtype, value.dtype)
+    result = destination(out, value.shape, dtype, value._device)
+    if row.ufunc is None:
+        return converted(row, value, axes, dtype, result, out)
+    if len(axes) != 1:
+        raise WrongShape(f"{row.name} takes one axis, not {axis!r}")
+    data, options = value._data(row.name), {"axis": axes[0], "dtype": NUMPY[dtype]}
+    return compute_apart(row.ufunc.accumulate, result, out, [data], data, **options)

@@ -2,7 +2,7 @@
 
 Covers: computing with an op of the core or, where that cannot be, saying so; the tape in force;
 exceptions of passes and records. Does not cover: what a tensor offers (``differentiable``), tapes
-as objects (``tape``), the functions themselves.
+as objects (``autograd.tape``), the functions themselves.
 
 A function with a gradient asks ``apply`` first. NotImplemented means that NumPy computes it; when
 an operand needs a gradient, ``recorded`` converts what can be converted, or raises.
@@ -39,6 +39,9 @@ row = engine.row
 
 NOT_HERE, WRONG_SHAPE, WRONG_VALUE, WRONG_OUT = 1000, 1001, 1002, 1003
 """Statuses of ops, as in ``ops.h``."""
+
+MOST_OP_AXES = 8
+"""Axes of a tensor that an op of the core, or a record of the tape, can have."""
 
 NO_ROW = -1
 """Of a function that has no gradient: comparisons and the like."""

@@ -1,7 +1,7 @@
 """What a tensor offers for gradients: whether it needs one, what it is, and going back.
 
 Covers: ``requires_grad``, ``is_leaf``, ``grad``, ``backward``, ``retain_grad``, ``detach``.
-Does not cover: tapes (``tape``), recording or not (``grad_mode``), errors (``autograd``).
+Does not cover: tapes and recording or not (``autograd``), errors of the tape (``core_ops``).
 See also: docs/reference/tape.md.
 """
 
@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tlmem.runtime import contexts, core
 from tlmem.runtime.core import engine
+from tlmem.runtime.dtypes import FLOATING
 from tlmem.runtime.errors import NotDifferentiable, WrongDevice, WrongDtype, WrongShape
 from tlmem.runtime.tensors import core_ops
+from tlmem.runtime.tensors.core_ops import MOST_OP_AXES
 from tlmem.runtime.tensors.storage import Storage, shape_text
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensors.tensor import Tensor
-
-MOST_OP_AXES = 8
-FLOATING = ("float32", "float64")
 
 
 class Differentiable:

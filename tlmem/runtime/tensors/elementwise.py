@@ -1,9 +1,11 @@
+# mypy: disable-error-code="empty-body"
 """Functions of each element, with broadcasting, into a new tensor or ``out``.
 
 Operands are tensors, Python and NumPy numbers, and NumPy arrays. As in NumPy, dividing by zero and
 the like give infinities and NaNs with a warning that ``numpy.errstate`` governs.
 
-Does not cover: how it is done (``computing``), the operators (``operators``), reductions, products
+Functions without a body do what their rows say (``rows``). Does not cover: how it is done where the
+core does not take the operands (``computing``), the operators (``operators``), reductions, products
 of matrices (``linalg``).
 """
 
@@ -16,12 +18,9 @@ import numpy as np
 from tlmem.runtime.dtypes import floating, kind_of_number, promoted
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.tensors.computing import (
-    ARITHMETIC,
     COUNTING,
-    FRACTION,
     SAME,
     TRUTH,
-    binary,
     broadcast,
     by_op,
     common_device,
@@ -29,10 +28,8 @@ from tlmem.runtime.tensors.computing import (
     compute_apart,
     constant,
     operand,
-    unary,
 )
 from tlmem.runtime.tensors.core_ops import (
-    LOST,
     apply,
     apply_strictly,
     as_tensor,
@@ -41,254 +38,208 @@ from tlmem.runtime.tensors.core_ops import (
     row,
 )
 from tlmem.runtime.tensors.making import destination
+from tlmem.runtime.tensors.rows import by_numpy, by_row
 
 if TYPE_CHECKING:
     from tlmem.runtime.tensors.tensor import Tensor
 
-ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER = map(
-    row, ("add", "subtract", "multiply", "divide", "power")
-)
-MAXIMUM, MINIMUM, CLIP, WHERE = map(row, ("maximum", "minimum", "clip", "where"))
-NEGATIVE, ABSOLUTE, SQUARE, SQRT = map(row, ("negative", "absolute", "square", "sqrt"))
-EXP, LOG, SIN, COS, TANH = map(row, ("exp", "log", "sin", "cos", "tanh"))
-RELU, SIGMOID = map(row, ("relu", "sigmoid"))
+CLIP, WHERE = row("clip"), row("where")
 
 # ---- of two operands ----
 
 
+@by_row
 def add(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left + right``; of two bools, whether one is true."""
-    if out is None and (made := apply(ADD, 2, left, right)) is not NotImplemented:
-        return made
-    return binary(np.add, SAME, left, right, out, ADD)
 
 
+@by_row
 def subtract(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left - right``."""
-    if out is None and (made := apply(SUBTRACT, 2, left, right)) is not NotImplemented:
-        return made
-    return binary(np.subtract, ARITHMETIC, left, right, out, SUBTRACT)
 
 
+@by_row
 def multiply(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left * right``; of two bools, whether both are true."""
-    if out is None and (made := apply(MULTIPLY, 2, left, right)) is not NotImplemented:
-        return made
-    return binary(np.multiply, SAME, left, right, out, MULTIPLY)
 
 
+@by_row
 def divide(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left / right``; float32 for integers."""
-    if out is None and (made := apply(DIVIDE, 2, left, right)) is not NotImplemented:
-        return made
-    return binary(np.true_divide, FRACTION, left, right, out, DIVIDE)
 
 
+@by_numpy(np.floor_divide, COUNTING, "floordiv")
 def floor_divide(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left // right``, rounded down."""
-    return binary(np.floor_divide, COUNTING, left, right, out)
 
 
+@by_numpy(np.remainder, COUNTING, "mod", has_gradient=False)
 def remainder(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left % right``, with the sign of ``right``."""
-    return binary(np.remainder, COUNTING, left, right, out, LOST)
 
 
+@by_row
 def power(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left ** right``. ValueError: an integer to a negative integer."""
-    if out is None and (made := apply(POWER, 2, left, right)) is not NotImplemented:
-        return made
-    return binary(np.power, COUNTING, left, right, out, POWER)
 
 
+@by_row
 def maximum(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """The greater of each pair; NaN when one is."""
-    if out is None and (made := apply(MAXIMUM, 2, left, right)) is not NotImplemented:
-        return made
-    return binary(np.maximum, SAME, left, right, out, MAXIMUM)
 
 
+@by_row
 def minimum(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """The lesser of each pair; NaN when one is."""
-    if out is None and (made := apply(MINIMUM, 2, left, right)) is not NotImplemented:
-        return made
-    return binary(np.minimum, SAME, left, right, out, MINIMUM)
 
 
+@by_numpy(np.equal, TRUTH, "eq")
 def equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left == right``."""
-    return binary(np.equal, TRUTH, left, right, out)
 
 
+@by_numpy(np.not_equal, TRUTH, "ne")
 def not_equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left != right``."""
-    return binary(np.not_equal, TRUTH, left, right, out)
 
 
+@by_numpy(np.less, TRUTH, "lt")
 def less(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left < right``."""
-    return binary(np.less, TRUTH, left, right, out)
 
 
+@by_numpy(np.less_equal, TRUTH, "le")
 def less_equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left <= right``."""
-    return binary(np.less_equal, TRUTH, left, right, out)
 
 
+@by_numpy(np.greater, TRUTH, "gt")
 def greater(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left > right``."""
-    return binary(np.greater, TRUTH, left, right, out)
 
 
+@by_numpy(np.greater_equal, TRUTH, "ge")
 def greater_equal(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left >= right``."""
-    return binary(np.greater_equal, TRUTH, left, right, out)
 
 
+@by_numpy(np.logical_and, TRUTH)
 def logical_and(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """Whether both are true; what is not 0 is true."""
-    return binary(np.logical_and, TRUTH, left, right, out)
 
 
+@by_numpy(np.logical_or, TRUTH)
 def logical_or(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """Whether one is true at least."""
-    return binary(np.logical_or, TRUTH, left, right, out)
 
 
+@by_numpy(np.logical_xor, TRUTH)
 def logical_xor(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """Whether exactly one is true."""
-    return binary(np.logical_xor, TRUTH, left, right, out)
 
 
+@by_numpy(np.bitwise_and, SAME, "and")
 def bitwise_and(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left & right``, of bools or int64."""
-    return binary(np.bitwise_and, SAME, left, right, out)
 
 
+@by_numpy(np.bitwise_or, SAME, "or")
 def bitwise_or(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left | right``, of bools or int64."""
-    return binary(np.bitwise_or, SAME, left, right, out)
 
 
+@by_numpy(np.bitwise_xor, SAME, "xor")
 def bitwise_xor(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left ^ right``, of bools or int64."""
-    return binary(np.bitwise_xor, SAME, left, right, out)
 
 
 # ---- of one operand ----
 
 
+@by_numpy(np.invert, SAME, "invert")
 def invert(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``~value``, of bool or int64."""
-    return unary(np.invert, SAME, value, out)
 
 
+@by_row
 def negative(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``-value``."""
-    if out is None and (made := apply(NEGATIVE, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.negative, ARITHMETIC, value, out, NEGATIVE)
 
 
+@by_row
 def absolute(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``abs(value)``."""
-    if out is None and (made := apply(ABSOLUTE, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.absolute, SAME, value, out, ABSOLUTE)
 
 
+@by_numpy(np.logical_not, TRUTH)
 def logical_not(value: Tensor, out: Tensor | None = None) -> Tensor:
     """Whether it is 0 or False."""
-    return unary(np.logical_not, TRUTH, value, out)
 
 
+@by_row
 def square(value: Tensor, out: Tensor | None = None) -> Tensor:
     """``value * value``."""
-    if out is None and (made := apply(SQUARE, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.square, COUNTING, value, out, SQUARE)
 
 
+@by_row
 def sqrt(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The square root; NaN below 0."""
-    if out is None and (made := apply(SQRT, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.sqrt, FRACTION, value, out, SQRT)
 
 
+@by_row
 def exp(value: Tensor, out: Tensor | None = None) -> Tensor:
     """e to the power of each element."""
-    if out is None and (made := apply(EXP, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.exp, FRACTION, value, out, EXP)
 
 
+@by_row
 def log(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The natural logarithm; NaN below 0."""
-    if out is None and (made := apply(LOG, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.log, FRACTION, value, out, LOG)
 
 
+@by_row
 def sin(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The sine of an angle in radians."""
-    if out is None and (made := apply(SIN, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.sin, FRACTION, value, out, SIN)
 
 
+@by_row
 def cos(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The cosine of an angle in radians."""
-    if out is None and (made := apply(COS, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.cos, FRACTION, value, out, COS)
 
 
+@by_row
 def tanh(value: Tensor, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent."""
-    if out is None and (made := apply(TANH, 1, value)) is not NotImplemented:
-        return made
-    return unary(np.tanh, FRACTION, value, out, TANH)
 
 
+@by_numpy(np.isnan, TRUTH)
 def isnan(value: Tensor, out: Tensor | None = None) -> Tensor:
     """Whether each element is not a number."""
-    return unary(np.isnan, TRUTH, value, out)
 
 
+@by_numpy(np.isfinite, TRUTH)
 def isfinite(value: Tensor, out: Tensor | None = None) -> Tensor:
     """Whether each element is neither infinite nor NaN."""
-    return unary(np.isfinite, TRUTH, value, out)
 
 
+@by_row
 def relu(value: Tensor, out: Tensor | None = None) -> Tensor:
     """Each element, or 0 when it is negative."""
-    if out is None and (made := apply(RELU, 1, value)) is not NotImplemented:
-        return made
-    made = by_op(RELU, "relu", out, (value,))
-    if made is not NotImplemented:
-        return made
-    return binary(np.maximum, COUNTING, value, 0, out)
 
 
+@by_row
 def sigmoid(value: Tensor, out: Tensor | None = None) -> Tensor:
-    """``1 / (1 + exp(-value))``, without overflow for any value; needs no memory but the result."""
-    if out is None and (made := apply(SIGMOID, 1, value)) is not NotImplemented:
-        return made
-    made = by_op(SIGMOID, "sigmoid", out, (value,))
-    if made is not NotImplemented:
-        return made
-    result = binary(np.multiply, FRACTION, value, 0.5, out)
-    data, half = result._data(), constant(0.5, result.dtype)
-    np.tanh(data, out=data)
-    np.multiply(data, half, out=data)
-    np.add(data, half, out=data)
-    return result
+    """``1 / (1 + exp(-value))``, without overflow for any value."""
+
+
+@by_row
+def softplus(value: Tensor, out: Tensor | None = None) -> Tensor:
+    """``log(1 + exp(value))``, without overflow for any value."""
 
 
 # ---- of three ----
 
 
+@by_row
 def clip(value: Any, low: Any, high: Any, out: Tensor | None = None) -> Tensor:
     """Each element, but not below ``low`` and not above ``high``; None is no limit.
 
@@ -327,6 +278,7 @@ def clip_by_op(value: Any, low: Any, high: Any, out: Any) -> Any:
     return NotImplemented
 
 
+@by_row
 def where(condition: Any, left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left`` where the condition is true, else ``right``.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.tensors import randomness
 from tlmem.runtime.tensors.core_ops import apply, apply_apart, apply_strictly, recorded, row
+from tlmem.runtime.tensors.rows import by_row
 from tlmem.runtime.tensors.shaping import RESHAPE, TRANSPOSE
 from tlmem.runtime.tensors.storage import Storage, shape_text
 from tlmem.runtime.tensors.views import index_array, index_tensor
@@ -29,6 +30,7 @@ APPROXIMATIONS = {"none": 0, "tanh": 1}
 REDUCTIONS = {"mean": 0, "sum": 1, "none": 2}
 
 
+@by_row
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """``x`` times the chance that a normally distributed number is below it.
 
@@ -44,6 +46,7 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     return apply_strictly(GELU, 1, x, APPROXIMATIONS[approximate])
 
 
+@by_row
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x @ weight + bias``, as one record.
 
@@ -63,6 +66,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return recorded(LINEAR, "linear", operands)
 
 
+@by_row
 def layer_norm(
     x: Tensor,
     weight: Tensor | None = None,
@@ -93,6 +97,7 @@ def layer_norm(
     return recorded(LAYER_NORM, "layer_norm", operands, axes, float(eps))
 
 
+@by_row
 def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tensor:
     """Minus the logarithm of what softmax gives the right class.
 
@@ -141,6 +146,7 @@ def _rows_of_classes(logits: Any) -> Any:
     return apply_apart(RESHAPE, 1, logits, 2, logits.size // count if count else 0, count)
 
 
+@by_row
 def dropout(x: Tensor, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Tensor:
     """Each element with probability ``p`` becomes 0; the others are divided by ``1 - p``.
 
@@ -160,6 +166,7 @@ def dropout(x: Tensor, p: float = 0.5, training: bool = True, *, seed: int | Non
     return apply_strictly(DROPOUT, 1, x, float(p), first)
 
 
+@by_row
 def embedding(weight: Tensor, indices: Any) -> Tensor:
     """The rows of a table that indices choose: ``result[i, ...] = weight[indices[i]]``.
 
@@ -179,6 +186,7 @@ def embedding(weight: Tensor, indices: Any) -> Tensor:
     return apply_strictly(EMBEDDING, 2, weight, index_tensor(indices, places, weight), 0)
 
 
+@by_row
 def scatter_add(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
     """``x`` with each element of ``source`` added at its place, which along ``axis`` is the index.
 

@@ -14,6 +14,7 @@ from tlmem.runtime.errors import WrongShape
 from tlmem.runtime.tensors.computing import broadcast, by_op, common_device, compute, operand
 from tlmem.runtime.tensors.core_ops import row
 from tlmem.runtime.tensors.making import destination, temporary
+from tlmem.runtime.tensors.rows import by_row, method
 from tlmem.runtime.tensors.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ MATMUL = row("matmul")
 FACTORS = (Storage, np.ndarray)
 
 
+@by_row
 def matmul(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """``left @ right``: the product over the last axis of one and the last but one of the other.
 
@@ -78,6 +80,7 @@ def converted(value: Any, dtype: str) -> Any:
     return copy
 
 
+@method
 def dot(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
     """The product of two vectors, a tensor without axes.
 
@@ -97,17 +100,3 @@ def matmul_operator(left: Any, right: Any) -> Any:
     if isinstance(left, FACTORS) and isinstance(right, FACTORS):
         return matmul(left, right)
     return NotImplemented
-
-
-class Products:
-    """Products as methods of a tensor."""
-
-    __slots__ = ()
-
-    def matmul(self: Any, other: Tensor, out: Tensor | None = None) -> Tensor:
-        """``self @ other``."""
-        return matmul(self, other, out)
-
-    def dot(self: Any, other: Any, out: Tensor | None = None) -> Tensor:
-        """The product of two vectors."""
-        return dot(self, other, out)

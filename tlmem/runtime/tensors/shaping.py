@@ -27,6 +27,7 @@ from tlmem.runtime.tensors.making import (
     view,
 )
 from tlmem.runtime.tensors.reductions import axes_of
+from tlmem.runtime.tensors.rows import by_row, composed
 from tlmem.runtime.tensors.storage import Shape, Storage, shape_text
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def lengths(shape: tuple[Any, ...]) -> Shape:
     return tuple(each.__index__() for each in given)
 
 
+@by_row
 def reshape(tensor: Tensor, *shape: Any) -> Tensor:
     """The same elements row by row in another shape; one length may be -1, for what is left.
 
@@ -103,6 +105,7 @@ def view_or_copy(tensor: Any, data: Any, shape: Shape) -> Tensor:
     return result
 
 
+@by_row
 def transpose(tensor: Tensor, *axes: Any) -> Tensor:
     """A view with its axes in another order, or reversed without one.
 
@@ -123,6 +126,7 @@ def transpose(tensor: Tensor, *axes: Any) -> Tensor:
     return view(tensor, data.transpose(order))
 
 
+@composed
 def permute(tensor: Tensor, *axes: Any) -> Tensor:
     """A view with its axes in another order: ``transpose`` that is told each of them."""
     wanted = lengths(axes)
@@ -131,6 +135,7 @@ def permute(tensor: Tensor, *axes: Any) -> Tensor:
     return transpose(tensor, wanted) if wanted else transpose(tensor)
 
 
+@by_row
 def swapaxes(tensor: Tensor, one: int, other: int) -> Tensor:
     """A view with two axes exchanged."""
     first, second = (axes_of(tensor, axis)[0] for axis in (one, other))
@@ -140,6 +145,7 @@ def swapaxes(tensor: Tensor, one: int, other: int) -> Tensor:
     return view(tensor, tensor._data("transpose").swapaxes(first, second))
 
 
+@by_row
 def squeeze(tensor: Tensor, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """A view without axes of length 1: all of them, or those that are named.
 
@@ -159,6 +165,7 @@ def squeeze(tensor: Tensor, axis: int | tuple[int, ...] | None = None) -> Tensor
     return view(tensor, data.squeeze(axes))
 
 
+@by_row
 def unsqueeze(tensor: Tensor, axis: int) -> Tensor:
     """A view with one more axis of length 1, at this place.
 
@@ -176,6 +183,7 @@ def unsqueeze(tensor: Tensor, axis: int) -> Tensor:
     return view(tensor, np.expand_dims(data, axis))
 
 
+@by_row
 def broadcast_to(tensor: Tensor, *shape: Any) -> Tensor:
     """A read-only view in which axes of length 1 are repeated.
 
@@ -192,6 +200,7 @@ def broadcast_to(tensor: Tensor, *shape: Any) -> Tensor:
     return view(tensor, np.broadcast_to(tensor._data("broadcast"), wanted))
 
 
+@by_row
 def concat(tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None) -> Tensor:
     """Tensors one after the other along an axis that they have.
 
@@ -218,6 +227,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None) 
     return joined(np.concatenate, parts, (*first[:along], total, *first[along + 1 :]), along, out)
 
 
+@by_row
 def stack(tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape along a new axis.
 

@@ -1,8 +1,8 @@
 """``Tensor``: all that a tensor is and can do, put together from the files beside it.
 
-Covers: copies, conversion, text, pickling. Does not cover: ownership (``storage``), operators
-(``operators``), reductions, products (``linalg``), indexing (``views``), shapes (``shaping``),
-sharing memory (``interop``), making tensors (``factories``).
+Covers: copies, conversion, text, pickling. Does not cover: ownership (``storage``), operators and
+operations as methods (``operators``), indexing (``views``), shapes (``shaping``), sharing memory
+(``interop``), making tensors (``factories``).
 See also: docs/reference/tensor.md.
 """
 
@@ -21,15 +21,13 @@ from tlmem.runtime.tensors.core_ops import CAST, DTYPE_NUMBER
 from tlmem.runtime.tensors.differentiable import FLOATING, Differentiable
 from tlmem.runtime.tensors.factories import number_dtype, restored
 from tlmem.runtime.tensors.interop import Interop, over_array
-from tlmem.runtime.tensors.linalg import Products
 from tlmem.runtime.tensors.operators import BY_NAME, Operators
-from tlmem.runtime.tensors.reductions import Reductions
 from tlmem.runtime.tensors.shaping import Shaping
 from tlmem.runtime.tensors.storage import Storage, shape_text
 from tlmem.runtime.tensors.views import Views
 
 
-class Tensor(Operators, Reductions, Products, Views, Shaping, Interop, Differentiable, Storage):
+class Tensor(Operators, Views, Shaping, Interop, Differentiable, Storage):
     """Numbers of one dtype in memory whose owner is known at every moment.
 
     Made by ``zeros``, ``ones``, ``full``, ``empty``, ``randn``, ``arange``, ``tensor``,

@@ -29,6 +29,7 @@ from tlmem.runtime.tensors.core_ops import (
     row,
 )
 from tlmem.runtime.tensors.making import destination, device_of, temporary, view
+from tlmem.runtime.tensors.rows import by_row
 from tlmem.runtime.tensors.storage import Storage, shape_text
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def contiguous_data(tensor: Any) -> Any:
     return copy.numpy()
 
 
+@by_row
 def take(tensor: Tensor, index: Any, axis: int = 0, out: Tensor | None = None) -> Tensor:
     """Slices along an axis, chosen by integers: a copy.
 
@@ -165,6 +167,7 @@ def require_in_range(places: Any, length: int) -> None:
         raise IndexError(f"index {wrong} is out of range for an axis of length {length}")
 
 
+@by_row
 def gather(tensor: Tensor, axis: int, index: Any, out: Tensor | None = None) -> Tensor:
     """One element for each index: its place along ``axis`` is the index, elsewhere its own place.
 
@@ -296,11 +299,3 @@ class Views:
         if not self.shape:
             raise TypeError("a tensor without axes cannot be iterated over; use .item()")
         return (get(self, i) for i in range(self.shape[0]))
-
-    def take(self: Any, index: Any, axis: int = 0, out: Tensor | None = None) -> Tensor:
-        """Slices along an axis, chosen by integers: a copy."""
-        return take(self, index, axis, out)
-
-    def gather(self: Any, axis: int, index: Any, out: Tensor | None = None) -> Tensor:
-        """One element for each index along an axis: a copy."""
-        return gather(self, axis, index, out)

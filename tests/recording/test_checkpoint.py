@@ -1,0 +1,116 @@
+"""Folding while reading gives the sums, the live set and the samples of reading everything."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from support import writer
+from support.oracle import Program
+
+from tlmem.events import RESIZE_FREE, Kind
+from tlmem.recording.format import checkpoint
+from tlmem.recording.format.timeline import Timeline
+from tlmem.recording.reader import Recording, read
+
+operations = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),
+    min_size=1,
+    max_size=80,
+)
+RESIZE_OF_A_THREAD_THAT_ENDS = [(1, 0, 0, False)] * 2 + [(1, 7, 0, False)] + [(2, 0, 0, False)] * 2
+"""Cut by the other thread's piece, between the halves."""
+META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
+
+
+def read_both(program: Program, form: str, fold_at: int, detail: int) -> tuple[Recording, ...]:
+    """The program's recording read whole, and read with older events folded in small chunks."""
+    file = writer.RecordingWriter(
+        form=form, per_slot=3, codec=-1, meta=META, threads=program.events()
+    )
+    if fold_at:
+        sections, file.consumed = program.fold(fold_at)
+        file.fold = writer.fold_blocks(7, sections, entries_per_block=5)
+        file.header.fold_number, file.header.folded_events = 7, fold_at
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(checkpoint, "CHUNK_EVENTS", 5),
+    ):
+        path = file.write(Path(folder) / "x.tlm")
+        recordings = read(path), read(path, detail_events=detail)
+        assert [recording.problems for recording in recordings] == [[], []]
+    return recordings
+
+
+@given(operations, st.sampled_from(["compact", "raw", "sealed"]), st.booleans(), st.integers(0, 30))
+@example(RESIZE_OF_A_THREAD_THAT_ENDS, "sealed", False, 0)
+@example(RESIZE_OF_A_THREAD_THAT_ENDS, "sealed", False, 1)
+@example(RESIZE_OF_A_THREAD_THAT_ENDS, "sealed", False, 2)
+@settings(max_examples=200)
+def test_folded_reading_agrees_with_reading_everything(
+    ops: list, form: str, with_checkpoint: bool, detail: int
+) -> None:
+    program = Program().run(ops)
+    if not program.steps:
+        return
+    fold_at = len(program.steps) // 3 if with_checkpoint else 0
+    whole, folded = read_both(program, form, fold_at, detail)
+
+    assert folded.event_count == whole.event_count
+    assert folded.totals == whole.totals
+    pd.testing.assert_frame_equal(folded.site_totals, whole.site_totals)
+    pd.testing.assert_frame_equal(folded.samples, whole.samples)
+    kept = ["time_ns", "label", "index", "site"]  # a checkpoint does not say which thread it was
+    pd.testing.assert_frame_equal(folded.marks[kept], whole.marks[kept])
+    told = ["time_ns", "misuse", "address", "device", "holder", "site"]
+    pd.testing.assert_frame_equal(folded.misuses[told], whole.misuses[told])
+    pd.testing.assert_frame_equal(folded.threads, whole.threads)
+    alive = [r.objects[r.objects["died_ns"] < 0] for r in (folded, whole)]
+    columns = [name for name in alive[0].columns if name not in ("folded", "resized_from")]
+    pd.testing.assert_frame_equal(alive[0][columns], alive[1][columns])
+
+
+def test_nothing_is_folded_when_all_fits() -> None:
+    pieces = np.zeros(
+        3, [("count", int), ("closed", int), ("ticks_begin", "u8"), ("ticks_end", "u8")]
+    )
+    pieces["count"], pieces["closed"], pieces["ticks_end"] = 100, 1, [10, 20, 30]
+
+    assert checkpoint.horizons(pieces, 300) == []
+    assert checkpoint.horizons(pieces, 299) != []
+
+
+def test_no_cut_lies_in_a_piece_whose_end_is_the_moment_of_its_middle() -> None:
+    """A resize may begin in its last event; by ticks that are cleared that was its middle, too."""
+    pieces = np.zeros(
+        2, [("count", int), ("closed", int), ("ticks_begin", "u8"), ("ticks_end", "u8")]
+    )
+    pieces["count"], pieces["closed"] = 100, 1
+    pieces["ticks_begin"], pieces["ticks_end"] = [1000, 1025], [1024, 1031]
+
+    assert checkpoint.horizons(pieces, 0, time_shift=0) == [1028]
+    assert checkpoint.horizons(pieces, 0, time_shift=2) == [1012]
+    assert checkpoint.horizons(pieces[1:], 0, time_shift=2) == []
+
+
+def test_a_thread_that_was_killed_within_a_resize_does_not_stop_folding() -> None:
+    pieces = np.zeros(2, [("thread", "u4"), ("ticks_end", "u8")])
+    pieces["thread"], pieces["ticks_end"] = [1, 2], [50, 200]
+    halves = events_of([(1, 50, Kind.FREE, RESIZE_FREE), (2, 100, Kind.FREE, RESIZE_FREE)])
+    goes_on = checkpoint.last_moments(pieces)
+
+    assert checkpoint.divides_a_resize(halves, 100, goes_on)
+    assert not checkpoint.divides_a_resize(halves, 200, goes_on)
+    assert not checkpoint.divides_a_resize(events_of([(2, 100, Kind.FREE, 0)]), 100, goes_on)
+
+
+def events_of(rows: list[tuple[int, int, int, int]]) -> Timeline:
+    """Of threads, ticks, kinds and arguments; all else is 0."""
+    thread, ticks, kind, arg = np.array(rows, "u8").T
+    nothing = np.zeros(len(rows), "u8")
+    return Timeline(ticks, nothing, arg, nothing, nothing, kind, nothing, thread, nothing)

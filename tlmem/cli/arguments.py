@@ -1,0 +1,114 @@
+"""Options that several commands share, and what they accept.
+
+Covers: parsers, formats and outputs, ranges of time, budgets. Does not cover: what is done with
+them, which each command says itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tlmem.errors import TlmemError
+
+LONGEST_S = 1e9
+"""Thirty years."""
+
+
+class UsageError(TlmemError):
+    """The command line does not say what to do, or contradicts itself."""
+
+
+def new_parser(command: str, description: str) -> argparse.ArgumentParser:
+    """A parser for ``tlmem COMMAND``; options cannot be abbreviated."""
+    return argparse.ArgumentParser(
+        prog=f"tlmem {command}", description=description, allow_abbrev=False
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """The options for a text: its format, the first one by default, and where it goes."""
+    parser.add_argument(
+        "--format", choices=formats, default=formats[0], help="default: %(default)s"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
+
+
+def add_range(parser: argparse.ArgumentParser) -> None:
+    """The options for a range of time."""
+    for option, what in (("--since", "from"), ("--until", "up to")):
+        parser.add_argument(
+            option,
+            metavar="SECONDS",
+            type=_seconds,
+            help=f"only {what} this time after the start of the recording",
+        )
+
+
+def add_budgets(parser: argparse._ActionsContainer) -> None:
+    """The options of ``check`` that ``record --check`` takes too."""
+    parser.add_argument(
+        "--budget",
+        action="append",
+        default=[],
+        metavar="NAME=AMOUNT",
+        help="as peak=24MB, 'resident-growth=100 kB/s', 'tracked-growth=1 kB per epoch'; may be "
+        "given several times (tlmem check --list-budgets)",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="a TOML file with budgets (default: the table [tool.tlmem.check] of the nearest "
+        "pyproject.toml)",
+    )
+    parser.add_argument("--no-config", action="store_true", help="read no such file")
+    parser.add_argument("--baseline", metavar="FILE", help="a recording to compare with")
+    parser.add_argument(
+        "--suppressions",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="known leaks, a line leak:PATTERN for each",
+    )
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="KIND",
+        help="judge recordings that are short, lossy or incomplete all the same",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with 3 where a value is within noise"
+    )
+    parser.add_argument(
+        "--write",
+        action="append",
+        default=[],
+        metavar="FORMAT=FILE",
+        help="write another format too, as junit=memory.xml; may be given several times",
+    )
+
+
+def require_terminal(file: str) -> None:
+    """Refuses to draw screens where keys cannot be read and screens cannot be drawn.
+
+    Raises:
+        UsageError: it names the command that prints ``file`` instead.
+    """
+    if not all(each is not None and each.isatty() for each in (sys.__stdin__, sys.__stderr__)):
+        raise UsageError(
+            f"this needs a terminal to draw on; tlmem report {file} prints what it would show."
+        )
+
+
+def _seconds(text: str) -> float:
+    """A number of seconds that is not negative and has an end."""
+    seconds = float(text)
+    if not 0 <= seconds <= LONGEST_S:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a time from 0 to {LONGEST_S:.0f} seconds"
+        )
+    return seconds
+
+
+_seconds.__name__ = "number of seconds"  # argparse says "invalid number of seconds value: 'x'"

@@ -1,0 +1,299 @@
+"""``tlmem record``: run a Python program and record its memory.
+
+The words up to SCRIPT, ``-m`` or ``-c`` are options of tlmem; the rest belongs to the program, as
+on the command line of ``python``. argparse cannot stop there, so ``split`` finds the border, and
+argparse reads what stands before it.
+
+Covers: options, help, ``--check``. Does not cover: recording (``tlmem.recorder.run``), judging
+(``tlmem.gate``).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tlmem.cli import own_path
+from tlmem.output import stdio
+
+if TYPE_CHECKING:
+    import argparse
+
+Program = tuple[str, str | None, list[str]]
+"""Its kind (``script``, ``module``, ``code``), which one (None: none was given), its arguments."""
+TARGETS = {"-m": "module", "-c": "code"}
+PARSING = ("argparse", "gettext", "locale")
+"""Modules of the standard library that only the parser needs."""
+_kept: list[Any] = []
+"""The parser and its modules: freed, they would change the program's heap while it is recorded."""
+
+
+def run(words: list[str]) -> int:
+    """Runs ``tlmem record [OPTIONS] PROGRAM``; whatever ends the program is let through."""
+    with _unseen(), own_path():
+        from tlmem.cli.arguments import UsageError
+
+        parser, of_check = make_parser()
+        _kept.append(parser)
+        own, program = split(words, parser)
+        given = parser.parse_args(own)
+        from tlmem.recorder.options import Options
+        from tlmem.recorder.run import record
+    if given.help:
+        stdio.reopen()
+        text = parser.format_help().replace("--zombie [SIZE]", "--zombie[=SIZE]")
+        return stdio.to_stdout(text)
+    kind, target, arguments = program
+    if target is None:
+        raise UsageError(
+            "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "
+            "(tlmem record --help explains)."
+        )
+    if given.check:
+        mine = [word for word in own if word.partition("=")[0] not in of_check]
+        return _record_and_check(mine, given, kind, target, arguments)
+    for word in own:
+        if word.partition("=")[0] in of_check:
+            raise UsageError(f"{word} needs --check.")
+    if given.ring and given.max_file:
+        raise UsageError("--ring and --max-file say the same; give one of them.")
+    options = Options(
+        overwrite=given.force,
+        stack_depth=given.stack_depth,
+        limit_bytes=given.ring or given.max_file,
+        rss_interval_ms=given.rss_interval,
+        smaps=given.smaps,
+        sources=given.source,
+        quiet=given.quiet,
+        holders=given.holders,
+        **given.zombie,
+    )
+    path = given.output
+    del words, given, parser, own, program
+    return record(kind, target, arguments, path, options)
+
+
+def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
+    """The options of ``record``, and which of them are those of ``check``."""
+    import argparse
+
+    from tlmem.cli.arguments import UsageError, add_budgets
+    from tlmem.recorder.options import (
+        RSS_INTERVAL_MS,
+        SOURCES,
+        STACK_DEPTH,
+        parse_sources,
+        parse_zombie,
+    )
+    from tlmem.units import parse_bytes
+
+    def value(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+        def converted(text: str) -> Any:
+            try:
+                return convert(text)
+            except ValueError as error:
+                raise UsageError(f"{error}.") from None
+
+        return converted
+
+    def count(option: str) -> Callable[[str], Any]:
+        def whole(text: str) -> int:
+            if not text.isdecimal():
+                raise UsageError(f"{option} needs a whole number, not '{text}'.")
+            return int(text)
+
+        return whole
+
+    def size(text: str) -> int:
+        found = parse_bytes(text)
+        if found == 0:
+            raise ValueError(f"{text!r} leaves no room for a recording; give at least 8.4MB")
+        return found
+
+    parser = argparse.ArgumentParser(
+        prog="tlmem record",
+        usage="tlmem record [OPTIONS] (SCRIPT | - | -m MODULE | -c CODE) [ARGS ...]",
+        description="Runs a program as python would and records its memory. What stands after "
+        "SCRIPT, MODULE or CODE belongs to the program. The exit code is the program's.",
+        # With a width, argparse does not import shutil to ask the terminal for one.
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100),
+        add_help=False,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("-h", "--help", action="store_true", help="show this text")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write (default: tlmem-SCRIPT.PID.tlm in this directory)",
+    )
+    add("-f", "--force", action="store_true", help="overwrite FILE")
+    add("-q", "--quiet", action="store_true", help="write nothing to stderr")
+    add(
+        "--source",
+        metavar="LIST",
+        type=value(parse_sources),
+        default=SOURCES,
+        help="where events come from: auto, or names with commas between: numpy",
+    )
+    add(
+        "--stack-depth",
+        metavar="N",
+        type=count("--stack-depth"),
+        default=STACK_DEPTH,
+        help="innermost frames kept of a stack, 0 to 1024 (default: %(default)s)",
+    )
+    add(
+        "--max-file",
+        metavar="SIZE",
+        type=value(size),
+        default=0,
+        help="keep FILE below SIZE (200MB, 1.5GB, 64MiB) by folding its oldest events into exact "
+        "sums",
+    )
+    add(
+        "--ring",
+        metavar="SIZE",
+        type=value(size),
+        default=0,
+        help="the same, under the name that flight recorders use",
+    )
+    add(
+        "--rss-interval",
+        metavar="MS",
+        type=count("--rss-interval"),
+        default=RSS_INTERVAL_MS,
+        help="time between samples of resident memory (default: %(default)s; 0: start and end "
+        "only)",
+    )
+    add(
+        "--smaps",
+        action="store_true",
+        help="sample proportional and private memory and page faults too",
+    )
+    add(
+        "--holders",
+        metavar="auto|off",
+        default="auto",
+        help="whether to find out which Python objects hold arrays: at the end, and while the "
+        "program runs, for at most 1%% of the time, 20 ms in the first two seconds (default: auto)",
+    )
+    add(
+        "--zombie",
+        metavar="SIZE",
+        nargs="?",
+        type=value(parse_zombie),
+        default={},
+        help="keep up to SIZE (default: 256MB) of freed memory unreadable, so that a use after "
+        "free is caught, with the places of allocation, free and use; --zombie=sample: the same, "
+        "and for one in 32 of the objects below 4096 bytes too",
+    )
+    add(
+        "--check",
+        action="store_true",
+        help="judge the recording afterwards, as tlmem check does, and exit as it does when the "
+        "program itself exited with 0",
+    )
+    of_check = parser.add_argument_group("with --check, as of tlmem check")
+    add_budgets(of_check)
+    names = frozenset(action.option_strings[-1] for action in of_check._group_actions)
+    return parser, names
+
+
+def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], Program]:
+    """Separates the options of ``record`` from the program, where ``python`` would.
+
+    Returns:
+        Options under their long names, each with its value in one word, and the program.
+
+    Raises:
+        UsageError: an option that is not known, or one without its value.
+    """
+    from tlmem.cli.arguments import UsageError
+
+    actions = {name: action for action in parser._actions for name in action.option_strings}
+    own: list[str] = []
+    rest = list(words)
+
+    def next_value(name: str) -> str:
+        if not rest:
+            raise UsageError(f"{name} needs a value (tlmem record --help explains).")
+        return rest.pop(0)
+
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if not word.startswith("--"):  # -o FILE, -oFILE, or several flags as in -fq
+            name, equals, value = word[:2], "", word[2:]
+        if name in TARGETS:
+            return own, (TARGETS[name], value or next_value(name), rest)
+        action = actions.get(name)
+        flag = action is not None and action.nargs == 0
+        if action is None or (flag and equals):
+            raise UsageError(
+                f"'{word}' is not an option of record (tlmem record --help lists them)."
+            )
+        long = action.option_strings[-1]
+        if flag:
+            own.append(long)
+            if value:
+                rest.insert(0, f"-{value}")
+            continue
+        if not (equals or value or action.nargs == "?"):
+            value = next_value(name)
+        if not value and action.nargs != "?":
+            raise UsageError(f"{name} needs a value, and '' is none.")
+        own.append(f"{long}={value}")
+    return own, ("script", rest[0] if rest else None, rest[1:])
+
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Reading the options leaves ``sys.modules`` as a program expects it."""
+    before = [name for name in PARSING if name in sys.modules]
+    yield
+    for name in PARSING:
+        if name not in before and name in sys.modules:
+            _kept.append(sys.modules.pop(name))
+    gc.collect(1)  # what argparse leaves behind
+
+
+def _record_and_check(
+    own: list[str], given: argparse.Namespace, kind: str, target: str, arguments: list[str]
+) -> int:
+    """Records in a process of its own, then judges the recording.
+
+    Args:
+        own: options of ``record``.
+        given: the same, and those of ``check``.
+        kind, target, arguments: the program.
+
+    Returns:
+        What the program exited with, if that is not 0; else what ``check`` decides. A program that
+        a signal ended takes this process with it.
+    """
+    from tlmem.cli.check import more_of, options_of
+    from tlmem.gate import subprocess_record
+    from tlmem.gate.check import check as check_files
+    from tlmem.gate.check import report_after
+
+    options, more = options_of(given), more_of(given)
+    name = {"code": "string", "module": target}.get(kind) or os.path.basename(
+        os.path.normpath(target)
+    )
+    path = given.output or f"tlmem-{name}.{os.getpid()}.tlm"
+    words = [word for word in own if word != "--check" and not word.startswith("--output=")]
+    program = {"module": ["-m", target], "code": ["-c", target]}.get(kind, ["--", target])
+    code = subprocess_record.run([*words, "-o", path, *program, *arguments])
+    if code:
+        if not given.quiet:
+            sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
+        return code
+    return report_after(check_files([path], options), more, given.quiet)

@@ -1,0 +1,423 @@
+"""A checkpoint: sums and the live set of events that are gone from the file, or are not kept.
+
+Under a size limit the recorder folds its oldest events into a checkpoint in the file. A reader that
+is given ``detail_events`` folds while it reads, so that a recording of any length needs bounded
+memory. Both continue the same sums, which are exact; samples and marks are thinned when they become
+too many, and there the reader keeps more than the recorder, see ``MOST_SAMPLES``.
+
+Covers: the sections of a checkpoint, the one in force in a file, folding while reading.
+Does not cover: how the events that remain continue it (``pairing``).
+See also: docs/format.md, "Fold".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from tlmem.events import EVENT_DTYPE, RESIZE_FREE, Kind, Metric
+from tlmem.recording.format.blocks import BadBlock, BlockHeader, entries, parse_header
+from tlmem.recording.format.pairing import (
+    Known,
+    LiveMemory,
+    Pairing,
+    device_changes,
+    live_memory,
+    pair,
+)
+from tlmem.recording.format.segments import Source
+from tlmem.recording.format.timeline import Timeline
+
+TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE = range(6)
+SITE_DTYPE = np.dtype(
+    [
+        ("alloc_count", "<u8"),
+        ("alloc_bytes", "<u8"),
+        ("freed_count", "<u8"),
+        ("freed_bytes", "<u8"),
+        ("free_calls", "<u8"),
+        ("first_ticks", "<u8"),
+        ("site", "<u4"),
+        ("device", "<u4"),
+    ]
+)
+THREAD_DTYPE = np.dtype([("consumed", "<u8"), ("thread", "<u8")])
+SAMPLE_DTYPE = np.dtype([("ticks", "<u8"), ("metric", "<u8"), ("value", "<u8")])
+LIVE_DTYPE = np.dtype(
+    [
+        ("number", "<u8"),
+        ("ticks", "<u8"),
+        ("address", "<u8"),
+        ("bytes", "<u8"),
+        ("site", "<u4"),
+        ("thread", "<u2"),
+        ("device", "u1"),
+        ("unused", "u1"),
+    ]
+)
+SECTION_DTYPES = {
+    TOTALS: np.dtype("<u8"),
+    SITES: SITE_DTYPE,
+    THREADS: THREAD_DTYPE,
+    SAMPLES: SAMPLE_DTYPE,
+    MARKS: EVENT_DTYPE,
+    LIVE: LIVE_DTYPE,
+}
+
+CHUNK_EVENTS = 3_000_000
+"""Events that are folded at a time while reading."""
+MOST_SAMPLES = 400_000
+MOST_MARKS = 100_000
+"""Samples and marks that a fold while reading keeps before it drops every second one.
+
+The recorder's limits (65,536 and 16,384 in ``native/log/fold_state.c``) are lower on purpose: its
+arrays of 2 MB stand in the memory of the program that is measured, these in that of the reader.
+"""
+MOST_MISUSES = 1000
+"""The first misuses are kept with the marks, as by the recorder; further ones are only counted."""
+
+Load = Callable[[int, int], Timeline]
+
+
+@dataclass(frozen=True)
+class FoldTotals:
+    """Sums over all folded events, in the order of the file."""
+
+    events: int = 0
+    horizon_ticks: int = 0
+    alloc_count: int = 0
+    alloc_bytes: int = 0
+    free_count: int = 0
+    free_bytes: int = 0
+    unknown_frees: int = 0
+    current_bytes: int = 0
+    current_count: int = 0
+    peak_bytes: int = 0
+    peak_bytes_ticks: int = 0
+    peak_count: int = 0
+    next_object: int = 0
+    live_stride: int = 1
+    live_listed: int = 0
+    release_count: int = 0
+    acquire_count: int = 0
+    misuse_count: int = 0
+    device_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The sections of one checkpoint. Without one: zeros and empty arrays, number 0."""
+
+    number: int
+    totals: FoldTotals
+    sites: np.ndarray
+    consumed: dict[int, int]
+    samples: np.ndarray
+    marks: np.ndarray
+    live: np.ndarray
+
+    @staticmethod
+    def none() -> Checkpoint:
+        """Nothing was folded."""
+        empty = {section: np.empty(0, dtype) for section, dtype in SECTION_DTYPES.items()}
+        return _build(0, empty)
+
+    def known(self) -> Known:
+        """The listed live objects, for pairing the events that remain."""
+        live = self.live
+        return Known(
+            live["number"].astype(np.int64),
+            live["device"],
+            live["address"],
+            live["bytes"],
+            self.totals.next_object,
+        )
+
+
+def read_checkpoint(
+    source: Source, pieces: np.ndarray, in_force: int, problems: list[str]
+) -> Checkpoint:
+    """The checkpoint in force, or the newest whole one when it is not whole.
+
+    Args:
+        pieces: the fold blocks of the file.
+        in_force: ``fold_number`` of the file header; 0 when nothing was folded.
+        problems: gets a sentence when another checkpoint had to do.
+    """
+    if in_force == 0:
+        return Checkpoint.none()
+    numbers = sorted({int(seq) for seq in pieces["seq"]} - {in_force}, reverse=True)
+    for number in [in_force, *numbers]:
+        try:
+            found = _read_sections(source, pieces[pieces["seq"] == number], number)
+        except BadBlock as error:
+            problems.append(f"checkpoint {number} cannot be used: {error}")
+            continue
+        return found
+    problems.append("no checkpoint is whole; what was folded is unknown")
+    return Checkpoint.none()
+
+
+def _read_sections(source: Source, pieces: np.ndarray, number: int) -> Checkpoint:
+    parts: dict[tuple[int, int], np.ndarray] = {}
+    blocks = 0
+    for piece in pieces:
+        offset, size = int(piece["offset"]), int(piece["bytes"])
+        data = source.read(offset, size)
+        header = parse_header(data)
+        if header.seq != number or header.thread not in SECTION_DTYPES:
+            raise BadBlock(f"the block at byte {offset} is another one")
+        parts[header.thread, header.part] = _section(header, data)
+        blocks = header.thread_first
+    if not parts or len(parts) != blocks:
+        raise BadBlock(f"{len(parts)} of its {blocks} blocks are there")
+    sections = {
+        section: np.concatenate(
+            [np.empty(0, dtype), *(parts[key] for key in sorted(parts) if key[0] == section)]
+        )
+        for section, dtype in SECTION_DTYPES.items()
+    }
+    return _build(number, sections)
+
+
+def _section(header: BlockHeader, data: bytes) -> np.ndarray:
+    rows = entries(header, data, SECTION_DTYPES[header.thread])
+    if header.thread == LIVE:
+        rows = rows.copy()
+        zigzag = rows["address"]
+        rows["address"] = (zigzag >> np.uint64(1)) ^ (np.uint64(0) - (zigzag & np.uint64(1)))
+        for name in ("number", "ticks", "address"):
+            rows[name] = np.cumsum(rows[name], dtype=np.uint64)
+    return rows
+
+
+def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
+    # What a device handed out before the recording may be freed in it: that one sum is signed.
+    totals = [int(value) for value in sections[TOTALS][: len(fields(FoldTotals))].view(np.int64)]
+    consumed = {int(row["thread"]): int(row["consumed"]) for row in sections[THREADS]}
+    return Checkpoint(
+        number,
+        FoldTotals(*totals),
+        sections[SITES],
+        consumed,
+        sections[SAMPLES],
+        sections[MARKS],
+        sections[LIVE],
+    )
+
+
+def horizons(pieces: np.ndarray, keep_events: int, time_shift: int = 0) -> list[int]:
+    """Times (ticks) up to which to fold, one after another, so that about ``keep_events`` remain.
+
+    Each lies in the middle of a piece, never between the two halves of a resize that end one piece
+    and begin the next: so not in a piece whose second half is one moment, by a clock that counts in
+    units of ``1 << time_shift`` ticks. It may lie within a resize of another thread: see ``fold``.
+    Empty when there is nothing to fold.
+    """
+    pieces = pieces[(pieces["count"] > 0) & (pieces["closed"] == 1)]
+    middle = pieces["ticks_begin"] + (pieces["ticks_end"] - pieces["ticks_begin"]) // np.uint64(2)
+    order = np.argsort(middle, kind="stable")
+    middle, seen = middle[order], np.cumsum(pieces["count"][order].astype(np.int64))
+    excess = int(seen[-1]) - keep_events if len(seen) else 0
+    units = (middle >> np.uint64(time_shift), pieces["ticks_end"][order] >> np.uint64(time_shift))
+    divided = units[0] < units[1]
+    middle, seen = middle[divided], seen[divided]
+    cuts = [*range(CHUNK_EVENTS, max(excess, 0), CHUNK_EVENTS), excess] if excess > 0 else []
+    if not len(seen):
+        return []
+    found = np.unique(middle[np.searchsorted(seen, cuts).clip(max=len(seen) - 1)])
+    return [int(ticks) for ticks in found if ticks > 0]
+
+
+def missing_events(pieces: np.ndarray, consumed: dict[int, int]) -> int:
+    """How many events are missing between the pieces of each thread, by what the pieces say."""
+    missing, expected = 0, dict(consumed)
+    order = np.lexsort((pieces["thread_first"], pieces["thread"]))
+    columns = (pieces[name][order].tolist() for name in ("thread", "thread_first", "count"))
+    for thread, first, count in zip(*columns, strict=True):
+        reached = expected.get(thread, 0)
+        missing += max(first - reached, 0)
+        expected[thread] = max(reached, first + count)
+    return missing
+
+
+def fold(
+    checkpoint: Checkpoint, first_ticks: int, ends: list[int], load: Load, pieces: np.ndarray
+) -> tuple[Checkpoint, int]:
+    """The checkpoint continued by all events up to the last of ``ends``, and where the rest begins.
+
+    A moment between the two halves of a resize of any thread is left out: what would have been
+    folded there is folded with the next part, or not at all.
+
+    Args:
+        checkpoint: sums of what the file has folded already.
+        first_ticks: where the events begin.
+        ends: see ``horizons``.
+        load: events from one tick to another, both included.
+        pieces: of all events, also of those that are not folded.
+    """
+    goes_on = last_moments(pieces)
+    for end in ends:
+        timeline = load(first_ticks, end)
+        if not divides_a_resize(timeline, end, goes_on):
+            checkpoint = _continued(checkpoint, timeline, end)
+            first_ticks = end + 1
+    return checkpoint, first_ticks
+
+
+def last_moments(pieces: np.ndarray) -> dict[int, int]:
+    """When each thread's last piece ends, in ticks."""
+    found: dict[int, int] = {}
+    for thread, ticks in zip(pieces["thread"].tolist(), pieces["ticks_end"].tolist(), strict=True):
+        found[thread] = max(found.get(thread, 0), ticks)
+    return found
+
+
+def divides_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> bool:
+    """Whether a thread's last event up to ``end`` is half of a resize that goes on later."""
+    threads, from_behind = np.unique(timeline.thread[::-1], return_index=True)
+    last = len(timeline) - 1 - from_behind
+    is_half = (timeline.kind[last] == Kind.FREE) & (timeline.arg[last] == RESIZE_FREE)
+    return any(goes_on.get(thread, 0) > end for thread in threads[is_half].tolist())
+
+
+def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoint:
+    known = before.known()
+    pairing = pair(timeline, known)
+    live = live_memory(pairing, known, before.totals.current_bytes, before.totals.current_count)
+    return Checkpoint(
+        number=max(before.number, 1),
+        totals=_totals(before.totals, timeline, pairing, live, horizon),
+        sites=_sites(before, timeline, pairing),
+        consumed=_consumed(before.consumed, timeline.thread),
+        samples=_samples(before.samples, timeline, pairing, live),
+        marks=_thinned(np.concatenate([before.marks, _marks(before, timeline)]), MOST_MARKS),
+        live=_live(before.live, timeline, pairing),
+    )
+
+
+def _totals(
+    before: FoldTotals, timeline: Timeline, pairing: Pairing, live: LiveMemory, horizon: int
+) -> FoldTotals:
+    born = pairing.size[len(pairing.size) - len(pairing.begins) :]
+    current_bytes, current_count = live.base_bytes, live.base_count
+    peak = {"peak_bytes": before.peak_bytes, "peak_bytes_ticks": before.peak_bytes_ticks}
+    if len(live.live_bytes):
+        current_bytes, current_count = int(live.live_bytes[-1]), int(live.live_count[-1])
+        highest = int(live.live_bytes.argmax())
+        if int(live.live_bytes[highest]) > before.peak_bytes:
+            peak = {
+                "peak_bytes": int(live.live_bytes[highest]),
+                "peak_bytes_ticks": int(timeline.ticks[pairing.events[highest]]),
+            }
+    alloc_bytes = before.alloc_bytes + int(born.sum())
+    alloc_count = before.alloc_count + len(born)
+    return replace(
+        before,
+        **peak,
+        events=before.events + len(timeline),
+        horizon_ticks=horizon,
+        alloc_count=alloc_count,
+        alloc_bytes=alloc_bytes,
+        free_count=alloc_count - current_count,
+        free_bytes=alloc_bytes - current_bytes,
+        unknown_frees=before.unknown_frees + len(pairing.unknown) - live.unlisted_frees,
+        current_bytes=current_bytes,
+        current_count=current_count,
+        peak_count=max(before.peak_count, int(live.live_count.max(initial=0))),
+        next_object=before.next_object + len(pairing.begins),
+        live_listed=int((pairing.ended_by < 0).sum()),
+        acquire_count=before.acquire_count + int((timeline.kind == Kind.ACQUIRE).sum()),
+        release_count=before.release_count + int((timeline.kind == Kind.RELEASE).sum()),
+        misuse_count=before.misuse_count + int((timeline.kind == Kind.MISUSE).sum()),
+        device_bytes=before.device_bytes + int(device_changes(timeline)[1].sum()),
+    )
+
+
+def _sites(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarray:
+    """Section 1 of a checkpoint, one row for each site used so far."""
+    born = np.concatenate([before.live["site"], timeline.site[pairing.begins]]).astype(np.int64)
+    frees = pairing.events[timeline.kind[pairing.events] == Kind.FREE]
+    new = np.arange(len(born)) >= len(before.live)
+    dead = pairing.ended_by >= 0
+    old_sites = before.sites["site"].astype(np.int64)
+    freeing = timeline.site[frees].astype(np.int64)
+    count = 1 + max(
+        int(array.max(initial=0)) for array in (born, old_sites, freeing) if array is not None
+    )
+    rows = np.zeros(count, SITE_DTYPE)
+    rows[old_sites] = before.sites
+    rows["site"] = np.arange(count)
+    for name, which, weights in (
+        ("alloc_count", born[new], None),
+        ("alloc_bytes", born[new], pairing.size[new]),
+        ("freed_count", born[dead], None),
+        ("freed_bytes", born[dead], pairing.size[dead]),
+        ("free_calls", freeing, None),
+    ):
+        rows[name] += np.bincount(which, weights, minlength=count).astype(np.uint64)
+    first_seen, at = np.unique(born[new], return_index=True)
+    unseen = rows["first_ticks"][first_seen] == 0
+    first_seen, at = first_seen[unseen], pairing.begins[at[unseen]]
+    rows["first_ticks"][first_seen] = timeline.ticks[at]
+    rows["device"][first_seen] = timeline.device[at]
+    return rows[(rows["alloc_count"] > 0) | (rows["free_calls"] > 0)]
+
+
+def _consumed(before: dict[int, int], thread: np.ndarray) -> dict[int, int]:
+    after = dict(before)
+    numbers, counts = np.unique(thread, return_counts=True)
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        after[number] = after.get(number, 0) + count
+    return after
+
+
+def _samples(
+    before: np.ndarray, timeline: Timeline, pairing: Pairing, live: LiveMemory
+) -> np.ndarray:
+    at = np.flatnonzero(timeline.kind == Kind.SAMPLE)
+    taken = np.empty(len(at), SAMPLE_DTYPE)
+    taken["ticks"], taken["metric"] = timeline.ticks[at], timeline.object[at]
+    taken["value"] = timeline.arg[at]
+    with_tracked = at[timeline.object[at] == Metric.ANON]
+    tracked = np.empty((len(with_tracked), 2), SAMPLE_DTYPE)
+    tracked["ticks"] = timeline.ticks[with_tracked][:, None]
+    tracked["metric"] = [Metric.TRACKED, Metric.TRACKED_COUNT]
+    tracked["value"] = np.stack(live.at(pairing, with_tracked), axis=1)
+    # Those of one moment stand together, the one that begins a row of the table first.
+    places = np.searchsorted(at, with_tracked, side="right").repeat(2)
+    samples = np.concatenate([before, np.insert(taken, places, tracked.reshape(-1))])
+    for metric in np.unique(samples["metric"]) if len(samples) > MOST_SAMPLES else ():
+        chosen = np.flatnonzero(samples["metric"] == metric)
+        samples["metric"][chosen[::2]] = 0
+    return samples[samples["metric"] > 0]
+
+
+def _marks(before: Checkpoint, timeline: Timeline) -> np.ndarray:
+    """Marks, and the first misuses of the recording."""
+    misuses = np.flatnonzero(timeline.kind == Kind.MISUSE)
+    kept = misuses[: max(MOST_MISUSES - before.totals.misuse_count, 0)]
+    at = np.union1d(np.flatnonzero(timeline.kind == Kind.MARK), kept)
+    marks = np.zeros(len(at), EVENT_DTYPE)
+    for name in ("ticks", "object", "arg", "site", "count", "kind", "device"):
+        marks[name] = getattr(timeline, name)[at]
+    return marks
+
+
+def _thinned(rows: np.ndarray, most: int) -> np.ndarray:
+    return rows[::2] if len(rows) > most else rows
+
+
+def _live(before: np.ndarray, timeline: Timeline, pairing: Pairing) -> np.ndarray:
+    """The objects that are alive, in the order of their numbers."""
+    alive = np.flatnonzero(pairing.ended_by < 0)
+    listed, new = alive[alive < len(before)], alive[alive >= len(before)]
+    at = pairing.begins[new - len(before)]
+    fresh = np.zeros(len(new), LIVE_DTYPE)
+    fresh["number"], fresh["bytes"] = pairing.number[new], pairing.size[new]
+    fresh["ticks"], fresh["address"] = timeline.ticks[at], timeline.object[at]
+    fresh["site"], fresh["device"] = timeline.site[at], timeline.device[at]
+    fresh["thread"] = timeline.thread[at].clip(max=65535)
+    return np.concatenate([before[listed], fresh])

@@ -1,0 +1,79 @@
+"""Which frame of a stack is blamed: the innermost one that is the user's.
+
+A frame is the user's when its file is the script, or lies outside the standard library,
+site-packages and tlmem. Where no frame of a stack is the user's, the innermost one of all is
+blamed.
+
+Covers: the blamed site of each site, which files are the user's.
+Does not cover: groups of sites with the same blamed line (``analysis.places``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tlmem.recording.format.symbols import Names
+
+_LIBRARY_PATH = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]", re.I)
+
+
+def is_users(file: str, notes: dict[str, str]) -> bool:
+    """Whether code in this file is the user's: not a library's, the interpreter's or tlmem's."""
+    if not file or file.startswith(("<frozen ", "<__array_function__")):
+        return False
+    if file == notes.get("script"):
+        return True
+    known = False
+    for key in ("python.stdlib", "python.sites", "tlmem.path"):
+        for folder in notes.get(key, "").split(os.pathsep):
+            known = known or bool(folder)
+            if folder and file.startswith((folder.rstrip("/\\") + "/", folder + "\\")):
+                return False
+    return known or not _LIBRARY_PATH.search(file)
+
+
+@dataclass(frozen=True)
+class SiteTable:
+    """Sites in rising order, as columns. Row 0 is site 0, row 1 is site 1."""
+
+    site: np.ndarray
+    parent: np.ndarray
+    code: np.ndarray
+    line: np.ndarray
+    depth: np.ndarray
+    blamed: np.ndarray
+
+    def rows_of(self, sites: np.ndarray) -> np.ndarray:
+        """The row of each site; 0 (no stack) for a site that has no name in the file."""
+        if len(self.site) == int(self.site[-1]) + 1:
+            return np.where(sites < len(self.site), sites, 0)
+        rows = np.searchsorted(self.site, sites).clip(max=len(self.site) - 1)
+        return np.where(self.site[rows] == sites, rows, 0)
+
+
+def site_table(names: Names) -> SiteTable:
+    """All sites with their depth and the site that is to blame for what happens there.
+
+    Blamed is the innermost frame that is the user's; where none is, the innermost frame of all.
+    """
+    users = {code: is_users(path.file, names.notes) for code, path in names.codes.items()}
+    depth, users_site = {0: 0, 1: 0}, {0: 0, 1: 0}
+    ordered = sorted(names.sites)
+    for site in ordered:
+        parent, code, _ = names.sites[site]
+        depth[site] = depth.get(parent, 0) + 1
+        users_site[site] = site if users.get(code, False) else users_site.get(parent, 0)
+    rows = [names.sites[site] for site in ordered]
+    columns = np.array([(0, 0, 0), (0, 0, 0), *rows], np.int64)
+    return SiteTable(
+        np.array([0, 1, *ordered], np.int64),
+        columns[:, 0],
+        columns[:, 1],
+        columns[:, 2],
+        np.array([depth[site] for site in (0, 1, *ordered)], np.int32),
+        np.array([users_site[site] or site for site in (0, 1, *ordered)], np.int64),
+    )
