@@ -121,7 +121,7 @@ class TlmemApp(App[None]):
         return TerminalDriver if issubclass(TerminalDriver, chosen) else chosen
 
     @property
-    def section_names(self) -> dict[str, str]:
+    def screen_names(self) -> dict[str, str]:
         """Keys and names of the screens."""
         names = {str(number): page.NAME.capitalize() for number, page in enumerate(PAGES, 1)}
         return {**names, "9": "Live"} if self.follower is not None else names
