@@ -109,7 +109,7 @@ class TlmemApp(App[None]):
         self.view = View.whole(self.loaded.end_ns)
         self.stage = "reading events …"
         self.has_page = False
-        self.background = Background(self, self.tell_failure)
+        self.background = Background(self, self.show_failure)
 
     def get_driver_class(self) -> type[Driver]:
         """Textual's choice, but for the terminal one of ours."""
@@ -121,7 +121,7 @@ class TlmemApp(App[None]):
         return TerminalDriver if issubclass(TerminalDriver, chosen) else chosen
 
     @property
-    def section_names(self) -> dict[str, str]:
+    def screen_names(self) -> dict[str, str]:
         """Keys and names of the screens."""
         names = {str(number): page.NAME.capitalize() for number, page in enumerate(PAGES, 1)}
         return {**names, "9": "Live"} if self.follower is not None else names
@@ -163,7 +163,7 @@ class TlmemApp(App[None]):
         self.loaded = loaded
         self.view = View.whole(loaded.end_ns)
         self.stage = "" if loaded.is_analysed else "reading events …"
-        self.tell()
+        self.announce()
         if not loaded.is_analysed:
             self.background.run("reading", loaded.read_events, lambda _: self._read(loaded))
 
@@ -185,14 +185,14 @@ class TlmemApp(App[None]):
         if loaded is self.loaded:
             self.stage = stage
             self.view = self.view.grown(loaded.end_ns)
-            self.tell()
+            self.announce()
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """Lets the screen in front know that more is known."""
         if self.is_running and self.screen_stack:
             self.screen.post_message(StageChanged())
 
-    def tell_failure(self, error: Exception) -> None:
+    def show_failure(self, error: Exception) -> None:
         """Says what could not be done, in a sentence."""
         known = isinstance(error, TlmemError)
         sentence = str(error) if known else f"{type(error).__name__}: {error}"
@@ -200,7 +200,7 @@ class TlmemApp(App[None]):
         self.notify(
             sentence, title="This cannot be shown", severity="error", timeout=20, markup=False
         )
-        self.tell()
+        self.announce()
 
     # ---- what is looked at ----
 

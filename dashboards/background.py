@@ -24,7 +24,7 @@ class Background:
 
     Args:
         app: whose thread shows the results.
-        failed: told in that thread when work has raised an exception.
+        failed: called in that thread when work has raised an exception.
     """
 
     def __init__(self, app: App[Any], failed: Callable[[Exception], None]) -> None:
@@ -80,7 +80,7 @@ class Background:
 
 
 class _Errand:
-    """Work with what it found, taken by one that waits for it or else told by its thread."""
+    """Work and its result, shown by the caller if it waits for it, else by the thread."""
 
     def __init__(self, work: Work, awaited: bool) -> None:
         self._work = work
@@ -91,7 +91,7 @@ class _Errand:
         self.error: Exception | None = None
 
     def run(self) -> bool:
-        """Does the work; returns whether somebody waits for it still."""
+        """Does the work; returns whether the caller still waits for it."""
         try:
             self.found = self._work()
         except Exception as error:

@@ -29,7 +29,7 @@ def answer_escape_soon(escape_s: float) -> None:
 
 
 class SoonAfterKeys(selectors.SelectSelector):
-    """Waits as long as it is told to, but after input at most ``soon_s``."""
+    """Waits as long as the caller asks, but after input at most ``soon_s``."""
 
     def __init__(self, soon_s: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What parts of the application tell each other."""
+"""The messages between parts of the application."""
 
 from __future__ import annotations
 

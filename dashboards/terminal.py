@@ -1,6 +1,6 @@
 """The terminal is taken once, whatever stops and continues the process.
 
-Covers: a process that is continued without having been told to stop. Does not cover: what the
+Covers: a process that is continued without the application having stopped. Does not cover: what the
 application draws; see ``app``. See also: ``escape``, for keys.
 """
 
@@ -21,7 +21,7 @@ class TerminalDriver(LinuxDriver):
     _has_terminal = False
 
     def start_application_mode(self) -> None:
-        """Takes the terminal; one that was never given back is given back first."""
+        """Takes the terminal; one that was never released is released first."""
         if self._has_terminal:
             self.stop_application_mode()
             self._must_signal_resume = True  # the application draws all of its screen again
@@ -29,6 +29,6 @@ class TerminalDriver(LinuxDriver):
         super().start_application_mode()
 
     def stop_application_mode(self) -> None:
-        """Gives the terminal back as it was."""
+        """Releases the terminal as it was."""
         self._has_terminal = False
         super().stop_application_mode()

@@ -64,7 +64,7 @@ class CallNode:
 
     @property
     def path(self) -> tuple[StackFrame, ...]:
-        """The frames from the root to this one; what tells nodes apart."""
+        """The frames from the root to this one, which identify a node."""
         frames, node = [], self
         while node.parent is not None:
             frames.append(node.frame)

@@ -1,7 +1,7 @@
 """Quantities over a stretch of time, one number for each column of a picture.
 
-Covers: sums of changes at any moment, and quantities that are dear to ask for. Does not cover: what
-the quantities mean (``pools``, ``tapes``).
+Covers: sums of changes at any moment, and quantities that are expensive to ask for. Does not cover:
+what the quantities mean (``pools``, ``tapes``).
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def source_of(frame: StackFrame) -> str:
 
 
 def history_lines(life: History) -> Iterator[str]:
-    """A line for each step of an object's life, ``!`` before what nobody gave back."""
+    """A line for each step of an object's life, ``!`` before an acquire without a release."""
     size = format_bytes(life.bytes) if life.bytes else "no bytes of its own"
     end = "alive at the end" if life.died_ns < 0 else f"freed at {life.died_ns / 1e9:.6f} s"
     yield f"{size}, device {life.device}, {end}"

@@ -37,7 +37,7 @@ MOST_EVENTS = 300_000
 
 @dataclass(frozen=True)
 class Glance:
-    """What is known at once; ``samples`` is the table of that name, without what events tell.
+    """What is known at once; ``samples`` is the table of that name, without what only events show.
 
     ``events`` is exact for a sealed file and for one that is being written.
     """

@@ -17,7 +17,7 @@ HINT = "seconds (1.25), #object, event e1009, or the name of a mark (epoch 3)"
 
 
 class NoSuchPlace(TlmemError):
-    """What was typed is no moment, object, event or mark of the recording."""
+    """What was typed names no moment, object, event or mark of the recording."""
 
 
 @dataclass(frozen=True)

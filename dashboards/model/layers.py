@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 class Layer:
     """One part: its name in words, the sign it is filled with, and its colour where there is one.
 
-    The signs differ, so that layers are told apart without colour.
+    The signs differ, so that layers are distinguished without colour.
     """
 
     name: str

@@ -128,7 +128,7 @@ def _header(path: Path) -> FileHeader | None:
 
 
 def _mapped_by(pid: int) -> Path | None:
-    """The recording that a process has mapped, where the system tells."""
+    """The recording that a process has mapped, on systems that list mappings."""
     try:
         lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 SHORTEST_NS = 1_000
-"""No stretch of time is shorter: clocks tell no less apart."""
+"""The shortest stretch of time: clocks resolve nothing shorter."""
 
 ALMOST_ALL = 0.99
 """A stretch that would be longer than this share becomes all: rounding leaves no edge behind."""

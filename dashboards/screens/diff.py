@@ -55,15 +55,15 @@ class DiffPage(Page):
         other, loaded = self.tlmem.other, self.loaded
         words = self.query_one("#verdicts", Words)
         if other is None:
-            words.tell("f asks which recording, made before, this one shall be compared with.")
+            words.show("f asks which recording, made before, this one shall be compared with.")
             return
         asked = (other, loaded.path, loaded.is_analysed)
         if asked == self._asked or not loaded.is_analysed:
             if not loaded.is_analysed:
-                words.tell("analysing …")
+                words.show("analysing …")
             return
         self._asked = asked
-        words.tell(Text(f"comparing with {other} …"))
+        words.show(Text(f"comparing with {other} …"))
         members = self.tlmem.members
 
         def work() -> tuple[Difference, TableData, TableData] | TlmemError:
@@ -78,7 +78,7 @@ class DiffPage(Page):
     def _show(self, found: tuple[Difference, TableData, TableData] | TlmemError) -> None:
         words = self.query_one("#verdicts", Words)
         if isinstance(found, TlmemError):
-            words.tell(Text(f"{found}. f asks for another file."))
+            words.show(Text(f"{found}. f asks for another file."))
             return
         self.found, findings, lines = found
         text = Text()
@@ -86,7 +86,7 @@ class DiffPage(Page):
             text.append(f"{name:<7}", style="bold")
             text.append(f"{side.verdict.outcome}", style="bold underline")
             text.append(f" {side.recordings[0].path.name}: {side.verdict.sentence}\n")
-        words.tell(text)
+        words.show(text)
         self.query_one("#changed-findings", TextTable).show(findings)
         self.query_one("#changed-lines", TextTable).show(lines)
 

@@ -83,7 +83,7 @@ class FindingsPage(Page):
     def follow(self) -> None:
         """Shows the findings as they are known, sorted and searched."""
         if not self.loaded.is_analysed:
-            self.query_one("#shown", Words).tell("analysing …")
+            self.query_one("#shown", Words).show("analysing …")
             return
         now = (id(self.loaded), self.sort, self.search, self.severities)
         if now == self._shown:
@@ -96,7 +96,7 @@ class FindingsPage(Page):
             words.append(f"{' and '.join(self.severities)}s only")
         if self.search:
             words.append(f"with '{self.search}'")
-        self.query_one("#shown", Words).tell(Text(", ".join(words)))
+        self.query_one("#shown", Words).show(Text(", ".join(words)))
         rows = [row.cells for row in self.rows]
         self.query_one(TextTable).show(TableData(HEADS, rows, NUMBERS))
         self._show_detail()
@@ -155,7 +155,7 @@ class FindingsPage(Page):
             return
         self._told, self.life = finding, None
         if finding is None:
-            self.query_one("#detail", Words).tell(Text("Nothing was found."))
+            self.query_one("#detail", Words).show(Text("Nothing was found."))
             return
         self._show_blocks(finding, None)
         if finding.object is not None:
@@ -170,7 +170,7 @@ class FindingsPage(Page):
 
     def _show_blocks(self, finding: Finding, life: History | None) -> None:
         blocks = finding_blocks(finding, life, self.loaded.recording.created_unix_ns)
-        self.query_one("#detail", Words).tell(as_text(blocks))
+        self.query_one("#detail", Words).show(as_text(blocks))
 
     def action_copy(self) -> None:
         """The finding as Markdown, to the clipboard of the terminal."""

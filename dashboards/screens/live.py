@@ -136,7 +136,7 @@ class LivePage(Page):
         self._show_state()
         chart = self.query_one(AreaChart)
         chart.show(follower.layers(self.chosen), self.stretch)
-        self.query_one("#legend", Words).tell(chart.legend())
+        self.query_one("#legend", Words).show(chart.legend())
         full = follower.members[0].full
         self.query_one(TimeAxis).show(self.stretch, full.recording.marks if full else None)
         table = self.query_one("#processes", TextTable)
@@ -172,7 +172,7 @@ class LivePage(Page):
         known_ns = follower.read_until_ns(self.chosen)
         if 0 < known_ns < self.stretch.cursor_ns - LATE_NS:
             text.append(f", as of {moment(known_ns, 1e8)}")
-        self.query_one("#state", Words).tell(text)
+        self.query_one("#state", Words).show(text)
 
     # ---- keys ----
 

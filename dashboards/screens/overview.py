@@ -65,21 +65,21 @@ class OverviewPage(Page):
         loaded, view = self.loaded, self.view
         if not self.is_new(loaded.is_read, loaded.is_analysed, view.end_ns, self.together):
             return
-        self.query_one("#verdict", Words).tell(Text(verdict_sentence(loaded)))
+        self.query_one("#verdict", Words).show(Text(verdict_sentence(loaded)))
         self._show_memory()
         self._show_tables()
         recording = loaded.recording
         marks = recording.marks if loaded.is_read else None
         scopes = recording.scopes if loaded.is_analysed else None
         self.query_one(TimeAxis).show(view, marks, scopes)
-        self.query_one("#complete", Words).tell(Text(completeness(loaded)))
+        self.query_one("#complete", Words).show(Text(completeness(loaded)))
 
     def _show_tables(self) -> None:
         """Findings and totals, which are the same in every stretch of time."""
         now = (self.loaded, self.loaded.is_read, self.loaded.is_analysed)
         if now != self._tables_of:
             self._tables_of = now
-            self.query_one("#worst", Words).tell(self._worst())
+            self.query_one("#worst", Words).show(self._worst())
             self.query_one("#totals", Static).update(self._totals())
 
     @property
@@ -97,7 +97,7 @@ class OverviewPage(Page):
         chart = self.query_one(AreaChart)
         chart.show(layers, self.view)
         legend = Text(f"{note}  " if note else "", style="italic")
-        self.query_one("#legend", Words).tell(Text.assemble(legend, chart.legend()))
+        self.query_one("#legend", Words).show(Text.assemble(legend, chart.legend()))
 
     def action_together(self) -> None:
         """Memory of all processes of the family together, or of one alone."""

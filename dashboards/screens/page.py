@@ -20,7 +20,7 @@ from tlmem.dashboards.model.time_axis import span
 from tlmem.dashboards.model.view import View
 from tlmem.dashboards.widgets.keys import Keys
 from tlmem.dashboards.widgets.masthead import Masthead
-from tlmem.dashboards.widgets.sections import Sections
+from tlmem.dashboards.widgets.screen_tabs import ScreenTabs
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Page(Screen[None]):
     def compose(self) -> ComposeResult:
         """Masthead, names of screens, the screen's own parts, keys."""
         yield Masthead()
-        yield Sections(self.tlmem.section_names, self.NAME)
+        yield ScreenTabs(self.tlmem.screen_names, self.NAME)
         yield from self.body()
         yield Keys([*type(self.app).BINDINGS, *type(self).BINDINGS])
 

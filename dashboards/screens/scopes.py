@@ -111,4 +111,4 @@ class ScopesPage(Page):
                 f"{where}, {format_count(scope['registered'])} registered, "
                 f"{format_count(scope['released'])} released"
             )
-        self.query_one("#about-scope", Words).tell(text)
+        self.query_one("#about-scope", Words).show(text)

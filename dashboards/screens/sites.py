@@ -99,7 +99,7 @@ class SitesPage(Page):
         if asked == self._asked:
             return
         self._asked = asked
-        self.query_one("#shown", Words).tell("adding up …")
+        self.query_one("#shown", Words).show("adding up …")
         self.in_background(lambda: build(loaded, view, options), self._built)
 
     def _built(self, tree: Tree) -> None:
@@ -120,7 +120,7 @@ class SitesPage(Page):
             self._show_rows(tree, nothing)
         else:
             self._show_flames(nothing)
-        self.query_one("#shown", Words).tell(self._heading())
+        self.query_one("#shown", Words).show(self._heading())
         self._tell_about()
 
     def _show_rows(self, tree: Tree, nothing: str) -> None:
@@ -199,7 +199,7 @@ class SitesPage(Page):
                 write = format_count if name == "objects" else format_bytes
                 text.append(f"{METRIC_WORDS[name]}: {write(total)}")
                 text.append(f" ({write(own)} own)  " if own else "  ")
-        self.query_one("#about", Words).tell(text)
+        self.query_one("#about", Words).show(text)
 
     # ---- keys ----
 

@@ -109,7 +109,7 @@ class TimelinePage(Page):
         self._asked = asked
         self._computing = True
         objects, every, known = self.listing_objects, self.every_object, self.life
-        self.query_one("#shown", Words).tell(self._heading())
+        self.query_one("#shown", Words).show(self._heading())
 
         def work() -> tuple[TimelineData, History | None]:
             return compute(loaded, view, order, objects, every, width, known)
@@ -141,7 +141,7 @@ class TimelinePage(Page):
         else:
             below = self._count_lane() if self.life is not None else ()
             lanes.show(len(shown.rows), self._object_lane, row, below)
-        self.query_one("#shown", Words).tell(self._heading())
+        self.query_one("#shown", Words).show(self._heading())
         self._tell_about()
 
     def _move_cursor(self) -> None:
@@ -153,7 +153,7 @@ class TimelinePage(Page):
             for picture in (*self.query(LaneList), *self.query(Level), *self.query(TimeAxis)):
                 picture.view = self.view
                 picture.refresh()
-            self.query_one("#shown", Words).tell(self._heading())
+            self.query_one("#shown", Words).show(self._heading())
             if self.life is not None:
                 self._tell_about()
 
@@ -238,7 +238,7 @@ class TimelinePage(Page):
                 f"{format_count(lane.live_count[-1])} alive at its end, "
                 f"{format_bytes(lane.live_bytes[-1])}; at most {format_bytes(lane.highest_bytes)}"
             )
-        self.query_one("#about", Words).tell(text)
+        self.query_one("#about", Words).show(text)
 
     # ---- keys ----
 
@@ -307,7 +307,7 @@ class TimelinePage(Page):
     def action_begin(self) -> None:
         """A selection begins at the cursor."""
         self.mark_ns = self.view.cursor_ns
-        self.query_one("#shown", Words).tell(self._heading())
+        self.query_one("#shown", Words).show(self._heading())
 
     def action_end(self) -> None:
         """It ends at the cursor; every screen follows it."""

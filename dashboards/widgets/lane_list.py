@@ -40,7 +40,7 @@ class LaneList(Rows, Picture):
             count: how many there are.
             lane: gives the lane of a row.
             row: where the cursor stands.
-            below: lanes under that of the cursor, which tell more about it.
+            below: lanes under that of the cursor, which say more about it.
         """
         self._lane, self.below, self._kept = lane, below, {}
         self.set_rows(count, row, len(below))

@@ -10,7 +10,7 @@ from textual.widgets import Static
 class Words(Static):
     """Text as wide as there is room for it."""
 
-    def tell(self, content: VisualType) -> None:
+    def show(self, content: VisualType) -> None:
         """Shows another text; the same one again costs nothing."""
         before = self.content
         if isinstance(before, Text) and isinstance(content, Text) and before == content:

@@ -25,10 +25,10 @@ def run(words: list[str]) -> int:
     if not given.files:
         raise UsageError("there is nothing to check; give a FILE, or --repeat N -- COMMAND.")
     from tlmem.gate.check import check as check_files
-    from tlmem.gate.check import tell
+    from tlmem.gate.check import report
 
     checked = check_files(given.files, options_of(given))
-    return tell(checked, given.format, given.output, more_of(given))
+    return report(checked, given.format, given.output, more_of(given))
 
 
 def _without_command(words: list[str]) -> tuple[list[str], list[str] | None]:
@@ -122,7 +122,7 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     from pathlib import Path
 
     from tlmem.gate import repeat
-    from tlmem.gate.check import tell
+    from tlmem.gate.check import report
 
     if given.files:
         raise UsageError(
@@ -131,7 +131,7 @@ def _repeat(given: argparse.Namespace, command: list[str] | None) -> int:
     what = repeat.asked(_python_words(command or []), given.repeat, given.calls)
     options, more = options_of(given), more_of(given)
     checked = repeat.repeat(what, options, Path.cwd())
-    return tell(checked, given.format, given.output, more)
+    return report(checked, given.format, given.output, more)
 
 
 def _python_words(command: list[str]) -> list[str]:

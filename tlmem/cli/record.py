@@ -282,7 +282,7 @@ def _record_and_check(
     from tlmem.cli.check import more_of, options_of
     from tlmem.gate import subprocess_record
     from tlmem.gate.check import check as check_files
-    from tlmem.gate.check import tell_after
+    from tlmem.gate.check import report_after
 
     options, more = options_of(given), more_of(given)
     name = {"code": "string", "module": target}.get(kind) or os.path.basename(
@@ -296,4 +296,4 @@ def _record_and_check(
         if not given.quiet:
             sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
         return code
-    return tell_after(check_files([path], options), more, given.quiet)
+    return report_after(check_files([path], options), more, given.quiet)

@@ -27,7 +27,7 @@ def number(field: int, value: int) -> bytes:
 
 
 def text(field: int, value: str) -> bytes:
-    """A field with a text; what is no character is written as an escape."""
+    """A field with a text; surrogates are written as escapes."""
     return message(field, value.encode("utf-8", "backslashreplace"))
 
 

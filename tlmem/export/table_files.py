@@ -100,7 +100,7 @@ def _write_all(
 def encodable(table: pd.DataFrame) -> pd.DataFrame:
     """A table whose texts can be written as UTF-8: halves of characters are written as escapes.
 
-    A path on Linux is bytes, and Python has such halves for those that are no UTF-8.
+    A path on Linux is bytes, and Python has such halves for those that are not UTF-8.
     """
     changes = {}
     for name in table.columns:

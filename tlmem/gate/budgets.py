@@ -26,7 +26,7 @@ ALLOW = {
 }
 """Recordings that are refused unless allowed, and what is wrong with them."""
 OPTIONS = ("allow", "strict", "baseline", "suppressions")
-"""Keys of a TOML table that are no budgets."""
+"""Keys of a TOML table that are not budgets."""
 
 PROJECT = "pyproject.toml"
 TABLE = "[tool.tlmem.check]"

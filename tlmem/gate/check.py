@@ -14,7 +14,7 @@ from pathlib import Path
 from tlmem.errors import TlmemError
 from tlmem.gate import subject, suppressions
 from tlmem.gate.budgets import BadOptions, CheckOptions
-from tlmem.gate.decision import Checked, Unreadable, judge, told
+from tlmem.gate.decision import Checked, Unreadable, all_reasons, judge
 from tlmem.gate.outputs import FORMATS, markdown
 from tlmem.output.atomic_write import write_file
 from tlmem.recording import family
@@ -55,7 +55,7 @@ def programs(paths: Sequence[Path]) -> list[Path]:
     return [path for path in dict.fromkeys(paths) if path.absolute() not in children]
 
 
-def tell(
+def report(
     checked: Checked, format: str = "text", out: str | None = None, more: Mapping[str, str] = {}
 ) -> int:
     """Writes the decision in every format that was asked for and returns the exit code.
@@ -68,12 +68,12 @@ def tell(
     _write_more(checked, more)
     if format == "github" and "github" not in more and os.environ.get(SUMMARY_FILE):
         _summarise_step(checked)
-    for sentence in told(checked):
+    for sentence in all_reasons(checked):
         sys.stderr.write(f"tlmem: {sentence}\n")
     return code or checked.exit_code
 
 
-def tell_after(checked: Checked, more: Mapping[str, str], quiet: bool) -> int:
+def report_after(checked: Checked, more: Mapping[str, str], quiet: bool) -> int:
     """What ``record --check`` says when the program is over, on stderr: stdout is the program's."""
     if not quiet:
         for line in FORMATS["text"](checked).splitlines():

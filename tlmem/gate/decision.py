@@ -1,8 +1,7 @@
 """The decision: budgets against measured values, what cannot be judged, and the exit code.
 
 A value is over its budget only when it surely is: the whole interval. Where the interval contains
-the budget, the budget is kept as far as anybody can tell, and the row says so; ``strict`` asks for
-more.
+the budget, it counts as kept, and the result says so; ``strict`` asks for more.
 
 Covers: the rules; recordings that are refused because they are short, lossy or incomplete; one
 decision for each program and the exit code of all. Does not cover: values (``measure``), texts of
@@ -27,7 +26,7 @@ from tlmem.gate.suppressions import Used
 from tlmem.units import format_count
 
 PASS, OVER, UNSURE, UNKNOWN = "pass", "over", "unsure", "unknown"
-"""States of a budget: kept; surely not kept; too noisy to be told from the budget; not measured."""
+"""States of a budget: kept; surely not kept; too noisy to decide; not measured."""
 EXIT_PASS, EXIT_OVER, EXIT_UNKNOWN = 0, 1, 3
 WORDS = {
     EXIT_PASS: "pass",
@@ -69,7 +68,7 @@ class Doubt:
 class Result:
     """The decision about one program.
 
-    ``refused`` are reasons not to judge that nobody allowed, ``allowed`` those that somebody did.
+    ``refused`` are reasons not to judge that the user did not allow, ``allowed`` those that he did.
     ``title`` is what was judged when that is more than one recording.
     """
 
@@ -234,9 +233,9 @@ class _Judge:
         )
 
     def _errors(self, budget: Budget) -> BudgetResult:
-        """Errors that no verdict tells: growing lines are in the verdict already."""
-        told = ("growing-site",) if self.subject.verdict.outcome == "leak" else ()
-        found = [f for f in self.subject.findings if f.severity == "error" and f.kind not in told]
+        """Errors that are not in the verdict, as growing lines are."""
+        judged = ("growing-site",) if self.subject.verdict.outcome == "leak" else ()
+        found = [f for f in self.subject.findings if f.severity == "error" and f.kind not in judged]
         value = exact(len(found), TIMES, tuple(found))
         state = OVER if found else PASS
         sentence = found[0].evidence if found else "There is no finding that is an error."
@@ -434,7 +433,7 @@ def reasons(result: Result) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def told(checked: Checked) -> list[str]:
+def all_reasons(checked: Checked) -> list[str]:
     """What goes to stderr when the exit code is not 0: one sentence for each reason."""
     found = [file.sentence for file in checked.unreadable]
     for result in checked.results:

@@ -1,7 +1,7 @@
 """How fast memory grows after warm-up, with an interval: per second, per mark, or in all.
 
 A rate is only above its budget when the whole interval is, and when the rise is even: a step (a
-lazy import, a buffer made once) has a slope too, and is no growth.
+lazy import, a buffer made once) has a slope too, and is not growth.
 
 Covers: curves of one process by name, rates of them. Does not cover: budgets (``measure``).
 See also: docs/how-to/gate.md, "What noise can do".
@@ -45,11 +45,11 @@ FLOORS = {
 
 
 class NotMeasured(Exception):
-    """The recording does not tell; the message says why."""
+    """The recording does not show it; the message says why."""
 
 
 class TooShort(NotMeasured):
-    """It would tell if it were longer."""
+    """A longer recording would show it."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
 
 
 def _steady_begin(judged: Judged) -> float:
-    """When the warm-up is over, in ns; the time in which the machine stood still is none of it."""
+    """When the warm-up is over, in ns, without the time in which the machine was suspended."""
     begin, end = judged.lives.work_begin_ns, judged.lives.judged_ns
     return process_growth.steady_begin(Window(judged.samples, begin, end).time_ns, begin, end)
 

@@ -51,7 +51,7 @@ def measure(name: str, kind: str, per: str, subject: Subject) -> Measured:
         kind, per: of its amount.
 
     Raises:
-        NotMeasured: the recording does not tell.
+        NotMeasured: the recording does not show it.
     """
     if name.endswith("-growth"):
         return _growth(name, kind, per, subject)

@@ -39,7 +39,7 @@ from tlmem.gate.sequential import ERROR, FAIL, FEWEST_RUNS, PASS, PerCall, Runs,
 CALLS = "{calls}"
 FIRST_CALLS = 100
 TOLERANCE_BYTES = 16.0
-"""Bytes per call that are no leak, as in psleak: one object would be more."""
+"""Bytes per call that are not a leak, as in psleak: one object would be more."""
 METRICS = ("tracked", "native", "python")
 Run = Callable[[Sequence[str], Path], None]
 """Records a command to a file."""
@@ -75,7 +75,7 @@ def asked(command: Sequence[str], times: str, calls: str | None) -> Asked:
     """What the words of the command line ask for.
 
     Raises:
-        BadOptions: there is no command, or a number is none or too small to decide anything.
+        BadOptions: the command is missing, or a number is invalid or too small to decide anything.
     """
     if not command:
         raise BadOptions("--repeat needs a command after --, as: -- train.py --epochs 3.")

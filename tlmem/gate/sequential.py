@@ -1,7 +1,7 @@
 """When to stop repeating, and how often the answer is wrong: two rules with stated error rates.
 
 ``Runs`` weighs how many runs were over their budgets: Wald's sequential probability ratio test.
-``PerCall`` looks at what runs with ever more calls kept: Kendall's rank test, whose exact
+``PerCall`` looks at what runs with more and more calls kept: Kendall's rank test, whose exact
 distribution needs no assumption about noise but that it has nothing to do with the calls.
 
 Covers: the mathematics, on plain numbers. Does not cover: running anything (``repeat``).
@@ -23,7 +23,7 @@ ERROR = 0.01
 """Wrong answers that each rule aims at, of both kinds."""
 FEWEST_RUNS = 3
 FEWEST_LEVELS = 5
-"""Runs with different numbers of calls that it takes to tell that growth goes on."""
+"""Runs with different numbers of calls that are needed to see that growth goes on."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class PerCall:
         Args:
             calls: of each run so far.
             kept: bytes that it kept.
-            tolerance: bytes per call that are no leak.
+            tolerance: bytes per call that are not a leak.
         """
         if len(calls) < FEWEST_LEVELS:
             return ""

@@ -49,7 +49,7 @@ def run(paths: Sequence[str], format: str = "text", out: str | None = None) -> i
     """Writes a report of recordings to a file or to stdout and returns the exit code.
 
     Returns:
-        0; 2 when a file is missing, is no recording, or the output cannot be written; 3 when a
+        0; 2 when a file is missing, is not a recording, or the output cannot be written; 3 when a
         recording is recognised but empty or damaged beyond use. A code other than 0 comes with one
         sentence on stderr.
     """

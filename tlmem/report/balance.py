@@ -33,7 +33,7 @@ def run_balance(
     every: bool = False,
     at_exit: bool = False,
 ) -> int:
-    """Writes the tree of stacks with what was taken, given back and left; returns the exit code.
+    """Writes the tree of stacks with acquires, releases and what is left; returns the exit code.
 
     Returns:
         0; 2 when the file is missing or no recording, nothing was made at ``site``, or the output
@@ -140,7 +140,7 @@ def _sentence(found: Balance) -> str:
 
 
 def _chosen(roots: list[Node], every: bool) -> tuple[int, int]:
-    """The least number of unpaired takings of frames that are shown, and how many are not."""
+    """The fewest unpaired acquires of a frame that is shown, and how many frames are not."""
     sizes = sorted((node.unpaired for root in roots for node in _all_below(root)), reverse=True)
     sizes = [size for size in sizes if size]
     if every or len(sizes) <= MOST_LINES:

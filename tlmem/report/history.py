@@ -47,7 +47,7 @@ def run_history(
 
 
 def render_text(life: History, every: bool = False) -> str:
-    """The head in words, a line for each step, the stacks of what nobody gave back.
+    """The head in words, a line for each step, the stacks of acquires without a release.
 
     Args:
         every: all steps of a long life, and not only its two ends and what has no pair.
@@ -173,7 +173,7 @@ def _in_python(life: History) -> list[str]:
 
 
 def _taker(step: HistoryStep) -> str:
-    """Who holds what a step took: events without a holder leave the object to nobody."""
+    """Who holds what a step acquired; events without a holder leave the object without one."""
     handed_to_nobody = step.event in ("alloc", "unregister", "promote", "resize")
     return "nobody" if handed_to_nobody or not step.holder else step.holder
 

@@ -43,7 +43,7 @@ SCHEMA = 1
 MOST_SHOWN = 10
 MOST_RELATIVES = 5
 LEAST_SHARE = 0.01
-"""Of the peak: what would spare less is no advice."""
+"""Of the peak: what would spare less is not worth advising."""
 IN_WORDS = {
     "first-fit": "linear scan: each in the first gap, as they come",
     "best-fit": "linear scan: each in the tightest gap, as they come",
@@ -67,7 +67,7 @@ class NoSuchMemory(TlmemError):
 
 @dataclass(frozen=True)
 class Placement:
-    """What a planner gives back, as ``tlmem.Plan``."""
+    """What a planner returns: the fields of ``tlmem.Plan``."""
 
     offsets: NDArray[np.uint64]
     peak_bytes: int

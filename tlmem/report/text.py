@@ -67,7 +67,7 @@ ALWAYS = ("residual", "resident")
 LARGEST = 3
 LEAST_OF_PEAK = 0.05
 HIGHER = 1.02
-"""A peak that is hardly higher than the moment of judging is not told apart from it."""
+"""A peak that is less than this above the moment of judging is not shown."""
 
 
 def render(summary: Summary) -> str:
@@ -204,7 +204,7 @@ def alive_block(findings: list[Finding]) -> str:
 
 
 def next_block(process: Process, findings: list[Finding]) -> str:
-    """The commands that tell more: about one of the objects, and who never gave back."""
+    """The commands that show more: one object's history, and acquires without a release."""
     path = shlex.quote(str(process.recording.path))
     rows = ["To see more"]
     example = next((f.object for f in findings if f.object is not None), None)

@@ -151,7 +151,7 @@ def _artifact(file: str) -> dict[str, str]:
 
 
 def _quoted(path: str) -> str:
-    """A path as part of a URI; of one whose bytes are no UTF-8, just these bytes."""
+    """A path as part of a URI; of one whose bytes are not UTF-8, just these bytes."""
     try:
         return quote(path, errors="surrogateescape")
     except UnicodeEncodeError:

@@ -56,12 +56,12 @@ def program(result: Result) -> str:
 def blame(row: BudgetResult) -> list[str]:
     """The worst lines, with their text and their callers."""
     lines: list[str] = []
-    told: set[StackFrame] = set()
+    shown: set[StackFrame] = set()
     for finding in [f for f in row.findings if f.site][:MOST_FINDINGS]:
-        if finding.site in told:  # its class: the same line, and why it grows
+        if finding.site in shown:  # its class: the same line, and why it grows
             lines.append(wrap(finding.evidence, 12))
             continue
-        told |= {finding.site} if finding.site else set()
+        shown |= {finding.site} if finding.site else set()
         lines.append(f"{'':8}{named(finding.site)}")
         if finding.site and (text := linecache.getline(finding.site.file, finding.site.line)):
             lines.append(f"{'':12}{clipped(text.strip(), WIDTH - 12)}")

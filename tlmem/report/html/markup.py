@@ -35,7 +35,7 @@ def element(name: str, /, *children: str | None, **attributes: str | float | boo
 
 
 def joined(*children: str | None) -> Markup:
-    """Parts behind each other, those that are no ``Markup`` escaped."""
+    """Parts one after the other; those that are not ``Markup`` are escaped."""
     return Markup(
         "".join(
             child if isinstance(child, Markup) else escape(child)

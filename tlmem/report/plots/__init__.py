@@ -97,7 +97,7 @@ def parse_size(text: str) -> Size:
     """Width and height in inches of a size such as ``1600x900``, ``16x9cm`` or ``8x4.5in``.
 
     Raises:
-        UnknownFormat: it is no size, or too small or large to draw.
+        UnknownFormat: it is not a size, or too small or large to draw.
     """
     number = r"(\d+(?:\.\d+)?)"
     match = re.fullmatch(rf"{number}\s*[x×]\s*{number}\s*(px|in|cm|mm|)", text.strip().lower())

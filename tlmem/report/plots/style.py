@@ -36,11 +36,11 @@ COLOURS = (
     "#d55e00",  # vermillion
     "#f0e442",  # yellow
 )
-"""The palette of Okabe and Ito: told apart with any colour vision. Source: Okabe and Ito, "Color
-Universal Design", 2008."""
+"""The palette of Okabe and Ito: distinguishable with any colour vision. Source: Okabe and Ito,
+"Color Universal Design", 2008."""
 PALE_FACES = (COLOURS[6], REST)
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo")
-"""Beside the colours, so that areas are told apart without any."""
+"""Beside the colours, so that areas are distinguishable without any."""
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))
 
 LETTER_IN, TITLE_LETTER_IN = 0.073, 0.09

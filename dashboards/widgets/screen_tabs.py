@@ -7,10 +7,10 @@ from textual import events
 from textual.widget import Widget
 
 
-class Sections(Widget):
+class ScreenTabs(Widget):
     """One line of ``key name`` pairs; a click goes there."""
 
-    DEFAULT_CSS = "Sections { height: 1; }"
+    DEFAULT_CSS = "ScreenTabs { height: 1; }"
 
     def __init__(self, names: dict[str, str], shown: str) -> None:
         super().__init__()
