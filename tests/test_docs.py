@@ -26,13 +26,23 @@ def test_the_design_page_can_be_read_in_five_minutes() -> None:
     assert len(words) <= 1200
 
 
-def test_the_reading_order_names_every_c_file() -> None:
-    order = (ROOT / "native" / "README.md").read_text(encoding="utf-8")
-    files = [*(ROOT / "native").rglob("*.c"), *(ROOT / "native").rglob("*.h")]
-    named = {path.name for path in files if f"{path.name}`" in order}
-    frames = {path.name for path in files if re.fullmatch(r"pystack_3\d\d\.h", path.name)}
+def test_the_pages_of_the_house_name_only_files_that_exist() -> None:
+    places = {
+        ROOT / "native" / "README.md": ROOT / "native",
+        ROOT / "docs" / "design.md": ROOT,
+        ROOT / "docs" / "seed-map.md": ROOT,
+    }
+    places |= {path: path.parents[1] for path in (ROOT / "native").glob("*/README.md")}
+    missing = []
+    for page, folder in places.items():
+        named = re.findall(r"`([\w./]+/[\w.]+\.[chmp]y?)`", page.read_text(encoding="utf-8"))
+        missing += [
+            f"{name_of(page)}: {name}"
+            for name in named
+            if not (folder / name).exists() and not (ROOT / name).exists()
+        ]
 
-    assert {path.name for path in files} - named - frames == set()
+    assert missing == []
 
 
 def test_links_lead_to_files() -> None:
