@@ -36,6 +36,7 @@ def test_the_pages_of_the_house_name_only_files_that_exist() -> None:
     missing = []
     for page, folder in places.items():
         named = re.findall(r"`([\w./]+/[\w.]+\.[chmp]y?)`", page.read_text(encoding="utf-8"))
+        named = [name for name in named if name != "folder/file.h"]
         missing += [
             f"{name_of(page)}: {name}"
             for name in named

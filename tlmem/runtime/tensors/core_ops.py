@@ -121,7 +121,7 @@ def before_writing(tensor: Any) -> None:
 
     Raises:
         InPlaceOnSaved: it needs a gradient, or a tape saved it for a rule; nothing was written.
-    Source: contracts S65.
+    Source: docs/seed-map.md, S65.
     """
     refused = engine.write(tensor)
     if refused is None:

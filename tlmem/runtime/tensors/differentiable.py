@@ -34,7 +34,7 @@ class Differentiable:
         Raises:
             WrongDtype: it is set on a tensor that is not float32 or float64.
             NotDifferentiable: it is taken from a tensor that was computed; use ``detach``.
-        Source: contracts S59.
+        Source: docs/seed-map.md, S59.
         """
         return bool(self._slot or self._requires_grad)
 
@@ -83,7 +83,7 @@ class Differentiable:
         Raises:
             NotDifferentiable: it is set on a tensor that needs no gradient.
             WrongShape, WrongDtype, WrongDevice: it is set to what cannot be its gradient.
-        Source: contracts S24, S58, S60, C9.
+        Source: docs/seed-map.md, S24, S58, S60.
         """
         return engine.gradient(self._slot) if self._slot else None
 
@@ -111,7 +111,7 @@ class Differentiable:
             SecondBackward: a pass has run before and did not retain the graph.
             InPlaceOnSaved: what a rule needs was written in place since.
             StaleSlot: its tape was reset. BackwardRunning: a pass is under way in another thread.
-        Source: contracts S33, S60, S61, S63, S66.
+        Source: docs/seed-map.md, S33, S60, S61, S63, S66.
         """
         self._require("go back from")
         contexts.settle()
@@ -144,7 +144,7 @@ class Differentiable:
 
         Raises:
             UseAfterFree: it is freed.
-        Source: contracts S34.
+        Source: docs/seed-map.md, S34.
         """
         return core_ops.detached(self)
 

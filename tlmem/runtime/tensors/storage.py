@@ -124,7 +124,7 @@ class Storage(core.Operand):
         Raises:
             UseAfterFree: it is freed.
             InArena: its memory ends with its scope.
-        Source: contracts S39, C4.
+        Source: docs/seed-map.md, S39.
         """
         self._require("escape")
         contexts.settle()
