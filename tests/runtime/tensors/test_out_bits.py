@@ -19,7 +19,11 @@ from tlmem.runtime.tensors.rows import ALONG, FUNCTION, FUNCTIONS, ROWS
 from tlmem.runtime.tensors.tensor import Tensor
 
 ONE = {
-    **{name: FUNCTIONS[name] for name, row in ROWS.items() if row.kind == FUNCTION},
+    **{
+        name: FUNCTIONS[name]
+        for name, row in ROWS.items()
+        if row.kind == FUNCTION and row.number >= 0
+    },
     "clip": lambda a, out=None: elementwise.clip(a, -0.5, 0.5, out=out),
     "power": lambda a, out=None: elementwise.power(a, 3, out=out),
     "root": lambda a, out=None: elementwise.power(a, 0.5, out=out),
