@@ -1,7 +1,7 @@
 """Healthy programs go on until there is enough to judge, however evenly the machine runs."""
 
 import pytest
-from tlmem.scenarios.harness import switch
+from tlmem.scenarios.programs import switch
 
 
 class Clock:
