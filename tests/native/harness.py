@@ -273,12 +273,14 @@ def make(command: list[str], inputs: list[Path], suffix: str) -> Path:
 def compile_command(path: Path, mode: Mode, wanted: Needs) -> list[str]:
     """What compiles one source file, without its output.
 
-    Only tests and files of ``native/python`` see the interpreter's headers, so that the objects of
-    all others are the same for tests with and without it.
+    Only tests, files of ``native/python`` and those whose name begins with ``py`` see the
+    interpreter's headers, so that the objects of all others are the same for tests with and without
+    it.
     """
     command = [*compiler(), "-std=gnu11", "-g", "-O1", "-pthread", *WARNINGS, *mode.flags]
     command += [f"-I{folder}" for folder in (NATIVE / "include", NATIVE, TESTS)]
-    if wanted.python and (path.parent == TESTS or NATIVE / "python" in path.parents):
+    sees_python = path.parent == TESTS or NATIVE / "python" in path.parents
+    if wanted.python and (sees_python or path.name.startswith("py")):
         command += python_flags()[0]
     if path.suffix == ".m":
         command += objective_c_flags()[0]
