@@ -52,7 +52,7 @@ void tlm_holders_stats(tlm_holders_statistics *out);
  * the exception that came out, to the list whose id() is outcome. TLM_UNSUPPORTED: nothing was called. */
 tlm_status tlm_call_outermost(uint64_t callable, uint64_t arguments, uint64_t outcome);
 
-/* ---- objects of Python and objects of ours (pydrop.c, pyreference.c, pyplace.c, pybuffer.c) ---- */
+/* ---- objects of Python and objects of ours (pyadopted.c, pyreference.c, pyorigin.c, pybuffer.c) ---- */
 /* For the `drop` of adopted memory, from any thread; the context comes from tlm_python_keep. They let go of a Python object,
  * or call it without arguments and then let go of it; an exception of the call is reported as unraisable. */
 void tlm_python_drop_reference(void *context);
@@ -63,9 +63,9 @@ void *tlm_python_keep(uint64_t owner);
  * the place where a tensor is made. TLM_NO_MEMORY. */
 tlm_status tlm_python_types(uint64_t folder, uint64_t list);
 
-/* ---- fork (pyfork.c) ---- */
+/* ---- fork (after_fork.c) ---- */
 /* In place of tlm_fork_after_in_parent, by a Python handler in the main thread: does it as soon as the interpreter is back
- * from the fork, so that Python does not count our thread (pyfork.c). Settle does it at once if it is still to be done; call
+ * from the fork, so that Python does not count our thread (after_fork.c). Settle does it at once if it is still to be done; call
  * it before the next fork and before the end of the recording. Cannot fail. */
 void tlm_fork_after_in_parent_soon(void);
 void tlm_fork_settle(void);

@@ -120,7 +120,7 @@ bool tlmi_is_holder(tlmi_slot_of_object *slot, tlm_holder holder);
  * false: `from` does not hold it, nothing happened. Records UNREGISTER, REGISTER. */
 bool tlmi_hand_over(tlmi_slot_of_object *slot, tlm_holder from, tlm_holder to, uint32_t site);
 
-/* ---- tally.c: counters, one set for each thread and device, and what is current and peak. Cannot fail ---- */
+/* ---- counters.c: counters, one set for each thread and device, and what is current and peak. Cannot fail ---- */
 void tlmi_tally_alloc(uint8_t device, uint64_t bytes);
 void tlmi_tally_free(uint8_t device, uint64_t bytes);
 /* What a thread counts for itself; others read it when they add up. */
@@ -236,7 +236,7 @@ uint64_t tlmi_pool_key_bytes(void); /* of bookkeeping, for a key with one item *
 #pragma GCC visibility pop
 
 #pragma GCC visibility push(default)
-/* ---- tally.c, for the search for holders ---- */
+/* ---- counters.c, for the search for holders ---- */
 int64_t tlmi_tally_current_bytes(void); /* of live objects, on all devices */
 #pragma GCC visibility pop
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * element_loops.h: the loops of the ops of each element that are not NumPy's: functions, selections, gradients; for both.h.
+ * element_loops.h: the loops of the ops of each element that are not NumPy's: functions, selections, gradients; for both_dtypes.h.
  *
  * A row gets pointers, a count and strides as NumPy's loops do, so that both are used alike (ops.h). The output may be an input
  * with the same strides: elements are read before they are written. Rows that need a function of NumPy's go in blocks that stay

@@ -21,7 +21,7 @@
 #endif
 
 #define OPS_BOTH "ops/element_loops.h"
-#include "ops/both.h"
+#include "ops/both_dtypes.h"
 
 /* A loop of element_loops.h for a dtype; `parameters`: two doubles, or NULL where it reads none. */
 #define OWN_LOOP(name, dtype, parameters)                                                                              \

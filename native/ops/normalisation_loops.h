@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * normalisation_loops.h: normalising rows and the gradients of that; for both.h.
+ * normalisation_loops.h: normalising rows and the gradients of that; for both_dtypes.h.
  *
  * `weight` and `bias` have an element for each of a row's, or are NULL. `to` may be `from`.
  */

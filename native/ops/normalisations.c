@@ -22,9 +22,9 @@ typedef struct {
 } norm_row_set;
 
 #define OPS_BOTH "ops/row_loops.h"
-#include "ops/both.h"
+#include "ops/both_dtypes.h"
 #define OPS_BOTH "ops/normalisation_loops.h"
-#include "ops/both.h"
+#include "ops/both_dtypes.h"
 
 static norm_row_set rows_of(const tlm_tensor *x, int row_axes)
 {

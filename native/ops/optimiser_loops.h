@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * optimiser_loops.h: rows of a parameter with its gradient and state; for both.h.
+ * optimiser_loops.h: rows of a parameter with its gradient and state; for both_dtypes.h.
  *
  * Each step is an inlined function over pointers and strides counted in elements; with strides that are known to be 1 it becomes a
  * loop over vectors.

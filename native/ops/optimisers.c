@@ -18,7 +18,7 @@ typedef struct {
 } adam_factors;
 
 #define OPS_BOTH "ops/optimiser_loops.h"
-#include "ops/both.h"
+#include "ops/both_dtypes.h"
 
 static bool fits(const tlm_tensor *parameter, const tlm_tensor *other, bool written)
 {

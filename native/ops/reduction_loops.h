@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * reduction_loops.h: sums, variances and extremes of rows of elements; for both.h, after row_loops.h.
+ * reduction_loops.h: sums, variances and extremes of rows of elements; for both_dtypes.h, after row_loops.h.
  *
  * Long rows that lie side by side are summed in pieces, and these in float64, so that the error does not grow with the length.
  */

@@ -14,9 +14,9 @@ enum { PIECE = 2048 };            /* of a long row, in elements */
 enum { COUNTED_PIECE = 1 << 20 }; /* of a row: elements that an int counts */
 
 #define OPS_BOTH "ops/row_loops.h"
-#include "ops/both.h"
+#include "ops/both_dtypes.h"
 #define OPS_BOTH "ops/reduction_loops.h"
-#include "ops/both.h"
+#include "ops/both_dtypes.h"
 
 static void keep_shape(ops_call *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * row_loops.h: sums and extremes of one row whose elements lie side by side; for both.h.
+ * row_loops.h: sums and extremes of one row whose elements lie side by side; for both_dtypes.h.
  *
  * A sum has 64 bytes of partial sums: as exact as the row is long over that, and with the same bits each time.
  */

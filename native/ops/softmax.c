@@ -25,9 +25,9 @@ static inline int64_t class_of(const entropy_rows *work, int64_t row)
 }
 
 #define OPS_BOTH "ops/row_loops.h"
-#include "ops/both.h"
+#include "ops/both_dtypes.h"
 #define OPS_BOTH "ops/softmax_loops.h"
-#include "ops/both.h"
+#include "ops/both_dtypes.h"
 
 typedef void (*rows_call)(const void *from, void *to, int64_t rows, int64_t length);
 typedef void (*panel_call)(const void *from, void *to, int64_t length, int64_t apart, int64_t width);

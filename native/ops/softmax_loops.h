@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * softmax_loops.h: exponentials of rows and their sums, softmax, its logarithm, the cross entropy, and their gradients; for both.h.
+ * softmax_loops.h: exponentials of rows and their sums, softmax, its logarithm, the cross entropy, and their gradients; for both_dtypes.h.
  *
  * Rows are worked on in blocks that stay in the cache, so that NumPy's loop of exp is called for a block and not for a row.
  * `to` may be `from`. A row without elements is nothing to do.

@@ -62,7 +62,7 @@ static inline void tlmi_clock_order(void)
 #endif
 }
 
-/* ---- own.c: our own bookkeeping memory: mapped, zeroed, counted, never from malloc; can be made to fail ---- */
+/* ---- own_memory.c: our own bookkeeping memory: mapped, zeroed, counted, never from malloc; can be made to fail ---- */
 void *tlmi_own_alloc(size_t bytes);            /* NULL on failure; page aligned, rounded up to pages */
 void tlmi_own_free(void *start, size_t bytes); /* the same size as asked for; NULL is fine */
 uint64_t tlmi_own_current_bytes(void);
@@ -123,7 +123,7 @@ static inline bool tlmi_spin_is_held(const tlmi_spin *lock)
     return atomic_load_explicit(&lock->word, memory_order_relaxed) & 1;
 }
 
-/* ---- slab.c: small blocks for bookkeeping, from own.c. Thread-safe ---- */
+/* ---- slab.c: small blocks for bookkeeping, from own_memory.c. Thread-safe ---- */
 void *tlmi_slab_alloc(size_t bytes); /* zeroed; NULL: no memory */
 void tlmi_slab_free(void *block, size_t bytes);
 

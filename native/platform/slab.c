@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * slab.c: small blocks for the runtime's bookkeeping: powers of two from 32 bytes to 2 KiB out of pages of own.c, which are
+ * slab.c: small blocks for the runtime's bookkeeping: powers of two from 32 bytes to 2 KiB out of pages of own_memory.c, which are
  * kept for the next request; larger blocks are pages of their own. Thread-safe.
  */
 #include <string.h>

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlmem.cli.check import make_parser
-from tlmem.gate import catalogue
+from tlmem.gate import budget_kinds
 from tlmem.gate.amounts import (
     BYTES,
     OBJECTS,
@@ -96,7 +96,7 @@ def test_other_increases_are_refused(text: str) -> None:
 
 
 def test_every_name_that_is_listed_is_found() -> None:
-    kinds = {name: catalogue.find(name) for name in catalogue.names()}
+    kinds = {name: budget_kinds.find(name) for name in budget_kinds.names()}
 
     assert [n for n, kind in kinds.items() if not (kind and kind.name == n and kind.meaning)] == []
 
@@ -261,5 +261,5 @@ def test_the_reference_names_every_budget_and_the_command_every_option() -> None
 
     options = [word for action in make_parser()._actions for word in action.option_strings]
 
-    assert [name for name in catalogue.KINDS if f"`{name}`" not in budgets] == []
+    assert [name for name in budget_kinds.KINDS if f"`{name}`" not in budgets] == []
     assert [word for word in options if word not in ("-h", "--help") and word not in commands] == []

@@ -12,7 +12,7 @@ from support.traces import Program
 from tlmem.analysis import analyse
 from tlmem.gate.budgets import from_words
 from tlmem.gate.decision import OVER, PASS, UNKNOWN, UNSURE, BudgetResult, judge
-from tlmem.gate.subject import Subject
+from tlmem.gate.inputs import Subject
 from tlmem.report.summary import Process, Summary
 
 STEPS, STEP_NS, KEPT_BYTES = 300, 2_000_000, 4_000

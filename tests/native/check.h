@@ -37,19 +37,19 @@ static inline const char *temporary_path(char *path, size_t room, const char *na
 
 /* The sampler has tests of its own. */
 #define STAND_IN_FOR_SAMPLER                                                                                           \
-    void tlmi_sampler_open(bool smaps, const tlmi_own_file *log)                                                           \
+    void tlmi_sampler_open(bool smaps, const tlmi_own_file *log)                                                       \
     {                                                                                                                  \
         (void)smaps;                                                                                                   \
         (void)log;                                                                                                     \
     }                                                                                                                  \
-    void tlmi_sampler_close(void)                                                                                          \
+    void tlmi_sampler_close(void)                                                                                      \
     {                                                                                                                  \
     }                                                                                                                  \
-    void tlmi_sample_fast(void)                                                                                           \
+    void tlmi_sample_fast(void)                                                                                        \
     {                                                                                                                  \
         tlmi_event_append(TLM_KIND_SAMPLE, TLM_DEVICE_NONE, TLM_METRIC_ANON, 1, 0, 0);                                 \
     }                                                                                                                  \
-    void tlmi_sample_full(bool force)                                                                                     \
+    void tlmi_sample_full(bool force)                                                                                  \
     {                                                                                                                  \
         (void)force;                                                                                                   \
     }

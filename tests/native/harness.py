@@ -3,7 +3,7 @@
 A test is one file ``tests/native/test_*.c`` with a ``main`` that returns 0 when every check held.
 Near its top it says what it needs::
 
-    /* tlm-test: sources=own.c,clock.c python=no modes=address,thread,valgrind */
+    /* tlm-test: sources=own_memory.c,clock.c python=no modes=address,thread,valgrind */
 
 ``sources`` are files below ``native`` by their name, or files of this directory;
 ``core`` stands for the library without its sampler and the planner, ``plan`` and

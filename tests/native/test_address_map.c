@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_address_map.c: a key that stays is found by every reader while others come and go, the table grows and memory ends.
  *
- * tlm-test: sources=own.c,system.c,address_map.c */
+ * tlm-test: sources=own_memory.c,system.c,address_map.c */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
  *
  * Odd numbers are objects of the runtime; each has the handle that is the address of the even number before it.
  *
- * tlm-test: sources=fold_state.c,own.c,system.c modes=address */
+ * tlm-test: sources=fold_state.c,own_memory.c,system.c modes=address */
 #include <string.h>
 #include <unistd.h>
 

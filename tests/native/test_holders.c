@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_holders.c: every object is met once; memory held in the same way is one group; long ways and want of memory are borne.
  *
- * tlm-test: sources=own.c,system.c,clock.c,holders_graph.c,holders_groups.c */
+ * tlm-test: sources=own_memory.c,system.c,clock.c,holders_graph.c,holders_groups.c */
 #include <string.h>
 
 #include "check.h"

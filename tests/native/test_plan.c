@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_plan.c: plans never overlap, are aligned, never below the lower bound, and lowest when that is said.
  *
- * tlm-test: sources=plan,own.c,system.c modes=address,valgrind */
+ * tlm-test: sources=plan,own_memory.c,system.c modes=address,valgrind */
 #include "check.h"
 #include "tlmem_plan.h"
 

@@ -5,7 +5,7 @@
  * lowest plan is full; the same with sizes trimmed, at any one alignment or several; temporaries of a loop; one size; huge sizes. Where
  * the rectangle is known to be high enough, a search has to get below it.
  *
- * tlm-test: sources=plan,own.c,system.c modes=address */
+ * tlm-test: sources=plan,own_memory.c,system.c modes=address */
 #include "check.h"
 #include "tlmem_plan.h"
 

@@ -5,7 +5,7 @@
  * comparisons, finalizers, threads, code made at run time that dies again. Threads without a stack, a full file and
  * memory that runs out come last.
  *
- * tlm-test: sources=own.c,system.c,address_map.c,site.c,pycode.c,pystack.c python=yes */
+ * tlm-test: sources=own_memory.c,system.c,address_map.c,site.c,pycode.c,pystack.c python=yes */
 #include <Python.h>
 
 #include <string.h>

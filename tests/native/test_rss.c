@@ -2,7 +2,7 @@
  * test_rss.c: what a sample says about memory that was just taken, the order of samples, and that expensive probes are
  * asked seldom. Own clock.
  *
- * tlm-test: sources=own.c,system.c,hooks.c,mappings.c,rss_system.c,sampler.c */
+ * tlm-test: sources=own_memory.c,system.c,hooks.c,mappings.c,rss_system.c,sampler.c */
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_site.c: the tree of call sites: same path, same number; named before seen; many threads; memory that runs out.
  *
- * tlm-test: sources=own.c,system.c,site.c */
+ * tlm-test: sources=own_memory.c,system.c,site.c */
 #include <string.h>
 #include <unistd.h>
 

@@ -14,7 +14,7 @@ from tlmem.scenarios.harness.soak.workers import Worker, company
 
 from tlmem.analysis.model import Analysis, Attribution, Finding, StackFrame, Verdict
 from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, BudgetResult
-from tlmem.gate.subject import Subject
+from tlmem.gate.inputs import Subject
 from tlmem.report.summary import Process, Summary
 
 ROW = Row(

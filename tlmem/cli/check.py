@@ -102,7 +102,7 @@ def more_of(given: argparse.Namespace) -> dict[str, str]:
 
 
 def _list_budgets() -> int:
-    from tlmem.gate.catalogue import KINDS, LEAK_CLASSES
+    from tlmem.gate.budget_kinds import KINDS, LEAK_CLASSES
 
     width = max(map(len, KINDS)) + 2
     lines = [f"{kind.name:<{width}}{kind.meaning}" for kind in KINDS.values()]

@@ -4,8 +4,8 @@ In: recordings, options of the command line, TOML tables. Out: ``decision.Checke
 May import: errors, units, output, recording, analysis, report, gate.outputs.
 Third-party: numpy, pandas. Inside functions: scipy.
 
-Reading order: ``amounts`` (5 MB, 100 kB/s), ``catalogue`` (every budget), ``budgets`` (what a user
-asked for), ``suppressions``, ``subject`` (what was recorded), ``growth_rates`` and ``measure``
+Reading order: ``amounts`` (5 MB, 100 kB/s), ``budget_kinds`` (every budget), ``budgets`` (what a
+user asked for), ``suppressions``, ``inputs`` (what was recorded), ``growth_rates`` and ``measure``
 (values with intervals), ``decision``, ``outputs`` (a format each), ``check``; ``repeat`` and
 ``sequential`` for repeated runs.
 """

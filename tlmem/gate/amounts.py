@@ -1,7 +1,7 @@
 """Amounts as people write them into budgets: ``5 MB``, ``100 kB/s``, ``1 object per epoch``.
 
 Covers: the grammar of amounts and how they are written back. Does not cover: which budget takes
-which amount (``catalogue``); sizes themselves are parsed by ``tlmem.units``.
+which amount (``budget_kinds``); sizes themselves are parsed by ``tlmem.units``.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from typing import Any
 
 from tlmem.analysis.model import OUTCOMES
 from tlmem.errors import TlmemError
-from tlmem.gate import catalogue
+from tlmem.gate import budget_kinds
 from tlmem.gate.amounts import PERCENT, Amount, Increase, parse_amount, parse_increase
-from tlmem.gate.catalogue import BudgetKind, suggestion
+from tlmem.gate.budget_kinds import BudgetKind, suggestion
 
 SHORT, LOSSY, INCOMPLETE = "short", "lossy", "incomplete"
 ALLOW = {
@@ -108,9 +108,9 @@ def budget(name: str, value: object, origin: str) -> Budget:
     Raises:
         BadOptions: there is no such budget, or it takes no such value.
     """
-    kind = catalogue.find(name)
+    kind = budget_kinds.find(name)
     if kind is None:
-        known = [*catalogue.names(), *OPTIONS]
+        known = [*budget_kinds.names(), *OPTIONS]
         raise BadOptions(f"{origin}: there is no budget '{name}'; {suggestion(name, known)}")
     if isinstance(value, bool) or not isinstance(value, str | int | list):
         raise BadOptions(f"{origin}: {name} = {value!r} is not an amount; write it as a text.")
@@ -121,7 +121,7 @@ def budget(name: str, value: object, origin: str) -> Budget:
     text = str(value)
     try:
         limit: Amount | Increase
-        if name.endswith(catalogue.INCREASE):
+        if name.endswith(budget_kinds.INCREASE):
             limit = parse_increase(text, kind.kinds)
         else:
             limit = parse_amount(text, kind.kinds, kind.rates)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tlmem.errors import TlmemError
-from tlmem.gate import subject, suppressions
+from tlmem.gate import inputs, suppressions
 from tlmem.gate.budgets import BadOptions, CheckOptions
 from tlmem.gate.decision import Checked, Unreadable, all_reasons, judge
 from tlmem.gate.outputs import FORMATS, markdown
@@ -39,11 +39,11 @@ def check(paths: Sequence[str | Path], options: CheckOptions) -> Checked:
         for file in files:
             if options.baseline.exists() and file.exists() and options.baseline.samefile(file):
                 raise BadOptions(f"{file} is its own baseline; give an earlier recording.")
-        baseline = subject.read([options.baseline], known)
+        baseline = inputs.read([options.baseline], known)
     results, unreadable = [], []
     for file in files:
         try:
-            results.append(judge(subject.read([file], known), options, baseline))
+            results.append(judge(inputs.read([file], known), options, baseline))
         except TlmemError as error:
             unreadable.append(Unreadable(file, str(error), error.exit_code))
     return Checked(tuple(results), tuple(unreadable))

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from tlmem.analysis.compare import GROWING, MOST_NAMED, Difference
 from tlmem.analysis.model import Finding, Verdict
-from tlmem.gate import catalogue
+from tlmem.gate import budget_kinds
 from tlmem.gate.amounts import PERCENT, TIMES, Amount, Increase, write
+from tlmem.gate.budget_kinds import PASSING
 from tlmem.gate.budgets import INCOMPLETE, LOSSY, SHORT, Budget, CheckOptions
-from tlmem.gate.catalogue import PASSING
 from tlmem.gate.growth_rates import NotMeasured, TooShort
+from tlmem.gate.inputs import Judged, Subject
 from tlmem.gate.measure import Measured, exact, measure
-from tlmem.gate.subject import Judged, Subject
 from tlmem.gate.suppressions import Used
 from tlmem.units import format_count
 
@@ -151,7 +151,7 @@ def with_implied(options: CheckOptions) -> list[Budget]:
         found.append(_implied("verdict", PASSING))
         found.append(
             Budget(
-                catalogue.BudgetKind("errors", "findings that are errors", (TIMES,)),
+                budget_kinds.BudgetKind("errors", "findings that are errors", (TIMES,)),
                 Amount(0, TIMES),
                 "0",
                 implied=True,
@@ -167,7 +167,7 @@ def with_implied(options: CheckOptions) -> list[Budget]:
 
 def _implied(name: str, limit: Amount | tuple[str, ...]) -> Budget:
     text = ",".join(limit) if isinstance(limit, tuple) else str(limit)
-    return Budget(catalogue.KINDS[name], limit, text, implied=True)
+    return Budget(budget_kinds.KINDS[name], limit, text, implied=True)
 
 
 class _Judge:
@@ -254,7 +254,7 @@ class _Judge:
     def _increase(self, budget: Budget, limit: Increase) -> BudgetResult:
         """A measured value against that of the baseline."""
         assert self.baseline is not None
-        name = budget.name.removesuffix(catalogue.INCREASE)
+        name = budget.name.removesuffix(budget_kinds.INCREASE)
         kind = limit.amount.kind if limit.amount else budget.kind.kinds[0]
         before = measure(name, kind, "", self.baseline)
         after = measure(name, kind, "", self.subject)

@@ -20,8 +20,8 @@ from tlmem.analysis.growth.rates import MOST_POINTS, rate_of
 from tlmem.analysis.growth.robust import low_in_bins, spread, theil_sen
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.gate.amounts import OBJECTS, SECOND
-from tlmem.gate.catalogue import suggestion
-from tlmem.gate.subject import Judged
+from tlmem.gate.budget_kinds import suggestion
+from tlmem.gate.inputs import Judged
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import Finding
 from tlmem.gate.amounts import BYTES, PERCENT, TIMES
 from tlmem.gate.growth_rates import NotMeasured, growth
-from tlmem.gate.subject import LEAKS, Judged, Subject
+from tlmem.gate.inputs import LEAKS, Judged, Subject
 from tlmem.gate.suppressions import matches_site
 
 MISUSES = (*WHAT, "misuse")

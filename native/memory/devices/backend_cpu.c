@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * backend_cpu.c: memory of the host, from the C library's allocator.
  *
- * The one place besides own.c that calls it: payloads are the program's memory, and belong in the allocator's statistics.
+ * The one place besides own_memory.c that calls it: payloads are the program's memory, and belong in the allocator's statistics.
  */
 #include <stdlib.h>
 #include <string.h>

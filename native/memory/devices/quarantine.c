@@ -434,7 +434,7 @@ static void install_fork_handlers(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* Not from own.c: what is never touched of them is not to count as ours. */
+/* Not from own_memory.c: what is never touched of them is not to count as ours. */
 static bool map_records(void)
 {
     size_t bytes = RECORDS * sizeof(tlmi_quarantined);

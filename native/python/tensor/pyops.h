@@ -83,7 +83,7 @@ PyObject *tlmi_slices_seen(PyObject *self, PyObject *const *given, Py_ssize_t co
 PyObject *tlmi_axes_reduce(PyObject *self, PyObject *const *given, Py_ssize_t count);
 PyObject *tlmi_axes_along(PyObject *self, PyObject *const *given, Py_ssize_t count);
 
-/* ---- pyfits.c ---- */
+/* ---- pyguard.c ---- */
 /* kind(tensor, gradient, in_rows): its kind as bytes; None: not for the ops. gradient: 0 it needs none, 1 it does, 2: not
  * asked. in_rows: 1: others must have memory of their own or lie row by row. */
 PyObject *tlmi_fits_kind(PyObject *self, PyObject *const *given, Py_ssize_t count);

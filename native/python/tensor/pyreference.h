@@ -34,7 +34,7 @@ typedef struct {
     tlm_tensor tensor; /* where its elements are; of a view the object is the base */
 } tlmi_reference;
 
-/* ---- pyplace.c ---- */
+/* ---- pyorigin.c ---- */
 /* The folder whose files are the runtime's own. */
 void tlmi_place_init(PyObject *folder);
 /* The innermost code that is not, a new reference, and the instruction in it; NULL: there is none. */

@@ -16,7 +16,7 @@ from tlmem.analysis.compare import GROWING
 from tlmem.gate.budgets import INCOMPLETE, CheckOptions, from_words
 from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, OVER, judge, reasons
 from tlmem.gate.decision import Result as Decision
-from tlmem.gate.subject import Subject, read
+from tlmem.gate.inputs import Subject, read
 
 from .plan import Job
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from tlmem.gate.decision import OVER, PASS, UNKNOWN, UNSURE, BudgetResult, Checked, Result
 from tlmem.gate.growth_rates import alive_at, curve_of
+from tlmem.gate.inputs import Judged
 from tlmem.gate.outputs.locations import name_of, path_of, relative
 from tlmem.gate.outputs.text import conclusion
-from tlmem.gate.subject import Judged
 from tlmem.units import format_bytes, format_count, format_seconds
 
 WORDS = {PASS: "pass", OVER: "**over**", UNSURE: "within noise", UNKNOWN: "**not judged**"}

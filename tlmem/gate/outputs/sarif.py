@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tlmem.analysis.model import Finding, StackFrame
-from tlmem.gate import catalogue
+from tlmem.gate import budget_kinds
 from tlmem.gate.decision import EXIT_PASS, OVER, UNKNOWN, BudgetResult, Checked, Result
 from tlmem.gate.outputs.locations import frame_of, path_of, relative, root
 from tlmem.report.json import document
@@ -80,7 +80,7 @@ def _driver(ids: list[str]) -> dict[str, Any]:
 
 def _meaning(name: str) -> str:
     """What a budget is about, as a sentence."""
-    kind = catalogue.find(name)
+    kind = budget_kinds.find(name)
     text = kind.meaning if kind else "findings that are errors"
     return text[:1].upper() + text[1:] + "."
 

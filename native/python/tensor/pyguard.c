@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * pyfits.c: whether tensors are of the kinds that a compiled function was specialised for; asked at each of its calls.
+ * pyguard.c: whether tensors are of the kinds that a compiled function was specialised for; asked at each of its calls.
  *
  * A kind is what `kind` found of one tensor, as bytes; kinds of several tensors are joined. Keeps nothing; under the GIL.
  */

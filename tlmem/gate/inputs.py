@@ -19,7 +19,7 @@ from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Verdict
 from tlmem.analysis.places import Places
 from tlmem.gate import suppressions
-from tlmem.gate.catalogue import LEAK_CLASSES
+from tlmem.gate.budget_kinds import LEAK_CLASSES
 from tlmem.gate.suppressions import Suppression, Used
 from tlmem.recording.reader import Recording
 from tlmem.report.summary import Process, Summary, summarise

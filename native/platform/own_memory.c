@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * own.c: memory for our own bookkeeping, straight from the kernel, and the files that we keep open.
+ * own_memory.c: memory for our own bookkeeping, straight from the kernel, and the files that we keep open.
  *
  * Never malloc: the program's allocator, its arenas and its statistics must look as they would without us. Every byte is
  * counted, so that a report can subtract it. Thread-safe. For tests, the n-th next request can be made to fail.

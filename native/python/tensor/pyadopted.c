@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * pydrop.c: what adopted memory does at its end when its owner is a Python object.
+ * pyadopted.c: what adopted memory does at its end when its owner is a Python object.
  *
  * The core calls these from whatever thread frees the object, with none of its locks held. When the interpreter ends, only
  * the thread that ends it may touch Python objects: for others the owner stays, as all objects do that are alive then.

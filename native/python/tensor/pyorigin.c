@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * pyplace.c: where in the program a tensor is made: the innermost frame that is not the runtime's own.
+ * pyorigin.c: where in the program a tensor is made: the innermost frame that is not the runtime's own.
  *
  * An error that comes later names the place. Kept for each tensor, so it is a code object and an instruction, and becomes a
  * file and a line only then.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tally.c: the counters behind tlm_runtime_stats.
+ * counters.c: the counters behind tlm_runtime_stats.
  *
  * What only ever grows is counted by each thread for itself and summed when asked. Current bytes, and so their peak, are one
  * atomic counter for each device; the sum over devices has one of its own as soon as a second device is used. Allocations

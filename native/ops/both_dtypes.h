@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * both.h: includes the header that OPS_BOTH names twice: its functions for float and for double.
+ * both_dtypes.h: includes the header that OPS_BOTH names twice: its functions for float and for double.
  *
  * In that header REAL is the type of an element, OF(name) the name with the dtype behind it, and DTYPE the dtype.
  */
