@@ -132,7 +132,7 @@ def read_rules(root: Path, folders: set[str]) -> tuple[dict[str, set[str]], list
             wrong.append(f"{folder}: its README.md has {len(lines)} lines 'May use: ...', not one")
         named = {n.strip(" .`") for line in lines for n in line.split(",")} - {"nothing"}
         wrong += [
-            f"{folder} may use {name}, which is no folder" for name in sorted(named - folders)
+            f"{folder} may use {name}, which is not a folder" for name in sorted(named - folders)
         ]
         rules[folder] = named & folders
     return rules, wrong
@@ -280,7 +280,7 @@ def test_a_folder_says_once_what_it_may_use(tree: Path) -> None:
 
     assert violations(tree) == [
         "ground: its README.md has 0 lines 'May use: ...', not one",
-        "log may use attic, which is no folder",
+        "log may use attic, which is not a folder",
     ]
 
 
