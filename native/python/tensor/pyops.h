@@ -64,8 +64,6 @@ tlm_status tlmi_tape_keep(int row, ops_call *call, tlmi_reference *const *refere
 /* Records an entry, whose slots are filled in here: leaves among the references that have none get one. */
 tlm_status tlmi_tape_record_for(tlm_tape *tape, tlm_record *entry, tlmi_reference *const *references,
                                 const uint8_t *needs, tlm_slot *slots, tlm_slot *out);
-/* The slot of an operand on this tape, a leaf that has none yet gets one; 0: it needs no gradient. */
-tlm_status tlmi_tape_slot_of(tlm_tape *tape, tlmi_reference *reference, tlm_slot *out);
 /* A Python tensor in no scope that holds one more count of what the tensor is over; of one number a copy. NULL with an
  * exception. */
 PyObject *tlmi_tape_named(const tlm_tensor *tensor);

@@ -141,20 +141,6 @@ static bool renew_leaf(tlm_tape *tape, tlmi_reference *leaf)
     return make_leaf(tape, leaf) == TLM_OK;
 }
 
-tlm_status tlmi_tape_slot_of(tlm_tape *tape, tlmi_reference *reference, tlm_slot *out)
-{
-    tlm_status status = TLM_OK;
-    *out = 0;
-    if (!needs_gradient(reference))
-        return TLM_OK;
-    if (reference->slot == 0)
-        status = make_leaf(tape, reference);
-    else if (tlmi_unlikely(reference->requires_grad && tlm_slot_tape(reference->slot) != tape))
-        (void)renew_leaf(tape, reference);
-    *out = reference->slot;
-    return status;
-}
-
 static tlm_status read_slots(tlm_tape *tape, uint32_t count, tlmi_reference *const *references, const uint8_t *needs,
                              tlm_slot *slots)
 {
