@@ -2,7 +2,7 @@
 
 ``python -m tlmem.scenarios.harness.attribution [NAME ...]`` records the programs of
 ``programs/attribution`` one after the other and prints the page. It exits with 1 when more of the
-memory, or of its growth, is unexplained than ``Row.allowed``.
+memory, or of its growth, is unexplained than ``AttributionRow.allowed``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ by the second question is `mapped` instead of what it was, and the residual does
 
 
 @dataclass(frozen=True)
-class Row:
+class AttributionRow:
     """One program, recorded: ``parts`` when judged, ``grown`` in its steady state."""
 
     name: str
@@ -111,7 +111,7 @@ def programs() -> dict[str, Path]:
     return {path.stem.replace("_", "-"): path for path in found}
 
 
-def record(name: str, path: Path) -> Row:
+def record(name: str, path: Path) -> AttributionRow:
     """Records a program in a process of its own and says where its memory went.
 
     Raises:
@@ -138,7 +138,7 @@ def record(name: str, path: Path) -> Row:
             )
         recording = read(file)
         found: Analysis = analyse(recording)
-        return Row(
+        return AttributionRow(
             name=name,
             description=(ast.get_docstring(tree) or "").partition("\n")[0],
             seconds=recording.seconds,
@@ -168,7 +168,7 @@ def numbers(parts: Attribution) -> list[str]:
     return [f"{size / 1e6:.1f}".replace("-0.0", "0.0") for size in sizes]
 
 
-def page(rows: list[Row]) -> str:
+def page(rows: list[AttributionRow]) -> str:
     """The whole page, in markdown."""
     closed = sum(row.closes for row in rows)
     kinds = [
@@ -195,7 +195,7 @@ def page(rows: list[Row]) -> str:
     )
 
 
-def growth_row(row: Row) -> str:
+def growth_row(row: AttributionRow) -> str:
     """What one program grew by, and whether that is explained."""
     grown = row.grown
     if grown is None:

@@ -90,7 +90,7 @@ PROGRAMS = {"N-Queens": nqueens, "structs": structs}
 
 
 @dataclass(frozen=True)
-class Row:
+class PolicyRow:
     """One program under one policy, of ``EPOCHS`` epochs.
 
     Attributes:
@@ -115,7 +115,7 @@ def compile_under(policy: str) -> Compile:
     return (lambda function: function) if policy == EAGER else tlmem.compile(policy=policy)
 
 
-def measured(program: str, policy: str) -> Row:
+def measured(program: str, policy: str) -> PolicyRow:
     """Runs and records a program under a policy."""
     state, epoch = PROGRAMS[program](compile_under(policy))
     state = epoch(state)  # what is planned once is planned before
@@ -128,7 +128,7 @@ def measured(program: str, policy: str) -> Row:
         return row_of(tlmem.read(file), program, policy)
 
 
-def row_of(recording: Any, program: str, policy: str) -> Row:
+def row_of(recording: Any, program: str, policy: str) -> PolicyRow:
     """What a recording says."""
     events, objects = recording.events, recording.objects
     own = events[(events["device"] >= OWN_DEVICES) | (events["kind"] >= int(Kind.ACQUIRE))]
@@ -148,7 +148,7 @@ def row_of(recording: Any, program: str, policy: str) -> Row:
     sizes = mine["size_bytes"].to_numpy(np.int64)
     times = np.concatenate([mine["born_ns"], died])
     changes = np.concatenate([sizes, -sizes])[np.lexsort((np.repeat([1, 0], len(sizes)), times))]
-    return Row(
+    return PolicyRow(
         program,
         policy,
         acquires=int((others["kind"] == int(Kind.ACQUIRE)).sum()),
@@ -160,7 +160,7 @@ def row_of(recording: Any, program: str, policy: str) -> Row:
     )
 
 
-def lines(rows: list[Row]) -> Iterator[str]:
+def lines(rows: list[PolicyRow]) -> Iterator[str]:
     """The table in Markdown."""
     yield "| program | policy | acquires | releases | objects | events | peak | growth |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|"

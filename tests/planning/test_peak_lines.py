@@ -6,7 +6,7 @@ from support.traces import Program
 
 from tlmem.analysis.places import Places
 from tlmem.events import HolderKind
-from tlmem.planning.inputs import planned_lives
+from tlmem.planning.buffers import planned_lives
 from tlmem.planning.peak_lines import BY_BIRTH, BY_OWNERSHIP, PeakLine, last_uses, peak_lines
 
 MODEL, BATCH, WORK = 3, 12, 20

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tlmem.scenarios.harness import attribution
-from tlmem.scenarios.harness.attribution import Row, page, programs, record
+from tlmem.scenarios.harness.attribution import AttributionRow, page, programs, record
 
 from tlmem.analysis.model import Attribution
 
@@ -18,7 +18,7 @@ SHARE = ("mapped-files", "native-blocks", "plain-python")
     scope="module",
     params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in SHARE],
 )
-def row(request: pytest.FixtureRequest) -> Row:
+def row(request: pytest.FixtureRequest) -> AttributionRow:
     return record(request.param, programs()[request.param])
 
 
@@ -27,11 +27,11 @@ def test_there_are_programs_of_many_kinds() -> None:
     assert set(SHARE) <= set(programs())
 
 
-def test_memory_and_growth_are_explained(row: Row) -> None:
+def test_memory_and_growth_are_explained(row: AttributionRow) -> None:
     assert row.closes, (row.parts, row.grown)
 
 
-def test_growth_goes_where_the_program_sends_it(row: Row) -> None:
+def test_growth_goes_where_the_program_sends_it(row: AttributionRow) -> None:
     """In the first run, or else in both of two more: a picture takes two questions, and a machine
     that stops the sampler between them lets the program go on meanwhile."""
     rows = [row]
@@ -42,7 +42,7 @@ def test_growth_goes_where_the_program_sends_it(row: Row) -> None:
     assert all(goes_where_it_is_sent(each) for each in rows[-2:]), rows
 
 
-def goes_where_it_is_sent(row: Row) -> bool:
+def goes_where_it_is_sent(row: AttributionRow) -> bool:
     grown = row.grown
     assert grown is not None
     sent = {
@@ -53,10 +53,10 @@ def goes_where_it_is_sent(row: Row) -> bool:
     return sent > 0.8 * grown.resident_bytes > 2 * MB
 
 
-def row_of(residual: int, growth: int) -> Row:
+def row_of(residual: int, growth: int) -> AttributionRow:
     parts = Attribution(100 * MB, 90 * MB, other_bytes=10 * MB, known=True)
     grown = Attribution(growth, growth - residual, residual_bytes=residual, known=True)
-    return Row("some-program", "It does something.", 1.5, parts, grown)
+    return AttributionRow("some-program", "It does something.", 1.5, parts, grown)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 from tlmem.scenarios.harness import catalog
 from tlmem.scenarios.harness.soak import command, digest, judging, plan, tables, workers
-from tlmem.scenarios.harness.soak.state import Row, State, read_rows
+from tlmem.scenarios.harness.soak.state import RunRow, State, read_rows
 from tlmem.scenarios.harness.soak.workers import Worker, company
 
 from tlmem.analysis.model import Analysis, Attribution, Finding, StackFrame, Verdict
@@ -17,7 +17,7 @@ from tlmem.gate.decision import EXIT_OVER, EXIT_PASS, EXIT_UNKNOWN, BudgetResult
 from tlmem.gate.inputs import Subject
 from tlmem.report.summary import Process, Summary
 
-ROW = Row(
+ROW = RunRow(
     name="warm-up",
     group="healthy",
     seed=0,
@@ -318,7 +318,7 @@ def test_a_wrong_command_line_is_usage(words, capsys) -> None:
 # ---- what the page says ----
 
 
-def page_of(*rows: Row) -> str:
+def page_of(*rows: RunRow) -> str:
     return tables.page_part(rows, tables.Origin("soak", len(rows), 0))
 
 

@@ -2,7 +2,7 @@
 
 Covers: objects alive at the peak by line, how long they had been there and stay, and what the peak
 of the whole recording would be if those of one line ended as early as can be. Does not cover: what
-is planned (``inputs``).
+is planned (``buffers``).
 
 What a line makes is there at least for the section in which it is made. Of an object of the runtime
 the latest acquire or release but the last release shows that
@@ -22,7 +22,7 @@ from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places
 from tlmem.events import FIRST_RUNTIME_DEVICE
-from tlmem.planning.inputs import PlannedLives, load_of
+from tlmem.planning.buffers import PlannedLives, load_of
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording

@@ -19,7 +19,7 @@ from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
-from tlmem.planning.inputs import (
+from tlmem.planning.buffers import (
     HOST,
     MOST_OBJECTS,
     UNIT_BYTES,

@@ -19,7 +19,7 @@ from tlmem.scenarios.harness.detection import write_part
 from . import digest
 from .judging import JUDGES
 from .plan import GROUPS, Job, all_programs, jobs
-from .state import Row, State, current
+from .state import RunRow, State, current
 from .tables import Origin, page_part
 from .workers import Worker, company
 
@@ -133,7 +133,7 @@ class Soak:
         program = self.programs[job.scenario.path]
         return [(*job.key, judge, self.code, program) for judge in self.judges]
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[RunRow]:
         """Of all planned runs that were made."""
         return current(self.state.rows, (key for job in self.planned for key in self.keys(job)))
 
@@ -176,7 +176,7 @@ class Soak:
         finally:
             worker.close()
 
-    def _make(self, job: Job, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> list[Row]:
+    def _make(self, job: Job, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> list[RunRow]:
         name = f"{job.scenario.name}-{job.seed}-{self.code}.tlm"
         keep = self.state.recordings / name
         request = {
@@ -187,7 +187,7 @@ class Soak:
         }
         answer = ask(request)
         return [
-            Row(
+            RunRow(
                 name=job.scenario.name,
                 group=job.group,
                 seed=job.seed,
@@ -217,7 +217,7 @@ class Progress:
         """Since the start."""
         return (time.monotonic() - self.began) / 60
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[RunRow]) -> None:
         """One more run, as each judge saw it."""
         self.done += 1
         self.wrong += not all(row.right for row in rows)

@@ -14,7 +14,7 @@ RECORDINGS = "recordings"
 
 
 @dataclass(frozen=True)
-class Row:
+class RunRow:
     """One run as one judge sees it.
 
     ``code`` and ``program`` are digests of tlmem and of the program; ``outcome`` is the verdict or
@@ -59,7 +59,7 @@ class State:
         self.file = folder / RUNS
         self.rows = read_rows(self.file)
 
-    def add(self, *rows: Row) -> None:
+    def add(self, *rows: RunRow) -> None:
         """Appends rows, whole: a line that a killed soak left torn is ended first."""
         text = "".join(json.dumps(asdict(row)) + "\n" for row in rows)
         with open(self.file, "a+b") as file:
@@ -75,7 +75,7 @@ def ends_a_line(file: BinaryIO) -> bool:
     return file.read(1) == b"\n"
 
 
-def read_rows(file: Path) -> list[Row]:
+def read_rows(file: Path) -> list[RunRow]:
     """All whole rows; a torn one, and what is no row, is left out: that run is made again."""
     if not file.exists():
         return []
@@ -83,13 +83,13 @@ def read_rows(file: Path) -> list[Row]:
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             said = json.loads(line)
-            rows.append(Row(**{**said, "wolves": tuple(said["wolves"])}))
+            rows.append(RunRow(**{**said, "wolves": tuple(said["wolves"])}))
         except (ValueError, TypeError, KeyError):
             continue
     return rows
 
 
-def current(rows: Iterable[Row], keys: Iterable[tuple[str, int, str, str, str]]) -> list[Row]:
+def current(rows: Iterable[RunRow], keys: Iterable[tuple[str, int, str, str, str]]) -> list[RunRow]:
     """The rows of these runs in their order, one for each, the last when there are several."""
     found = {row.key: row for row in rows}
     return [found[key] for key in keys if key in found]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tlmem.units import format_count
 
 from .judging import CANNOT_JUDGE, FINDINGS, GATE, JUDGES, PASS
-from .state import Row
+from .state import RunRow
 
 CONFIDENCE = 0.95
 MOST_WRONG = 30
@@ -41,7 +41,7 @@ class Origin:
     older: int
 
 
-def page_part(rows: Sequence[Row], origin: Origin) -> str:
+def page_part(rows: Sequence[RunRow], origin: Origin) -> str:
     """All of it."""
     parts = [HEAD, origin_text(rows, origin)]
     if rows:
@@ -50,7 +50,7 @@ def page_part(rows: Sequence[Row], origin: Origin) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def origin_text(rows: Sequence[Row], origin: Origin) -> str:
+def origin_text(rows: Sequence[RunRow], origin: Origin) -> str:
     """Which command, on what, of which code."""
     codes = sorted({f"commit {row.commit or 'unknown'} (digest {row.code})" for row in rows})
     where = sorted({f"{row.machine}; {row.load}" for row in rows})
@@ -61,7 +61,7 @@ def origin_text(rows: Sequence[Row], origin: Origin) -> str:
     return whole + busy_text(rows)
 
 
-def busy_text(rows: Sequence[Row]) -> str:
+def busy_text(rows: Sequence[RunRow]) -> str:
     """How busy the machine was."""
     loads = sorted(row.load_average for row in rows if row.load_average > 0)
     if not loads:
@@ -74,7 +74,7 @@ def busy_text(rows: Sequence[Row]) -> str:
     )
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[RunRow]) -> str:
     """One line for each promise."""
     found, gate = of_judge(rows, FINDINGS), of_judge(rows, GATE)
     healthy, gated = of_group(found, "healthy"), of_group(gate, "healthy")
@@ -95,7 +95,7 @@ def summary(rows: Sequence[Row]) -> str:
     return "\n".join([head, *(line for line in lines if line)])
 
 
-def rare(what: str, rows: Sequence[Row], happened: Callable[[Row], bool]) -> str:
+def rare(what: str, rows: Sequence[RunRow], happened: Callable[[RunRow], bool]) -> str:
     """A line about what ought not to happen."""
     if not rows:
         return ""
@@ -103,7 +103,7 @@ def rare(what: str, rows: Sequence[Row], happened: Callable[[Row], bool]) -> str
     return line(what, rows, seen, f"below {percent(bounds(seen, len(rows))[1])}")
 
 
-def often(what: str, rows: Sequence[Row]) -> str:
+def often(what: str, rows: Sequence[RunRow]) -> str:
     """A line about what ought to happen always."""
     if not rows:
         return ""
@@ -111,7 +111,7 @@ def often(what: str, rows: Sequence[Row]) -> str:
     return line(what, rows, seen, f"above {percent(bounds(seen, len(rows))[0])}")
 
 
-def line(what: str, rows: Sequence[Row], seen: int, bound: str) -> str:
+def line(what: str, rows: Sequence[RunRow], seen: int, bound: str) -> str:
     """One line of the summary."""
     programs = len({row.name for row in rows})
     return f"| {what} | {programs} | {format_count(len(rows))} | {format_count(seen)} | {bound} |"
@@ -135,7 +135,7 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.2g} %" if rate < 0.1 else f"{100 * rate:.1f} %"
 
 
-def seeded_part(rows: Sequence[Row]) -> str:
+def seeded_part(rows: Sequence[RunRow]) -> str:
     """How often each seeded leak was found, and failed by the gate."""
     lines = [
         f"| `{name}` | {' | '.join(share(of_judge(own, judge)) for judge in JUDGES)} |"
@@ -152,7 +152,7 @@ def seeded_part(rows: Sequence[Row]) -> str:
     return "\n".join([head, *lines]) if lines else ""
 
 
-def share(rows: Sequence[Row]) -> str:
+def share(rows: Sequence[RunRow]) -> str:
     """Cells: runs, how many of them were right, and between which rates the true one is."""
     if not rows:
         return "0 | 0 | "
@@ -160,7 +160,7 @@ def share(rows: Sequence[Row]) -> str:
     return f"{len(rows)} | {right} | above {percent(bounds(right, len(rows))[0])}"
 
 
-def programs_part(rows: Sequence[Row], group: str) -> str:
+def programs_part(rows: Sequence[RunRow], group: str) -> str:
     """Each program of a group."""
     healthy = group == "healthy"
     lines = [
@@ -180,7 +180,7 @@ def programs_part(rows: Sequence[Row], group: str) -> str:
     return "\n".join([head, *lines]) if lines else ""
 
 
-def healthy_line(name: str, rows: Sequence[Row]) -> str:
+def healthy_line(name: str, rows: Sequence[RunRow]) -> str:
     """What was said of a healthy program."""
     found, gate = of_judge(rows, FINDINGS), of_judge(rows, GATE)
     cells = [len({row.run for row in rows}), sum(map(is_false, found))]
@@ -189,14 +189,14 @@ def healthy_line(name: str, rows: Sequence[Row]) -> str:
     return f"| `{name}` | {' | '.join(map(str, cells))} |"
 
 
-def faulty_line(name: str, rows: Sequence[Row]) -> str:
+def faulty_line(name: str, rows: Sequence[RunRow]) -> str:
     """How often a scenario with a fault was found."""
     cells = [len({row.run for row in rows})]
     cells += [sum(row.right for row in of_judge(rows, judge)) for judge in (FINDINGS, GATE)]
     return f"| `{name}` | {' | '.join(map(str, cells))} |"
 
 
-def wrong_part(rows: Sequence[Row]) -> str:
+def wrong_part(rows: Sequence[RunRow]) -> str:
     """What was said in runs that were not right, without those that are not promised."""
     wrong = [row for row in rows if not row.right and row.group != "small"]
     lines = [
@@ -215,29 +215,29 @@ def short(wolf: str) -> str:
     return kind + at + site.rpartition("/")[2]
 
 
-def of_judge(rows: Iterable[Row], judge: str) -> list[Row]:
+def of_judge(rows: Iterable[RunRow], judge: str) -> list[RunRow]:
     """The rows of one judge."""
     return [row for row in rows if row.judge == judge]
 
 
-def of_group(rows: Iterable[Row], group: str) -> list[Row]:
+def of_group(rows: Iterable[RunRow], group: str) -> list[RunRow]:
     """The rows of one group."""
     return [row for row in rows if row.group == group]
 
 
-def by_name(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+def by_name(rows: Iterable[RunRow]) -> list[tuple[str, list[RunRow]]]:
     """The rows of each program, in the order in which programs come first."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[RunRow]] = {}
     for row in rows:
         found.setdefault(row.name, []).append(row)
     return list(found.items())
 
 
-def is_false(row: Row) -> bool:
+def is_false(row: RunRow) -> bool:
     """Whether a healthy program is said to grow, or nothing could be said at all."""
     return row.outcome not in (PASS if row.judge == GATE else "stable", CANNOT_JUDGE)
 
 
-def is_open(row: Row) -> bool:
+def is_open(row: RunRow) -> bool:
     """Whether there was no verdict, or no decision."""
     return row.outcome == CANNOT_JUDGE

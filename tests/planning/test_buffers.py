@@ -5,7 +5,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis.lifetimes import NEVER
-from tlmem.planning.inputs import (
+from tlmem.planning.buffers import (
     PlannedLives,
     around_the_peak,
     memories,
