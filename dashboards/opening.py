@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .escape import answer_escape_soon
+from .escape_key import answer_escape_soon
 from .model.live import Follower, find_recording, wait_for_events
 from .model.loading import Loaded, family_of
 

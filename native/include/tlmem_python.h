@@ -63,9 +63,9 @@ void *tlm_python_keep(uint64_t owner);
  * the place where a tensor is made. TLM_NO_MEMORY. */
 tlm_status tlm_python_types(uint64_t folder, uint64_t list);
 
-/* ---- fork (after_fork.c) ---- */
+/* ---- fork (service_restart.c) ---- */
 /* In place of tlm_fork_after_in_parent, by a Python handler in the main thread: does it as soon as the interpreter is back
- * from the fork, so that Python does not count our thread (after_fork.c). Settle does it at once if it is still to be done; call
+ * from the fork, so that Python does not count our thread (service_restart.c). Settle does it at once if it is still to be done; call
  * it before the next fork and before the end of the recording. Cannot fail. */
 void tlm_fork_after_in_parent_soon(void);
 void tlm_fork_settle(void);

@@ -41,7 +41,7 @@ from tlmem.analysis import Analysis, Finding, analyse
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.recording.reader import read
-from tlmem.recording.tables.chain_format import without_numbers
+from tlmem.recording.tables.chain_text import without_numbers
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 SEEDED = PROGRAMS / "seeded"

@@ -6,7 +6,7 @@ import selectors
 import pytest
 from textual import constants
 from textual.drivers import linux_driver
-from tlmem.dashboards.escape import SLACK_S, SoonAfterKeys, answer_escape_soon
+from tlmem.dashboards.escape_key import SLACK_S, SoonAfterKeys, answer_escape_soon
 
 
 def test_only_the_wait_after_input_is_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from support import programs
 import tlmem
 from tlmem.analysis import analyse
 from tlmem.analysis.model import Finding
-from tlmem.recording.tables.chain_format import without_numbers
+from tlmem.recording.tables.chain_text import without_numbers
 
 GROWING = """
 import os, shutil, signal, sys, time

@@ -11,7 +11,7 @@ from tlmem.analysis import analyse
 from tlmem.analysis.ledger.history import history
 from tlmem.recording.format.chains import parse
 from tlmem.recording.reader import Recording, read
-from tlmem.recording.tables.chain_format import words
+from tlmem.recording.tables.chain_text import words
 from tlmem.report import history as history_report
 
 START, STEP = 1_000_000, 20_000_000

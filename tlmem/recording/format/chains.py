@@ -1,7 +1,7 @@
 """Chains of Python objects that keep an array alive, as the snapshots in a recording name them.
 
 Covers: the record of one group of arrays with the same chain, decoded and checked.
-Does not cover: chains in words (``tables.chain_format``), tables and objects (``tables.holdings``).
+Does not cover: chains in words (``tables.chain_text``), tables and objects (``tables.holdings``).
 See also: docs/format.md, "Holding".
 """
 

@@ -1,7 +1,7 @@
 """Tables of who holds arrays in Python, from the snapshots in a recording.
 
 Covers: which snapshots are whole, chains as rows, the objects that snapshots name.
-Does not cover: the records (``format.chains``), words (``chain_format``), lines (``analysis``).
+Does not cover: the records (``format.chains``), words (``chain_text``), lines (``analysis``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pandas as pd
 
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.recording.format.chains import TOTALS_GROUP, TRIGGERS, Holding, StepKind
-from tlmem.recording.tables.chain_format import bound, chain_text, main_container, words
+from tlmem.recording.tables.chain_text import bound, chain_text, main_container, words
 from tlmem.recording.tables.schema import frame
 
 ToNs = Callable[[np.ndarray], np.ndarray]

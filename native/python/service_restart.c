@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * after_fork.c: starts our thread again after a fork, but not before the interpreter is back from it.
+ * service_restart.c: starts our thread again after a fork, but not before the interpreter is back from it.
  *
  * Python 3.12 and later warn when a process with several threads forks, and some count the threads only after the
  * handlers of os.register_at_fork have run: a thread started by a handler would make every fork look dangerous. So the

@@ -3,7 +3,7 @@
 import pytest
 
 from tlmem.recording.format.chains import ChainStep as Step
-from tlmem.recording.tables.chain_format import (
+from tlmem.recording.tables.chain_text import (
     bound,
     chain_text,
     class_name,
@@ -11,7 +11,7 @@ from tlmem.recording.tables.chain_format import (
     turned,
     without_numbers,
 )
-from tlmem.recording.tables.chain_format import words as words_of
+from tlmem.recording.tables.chain_text import words as words_of
 
 MODULE, LOCAL, CLOSURE, CLASS, DICT, LIST, TUPLE, SET, DEQUE, INSTANCE, LRU = range(1, 12)
 GENERATOR, EXCEPTION, VIEW, OBJECTS, METHOD, CYCLE, OTHER, THREAD = range(12, 20)
