@@ -111,7 +111,7 @@ def work():
     for _ in range(100):
         np.empty(3000, np.uint8)
 threading.Thread(target=work).start()
-threading._register_atexit(ended.set)  # called when the main code is over, before threads are joined
+threading._register_atexit(ended.set)  # when the main code is over, before joins
 """
     (tmp_path / "late.py").write_text(program, encoding="utf-8")
     recorded(["late.py"], tmp_path, options=("-q", "-o", "a.tlm"))
