@@ -47,8 +47,8 @@ class Program:
     """A simulated program: allocate, free, let time pass; ``recording()`` is what a reader would
     give.
 
-    Lines are numbers in ``program.py``. ``native``, ``python`` and ``kept`` are bytes outside
-    arrays that each sample reports.
+    Lines are numbers in ``program.py``. ``native``, ``python``, ``python_large`` and ``kept`` are
+    bytes outside arrays that each sample reports.
     """
 
     step_ns: int = 10_000
@@ -56,6 +56,7 @@ class Program:
     now_ns: int = 0
     native: float = 0.0
     python: float = 5e6
+    python_large: float = 0.0
     kept: float = 0.0
     end_ns: int | None = None
     born: list[int] = field(default_factory=list)
@@ -192,6 +193,7 @@ class Program:
             "time_ns": self.now_ns,
             "tracked": self.live_bytes,
             "python_arena": self.python,
+            "python_large": self.python_large,
             "recorder": self.recorder + self.tapes + self.quarantined,
             "tapes": self.tapes,
             "malloc_used": self.live_bytes + self.native + self.pool_bytes + self.quarantined,
@@ -200,6 +202,8 @@ class Program:
             "file": 30e6,
             "driver": self.device_live + self.pool_bytes + self.driver_keeps,
         }
+        row["malloc_used"] += self.python_large
+        row["anon"] += self.python_large
         row["anon"] += self.pool_bytes + self.driver_keeps + self.tapes + self.quarantined
         handed_out = self.device_live + self.pool_bytes
         row["of_devices"] = (float(self.device_live), handed_out, handed_out)

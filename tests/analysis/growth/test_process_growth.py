@@ -70,6 +70,18 @@ def test_python_objects_that_keep_coming_are_python() -> None:
     assert run(Program(), python=20_000) == "python"
 
 
+@pytest.mark.parametrize("arena_at", range(150, 400, 50))
+def test_an_arena_at_any_time_does_not_hide_how_large_objects_grow(arena_at: int) -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20, 500_000)
+        program.python = 9e6 if step < arena_at else 10e6
+        program.python_large += 5_000
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "python"
+
+
 def test_what_a_function_gives_back_at_its_end_was_kept_until_then() -> None:
     program = Program()
     run(program, 400, python=50_000)

@@ -180,6 +180,7 @@ def judge_samples(
         ("native", window.taken("malloc_used"), native, NATIVE_FLOOR_BYTES),
         ("python", window.taken("python_arena"), python_bytes(window), PYTHON_FLOOR_BYTES),
         ("python", window.taken("python_arena"), small_objects(window), PYTHON_FLOOR_BYTES),
+        ("python", window.taken("python_arena"), large_objects(window), PYTHON_FLOOR_BYTES),
         ("native", window.taken("anon"), outside_bytes(window), RESIDENT_FLOOR_BYTES),
         ("driver", window.taken("device_unused"), excess_bytes(window), DRIVER_FLOOR_BYTES),
     ):
@@ -262,6 +263,11 @@ def python_bytes(window: Window) -> Floats:
 def small_objects(window: Window) -> Floats:
     """Python's heap without large blocks: a table that doubles now and then hides what it holds."""
     return window.bytes("python_arena")
+
+
+def large_objects(window: Window) -> Floats:
+    """Python's heap without arenas: one that is taken in the middle hides how large blocks rise."""
+    return window.bytes("python_large")
 
 
 def outside_bytes(window: Window) -> Floats:
