@@ -30,10 +30,70 @@ def test_a_program_that_unwinds_is_judged_before() -> None:
     full = program.now_ns
     for number in held:
         program.free(number)
-    program.wait(1_000_000_000)
 
     lives = lives_of(program)
     assert full <= lives.judged_ns < lives.died.min()
+
+
+def test_a_program_that_releases_what_it_loaded_and_goes_on_is_judged_at_its_end() -> None:
+    program = Program()
+    for number in [program.alloc(10, 40_000) for _ in range(20)]:
+        program.free(number)
+    program.wait(8_000_000_000)
+
+    assert lives_of(program).judged_ns == program.now_ns
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
+def test_what_is_released_before_the_last_part_of_the_run_has_not_leaked() -> None:
+    program, held = Program(), []
+    for _ in range(400):
+        held.append(program.alloc(10))
+        program.temporary(20)
+        program.wait(1_000_000)
+    for number in held:
+        program.free(number)
+    program.wait(80_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
+def test_what_is_held_until_the_last_part_of_the_run_has_leaked() -> None:
+    program, held = Program(), []
+    for _ in range(400):
+        held.append(program.alloc(10))
+        program.temporary(20)
+        program.wait(1_000_000)
+    for number in held:
+        program.free(number)
+    program.wait(20_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "leak"
+
+
+def test_native_growth_after_arrays_were_released_is_found() -> None:
+    program = Program()
+    for number in [program.alloc(10, 40_000) for _ in range(200)]:
+        program.free(number)
+    for _ in range(800):
+        program.native += 125_000
+        program.wait(10_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "native"
+
+
+def test_a_pause_of_the_machine_after_the_release_is_no_part_of_the_run() -> None:
+    program, held = Program(), []
+    for _ in range(400):
+        held.append(program.alloc(10))
+        program.temporary(20)
+        program.wait(1_000_000)
+    for number in held:
+        program.free(number)
+    program.sample_every_ns = 10**12
+    program.wait(500_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "leak"
 
 
 def test_what_is_alive_is_counted_before_the_program_unwinds() -> None:

@@ -35,6 +35,10 @@ USUAL_GAPS = 0.99
 pauses."""
 LONGEST_PAUSE = 0.02
 """The most that one pause counts, as a share of all the time at the program's own pace."""
+UNWINDING_SHARE = 0.1
+"""What is freed in this last share of the run may be freed because the program ends."""
+FEWEST_SAMPLES = 12
+"""With fewer samples the run is measured by the clock on the wall: a pause would be most of it."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -57,7 +61,8 @@ class Lifetimes:
     many objects a row stands for (more than 1 only where a size limit thinned the list of live
     objects). ``sums`` are there when a size limit folded old events. ``clocks`` has one row per
     clock (time without pauses, allocations, bytes) and one column per object. ``begin_ns`` to
-    ``cut_ns`` is the program's run, ``judged_ns`` the last moment before its frames unwind,
+    ``cut_ns`` is the program's run, ``unwinding_ns`` the earliest moment at which its frames may
+    unwind because it ends, ``judged_ns`` the last one at which what it holds is still held,
     ``active`` the index of the object that ends its activity. ``folded`` says that of the oldest
     objects only those that stayed alive are known. ``runtime`` says which objects are a runtime's
     (tlmem's own tensors, views and structs, or those of one that sends probes) and not arrays.
@@ -75,6 +80,7 @@ class Lifetimes:
     clocks: Floats
     begin_ns: int
     cut_ns: int
+    unwinding_ns: int
     judged_ns: int
     active: int
     runtime: NDArray[np.bool_]
@@ -131,6 +137,8 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
     ordinal = table.index.to_numpy(np.int64)[own]
     device = table["device"].to_numpy(np.uint8)[own]
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
+    samples = recording.samples["time_ns"].to_numpy(np.int64)
+    unwinding_ns = begin_of_unwinding(born, died, samples, begin_ns, cut_ns)
     return Lifetimes(
         born=born,
         died=died,
@@ -146,7 +154,8 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         clocks=clocks(born, ordinal if recording.fold else np.arange(len(born)), size),
         begin_ns=begin_ns,
         cut_ns=cut_ns,
-        judged_ns=moment_of_judging(born, died, size, cut_ns),
+        unwinding_ns=unwinding_ns,
+        judged_ns=moment_of_judging(born, died, size, cut_ns, unwinding_ns),
         active=int(ACTIVE_SHARE * max(0, len(born) - 1)),
         runtime=(device >= FIRST_RUNTIME_DEVICE) | (device == Device.PROBE),
         folded=recording.fold is not None,
@@ -218,12 +227,42 @@ def without_pauses(times: NDArray) -> Floats:
     return np.cumsum(np.minimum(gaps, longest))
 
 
-def moment_of_judging(born: Ints, died: Ints, size: Ints, cut_ns: int) -> int:
+def begin_of_unwinding(born: Ints, died: Ints, samples: Ints, begin_ns: int, cut_ns: int) -> int:
+    """The earliest moment at which an object may be freed because the program ends, in ns.
+
+    What is freed before is freed because it is no longer needed. The last ``UNWINDING_SHARE`` of
+    the run may be unwinding. So may a longer part of it in which nothing is made any more and frees
+    follow each other up to the end: large arrays take longer to free than to make.
+
+    Args:
+        born, died: when objects were made, in ascending order, and when they were freed.
+        samples: when the process was sampled. A gap between samples that is longer than usual is a
+            pause of the machine and no part of the run.
+        begin_ns, cut_ns: the program's run.
+    """
+    ticks = np.concatenate(
+        ([begin_ns], samples[(samples > begin_ns) & (samples < cut_ns)], [cut_ns])
+    )
+    clock = without_pauses(ticks) if len(ticks) > FEWEST_SAMPLES else ticks - float(begin_ns)
+    share = UNWINDING_SHARE * clock[-1]
+    last_part = int(np.interp(clock[-1] - share, clock, ticks))
+    if len(born) == 0:
+        return last_part
+    frees = np.sort(died[(died > born[int(ACTIVE_SHARE * (len(born) - 1))]) & (died <= cut_ns)])
+    gaps = np.diff(np.interp(np.append(frees, cut_ns), ticks, clock))
+    following = len(gaps) - int(np.argmax(gaps[::-1] > share)) if (gaps > share).any() else 0
+    return min(last_part, int(frees[following])) if following < len(frees) else last_part
+
+
+def moment_of_judging(
+    born: Ints, died: Ints, size: Ints, cut_ns: int, unwinding_ns: int = 0
+) -> int:
     """The last moment at which what the program holds is still held, in ns.
 
-    Usually the end of the run. When most of what was usually alive is gone by then, frames have
-    unwound (``main()`` returned): then the latest allocation at which it was still there, or
-    later, as long as nothing is made or freed: a program may compute in place what it has.
+    Usually the end of the run. When most of what was usually alive is gone by then, and went when
+    the program ended (``main()`` returned), frames have unwound: then the latest allocation at
+    which it was still there, or later, as long as nothing is made or freed: a program may compute
+    in place what it has. What went before ``unwinding_ns`` was given up by a program that went on.
     """
     if len(born) == 0:
         return cut_ns
@@ -252,4 +291,5 @@ def moment_of_judging(born: Ints, died: Ints, size: Ints, cut_ns: int) -> int:
         there = held >= UNWOUND_SHARE * usual_held
     latest = int(last[np.flatnonzero(there)[-1]])
     later = np.concatenate((born[latest + 1 :], deaths[deaths > born[latest]], [cut_ns]))
-    return max(int(born[latest]), int(later.min()) - 1)
+    moment = max(int(born[latest]), int(later.min()) - 1)
+    return moment if moment >= unwinding_ns - 1 else cut_ns

@@ -270,7 +270,7 @@ def judge_line(
         return None
     rows = line[: highest_near_end(live_counts(born, died, lives.weight[line])) + 1]
     judged_ns = int(lives.born[rows[-1]])
-    alive = lives.died[rows] > judged_ns
+    alive = lives.died[rows] > max(judged_ns, lives.unwinding_ns)
     weight = lives.weight[rows]
     survivors = int(weight[alive].sum())
     if not are_enough(survivors, held_by_most(lives.size[rows[alive]], weight[alive])):
@@ -441,7 +441,7 @@ def reaches_the_end(
     span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
     # What survived until here may take long to be freed when the program ends.
     unwinding_ns = np.quantile(lives.died[rows][lives.died[rows] > judged_ns], UNWINDING)
-    end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns))
+    end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns, lives.unwinding_ns))
     wall = (judged_ns - lives.born[0]) / max(1, end_ns - lives.born[0])
     if wall < (LONE_WALL_REACH if lone else WALL_REACH) or span[1] < SPAN:
         return False
@@ -465,11 +465,11 @@ def rises_evenly(
     """Whether floor and survivors rise evenly on enough clocks that are not the line's own."""
     weight = lives.weight[rows]
     counts = live_counts(lives.born[rows], lives.died[rows], weight)
-    total = int(counts[-1])
-    before = np.append(counts[1:] - weight[1:], total)
-    floor = floor_curve(before) / total
-    kept = np.cumsum(weight * alive) / total
-    drawdown = float(np.max(np.maximum.accumulate(counts) - before)) / total
+    survivors = int(weight[alive].sum())
+    before = np.append(counts[1:] - weight[1:], survivors)
+    floor = floor_curve(before) / survivors
+    kept = np.cumsum(weight * alive) / survivors
+    drawdown = float(np.max(np.maximum.accumulate(counts) - before)) / survivors
 
     # A clock that this line drives itself would call anything even.
     voting = [clock for clock, share in enumerate(own) if share <= OWN_CLOCK]

@@ -197,7 +197,7 @@ def surviving_rows(
     rows = np.flatnonzero(
         (lives.group[among] == growth.group)
         & (lives.born[among] <= growth.judged_ns)
-        & (lives.died[among] > growth.judged_ns)
+        & (lives.died[among] > max(growth.judged_ns, lives.unwinding_ns))
     )
     rows = rows if isinstance(among, slice) else among[rows]
     if not growth.callers:
