@@ -12,7 +12,7 @@ export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup house demo test test-python test-native bench detection pictures attribution soak lint format clean
+.PHONY: help setup house demo test test-python test-native bench detection pictures attribution corpus soak lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ attribution: setup ## record programs of many kinds and write where their memory
 
 detection: setup ## record every scenario and write what is found into docs/detection.md
 	$(BIN)/python -m tlmem.scenarios.harness.detection docs/detection.md
+
+corpus: setup ## record and judge the programs of scenarios/corpus, which decide about changes of the rules
+	$(BIN)/python -m tlmem.scenarios.harness.corpus
 
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
 	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)

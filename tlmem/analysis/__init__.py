@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines
+from tlmem.analysis.growth.hidden_growth import hidden_growth
 from tlmem.analysis.growth.late_rise import still_rising
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
@@ -63,6 +64,9 @@ def analyse(recording: Recording) -> Analysis:
         samples, lives.begin_ns, lives.work_begin_ns, lives.judged_ns
     )
     growths = growing_lines(lives, places)
+    growths = sorted(
+        [*growths, *hidden_growth(lives, places, growths)], key=lambda growth: -growth.bytes
+    )
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
     evidence = Evidence(

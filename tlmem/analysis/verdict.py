@@ -39,6 +39,14 @@ LATE_SHARE = 0.15
 FEWEST_PASSES = 10
 """After so many backward passes records that pile up are not those of one long graph."""
 
+MANNERS = {
+    "kept": "",
+    "larger": ", each in place of a smaller one",
+    "backlog": ": fewer are freed each time than arrived",
+    "beside": " beyond the age at which all others are freed",
+    "together": ", as at other lines",
+}
+"""How growth hides, as part of a sentence."""
 RISE_KINDS = {
     "tape": (
         "tape-growth",
@@ -111,7 +119,7 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
                     f"{format_count(growth.survivors)} of {format_count(growth.made)} "
                     f"{evidence.lives.noun(growth.group)}s made "
                     f"at {place(frame)}{called_from(growth)} since {format_seconds(since)} "
-                    f"are still alive; {gain_of(growth, seconds)}"
+                    f"are still alive{MANNERS[growth.manner]}; {gain_of(growth, seconds)}"
                     f"{by_steps(evidence, growth)}, evenly {lasting}."
                 ),
                 object=growth.example,

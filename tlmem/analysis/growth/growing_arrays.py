@@ -1,7 +1,8 @@
 """Arrays that are replaced by ever larger ones: ``history = np.append(history, value)``.
 
-Only one of them is alive at a time, so the count of no line grows, but memory does. It may be
-meant, as in a loop over problem sizes; so this is a warning and never the verdict.
+Only one of them is alive at a time, so the count of no line grows, but memory does. Each is alive
+until the next one is made, as what is in it is copied; a loop over problem sizes frees each before.
+It may be meant all the same; so this is a warning and never the verdict.
 
 Covers: tracked objects by blamed line. See also: ``growing_sites``, for lines that
 keep ever more objects.
@@ -58,7 +59,8 @@ def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Enlarge
         return None
     rising = np.count_nonzero(np.diff(size) >= 0) / (len(size) - 1)
     replaced = np.count_nonzero(lives.died[main[:-2]] <= lives.born[main[2:]]) / (len(main) - 2)
-    if rising < RISING_SHARE or replaced < RISING_SHARE:
+    copied = np.count_nonzero(lives.died[main[:-1]] > lives.born[main[1:]]) / (len(main) - 1)
+    if min(rising, replaced, copied) < RISING_SHARE:
         return None
     if not reaches_the_end(lives, main, int(lives.born[main[-1]])):
         return None

@@ -99,7 +99,7 @@ class GrowingSite:
     ``example`` the object number of one of the oldest. ``callers``, nearest first, are there when
     only the objects made for them grow; then all but the group is about those objects. ``rate`` is
     that of the bytes that are never freed, in bytes per second; ``rows`` are the survivors
-    that are known one by one.
+    that are known one by one. ``manner`` is ``kept``, or how growth hides, see ``hidden_growth``.
     """
 
     group: int
@@ -112,6 +112,7 @@ class GrowingSite:
     example: int
     rate: Rate
     callers: tuple[StackFrame, ...] = ()
+    manner: str = "kept"
     rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -471,16 +472,27 @@ def rises_evenly(
     kept = np.cumsum(weight * alive) / survivors
     drawdown = float(np.max(np.maximum.accumulate(counts) - before)) / survivors
 
-    # A clock that this line drives itself would call anything even.
-    voting = [clock for clock, share in enumerate(own) if share <= OWN_CLOCK]
-    uneven, late = UNEVENNESS + chance / np.sqrt(np.count_nonzero(alive)), LATE_RATE
-    if len(voting) == 1:
-        uneven, late = LONE_UNEVENNESS, LONE_LATE_RATE
+    voting, uneven, late = voting_clocks(
+        own, UNEVENNESS + chance / np.sqrt(np.count_nonzero(alive)), LATE_RATE
+    )
     votes = [
         rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, uneven, late)
         for clock in voting
     ]
     return sum(votes) >= min(2, max(1, len(votes) - 1))
+
+
+def voting_clocks(
+    own: tuple[float, float, float], uneven: float, late: float
+) -> tuple[list[int], float, float]:
+    """Clocks that a line does not drive itself, and what unevenness and late rate they allow.
+
+    A clock that the line drives would call anything even.
+    """
+    voting = [clock for clock, share in enumerate(own) if share <= OWN_CLOCK]
+    if len(voting) == 1:
+        return voting, LONE_UNEVENNESS, LONE_LATE_RATE
+    return voting, uneven, late
 
 
 def rises_on(

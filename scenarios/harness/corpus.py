@@ -1,0 +1,139 @@
+"""``python -m tlmem.scenarios.harness.corpus``: judges programs that were written by others.
+
+They stand in ``scenarios/corpus`` of a source tree, with their truth in ``expected.json``, and
+decide whether a change of the rules is an improvement. ``--keep`` keeps the recordings, and
+``--judge-only`` judges kept ones again: a change of the rules is compared on the same recordings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlmem.scenarios.harness.catalog import LONGEST_RUN_S
+
+from tlmem.analysis import Analysis, analyse
+from tlmem.recording.reader import read
+
+CORPUS = Path(__file__).resolve().parents[1] / "corpus"
+TRUTHS = ("leak", "native", "python", "clean", "either")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of the corpus; ``lines`` are those of which one must be blamed for a leak."""
+
+    path: Path
+    truth: str
+    lines: tuple[int, ...] = ()
+    shape: str = ""
+
+
+def programs(corpus: Path = CORPUS) -> dict[str, Program]:
+    """The programs of the corpus by name.
+
+    Raises:
+        FileNotFoundError: there is no corpus; an installed tlmem comes without it.
+    """
+    expected = json.loads((corpus / "expected.json").read_text(encoding="utf-8"))
+    return {
+        Path(name).stem: Program(
+            corpus / "programs" / name, entry["truth"], tuple(entry["lines"]), entry["shape"]
+        )
+        for name, entry in sorted(expected.items())
+    }
+
+
+def record(program: Program, file: Path) -> bool:
+    """Records a program; False when it failed or left no recording."""
+    command = [sys.executable, "-m", "tlmem", "record", "-q", "-f", "-o", str(file)]
+    done = subprocess.run(
+        [*command, str(program.path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=LONGEST_RUN_S,
+    )
+    return done.returncode == 0 and file.exists()
+
+
+def is_right(program: Program, analysis: Analysis) -> bool:
+    """Whether verdict and blamed line are the true ones; of a healthy program, nothing is said."""
+    outcome = analysis.verdict.outcome
+    if program.truth == "either":
+        return True
+    if program.truth == "clean":
+        return outcome == "stable" and all(found.severity == "info" for found in analysis.findings)
+    if program.truth != "leak":
+        return outcome == program.truth
+    return outcome == "leak" and any(
+        finding.site.line in program.lines and of_program(program, finding.site.file)
+        for finding in analysis.findings
+        if finding.kind == "growing-site" and finding.site is not None
+    )
+
+
+def of_program(program: Program, file: str) -> bool:
+    """Whether a file is the program's own, or code without a file that it runs."""
+    return file.startswith("<") or Path(file).name == program.path.name
+
+
+def judged(chosen: dict[str, Program], folder: Path, again: bool) -> Iterator[tuple[str, str, str]]:
+    """Name, answer (``right``, ``wrong`` or ``failed``) and sentence of each program."""
+    for name, program in chosen.items():
+        file = folder / f"{name}.tlm"
+        if not (file.exists() if again else record(program, file)):
+            yield name, "failed", "there is no recording of it"
+            continue
+        analysis = analyse(read(file))
+        answer = "right" if is_right(program, analysis) else "wrong"
+        kinds = [found.kind for found in analysis.findings if found.severity != "info"]
+        warned = f" ({', '.join(kinds)})" if kinds else ""
+        yield name, answer, f"{analysis.verdict.sentence}{warned}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Prints each wrong answer, and how many there are of each truth.
+
+    Returns:
+        0 when all answers are right, 1 when one is wrong or could not be had.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tlmem.scenarios.harness.corpus", description=__doc__.partition("\n\n")[2]
+    )
+    parser.add_argument("names", nargs="*", help="only these programs")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where recordings are kept")
+    parser.add_argument(
+        "--judge-only", action="store_true", help="judge the recordings in FOLDER, record nothing"
+    )
+    options = parser.parse_args(words)
+    every = programs()
+    unknown = [name for name in options.names if name not in every]
+    if unknown:
+        parser.error(f"there is no program '{unknown[0]}' in {CORPUS}")
+    if options.judge_only and options.keep is None:
+        parser.error("--judge-only needs --keep FOLDER")
+    chosen = {name: every[name] for name in options.names or every}
+    counts: Counter[tuple[str, str]] = Counter()
+    with tempfile.TemporaryDirectory(prefix="tlmem-corpus-") as scratch:
+        folder = options.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, answer, sentence in judged(chosen, folder, options.judge_only):
+            counts[every[name].truth, answer] += 1
+            if answer != "right":
+                print(f"{answer}: {name}, {every[name].truth}: {sentence}", flush=True)
+    for truth in TRUTHS:
+        whole = sum(count for (kind, _), count in counts.items() if kind == truth)
+        print(f"{truth}: {counts[truth, 'right']} of {whole} right")
+    return 0 if all(answer == "right" for _, answer in counts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

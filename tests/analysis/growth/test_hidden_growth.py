@@ -1,0 +1,165 @@
+"""Growth that the live count of a line does not show, and healthy programs that look like it."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+from support.traces import Program
+
+from tlmem.analysis import analyse
+
+MS = 1_000_000
+
+
+def verdict(program: Program) -> str:
+    return analyse(program.recording()).verdict.outcome
+
+
+def blamed(program: Program) -> list[int]:
+    findings = analyse(program.recording()).findings
+    return sorted(found.site.line for found in findings if found.kind == "growing-site")
+
+
+def work(program: Program, ms: float = 1.0) -> None:
+    """Something that other lines do."""
+    program.temporary(90, 4_000)
+    program.wait(round(ms * MS))
+
+
+@pytest.mark.parametrize("values, size, ms", [(8, 4_000, 1), (40, 800, 2), (12, 18_000, 5)])
+def test_values_that_are_replaced_by_longer_ones_are_a_leak(values, size, ms) -> None:
+    program, held, length = Program(), [], []
+    for _ in range(values):
+        held.append(program.alloc(10, size))
+        length.append(size)
+    for step in range(60 * values):
+        which = step % values
+        length[which] += size
+        new = program.alloc(10, length[which])
+        program.free(held[which])
+        held[which] = new
+        work(program, ms)
+
+    assert blamed(program) == [10]
+
+
+@pytest.mark.parametrize("values", [8, 40])
+def test_values_that_are_replaced_by_others_of_any_size_are_none(values) -> None:
+    program, chance = Program(), np.random.default_rng(values)
+    held = [program.alloc(10, 200_000) for _ in range(values)]
+    for step in range(60 * values):
+        new = program.alloc(10, int(chance.integers(50_000, 400_000)))
+        program.free(held[step % values])
+        held[step % values] = new
+        work(program)
+
+    assert verdict(program) == "stable"
+
+
+def test_a_cache_whose_values_become_larger_only_while_it_warms_up_is_healthy() -> None:
+    program = Program()
+    held = deque(program.alloc(10, 1_000) for _ in range(20))
+    for step in range(1_200):
+        held.append(program.alloc(10, min(200_000, 1_000 * (step + 1))))
+        program.free(held.popleft())
+        work(program)
+
+    assert verdict(program) == "stable"
+
+
+@pytest.mark.parametrize(
+    "arrived, freed, flushes, ms", [(500, 350, 10, 0.2), (50, 40, 12, 2), (15, 14, 60, 1)]
+)
+def test_troughs_that_rise_are_a_leak(arrived, freed, flushes, ms) -> None:
+    program, held = Program(), deque()
+    for _ in range(flushes):
+        for _ in range(arrived):
+            held.append(program.alloc(10, 20_000))
+            work(program, ms)
+        for _ in range(freed):
+            program.free(held.popleft())
+    for _ in range(arrived // 2):
+        held.append(program.alloc(10, 20_000))
+        work(program, ms)
+
+    assert blamed(program) == [10]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_flushes_of_any_size_to_any_level_are_healthy(seed) -> None:
+    program, held, chance = Program(), deque(), np.random.default_rng(seed)
+    for _ in range(12):
+        for _ in range(int(chance.integers(60, 140))):
+            held.append(program.alloc(10, 20_000))
+            work(program)
+        while len(held) > int(chance.integers(0, 40)):
+            program.free(held.popleft())
+
+    assert verdict(program) == "stable"
+
+
+@pytest.mark.parametrize("ring, every, ms", [(1_000, 8, 1), (300, 20, 2), (2_000, 3, 0.5)])
+def test_a_leak_beside_a_ring_at_the_same_line_is_found(ring, every, ms) -> None:
+    program, held = Program(), deque()
+    for step in range(6 * ring):
+        number = program.alloc(10, 5_000)
+        if step % every:
+            held.append(number)
+        if len(held) > ring:
+            program.free(held.popleft())
+        if step % 4 == 0:
+            work(program, ms)
+
+    assert blamed(program) == [10]
+
+
+def test_what_a_loop_keeps_at_its_begin_beside_a_ring_is_healthy() -> None:
+    program, held = Program(), deque()
+    for step in range(6_000):
+        number = program.alloc(10, 5_000)
+        if step > 1_500 or step % 8:
+            held.append(number)
+        if len(held) > 500:
+            program.free(held.popleft())
+        work(program)
+
+    assert verdict(program) == "stable"
+
+
+def test_sessions_of_any_length_are_healthy() -> None:
+    program, chance = Program(), np.random.default_rng(1)
+    ends: list[tuple[int, int]] = []
+    for step in range(6_000):
+        ends.append((step + int(chance.exponential(150)), program.alloc(10, 5_000)))
+        for over in [entry for entry in ends if entry[0] <= step]:
+            program.free(over[1])
+            ends.remove(over)
+        work(program)
+
+    assert verdict(program) == "stable"
+
+
+@pytest.mark.parametrize(
+    "lines, each, size", [(6, 9, 1_000_000), (9, 6, 400_000), (4, 8, 8_000_000)]
+)
+def test_large_arrays_of_several_lines_grow_together(lines, each, size) -> None:
+    program = Program()
+    for _ in range(each):
+        for line in range(lines):
+            program.alloc(10 + line, size)
+            for _ in range(10):
+                work(program, 7)
+
+    assert blamed(program) == [10 + line for line in range(lines)]
+
+
+def test_a_model_of_large_arrays_of_several_lines_is_healthy() -> None:
+    program = Program()
+    for layer in range(9):
+        for line in range(6):
+            program.alloc(10 + line, 1_000_000 + layer)
+    for _ in range(500):
+        program.temporary(30, 1_000_000)
+        work(program, 7)
+
+    assert verdict(program) == "stable"
