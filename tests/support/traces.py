@@ -298,6 +298,7 @@ class Program:
                 },
                 index=pd.Index(self.scopes.keys(), name="scope", dtype=np.int64),
             ),
+            threads=pd.DataFrame({"main": [True]}, index=pd.Index([1], name="thread")),
             passes=pd.DataFrame(self.passes, columns=PASSES),
             pools=pd.DataFrame(self.pools, columns=POOLS),
             held_at=self.held_at,

@@ -25,6 +25,7 @@ from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.leaks.alive_at_end import live_at_end
 from tlmem.analysis.leaks.bounded_caches import filling_finding
 from tlmem.analysis.leaks.classes import class_findings
+from tlmem.analysis.leaks.facts import exact_findings
 from tlmem.analysis.leaks.garbage import (
     arrays_in_cycles,
     garbage_finding,
@@ -89,6 +90,7 @@ def analyse(recording: Recording) -> Analysis:
     found = [
         *growth_findings(evidence),
         *class_findings(recording, lines.leaks, rises_that_count(evidence)),
+        *exact_findings(recording, places, lives, {growth.group for growth in growths}),
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
