@@ -66,8 +66,8 @@ attribution: setup ## record programs of many kinds and write where their memory
 detection: setup ## record every scenario and write what is found into docs/detection.md
 	$(BIN)/python -m tlmem.scenarios.harness.detection docs/detection.md
 
-corpus: setup ## record and judge the programs of scenarios/corpus, which decide about changes of the rules
-	$(BIN)/python -m tlmem.scenarios.harness.corpus
+corpus: setup ## record and judge the programs of tests/corpus, which decide about changes of the rules
+	PYTHONPATH=tests $(BIN)/python -m corpus
 
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
 	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)

@@ -1,8 +1,8 @@
-"""``python -m tlmem.scenarios.harness.corpus``: judges programs that were written by others.
+"""``PYTHONPATH=tests python -m corpus``: judges programs that were written by others.
 
-They stand in ``scenarios/corpus`` of a source tree, with their truth in ``expected.json``, and
-decide whether a change of the rules is an improvement. ``--keep`` keeps the recordings, and
-``--judge-only`` judges kept ones again: a change of the rules is compared on the same recordings.
+They stand in ``programs``, with their truth in ``expected.json``, and decide whether a change of
+the rules is an improvement. ``--keep`` keeps the recordings, and ``--judge-only`` judges kept ones
+again: a change of the rules is compared on the same recordings.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlmem.scenarios.harness.catalog import LONGEST_RUN_S
-
 from tlmem.analysis import Analysis, analyse
 from tlmem.recording.reader import read
 
-CORPUS = Path(__file__).resolve().parents[1] / "corpus"
+CORPUS = Path(__file__).resolve().parent
+LONGEST_RUN_S = 600
+"""Seconds after which a program that hangs is ended."""
 TRUTHS = ("leak", "native", "python", "clean", "either")
 
 
@@ -37,11 +37,7 @@ class Program:
 
 
 def programs(corpus: Path = CORPUS) -> dict[str, Program]:
-    """The programs of the corpus by name.
-
-    Raises:
-        FileNotFoundError: there is no corpus; an installed tlmem comes without it.
-    """
+    """The programs of the corpus by name."""
     expected = json.loads((corpus / "expected.json").read_text(encoding="utf-8"))
     return {
         Path(name).stem: Program(
@@ -106,7 +102,7 @@ def main(words: Sequence[str] | None = None) -> int:
         0 when all answers are right, 1 when one is wrong or could not be had.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m tlmem.scenarios.harness.corpus", description=__doc__.partition("\n\n")[2]
+        prog="python -m corpus", description=__doc__.partition("\n\n")[2]
     )
     parser.add_argument("names", nargs="*", help="only these programs")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where recordings are kept")
