@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tlmem.errors import TooManyEvents
 from tlmem.events import EVENT_DTYPE
+from tlmem.recording.format import limits
 from tlmem.recording.format.blocks import (
     EVENTS_BLOCK,
     EVENTS_PER_SLOT,
@@ -116,8 +118,12 @@ def read_contents(
 ) -> Contents:
     """Reads everything between ``start`` and ``stop`` seconds since the start.
 
-    With ``detail_events``, all but about that many of the latest events are folded while they are
-    read; it applies to whole recordings.
+    All but about ``detail_events`` of the latest events are folded while they are read; by default
+    as many are kept as ``limits.detail_events`` says. Of a range of time none are folded.
+
+    Raises:
+        DamagedRecording: see ``Scanner.scan``.
+        TooManyEvents: a range of time has more events than can be kept one by one.
 
     A file that is folded or sealed meanwhile is read again, in the end from a copy in memory.
     """
@@ -185,24 +191,43 @@ def _read(
     loader = Loader(source, header, pieces.copies)
     consumed, shift = checkpoint.consumed, np.uint64(header.time_shift)
 
+    most = limits.detail_events(source.size())
+    keep = most if detail_events is None else detail_events
+
     def load(first: int, last: int, whole: bool = False) -> Timeline:
         wanted = events["ticks_end"] >= np.uint64(first)
         wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(last)
         return loader.load(events[wanted], consumed, first, last, whole)
 
-    keep = detail_events if whole else None
-    ends = [] if keep is None else horizons(events, keep, header.time_shift)
+    ends = horizons(events, keep, header.time_shift) if whole else []
     if ends:
         checkpoint, first = fold(checkpoint, first, ends, load, events)
         missing = missing_events(events, consumed) - header.lost_events
         if missing > 0:
             loader.missing_events = missing
             problems.append(f"{missing} events are missing from the file; sums may be wrong")
+    _check_room(source, events, first, last, max(most, keep))
     timeline = load(first, last, whole and not ends)
     loader.problems[:] = dict.fromkeys(loader.problems)
     names = read_names(source, directory, problems)
     problems += timeline.problems
     return Contents(header, timeline, names, checkpoint, problems, loader.missing_events, span)
+
+
+def _check_room(source: Source, events: np.ndarray, first: int, last: int, most: int) -> None:
+    """That no more events are kept one by one than a file of this length may take memory for.
+
+    Raises:
+        TooManyEvents: there are.
+    """
+    there = (events["ticks_end"] >= np.uint64(first)) & (events["ticks_begin"] <= np.uint64(last))
+    count = int(events["count"][there].clip(max=EVENTS_PER_SLOT).sum(dtype=np.int64))
+    if count > most + limits.EVENTS_BEYOND_DETAIL:
+        raise TooManyEvents(
+            f"{source.path} has {count} events in this time, and {most} are what a file of "
+            f"{source.size()} bytes may take memory for; choose a shorter time, or give "
+            "tlmem.read(..., detail_events=N) the number"
+        )
 
 
 def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:
@@ -236,14 +261,33 @@ def read_names(
         problems: what is damaged is added here, a sentence each.
         only: records of this type and no others, for which most of the work is saved.
     """
-    names = Names()
+    file_bytes = source.size()
+    names = Names(
+        largest_site=limits.largest_site(file_bytes),
+        chain_steps_left=limits.most_chain_steps(file_bytes),
+    )
+    room = most = limits.most_names(file_bytes)
     pieces = directory.of_type(META_BLOCK, SLOT_PIECE + META_SLOT)
     for piece in pieces[np.argsort(pieces["seq"], kind="stable")]:
         offset, size = int(piece["offset"]), int(piece["bytes"])
+        block = None
         if piece["type"] == META_BLOCK:
             try:
                 data = source.read(offset, size)
                 block = parse_header(data)
+                size = block.columns[0][1]
+            except BadBlock as error:
+                problems.append(f"the names at byte {offset} were dropped: {error}")
+                continue
+        room -= size
+        if room < 0:
+            problems.append(
+                f"the names from byte {offset} on were left out: a file of {file_bytes} bytes has "
+                f"at most {most} bytes of them; record the program again"
+            )
+            break
+        if block is not None:
+            try:
                 records = column(block, payload_of(block, data), 0)
             except BadBlock as error:
                 problems.append(f"the names at byte {offset} were dropped: {error}")
@@ -253,6 +297,16 @@ def read_names(
             names.damaged += len(records) < size
         found = meta_records(records)
         names.add(found if only is None else (r for r in found if r and r.type == only))
+    if names.shorten_codes(limits.most_shown_names(file_bytes), limits.SHORT_NAME):
+        problems.append(
+            f"names of files and functions were cut to {limits.SHORT_NAME} characters: those of "
+            f"all lines have more than a file of {file_bytes} bytes can be shown with"
+        )
+    if names.cut_deep_stacks(limits.MOST_STACK_DEPTH):
+        problems.append(
+            f"stacks of more than {limits.MOST_STACK_DEPTH} frames were cut: no recorder writes "
+            "them; record the program again"
+        )
     if names.damaged:
         problems.append(f"{names.damaged} names are damaged; some lines may be unknown")
     return names
