@@ -29,6 +29,8 @@ MARK, SAMPLE, MISUSE, HOLDERS, COPY = range(32, 37)
 NUMPY, PROBE, CPU = 1, 3, 16
 HOLDER = 1 << 56
 NAMES_IN_A_BLOCK = 600_000
+MANY = 1_000_000
+"""Events of a file with many; more would be folded before they are looked at."""
 
 Forgery = Callable[[], bytes]
 FORGERIES: dict[str, Forgery] = {}
@@ -536,7 +538,7 @@ def many_marks_with_a_label_each() -> bytes:
 
 @forgery
 def many_marks_with_one_label() -> bytes:
-    count = 350_000
+    count = MANY
     marks = rows(count, MARK, object=3, arg=np.arange(count), device=0)
     marks["arg"][::7] = FULL
     return file([*blocks_of(rows(3000), thread=2), *blocks_of(marks)], names=base_names())
@@ -544,7 +546,7 @@ def many_marks_with_one_label() -> bytes:
 
 @forgery
 def many_objects() -> bytes:
-    return with_events(rows(400_000, arg=np.arange(400_000) % 5 * 1000))
+    return with_events(rows(1_000_000, arg=np.arange(1_000_000) % 5 * 1000))
 
 
 @forgery
@@ -557,7 +559,7 @@ def many_objects_that_are_freed_at_once() -> bytes:
 
 @forgery
 def many_objects_of_the_runtime_with_many_holders() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     kind = np.where(at % 65 == 0, ALLOC, ACQUIRE).astype("u1")
     arg = np.where(kind == ALLOC, 64, HOLDER * (2 + at % 10) + at)
@@ -569,7 +571,7 @@ def many_objects_of_the_runtime_with_many_holders() -> bytes:
 
 @forgery
 def many_objects_of_the_runtime_with_wrong_counts() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     kind = (1 + at % 9).astype("u1")
     return with_events(
@@ -585,7 +587,7 @@ def many_objects_of_the_runtime_with_wrong_counts() -> bytes:
 
 @forgery
 def many_open_scopes() -> bytes:
-    count = 400_000
+    count = MANY
     at = np.arange(count)
     kind = np.where(at % 2, FRAME_ENTER, SCOPE_ENTER).astype("u1")
     return with_events(
@@ -596,7 +598,7 @@ def many_open_scopes() -> bytes:
 @forgery
 def many_scopes_that_overlap() -> bytes:
     """All are entered and then left in the same order: none lies within another one."""
-    half = 200_000
+    half = MANY // 2
     at = np.arange(2 * half)
     kind = np.where(at < half, SCOPE_ENTER, SCOPE_EXIT).astype("u1")
     return with_events(rows(2 * half, kind, object=at % half + 1, arg=3, device=0))
@@ -613,7 +615,7 @@ def scopes_with_a_label_each() -> bytes:
 
 @forgery
 def many_pools() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     kind = (POOL_HIT + at % 6).astype("u1")
     arg = HOLDER * 7 + at // 6
@@ -634,7 +636,7 @@ def pools_and_ops_with_endless_numbers() -> bytes:
 
 @forgery
 def many_ops_on_tapes() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     kind = np.where(at % 3 == 0, TAPE_RECORD, np.where(at % 3 == 1, TAPE_SAVE, ACQUIRE))
     op = 16 + at // 3 % 50_000
@@ -644,7 +646,7 @@ def many_ops_on_tapes() -> bytes:
 
 @forgery
 def passes_within_passes() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     kind = np.where(at < count // 2, BACKWARD_BEGIN, BACKWARD_END).astype("u1")
     return with_events(rows(count, kind, object=1 << 56, arg=at, device=0))
@@ -652,7 +654,7 @@ def passes_within_passes() -> bytes:
 
 @forgery
 def many_structs_with_many_fields() -> bytes:
-    count = 200_000
+    count = MANY
     at = np.arange(count)
     text = "Layer{" + ",".join(f"f{n}" for n in range(60_000)) + "}"
     kind = np.where(at % 2, HOLDERS, ALLOC).astype("u1")
@@ -668,7 +670,7 @@ def many_structs_with_many_fields() -> bytes:
 
 @forgery
 def many_misuses() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     return with_events(
         rows(
@@ -683,7 +685,7 @@ def many_misuses() -> bytes:
 
 @forgery
 def many_samples() -> bytes:
-    count = 400_000
+    count = MANY
     at = np.arange(count)
     return with_events(
         rows(count, SAMPLE, object=at % 30, arg=10_000_000 + at, device=0, count_after=0)
@@ -692,7 +694,7 @@ def many_samples() -> bytes:
 
 @forgery
 def many_devices() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     kind = np.where(at % 2, DEVICE_FREE, DEVICE_ALLOC).astype("u1")
     events = rows(count, kind, object=at % 999, arg=1 << 40, device=at % 256)
@@ -702,7 +704,7 @@ def many_devices() -> bytes:
 
 @forgery
 def one_object_with_a_long_life() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     kind = np.where(at % 2, RELEASE, ACQUIRE).astype("u1")
     kind[0] = ALLOC
@@ -713,7 +715,7 @@ def one_object_with_a_long_life() -> bytes:
 
 @forgery
 def one_array_that_is_resized_all_the_time() -> bytes:
-    count = 300_000
+    count = MANY
     at = np.arange(count)
     kind = np.where(at % 2, REALLOC, FREE).astype("u1")
     arg = np.where(at % 2, np.where(at % 3, 8 + at, np.uint64(FULL).astype(np.int64)), 1)

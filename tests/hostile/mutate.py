@@ -34,14 +34,12 @@ for step in range(150):
 """
 RUNTIME = """
 import tlmem
-from tlmem import runtime
 w = tlmem.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
 for step in range(12):
     tlmem.mark("step", step)
     with tlmem.scope("batch"):
-        with tlmem.Tape() as tape:
-            y = ((w @ w).tanh() * 2.0).sum()
-            tape.backward(y)
+        y = ((w @ w).tanh() * 2.0).sum()
+        y.backward()
 """
 FAMILY = """
 import multiprocessing, numpy as np
@@ -53,20 +51,19 @@ if __name__ == "__main__":
     np.ones(100)
 """
 KILLED = ARRAYS + "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
-FOLDED = "import numpy as np\nkept = [np.ones(20) for _ in range(500)]\n" + (
-    "for n in range(400_000):\n    np.empty(n % 50)\n"
-)
 PROGRAMS: dict[str, tuple[str, list[str]]] = {
     "arrays": (ARRAYS, []),
     "family": (FAMILY, []),
     "killed": (KILLED, []),
-    "folded": (FOLDED, ["--max-file", "3MB"]),
+    "runtime": (RUNTIME, []),
 }
 
 
 @cache
 def real(kind: str) -> bytes:
-    """The bytes of a recording that the recorder made."""
+    """The bytes of a recording that the recorder made; of a folded one, which is long, like it."""
+    if kind == "folded":
+        return folded()
     program, options = PROGRAMS[kind]
     with TemporaryDirectory() as folder:
         (Path(folder) / "program.py").write_text(program)
@@ -82,6 +79,36 @@ def real(kind: str) -> bytes:
         files = sorted(Path(folder).glob("*.tlm"), key=lambda path: path.stat().st_size)
         assert files, f"nothing was recorded of the program '{kind}'"
         return files[-1].read_bytes()
+
+
+def folded() -> bytes:
+    """A recording of which the first 1,000 events are only in a checkpoint."""
+    sums = [1000, forge.FIRST + 400_000, 600, 60_000, 400, 40_000, 0, 20_000, 200, 25_000]
+    sums += [forge.FIRST + 300_000, 220, 600, 1, 200, 0, 0, 2, 0]
+    live = np.zeros((200, 5), "<u8")
+    live[:, 0] = np.arange(200) * 3
+    live[:, 1] = forge.FIRST + 400 + np.arange(200) * 1000
+    live[:, 2], live[:, 3] = 64 * (1 + np.arange(200)), 100
+    live.view("u1").reshape(200, 40)[:, 38] = 1
+    live.view("<u4").reshape(200, 10)[:, 8] = 2
+    samples = np.array([[forge.FIRST + 400 + n, 1 + n % 4, 1 << 22] for n in range(90)], "<u8")
+    marks = forge.rows(9, np.array([forge.MARK] * 7 + [forge.MISUSE] * 2, "u1"), object=3)
+    sections = {
+        0: np.array(sums, "<u8").tobytes(),
+        1: struct.pack("<6QII", 600, 60_000, 400, 40_000, 400, forge.FIRST + 400, 2, 1),
+        2: struct.pack("<QQ", 1000, 1),
+        3: samples.tobytes(),
+        4: marks.tobytes(),
+        5: live.tobytes(),
+    }
+    events = forge.rows(3000, ticks=forge.FIRST + 500_000 + np.arange(3000, dtype=np.uint64) * 4000)
+    events["kind"][1::2] = forge.FREE
+    events["object"][1::2] = events["object"][::2]
+    return forge.file(
+        [*writer.fold_blocks(7, sections), *forge.blocks_of(events, first=1000)],
+        names=forge.base_names(),
+        header=forge.fold_header(),
+    )
 
 
 @dataclass(frozen=True)
@@ -276,6 +303,6 @@ CHANGES: tuple[Callable[[bytes, random.Random, bytes], bytes], ...] = (
 def mutant(seed: str) -> bytes:
     """A changed recording; the same for the same seed."""
     chance = random.Random(seed)
-    kinds = list(PROGRAMS)
+    kinds = [*PROGRAMS, "folded"]
     data, other = real(chance.choice(kinds)), real(chance.choice(kinds))
     return chance.choice(CHANGES)(data, chance, other)[: forge.MOST_BYTES]

@@ -65,7 +65,7 @@ def read(
             they are read, in bounded memory. Sums and the live set stay exact; of samples and marks
             every second one is dropped when there are more than 400,000 and 100,000, and misuses
             beyond the first 1,000 are only counted. None: every event is kept, of a file of up to
-            2 MB a million of them: such a file may hold 16 million, and memory for them.
+            2 MB as many of the latest as 500 MB of memory are enough for.
     Raises:
         MissingFile: it does not exist or cannot be opened.
         NotARecording: it is something else.
@@ -73,18 +73,14 @@ def read(
         DamagedRecording: nothing in it can be trusted.
         UnsupportedVersion: its format is newer than this tlmem.
     """
-    return Recording(Path(path), start, stop, detail_events)
+    return Recording(Path(path), start, stop, detail_events, bounded=False)
 
 
 def read_for_command(
     path: str | os.PathLike[str], start: float | None = None, stop: float | None = None
 ) -> Recording:
     """The same as commands read: of a file of any length at most ten million events in detail."""
-    try:
-        size = os.stat(path).st_size
-    except (OSError, ValueError):
-        size = 0  # ``Recording`` says what is wrong
-    return Recording(Path(path), start, stop, limits.detail_events_of_commands(size))
+    return Recording(Path(path), start, stop, limits.DETAIL_OF_COMMANDS)
 
 
 class Recording:
@@ -100,8 +96,10 @@ class Recording:
         start: float | None = None,
         stop: float | None = None,
         detail_events: int | None = None,
+        bounded: bool = True,
     ) -> None:
         self.path = path
+        self._bounded = bounded
         self.start, self.stop, self.detail_events = start, stop, detail_events
         self._source = Source(path)
         self._first_header = read_header(self._source)
@@ -463,7 +461,7 @@ class Recording:
 
     @cached_property
     def _contents(self) -> Contents:
-        return read_contents(self._source, self.start, self.stop, self.detail_events)
+        return read_contents(self._source, self.start, self.stop, self.detail_events, self._bounded)
 
     @property
     def _names(self) -> Names:

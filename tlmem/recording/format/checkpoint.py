@@ -77,6 +77,7 @@ MOST_MARKS = 100_000
 The recorder's limits (65,536 and 16,384 in ``native/log/fold_state.c``) are lower on purpose: its
 arrays of 2 MB stand in the memory of the program that is measured, these in that of the reader.
 """
+_LARGEST_STRIDE = 1 << 24
 MOST_MISUSES = 1000
 """The first misuses are kept with the marks, as by the recorder; further ones are only counted."""
 
@@ -208,8 +209,9 @@ def _check_sections(sections: dict[int, np.ndarray], largest_site: int) -> None:
         if value > largest and name not in _SIGNED and not name.endswith("_ticks"):
             raise BadBlock(f"its sum {name} is {value}")
     by_name = dict(zip(names, totals.tolist(), strict=False))
-    if by_name.get("live_stride", 1) == 0:
-        raise BadBlock("it lists one in 0 live objects")
+    stride = by_name.get("live_stride") or 1
+    if not 1 <= stride <= _LARGEST_STRIDE or stride & (stride - 1):
+        raise BadBlock(f"it lists one in {stride} live objects")
     number, next_number = live["number"], by_name.get("next_object", 0)
     if len(live) and ((number[1:] <= number[:-1]).any() or int(number[-1]) >= next_number):
         raise BadBlock("its live objects have numbers that no object has")
@@ -296,7 +298,12 @@ def missing_events(pieces: np.ndarray, consumed: dict[int, int]) -> int:
 
 
 def fold(
-    checkpoint: Checkpoint, first_ticks: int, ends: list[int], load: Load, pieces: np.ndarray
+    checkpoint: Checkpoint,
+    first_ticks: int,
+    ends: list[int],
+    load: Load,
+    pieces: np.ndarray,
+    most_live: int = 2**63,
 ) -> tuple[Checkpoint, int]:
     """The checkpoint continued by all events up to the last of ``ends``, and where the rest begins.
 
@@ -309,14 +316,38 @@ def fold(
         ends: see ``horizons``.
         load: events from one tick to another, both included.
         pieces: of all events, also of those that are not folded.
+        most_live: so many live objects are listed at most, as ``with_fewer_live`` chooses them.
     """
     goes_on = last_moments(pieces)
     for end in ends:
         timeline = load(first_ticks, end)
         if not divides_a_resize(timeline, end, goes_on):
-            checkpoint = _continued(checkpoint, timeline, end)
+            checkpoint = with_fewer_live(_continued(checkpoint, timeline, end), most_live)
             first_ticks = end + 1
     return checkpoint, first_ticks
+
+
+def with_fewer_live(checkpoint: Checkpoint, most: int) -> Checkpoint:
+    """The checkpoint with at most ``most`` live objects listed, chosen as a recorder does.
+
+    Of more, one in ``live_stride`` is listed, by a hash of its number. Sums stay exact.
+    """
+    live, stride = checkpoint.live, max(checkpoint.totals.live_stride, 1)
+    while len(live) > most and stride < _LARGEST_STRIDE:
+        stride *= 2
+        live = live[_is_listed(live["number"], stride)]
+    if len(live) == len(checkpoint.live):
+        return checkpoint
+    live = live[-most:].copy()
+    totals = replace(checkpoint.totals, live_stride=stride, live_listed=len(live))
+    return replace(checkpoint, totals=totals, live=live)
+
+
+def _is_listed(numbers: np.ndarray, stride: int) -> np.ndarray:
+    """``is_listed`` of native/log/checkpoint.c."""
+    hashed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
+    listed: np.ndarray = (hashed & np.uint64(stride - 1)) == 0
+    return listed
 
 
 def last_moments(pieces: np.ndarray) -> dict[int, int]:
@@ -346,7 +377,7 @@ def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoi
         consumed=_consumed(before.consumed, timeline.thread),
         samples=_samples(before.samples, timeline, pairing, live),
         marks=_thinned(np.concatenate([before.marks, _marks(before, timeline)]), MOST_MARKS),
-        live=_live(before.live, timeline, pairing),
+        live=_live(before, timeline, pairing),
     )
 
 
@@ -462,8 +493,9 @@ def _thinned(rows: np.ndarray, most: int) -> np.ndarray:
     return rows[::2] if len(rows) > most else rows
 
 
-def _live(before: np.ndarray, timeline: Timeline, pairing: Pairing) -> np.ndarray:
-    """The objects that are alive, in the order of their numbers."""
+def _live(checkpoint: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarray:
+    """The objects that are alive, in the order of their numbers; of new ones as many as of old."""
+    before = checkpoint.live
     alive = np.flatnonzero(pairing.ended_by < 0)
     listed, new = alive[alive < len(before)], alive[alive >= len(before)]
     at = pairing.begins[new - len(before)]
@@ -472,4 +504,6 @@ def _live(before: np.ndarray, timeline: Timeline, pairing: Pairing) -> np.ndarra
     fresh["ticks"], fresh["address"] = timeline.ticks[at], timeline.object[at]
     fresh["site"], fresh["device"] = timeline.site[at], timeline.device[at]
     fresh["thread"] = timeline.thread[at].clip(max=65535)
+    if checkpoint.totals.live_stride > 1:
+        fresh = fresh[_is_listed(fresh["number"], checkpoint.totals.live_stride)]
     return np.concatenate([before[listed], fresh])

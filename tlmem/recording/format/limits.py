@@ -9,6 +9,8 @@ Covers: the numbers, and what they were chosen by. Does not cover: where they ar
 
 from __future__ import annotations
 
+from tlmem.events import Kind
+
 LEAST_PIECE_BYTES = 128
 """A block is its header at least."""
 
@@ -16,10 +18,24 @@ MOST_EVENTS_PER_BYTE = 8
 """A loop that does nothing but make and drop the same array writes 3.3 events for each byte."""
 EVENTS_OF_ANY_FILE = 100_000
 
-DETAIL_OF_SMALL_FILES = 1_000_000
 SMALL_FILE_BYTES = 2_000_000
+DETAIL_OF_SMALL_FILES = 2_000_000
 DETAIL_PER_BYTE = 8
 """Events kept one by one, for each byte above ``SMALL_FILE_BYTES``: all there can be."""
+MEMORY_OF_SMALL_FILES = 280_000_000
+MEMORY_PER_BYTE = 3_000
+"""Memory that tables and analyses of what is kept may take; more is folded, oldest first."""
+SHARE_OF_LISTED = 0.25
+"""Of that memory, objects that were alive when older events were folded may take so much."""
+BYTES_OF_AN_OBJECT = 360
+BYTES_OF_AN_EVENT = 130
+BYTES_OF_KIND = {
+    **dict.fromkeys((Kind.ALLOC, Kind.REALLOC, Kind.SCOPE_ENTER), BYTES_OF_AN_OBJECT),
+    **dict.fromkeys(range(Kind.ACQUIRE, Kind.ESCAPE + 1), 250),
+    **dict.fromkeys((Kind.MISUSE, Kind.TAPE_RECORD, Kind.HOLDERS, Kind.BACKWARD_BEGIN), 250),
+    Kind.MARK: 200,
+}
+"""Memory that an event takes in the tables and their analysis, measured with a million of each."""
 EVENTS_BEYOND_DETAIL = 200_000
 """Folding ends in the middle of a block, and goes on to the end of a resize."""
 DETAIL_OF_COMMANDS = 10_000_000
@@ -67,9 +83,14 @@ def detail_events(file_bytes: int) -> int:
     return DETAIL_OF_SMALL_FILES + DETAIL_PER_BYTE * max(file_bytes - SMALL_FILE_BYTES, 0)
 
 
-def detail_events_of_commands(file_bytes: int) -> int:
-    """The same for commands."""
-    return min(detail_events(file_bytes), DETAIL_OF_COMMANDS)
+def detail_memory(file_bytes: int) -> int:
+    """So much memory may tables and analyses take; see ``timeline.memory_of``."""
+    return MEMORY_OF_SMALL_FILES + MEMORY_PER_BYTE * max(file_bytes - SMALL_FILE_BYTES, 0)
+
+
+def most_listed(file_bytes: int) -> int:
+    """So many objects that were alive when older events were folded are kept one by one."""
+    return int(SHARE_OF_LISTED * detail_memory(file_bytes)) // BYTES_OF_AN_OBJECT
 
 
 def most_names(file_bytes: int) -> int:

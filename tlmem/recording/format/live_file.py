@@ -11,7 +11,7 @@ Does not cover: decoding (``timeline``, ``symbols``, ``checkpoint``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from tlmem.recording.format.checkpoint import (
     horizons,
     missing_events,
     read_checkpoint,
+    with_fewer_live,
 )
 from tlmem.recording.format.segments import (
     EVENTS_SLOT,
@@ -114,12 +115,17 @@ def is_empty(source: Source, header: FileHeader) -> bool:
 
 
 def read_contents(
-    source: Source, start: float | None, stop: float | None, detail_events: int | None = None
+    source: Source,
+    start: float | None,
+    stop: float | None,
+    detail_events: int | None = None,
+    bounded: bool = True,
 ) -> Contents:
     """Reads everything between ``start`` and ``stop`` seconds since the start.
 
-    All but about ``detail_events`` of the latest events are folded while they are read; by default
-    as many are kept as ``limits.detail_events`` says. Of a range of time none are folded.
+    All but about ``detail_events`` of the latest events are folded while they are read; if
+    ``bounded``, or if none are given, more are folded where the length of the file asks for it; see
+    ``limits``. Of a range of time none are folded.
 
     Raises:
         DamagedRecording: see ``Scanner.scan``.
@@ -128,13 +134,14 @@ def read_contents(
     A file that is folded or sealed meanwhile is read again, in the end from a copy in memory.
     """
     scanner = Scanner(source)
+    detail = Detail.of(source.size(), detail_events, bounded)
     for attempt in range(_ATTEMPTS):
         pieces = gather(source, scanner)
         folded_meanwhile = read_header(source).fold_number != pieces.header.fold_number
         reading = _frozen(source, pieces.directory) if attempt else source
         copied = attempt > 0 and not folded_meanwhile and _still_there(scanner, pieces)
         if copied or attempt == 0 or attempt == _ATTEMPTS - 1:
-            contents = _read(reading, pieces, start, stop, detail_events)
+            contents = _read(reading, pieces, start, stop, detail)
             if copied or (not folded_meanwhile and _still_there(scanner, pieces)):
                 return contents
     contents.problems.append("the file changed faster than it could be read; read it again")
@@ -173,7 +180,7 @@ def _read(
     pieces: Pieces,
     start: float | None,
     stop: float | None,
-    detail_events: int | None,
+    detail: Detail,
 ) -> Contents:
     header, directory = pieces.header, pieces.directory
     problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
@@ -191,27 +198,71 @@ def _read(
     loader = Loader(source, header, pieces.copies)
     consumed, shift = checkpoint.consumed, np.uint64(header.time_shift)
 
-    most = limits.detail_events(source.size())
-    keep = most if detail_events is None else detail_events
-
     def load(first: int, last: int, whole: bool = False) -> Timeline:
         wanted = events["ticks_end"] >= np.uint64(first)
         wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(last)
         return loader.load(events[wanted], consumed, first, last, whole)
 
-    ends = horizons(events, keep, header.time_shift) if whole else []
-    if ends:
-        checkpoint, first = fold(checkpoint, first, ends, load, events)
-        missing = missing_events(events, consumed) - header.lost_events
-        if missing > 0:
-            loader.missing_events = missing
-            problems.append(f"{missing} events are missing from the file; sums may be wrong")
-    _check_room(source, events, first, last, max(most, keep))
-    timeline = load(first, last, whole and not ends)
+    folded = False
+    while True:
+        ends = horizons(events, detail.events, header.time_shift) if whole else []
+        ends = [end for end in ends if end >= first]
+        if ends:
+            checkpoint, first = fold(checkpoint, first, ends, load, events, detail.most_listed)
+            folded = True
+        _check_room(source, events, first, last, detail.events)
+        before = loader.problems.copy(), loader.bytes_left
+        timeline = load(first, last, whole and not folded)
+        affordable = detail.affordable(timeline, len(checkpoint.live))
+        if affordable >= len(timeline):
+            break
+        if not whole or not 0 < affordable < detail.events:
+            raise _too_many(source, len(timeline), affordable)
+        # Older ones are folded, too, and what remains is read again.
+        detail = replace(detail, events=affordable)
+        checkpoint = with_fewer_live(checkpoint, detail.most_listed)
+        loader.problems[:], loader.bytes_left = before
+    missing = missing_events(events, consumed) - header.lost_events if folded else 0
+    if missing > 0:
+        loader.missing_events = missing
+        problems.append(f"{missing} events are missing from the file; sums may be wrong")
     loader.problems[:] = dict.fromkeys(loader.problems)
     names = read_names(source, directory, problems)
     problems += timeline.problems
     return Contents(header, timeline, names, checkpoint, problems, loader.missing_events, span)
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What is kept one by one: so many events, in so much memory, with so many older objects."""
+
+    events: int
+    memory: int = 2**63
+    most_listed: int = 2**63
+
+    @staticmethod
+    def of(file_bytes: int, detail_events: int | None, bounded: bool) -> Detail:
+        """What a caller asks for, if ``bounded`` as far as the length of the file allows."""
+        if detail_events is not None and not bounded:
+            return Detail(detail_events)
+        most = limits.detail_events(file_bytes)
+        return Detail(
+            most if detail_events is None else min(most, detail_events),
+            limits.detail_memory(file_bytes),
+            limits.most_listed(file_bytes),
+        )
+
+    def affordable(self, timeline: Timeline, listed: int) -> int:
+        """How many of the latest events there is memory for, all of them if there is enough."""
+        if (len(timeline) + listed) * max(limits.BYTES_OF_KIND.values()) <= self.memory:
+            return len(timeline)
+        of_kind = np.full(256, limits.BYTES_OF_AN_EVENT, np.float64)
+        of_kind[list(limits.BYTES_OF_KIND)] = list(limits.BYTES_OF_KIND.values())
+        taken = np.cumsum(of_kind[timeline.kind[::-1]])
+        if taken[-1:].sum() + listed * limits.BYTES_OF_AN_OBJECT <= self.memory:
+            return len(timeline)
+        rest = self.memory * (1 - limits.SHARE_OF_LISTED)
+        return int(np.searchsorted(taken, rest))
 
 
 def _check_room(source: Source, events: np.ndarray, first: int, last: int, most: int) -> None:
@@ -223,11 +274,15 @@ def _check_room(source: Source, events: np.ndarray, first: int, last: int, most:
     there = (events["ticks_end"] >= np.uint64(first)) & (events["ticks_begin"] <= np.uint64(last))
     count = int(events["count"][there].clip(max=EVENTS_PER_SLOT).sum(dtype=np.int64))
     if count > most + limits.EVENTS_BEYOND_DETAIL:
-        raise TooManyEvents(
-            f"{source.path} has {count} events in this time, and {most} are what a file of "
-            f"{source.size()} bytes may take memory for; choose a shorter time, or give "
-            "tlmem.read(..., detail_events=N) the number"
-        )
+        raise _too_many(source, count, most)
+
+
+def _too_many(source: Source, count: int, most: int) -> TooManyEvents:
+    return TooManyEvents(
+        f"{source.path} has {count} events in this time, and a file of {source.size()} bytes may "
+        f"take memory for {most}; choose a shorter time, or give tlmem.read(..., "
+        "detail_events=N) the number"
+    )
 
 
 def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:

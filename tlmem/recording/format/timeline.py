@@ -88,7 +88,7 @@ class Loader:
         self.problems: list[str] = []
         self.missing_events = 0
         self._site_limit = np.uint32(min(limits.largest_site(source.size()), 2**32 - 1))
-        self._bytes_left = float(limits.LARGEST_SUM)
+        self.bytes_left = float(limits.LARGEST_SUM)
         self.copies = copies or {}
         """Slots that were copied while the file was still being written, by offset."""
 
@@ -257,8 +257,8 @@ class Loader:
         impossible = size > limits.LARGEST_SIZE
         kept = np.where(impossible, 0, size).astype(np.float64)
         # Whatever fits into the sum in the order of the events counts.
-        impossible |= np.cumsum(kept) > self._bytes_left
-        self._bytes_left -= float(kept[~impossible].sum())
+        impossible |= np.cumsum(kept) > self.bytes_left
+        self.bytes_left -= float(kept[~impossible].sum())
         if not impossible.any():
             return arrays
         self.problems.append(
