@@ -448,7 +448,8 @@ def three_million_allocations_without_a_free() -> bytes:
 @forgery
 def many_sites_in_deep_stacks() -> bytes:
     """Chains of 1,000 frames, an allocation at each of them."""
-    names = [writer.site(n, 0 if n % 1000 == 2 else n - 1, 1, n % 7) for n in range(2, 150_000)]
+    at = np.arange(2, 150_000)
+    names = fast_sites(at, np.where(at % 1000 == 2, 0, at - 1), at % 7)
     site = 2 + np.arange(149_998)
     return file(blocks_of(rows(149_998, site=site)), names=[*base_names(), *names])
 
@@ -456,10 +457,29 @@ def many_sites_in_deep_stacks() -> bytes:
 @forgery
 def many_leaves_of_one_deep_stack() -> bytes:
     """Below one stack of 1,020 frames as many lines as fit, an allocation at each of them."""
-    names = [writer.site(n, n - 1 if n > 2 else 0, 1, n) for n in range(2, 1022)]
-    names += [writer.site(n, 1021, 1, n) for n in range(1022, 150_000)]
+    at = np.arange(2, 150_000)
+    names = fast_sites(at, np.where(at == 2, 0, np.minimum(at - 1, 1021)), at)
     site = 1022 + np.arange(148_978)
     return file(blocks_of(rows(148_978, site=site)), names=[*base_names(), *names])
+
+
+def fast_sites(number: np.ndarray, parent: np.ndarray, line: np.ndarray) -> list[bytes]:
+    """Records of many sites of code 1, made a few times faster than one by one."""
+    payload = np.stack([number, parent, np.ones_like(number), line], axis=1).astype("<u4")
+    head = struct.Struct("<IIIB3x")
+    return [head.pack(32, 16, zlib.crc32(one), 2) + one for one in map(np.ndarray.tobytes, payload)]
+
+
+@forgery
+def many_lines_that_grow() -> bytes:
+    """Below one deep stack 60,000 lines, each of which keeps an object now and then."""
+    lines, deep = 60_000, 1000
+    at = np.arange(deep + lines)
+    names = fast_sites(2 + at, np.where(at == 0, 0, np.minimum(at + 1, deep + 1)), at % 65_000)
+    site = 2 + deep + np.arange(13 * lines) % lines
+    return file(
+        blocks_of(rows(13 * lines, site=site, step=4000)), names=[*base_names()[:-1], *names]
+    )
 
 
 @forgery
