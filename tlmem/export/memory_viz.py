@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE
-from tlmem.recording.format.limits import MOST_STACK_DEPTH
+from tlmem.recording.format.limits import MOST_STACK_DEPTH, most_objects_in_python
 from tlmem.recording.reader import Recording
 
 PROTOCOL = 4
@@ -60,24 +60,34 @@ class Lives:
 
 
 def write(recording: Recording, place: Path) -> str:
-    """Writes the snapshot; of more objects than ``MOST_OBJECTS`` the latest, and all survivors."""
-    made, left_out = snapshot(recording)
+    """Writes the snapshot; of more objects than ``MOST_OBJECTS`` the latest, and all survivors.
+
+    Of a short file with more survivors than memory is meant for, the latest of these, too.
+    """
+    room = most_objects_in_python(recording.path.stat().st_size)
+    most = min(MOST_OBJECTS, room)
+    made, left_out = snapshot(recording, most, room)
     with open(place, "wb") as file:
         pickle.dump(made, file, protocol=PROTOCOL)
     if not left_out:
         return ""
     return (
-        f"the snapshot leaves {left_out} of the oldest objects out, all of which were freed: "
-        f"viewers hold about {MOST_OBJECTS}. Choose a part of the time with --since and --until."
+        f"the snapshot has room for {most} objects and leaves {left_out} of the oldest out; choose "
+        "a part of the time with --since and --until."
     )
 
 
-def snapshot(recording: Recording, most: int = MOST_OBJECTS) -> tuple[dict[str, Any], int]:
+def snapshot(
+    recording: Recording, most: int = MOST_OBJECTS, most_alive: int = 2**63
+) -> tuple[dict[str, Any], int]:
     """The snapshot as plain dicts, lists, texts and numbers, and how many objects it leaves out."""
     table = recording.objects
     table = table[table["size_bytes"] > 0]
     old = np.arange(len(table)) < len(table) - most
-    left_out = old & (table["died_ns"].to_numpy() >= 0)
+    alive = table["died_ns"].to_numpy() < 0
+    left_out = old & ~alive
+    if int(alive.sum()) > most_alive:
+        left_out = old
     table = table[~left_out]
     stacks = Stacks(recording)
     device = table["device"].to_numpy(np.int64)

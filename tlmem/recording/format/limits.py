@@ -93,6 +93,11 @@ def most_listed(file_bytes: int) -> int:
     return int(SHARE_OF_LISTED * detail_memory(file_bytes)) // BYTES_OF_AN_OBJECT
 
 
+def most_objects_in_python(file_bytes: int) -> int:
+    """So many objects are written as dicts of Python, which take a kilobyte each."""
+    return 100_000 + max(file_bytes - SMALL_FILE_BYTES, 0) // 8
+
+
 def most_names(file_bytes: int) -> int:
     """So many bytes of names are read."""
     return NAMES_OF_ANY_FILE + NAMES_PER_BYTE * file_bytes
