@@ -29,10 +29,15 @@ SHARE_OF_LISTED = 0.25
 """Of that memory, objects that were alive when older events were folded may take so much."""
 BYTES_OF_AN_OBJECT = 360
 BYTES_OF_AN_EVENT = 130
-BYTES_OF_KIND = {
-    **dict.fromkeys((Kind.ALLOC, Kind.REALLOC, Kind.SCOPE_ENTER), BYTES_OF_AN_OBJECT),
+BYTES_OF_KIND: dict[int, int] = {
+    Kind.ALLOC: BYTES_OF_AN_OBJECT,
+    Kind.REALLOC: BYTES_OF_AN_OBJECT,
+    Kind.SCOPE_ENTER: BYTES_OF_AN_OBJECT,
     **dict.fromkeys(range(Kind.ACQUIRE, Kind.ESCAPE + 1), 250),
-    **dict.fromkeys((Kind.MISUSE, Kind.TAPE_RECORD, Kind.HOLDERS, Kind.BACKWARD_BEGIN), 250),
+    Kind.MISUSE: 250,
+    Kind.TAPE_RECORD: 250,
+    Kind.HOLDERS: 250,
+    Kind.BACKWARD_BEGIN: 250,
     Kind.MARK: 200,
 }
 """Memory that an event takes in the tables and their analysis, measured with a million of each."""
