@@ -45,3 +45,9 @@ class UnsupportedVersion(TlmemError):
     """A recording in a format newer than this tlmem."""
 
     exit_code = 3
+
+
+class TooManyEvents(TlmemError):
+    """A range of time has more events than a file of its length may take memory for."""
+
+    exit_code = 3

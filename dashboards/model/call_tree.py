@@ -34,6 +34,8 @@ METRIC_WORDS = {
 }
 MOST_SITES = 20_000
 """Sites with less than the largest ones are left out of the tree, and counted."""
+MOST_CELLS = 2_000_000
+"""Frames of all stacks together, each counted with the length of the deepest one."""
 LEAST_SHARE = 0.01
 """What has less of the whole is not opened unasked."""
 SORTS = ("total", "own", "objects")
@@ -108,9 +110,12 @@ def build(loaded: Loaded, view: View, options: Options) -> Tree:
         mine = ~importing[np.where(sites < len(importing), sites, 0)]
         sites, sums = sites[mine], sums[mine]
     order = _largest(sums[:, 1] + sums[:, 2], MOST_SITES)
+    frames = loaded.frames
+    # A row is as long as the deepest of the stacks, and there is a row for each.
+    deepest = np.maximum.accumulate(frames.depths(sites[order]) + 1)
+    order = order[deepest * np.arange(1, len(order) + 1) <= MOST_CELLS]
     left_out = len(sites) - len(order)
     sites, sums = sites[order], sums[order]
-    frames = loaded.frames
     stacks = frames.stacks(sites, options.library, options.inverted)
     if pattern is not None:
         matching = _matching(frames, stacks, pattern)

@@ -41,6 +41,8 @@ class FrameTable:
         self._row[numbers] = np.arange(len(numbers))
         self._parent = np.zeros(size, np.int64)
         self._parent[numbers] = sites["parent"].to_numpy(np.int64).clip(0, size - 1)
+        self._depth = np.zeros(size, np.int64)
+        self._depth[numbers] = sites["depth"].to_numpy(np.int64)
         self._users = np.zeros(size, bool)
         self._users[numbers] = sites["blamed"].to_numpy(np.int64) == numbers
         self._number = np.full(size, NONE, np.int32)
@@ -70,6 +72,11 @@ class FrameTable:
         rows = self._numbered(stacks)
         rows[rows[:, 0] == NONE, 0] = NO_STACK
         return rows
+
+    def depths(self, sites: Ints) -> Ints:
+        """How many frames the stacks of sites have."""
+        size = len(self._row)
+        return self._depth[np.where((sites > 1) & (sites < size), sites, 0)]
 
     def _callers(self, sites: Ints) -> Stacks:
         """Sites with their callers, innermost first, 0 where a stack has ended."""

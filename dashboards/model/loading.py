@@ -18,8 +18,7 @@ from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.recording import family
-from tlmem.recording.reader import read
-from tlmem.report.summary import DETAIL_EVENTS
+from tlmem.recording.reader import read_for_command
 
 from .frame_table import FrameTable
 from .glance import Glance, glance, script_name
@@ -67,7 +66,7 @@ class Loaded:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.first_look: Glance = glance(path)
-        self.recording = read(path, detail_events=DETAIL_EVENTS)
+        self.recording = read_for_command(path)
         self._lock = threading.RLock()
         self._lives: dict[int, History | None] = {}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,14 @@ from support.owners import (
     holder,
 )
 
-from tlmem.analysis.ledger.balance import Balance, NoSuchSite, balance, matching
+from tlmem.analysis.ledger.balance import (
+    Balance,
+    NoSuchSite,
+    _distinct,
+    _Open,
+    balance,
+    matching,
+)
 from tlmem.analysis.model import StackFrame
 from tlmem.recording.reader import Recording, read
 from tlmem.report import balance as balance_report
@@ -269,3 +277,33 @@ def test_what_was_lost_is_told_since_a_pair_may_be_among_it(kept, monkeypatch) -
 
     assert "\n\nproblem: one block was dropped\n" in balance_report.render_text(found)
     assert len(json.loads(balance_report.render_json(found))["problems"]) == 1
+
+
+def objects_under(parents: list[int], rows: list[tuple[int, int]]) -> list[set[int]]:
+    """The objects under each frame, from rows of a site and an object, stack by stack."""
+    under: list[set[int]] = [set() for _ in parents]
+    for site, number in rows:
+        under[site].add(number)
+        while parents[site]:
+            site = parents[site]
+            under[site].add(number)
+    return under
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_objects_are_counted_once_under_every_frame_of_any_tree(seed: int) -> None:
+    chance = random.Random(seed)
+    parents = [0, 0]
+    for site in range(2, chance.choice((4, 12, 70))):
+        parents.append(chance.choice((0, site - 1, chance.randrange(site))))
+    parents = [parent if parent > 1 else 0 for parent in parents]
+    sites = [0, *range(2, len(parents))]
+    rows = [(chance.choice(sites), chance.randrange(9)) for _ in range(chance.randrange(1, 90))]
+    size = pd.Series({number: 2**number for number in range(8)})  # one is not listed
+    site, number = np.array(rows).T
+    open_rows = _Open(site, number, np.full(len(rows), "", object))
+    count, held = _distinct(open_rows, np.array(parents), size)
+    expected = objects_under(parents, rows)
+
+    assert count.tolist() == [len(objects) for objects in expected]
+    assert held.tolist() == [sum(int(size.get(n, 0)) for n in objects) for objects in expected]

@@ -141,7 +141,7 @@ def test_events_of_one_nanosecond_keep_a_possible_order() -> None:
 
 def test_every_stack_has_its_bytes() -> None:
     process = leaking()
-    made = speedscope.document(process.recording)
+    made, left_out = speedscope.document(process.recording)
     alive, _, total, count = made["profiles"]
     frames = made["shared"]["frames"]
 

@@ -113,12 +113,13 @@ class Places:
         known: dict[tuple[int, ...], int] = {}
         numbers = []
         for site in sites.tolist():
-            caller = int(self.parents[self.blamed[site]])
+            # What a caller is blamed on is the nearest frame of the user's outwards from it, which
+            # may be far: frames of libraries are not walked through one by one.
+            caller = int(self.blamed[self.parents[self.blamed[site]]])
             callers: list[int] = []
-            while caller > 0 and len(callers) < depth:
-                if self.blamed[caller] == caller:
-                    callers.append(int(self.group_of_site[caller]))
-                caller = int(self.parents[caller])
+            while caller > 1 and len(callers) < depth:
+                callers.append(int(self.group_of_site[caller]))
+                caller = int(self.blamed[self.parents[caller]])
             numbers.append(known.setdefault(tuple(callers), len(known) + 1))
         paths = [tuple(self.frames[group] for group in callers) for callers in known]
         return np.array(numbers, np.int64), paths

@@ -54,15 +54,14 @@ def _found(path: str, memory: str | None, most: int, seconds: float) -> Planned:
         TlmemError: it cannot be read, or has no such memory.
     """
     from tlmem.planning import planner
-    from tlmem.recording.reader import read
+    from tlmem.recording.reader import read_for_command
     from tlmem.report.plan import Placement, find
-    from tlmem.report.summary import DETAIL_EVENTS
 
     def place(rows: Any) -> Placement:
         made = planner.plan(rows, seconds=seconds)
         return Placement(made.offsets, made.peak_bytes, made.lower_bound_bytes, made.proven)
 
-    return find(read(path, detail_events=DETAIL_EVENTS), place, memory, most)
+    return find(read_for_command(path), place, memory, most)
 
 
 def _parser() -> argparse.ArgumentParser:

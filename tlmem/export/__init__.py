@@ -17,7 +17,7 @@ from pathlib import Path
 from tlmem.errors import TlmemError
 from tlmem.export import memory_viz, perfetto, speedscope, table_files
 from tlmem.output.atomic_write import write_file, write_folder
-from tlmem.recording.reader import Recording, read
+from tlmem.recording.reader import Recording, read, read_for_command
 from tlmem.units import format_bytes
 
 MOST_PROBLEMS = 3
@@ -32,21 +32,22 @@ class Target:
 
     ``write`` is given the recording and a place, and returns what was left out, as a sentence;
     empty when nothing was. ``files`` are the names in a folder; empty for a single file.
-    ``most_events`` bounds what is read in detail, where a viewer could not show more anyway.
+    ``whole`` says that no event is folded that memory allows to keep; elsewhere a viewer could not
+    show more than commands read anyway.
     """
 
     ending: str
     write: Write
     files: tuple[str, ...] = ()
-    detail_events: int | None = None
+    whole: bool = False
 
 
 TARGETS = {
-    "parquet": Target("-parquet", table_files.write_parquet, table_files.names(".parquet")),
-    "csv": Target("-csv", table_files.write_csv, table_files.names(".csv")),
-    "perfetto": Target(".perfetto-trace", perfetto.write, detail_events=10_000_000),
-    "speedscope": Target(".speedscope.json", speedscope.write, detail_events=10_000_000),
-    "memory-viz": Target(".memory-viz.pickle", memory_viz.write, detail_events=10_000_000),
+    "parquet": Target("-parquet", table_files.write_parquet, table_files.names(".parquet"), True),
+    "csv": Target("-csv", table_files.write_csv, table_files.names(".csv"), True),
+    "perfetto": Target(".perfetto-trace", perfetto.write),
+    "speedscope": Target(".speedscope.json", speedscope.write),
+    "memory-viz": Target(".memory-viz.pickle", memory_viz.write),
 }
 
 
@@ -71,7 +72,7 @@ def run(
     """
     target = TARGETS[to]
     place = Path(out or stem(path) + target.ending)
-    recording = read(path, since, until, detail_events=target.detail_events)
+    recording = (read if target.whole else read_for_command)(path, since, until)
     if recording.event_count == 0:
         raise NothingToExport(
             f"{path} has no event in this time; choose another one with --since and --until."

@@ -9,6 +9,7 @@ Source: the docstring of ``_snapshot`` in torch/cuda/memory.py, "Snapshot".
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections import defaultdict
 from dataclasses import dataclass
@@ -20,12 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE
+from tlmem.recording.format.limits import MOST_STACK_DEPTH, most_objects_in_python
 from tlmem.recording.reader import Recording
 
 PROTOCOL = 4
 """The viewer reads no later one."""
 MOST_OBJECTS = 250_000
 """Each is three entries; browsers give up on files of more than about 1 GB."""
+
+MOST_FRAMES = 2_000_000
+INNERMOST = 16
 
 Ints = NDArray[np.int64]
 
@@ -55,24 +60,34 @@ class Lives:
 
 
 def write(recording: Recording, place: Path) -> str:
-    """Writes the snapshot; of more objects than ``MOST_OBJECTS`` the latest, and all survivors."""
-    made, left_out = snapshot(recording)
+    """Writes the snapshot; of more objects than ``MOST_OBJECTS`` the latest, and all survivors.
+
+    Of a short file with more survivors than memory is meant for, the latest of these, too.
+    """
+    room = most_objects_in_python(recording.path.stat().st_size)
+    most = min(MOST_OBJECTS, room)
+    made, left_out = snapshot(recording, most, room)
     with open(place, "wb") as file:
         pickle.dump(made, file, protocol=PROTOCOL)
     if not left_out:
         return ""
     return (
-        f"the snapshot leaves {left_out} of the oldest objects out, all of which were freed: "
-        f"viewers hold about {MOST_OBJECTS}. Choose a part of the time with --since and --until."
+        f"the snapshot has room for {most} objects and leaves {left_out} of the oldest out; choose "
+        "a part of the time with --since and --until."
     )
 
 
-def snapshot(recording: Recording, most: int = MOST_OBJECTS) -> tuple[dict[str, Any], int]:
+def snapshot(
+    recording: Recording, most: int = MOST_OBJECTS, most_alive: int = 2**63
+) -> tuple[dict[str, Any], int]:
     """The snapshot as plain dicts, lists, texts and numbers, and how many objects it leaves out."""
     table = recording.objects
     table = table[table["size_bytes"] > 0]
     old = np.arange(len(table)) < len(table) - most
-    left_out = old & (table["died_ns"].to_numpy() >= 0)
+    alive = table["died_ns"].to_numpy() < 0
+    left_out = old & ~alive
+    if int(alive.sum()) > most_alive:
+        left_out = old
     table = table[~left_out]
     stacks = Stacks(recording)
     device = table["device"].to_numpy(np.int64)
@@ -198,25 +213,30 @@ def block(address: int, size: int, state: str, frames: list[dict[str, Any]]) -> 
 
 
 class Stacks:
-    """Stacks as the viewer wants them, innermost first; equal ones are one object in the file."""
+    """Stacks as the viewer wants them, innermost first; equal ones are one object in the file.
+
+    When all together have ``MOST_FRAMES``, of each further one the innermost frames are shown.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self._known: dict[int, list[dict[str, Any]]] = {}
+        self._frames: dict[tuple[str, int, str], dict[str, Any]] = {}
+        self._room = MOST_FRAMES
 
     def of(self, site: int) -> list[dict[str, Any]]:
         """The frames of a site."""
         frames = self._known.get(site)
         if frames is None:
-            frames = self._known[site] = [
-                {
-                    "filename": str(frame["file"]) or "??",
-                    "line": int(frame["line"]),
-                    "name": str(frame["function"]) or "??",
-                }
-                for frame in self.recording.stack(site)
-            ]
+            most = MOST_STACK_DEPTH if self._room > 0 else INNERMOST
+            stack = itertools.islice(self.recording.frames_of(site), most)
+            frames = self._known[site] = [self._frame(*frame) for frame in stack]
+            self._room -= len(frames)
         return frames
+
+    def _frame(self, file: str, line: int, function: str) -> dict[str, Any]:
+        made = {"filename": file or "??", "line": line, "name": function or "??"}
+        return self._frames.setdefault((file, line, function), made)
 
 
 def made_up(is_alloc: NDArray[np.bool_], row: Ints, size: Ints) -> Ints:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tlmem.errors import TlmemError
 from tlmem.export.protobuf import message, number, text
-from tlmem.recording.reader import Recording, read
+from tlmem.recording.reader import Recording, read_for_command
 from tlmem.report.plots.objects import object_lives
 from tlmem.report.plots.plot_data import NothingToDraw, PlotView, alive_at
 from tlmem.report.plots.sites import REST, sites_over_time
@@ -99,9 +99,7 @@ def children(recording: Recording) -> list[Recording]:
     found = []
     for path in recording.family:
         try:
-            found.append(
-                read(path, recording.start, recording.stop, detail_events=recording.detail_events)
-            )
+            found.append(read_for_command(path, recording.start, recording.stop))
         except TlmemError:
             continue
     return found

@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tlmem.recording.reader import Recording
 from tlmem.report.site_sums import StackTree, stack_tree
 
@@ -21,27 +23,33 @@ PROFILES = (
     ("objects allocated in all", "none"),
 )
 """Name and unit of a profile for each of ``stacks.MEASURES``."""
+MOST_FRAMES = 1_000_000
+"""A stack is written with all its frames; of one profile the stacks have so many together."""
 
 
 def write(recording: Recording, place: Path) -> str:
     """Writes the file; what comes from different lines of a function stays apart."""
-    text = json.dumps(document(recording), separators=(",", ":"), ensure_ascii=True)
+    made, left_out = document(recording)
+    text = json.dumps(made, separators=(",", ":"), ensure_ascii=True)
     place.write_text(text + "\n", encoding="utf-8")
-    return ""
+    if not left_out:
+        return ""
+    return f"the profiles leave out the {left_out} stacks with the least: deep ones take much room."
 
 
-def document(recording: Recording) -> dict[str, Any]:
-    """The file as plain dicts and lists."""
+def document(recording: Recording, most: int = MOST_FRAMES) -> tuple[dict[str, Any], int]:
+    """The file as plain dicts and lists, and how many stacks it leaves out."""
     tree = stack_tree(recording)
     frames: dict[tuple[str, str, int], int] = {}
     of_node = [
         frames.setdefault((frame.function or "?", frame.file, frame.line), len(frames))
         for frame in tree.frames
     ]
-    profiles = [profile(tree, of_node, measure) for measure in range(len(PROFILES))]
+    stacks = [shown_stacks(tree, measure, most) for measure in range(len(PROFILES))]
+    profiles = [profile(tree, of_node, measure, nodes) for measure, (nodes, _) in enumerate(stacks)]
     filled = [number for number, made in enumerate(profiles) if made["weights"]]
     script = recording.info.get("script", "").rpartition("/")[2]
-    return {
+    made = {
         "$schema": SCHEMA,
         "name": script or Path(recording.path).name,
         "exporter": "tlmem",
@@ -49,12 +57,27 @@ def document(recording: Recording) -> dict[str, Any]:
         "shared": {"frames": [frame_dict(*frame) for frame in frames]},
         "profiles": profiles,
     }
+    return made, max(left_out for _, left_out in stacks)
 
 
-def profile(tree: StackTree, of_node: list[int], measure: int) -> dict[str, Any]:
+def shown_stacks(tree: StackTree, measure: int, most: int) -> tuple[list[int], int]:
+    """The nodes whose stacks are written, as many of the largest as have ``most`` frames together.
+
+    Returns:
+        The nodes, and how many are left out.
+    """
+    depth = [0] * len(tree)
+    for node, parent in enumerate(tree.parent.tolist()):
+        depth[node] = depth[parent] + 1 if parent >= 0 else 1
+    filled = np.flatnonzero(tree.values[measure])
+    filled = filled[np.argsort(-tree.values[measure, filled], kind="stable")]
+    shown = filled[np.cumsum(np.array(depth, np.int64)[filled]) <= most]
+    return shown.tolist(), len(filled) - len(shown)
+
+
+def profile(tree: StackTree, of_node: list[int], measure: int, filled: list[int]) -> dict[str, Any]:
     """One profile: each stack, outermost frame first, with what was allocated by its last frame."""
     name, unit = PROFILES[measure]
-    filled = tree.values[measure].nonzero()[0].tolist()
     # In the order of the tree, so that what has a caller in common stands side by side.
     paths = sorted(tree.path(node) for node in filled)
     weights = [int(tree.values[measure, path[-1]]) for path in paths]

@@ -11,10 +11,12 @@ import os
 import re
 from pathlib import Path
 
-from tlmem.errors import TlmemError
+from tlmem.errors import TlmemError, TooManyEvents
 from tlmem.recording.format.segments import FileHeader, Source, read_header
 
 SUFFIX = ".tlm"
+MOST_MEMBERS = 10_000
+_CHILD = re.compile(r"(.+)\.([0-9]{1,10})" + re.escape(SUFFIX), re.DOTALL)
 
 
 def find(path: str | os.PathLike[str]) -> list[Path]:
@@ -22,6 +24,9 @@ def find(path: str | os.PathLike[str]) -> list[Path]:
 
     A file whose header names another parent, or that is older than its parent, is left from an
     earlier run and does not count.
+
+    Raises:
+        TooManyEvents: there are more than any program starts.
     """
     path = Path(path)
     header = _header(path)
@@ -31,24 +36,40 @@ def find(path: str | os.PathLike[str]) -> list[Path]:
         names = os.listdir(path.parent)
     except OSError:
         return []
-    return _below(path, header, names)
+    children: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        match = _CHILD.fullmatch(name)
+        if match and name.startswith(_stem(path.name)):
+            children.setdefault(match[1], []).append((int(match[2]), name))
+    return _below(path, header, children)
 
 
-def _below(path: Path, parent: FileHeader, names: list[str]) -> list[Path]:
-    pattern = re.compile(re.escape(_stem(path.name)) + r"\.(\d+)" + re.escape(SUFFIX))
-    found = []
-    matches = filter(None, map(pattern.fullmatch, names))
-    for match in sorted(matches, key=lambda match: int(match[1])):
-        child = path.with_name(match[0])
-        header = _header(child)
-        if (
-            header is not None
-            and header.pid == int(match[1])
-            and header.parent_pid == parent.pid
-            and header.created_unix_ns >= parent.created_unix_ns
-        ):
-            found += [child, *_below(child, header, names)]
-    return found
+def _below(
+    path: Path, parent: FileHeader, children: dict[str, list[tuple[int, str]]]
+) -> list[Path]:
+    found: list[Path] = []
+    waiting = [(path, parent)]
+    while waiting:
+        path, parent = waiting.pop()
+        found.append(path)
+        if len(found) > MOST_MEMBERS:
+            raise TooManyEvents(
+                f"{found[0]} and the processes that it started have more than {MOST_MEMBERS} "
+                "recordings; move those that are not needed to another directory"
+            )
+        below = []
+        for pid, name in sorted(children.get(_stem(path.name), [])):
+            child = path.with_name(name)
+            header = _header(child)
+            if (
+                header is not None
+                and header.pid == pid
+                and header.parent_pid == parent.pid
+                and header.created_unix_ns >= parent.created_unix_ns
+            ):
+                below.append((child, header))
+        waiting.extend(reversed(below))
+    return found[1:]
 
 
 def _stem(name: str) -> str:

@@ -7,7 +7,7 @@ Does not cover: columns of the tables (``schema``) or the format of the file (do
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pandas as pd
 
 from tlmem.errors import EmptyRecording
 from tlmem.recording import family
+from tlmem.recording.format import limits
 from tlmem.recording.format.chains import Holding
 from tlmem.recording.format.live_file import Contents, is_empty, read_contents
 from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, live_memory, pair
@@ -63,7 +64,8 @@ def read(
         detail_events: keep about this many of the latest events in detail and fold older ones while
             they are read, in bounded memory. Sums and the live set stay exact; of samples and marks
             every second one is dropped when there are more than 400,000 and 100,000, and misuses
-            beyond the first 1,000 are only counted. None: every event of the file is kept.
+            beyond the first 1,000 are only counted. None: every event is kept, of a file of up to
+            2 MB as many of the latest as 500 MB of memory are enough for.
     Raises:
         MissingFile: it does not exist or cannot be opened.
         NotARecording: it is something else.
@@ -71,7 +73,14 @@ def read(
         DamagedRecording: nothing in it can be trusted.
         UnsupportedVersion: its format is newer than this tlmem.
     """
-    return Recording(Path(path), start, stop, detail_events)
+    return Recording(Path(path), start, stop, detail_events, bounded=False)
+
+
+def read_for_command(
+    path: str | os.PathLike[str], start: float | None = None, stop: float | None = None
+) -> Recording:
+    """The same as commands read: of a file of any length at most ten million events in detail."""
+    return Recording(Path(path), start, stop, limits.DETAIL_OF_COMMANDS)
 
 
 class Recording:
@@ -87,8 +96,10 @@ class Recording:
         start: float | None = None,
         stop: float | None = None,
         detail_events: int | None = None,
+        bounded: bool = True,
     ) -> None:
         self.path = path
+        self._bounded = bounded
         self.start, self.stop, self.detail_events = start, stop, detail_events
         self._source = Source(path)
         self._first_header = read_header(self._source)
@@ -421,25 +432,25 @@ class Recording:
 
     def stack(self, site: int) -> list[dict[str, Any]]:
         """The frames of a site, innermost first: ``file``, ``line``, ``function`` each."""
-        frames = []
-        sites = self._names.sites
+        return [
+            {"file": file, "line": line, "function": function}
+            for file, line, function in self.frames_of(site)
+        ]
+
+    def frames_of(self, site: int) -> Iterator[tuple[str, int, str]]:
+        """File, line and function of the frames of a site, innermost first, as far as one asks."""
+        sites, codes = self._names.sites, self._names.codes
         while site in sites:
             site, code_number, line = sites[site]
-            code = self._names.codes.get(code_number)
-            frames.append(
-                {
-                    "file": code.file if code else "",
-                    "line": line,
-                    "function": code.function if code else "",
-                }
-            )
-        return frames
+            code = codes.get(code_number)
+            yield (code.file, line, code.function) if code else ("", line, "")
 
     def blame(self, site: int) -> dict[str, Any] | None:
         """The innermost frame of a site in the user's code; the innermost of all when none is."""
-        blamed = self.blame_table.get(site, 0)
-        frames = self.stack(int(blamed))
-        return frames[0] if frames else None
+        blamed = int(self.blame_table.get(site, 0))
+        for file, line, function in self.frames_of(blamed):
+            return {"file": file, "line": line, "function": function}
+        return None
 
     @cached_property
     def blame_table(self) -> pd.Series:
@@ -450,7 +461,7 @@ class Recording:
 
     @cached_property
     def _contents(self) -> Contents:
-        return read_contents(self._source, self.start, self.stop, self.detail_events)
+        return read_contents(self._source, self.start, self.stop, self.detail_events, self._bounded)
 
     @property
     def _names(self) -> Names:

@@ -12,10 +12,9 @@ from typing import Any
 from tlmem.analysis.ledger.balance import Balance, Node, balance
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
-from tlmem.recording.reader import read
+from tlmem.recording.reader import read_for_command
 from tlmem.report import write
 from tlmem.report.json import document, frame_dict
-from tlmem.report.summary import DETAIL_EVENTS
 from tlmem.report.text import WIDTH, clipped, wrap
 from tlmem.units import format_bytes, format_count, format_seconds
 
@@ -40,7 +39,7 @@ def run_balance(
         cannot be written; 3 when the recording is empty or damaged beyond use.
     """
     try:
-        found = balance(read(path, detail_events=DETAIL_EVENTS), site, at_exit)
+        found = balance(read_for_command(path), site, at_exit)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     render = render_json if format == "json" else render_text

@@ -13,10 +13,9 @@ from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import place
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
-from tlmem.recording.reader import read
+from tlmem.recording.reader import read_for_command
 from tlmem.report import write
 from tlmem.report.json import document, frame_dict
-from tlmem.report.summary import DETAIL_EVENTS
 from tlmem.report.text import clipped, named, source_line, wrap
 from tlmem.units import format_bytes, format_count
 
@@ -39,7 +38,7 @@ def run_history(
         written; 3 when the recording is empty or damaged beyond use.
     """
     try:
-        life = history(read(path, detail_events=DETAIL_EVENTS), which)
+        life = history(read_for_command(path), which)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     render = render_json if format == "json" else render_text

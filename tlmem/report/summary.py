@@ -15,10 +15,7 @@ from tlmem.analysis.compare import Side
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError
 from tlmem.recording import family
-from tlmem.recording.reader import Recording, read
-
-DETAIL_EVENTS = 10_000_000
-"""So many of the latest events are looked at one by one, older ones in sums: memory is bounded."""
+from tlmem.recording.reader import Recording, read_for_command
 
 MOST_SERIOUS_FIRST = (
     "leak",
@@ -148,7 +145,7 @@ def summarise(paths: Sequence[str]) -> Summary:
     processes = []
     for file in files:
         try:
-            recording = read(file, detail_events=DETAIL_EVENTS)
+            recording = read_for_command(file)
             processes.append(Process(recording, analyse(recording)))
         except TlmemError:
             if file in first or not processes:

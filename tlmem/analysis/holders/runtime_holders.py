@@ -55,13 +55,16 @@ def holders_in(held: pd.DataFrame, alive: int, places: Places) -> tuple[Holder, 
     folded = alive - held["object"].nunique()
     if folded:
         found.append(Holder("none", NOT_KNOWN, None, folded))
+    counts = held.groupby("holder", sort=True)["object"].nunique()
+    # Holders may be as many as objects: only those that are shown are looked at one by one.
+    most = counts.sort_values(ascending=False, kind="stable").head(MOST_HOLDERS)
+    held = held[held["holder"].isin(most.index)]
     for name, part in held.groupby("holder", sort=True):
         kind = HOLDER_NAMES.get(int(part["kind"].iloc[0]), "unknown")
         site = int(part["site"].mode().iloc[0])
         known = 0 < site < len(places.group_of_site)
         frame = places.frames[places.group_of_site[site]] if known else None
-        count = int(part["object"].nunique())
-        found.append(Holder(kind, str(name), frame, count))
+        found.append(Holder(kind, str(name), frame, int(most[name])))
     found.sort(key=lambda holder: -holder.count)
     return tuple(found[:MOST_HOLDERS])
 

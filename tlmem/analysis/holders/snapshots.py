@@ -40,6 +40,10 @@ _FRAMES = ("local", "generator")
 Ints = NDArray[np.int64]
 
 
+_MOST_DIGITS = 10
+"""Of the number of a line."""
+
+
 @dataclass(frozen=True)
 class Chain:
     """One chain and its share of the objects that were asked about, when a snapshot was taken.
@@ -266,4 +270,5 @@ def _frame(code: str) -> StackFrame | None:
     function, *rest = code.split("\n")
     if len(rest) != 2 or not rest[0]:
         return None
-    return StackFrame(rest[0], int(rest[1]) if rest[1].isdecimal() else 0, function)
+    line = int(rest[1]) if rest[1].isdecimal() and len(rest[1]) < _MOST_DIGITS else 0
+    return StackFrame(rest[0], line, function)

@@ -57,15 +57,24 @@ EARLIER = {
 """What the other place is, of misuses that are a collision of two."""
 
 
+MOST_FINDINGS = 1000
+
+
 def misuse_findings(recording: Recording, places: Places) -> list[Finding]:
-    """One finding for each kind of misuse at each line, the most frequent first."""
+    """One finding for each kind of misuse at each line, the most frequent first.
+
+    Of more than ``MOST_FINDINGS`` those with the most misuses.
+    """
     table = recording.misuses
     site = table["site"].to_numpy(np.int64)
     group = places.group_of_site[np.where(site < len(places.group_of_site), site, 0)]
+    number = table.groupby([group, "misuse"], sort=True).ngroup().to_numpy(np.int64)
+    most = np.argsort(-np.bincount(number), kind="stable")[:MOST_FINDINGS]
+    chosen = np.isin(number, most)
+    table, group, number = table[chosen], group[chosen], number[chosen]
     found = [
-        finding_of(recording, places, places.frames[at], rows)
-        for at in np.unique(group).tolist()
-        for _, rows in table[group == at].groupby("misuse", sort=True)
+        finding_of(recording, places, places.frames[int(group[rows[0]])], table.iloc[rows])
+        for _, rows in sorted(pd.Series(number).groupby(number).indices.items())
     ]
     found.sort(key=lambda finding: -finding.count)
     return [*found, *folded_misuses(recording, len(table))]

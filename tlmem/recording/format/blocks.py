@@ -32,6 +32,8 @@ _HEADER = struct.Struct("<4sBBHQIIQQQII16II4x")
 _RECORD = struct.Struct("<IIIB3x")
 LAST_RECORD = 6
 """The highest type of meta records that there is; a reader ignores what is above it."""
+_CHECKED_IN_DAMAGE = 4
+"""Behind damage, so many times the length of the names is summed up in search of a sound one."""
 _SHAPE_DTYPE = np.dtype(
     [("arg", "<u8"), ("site", "<u4"), ("count", "<u2"), ("kind", "u1"), ("device", "u1")]
 )
@@ -269,6 +271,7 @@ def meta_records(data: bytes | memoryview) -> Iterator[MetaRecord | None]:
     """The records in ``data``, one after another; None for each stretch that cannot be used."""
     at, end = 0, len(data)
     view = memoryview(data)
+    checked = _CHECKED_IN_DAMAGE * end
     while at + _RECORD.size <= end:
         record_bytes, payload_bytes, crc, kind = _RECORD.unpack_from(view, at)
         whole = (
@@ -282,13 +285,20 @@ def meta_records(data: bytes | memoryview) -> Iterator[MetaRecord | None]:
             at += record_bytes
             continue
         yield None
-        at = _next_record(view, at + 8)
+        at, checked = _next_record(view, at + 8, checked)
     if at < end and any(view[at:end]):
         yield None
 
 
-def _next_record(view: memoryview, at: int) -> int:
-    """Where the next sound record begins after damage; the end when there is none."""
+def _next_record(view: memoryview, at: int, checked: int) -> tuple[int, int]:
+    """Where the next sound record begins after damage; the end when there is none.
+
+    Args:
+        checked: so many bytes may still be summed up for checksums. Without a bound, damage in
+            which every place looks like the begin of a long record takes a minute for a megabyte.
+    Returns:
+        The place, and what is left of ``checked``.
+    """
     for start in range(at, len(view) - _RECORD.size + 1, 8):
         record_bytes, payload_bytes, crc, kind = _RECORD.unpack_from(view, start)
         if (
@@ -296,7 +306,11 @@ def _next_record(view: memoryview, at: int) -> int:
             and record_bytes % 8 == 0
             and _RECORD.size + payload_bytes <= record_bytes <= len(view) - start
             and record_bytes - payload_bytes < _RECORD.size + 8
-            and zlib.crc32(view[start + _RECORD.size : start + _RECORD.size + payload_bytes]) == crc
         ):
-            return start
-    return len(view)
+            checked -= payload_bytes
+            if checked < 0:
+                break
+            payload = view[start + _RECORD.size : start + _RECORD.size + payload_bytes]
+            if zlib.crc32(payload) == crc:
+                return start, checked
+    return len(view), checked

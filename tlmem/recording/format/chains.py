@@ -14,6 +14,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from tlmem.recording.format.limits import MOST_CHAIN_ADDRESSES, MOST_CHAIN_STEPS
 from tlmem.recording.format.sanitize import plain
 
 TOTALS_GROUP = 0xFFFFFFFF
@@ -26,6 +27,7 @@ TRIGGERS = {1: "asked", 2: "mark", 3: "doubled", 4: "time", 5: "end"}
 """What made a snapshot be taken."""
 
 _HEAD = struct.Struct("<QIBBHQQQIHBB")
+_MOST_DIGITS = 18
 _STEP = struct.Struct("<BBHI")
 
 
@@ -57,7 +59,7 @@ BOUNDED = (StepKind.DEQUE, StepKind.LRU_CACHE)
 """Containers that may have a bound, which then stands behind their type."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChainStep:
     """One object of a chain: its type or name, its number of items, and by what it holds the next.
 
@@ -77,7 +79,7 @@ class ChainStep:
         """Function, line and file of a step that is a frame; else its type, 0 and nothing."""
         name, *rest = self.type.split("\n")
         file, line = rest if len(rest) == 2 else ("", "")
-        return name, int(line) if line.isdecimal() else 0, file
+        return name, whole_number(line), file
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,11 @@ class Holding:
     collecting: bool = False
 
 
+def whole_number(text: str) -> int:
+    """The number that a text is; 0 of one that is none, or that no line or bound has."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+
+
 def parse(payload: bytes) -> Holding:
     """The holding in a meta record of its type.
 
@@ -118,6 +125,8 @@ def parse(payload: bytes) -> Holding:
     at = _HEAD.size + 8 * addresses
     if at > len(payload):
         raise ValueError("it has fewer addresses than it says")
+    if steps > MOST_CHAIN_STEPS or addresses > MOST_CHAIN_ADDRESSES:
+        raise ValueError("it is longer than any that a recorder writes")
     known = np.frombuffer(payload, "<u8", addresses, _HEAD.size).astype(np.uint64)
     found = []
     for _ in range(steps):
@@ -130,7 +139,7 @@ def parse(payload: bytes) -> Holding:
         most = 0
         if kind in BOUNDED:
             type_name, _, bound = type_name.partition("\n")
-            most = int(bound) if bound.isdecimal() else 0
+            most = whole_number(bound)
         is_frame = kind in (StepKind.LOCAL, StepKind.GENERATOR) and type_name.count("\n") == 2
         found.append(
             ChainStep(kind, plain(type_name, but="\n" if is_frame else ""), edge, items, most)

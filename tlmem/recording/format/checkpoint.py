@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from tlmem.events import EVENT_DTYPE, RESIZE_FREE, Kind, Metric
+from tlmem.recording.format import limits
 from tlmem.recording.format.blocks import BadBlock, BlockHeader, entries, parse_header
 from tlmem.recording.format.pairing import (
     Known,
@@ -28,7 +29,7 @@ from tlmem.recording.format.pairing import (
     pair,
 )
 from tlmem.recording.format.segments import Source
-from tlmem.recording.format.timeline import Timeline
+from tlmem.recording.format.timeline import LAST_THREAD, Timeline
 
 TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE = range(6)
 SITE_DTYPE = np.dtype(
@@ -67,7 +68,8 @@ SECTION_DTYPES = {
 }
 
 CHUNK_EVENTS = 3_000_000
-"""Events that are folded at a time while reading."""
+"""Events that are folded at a time while reading, at most half as many as are kept in detail."""
+LEAST_CHUNK_EVENTS = 100_000
 MOST_SAMPLES = 400_000
 MOST_MARKS = 100_000
 """Samples and marks that a fold while reading keeps before it drops every second one.
@@ -75,8 +77,12 @@ MOST_MARKS = 100_000
 The recorder's limits (65,536 and 16,384 in ``native/log/fold_state.c``) are lower on purpose: its
 arrays of 2 MB stand in the memory of the program that is measured, these in that of the reader.
 """
+_LARGEST_STRIDE = 1 << 24
 MOST_MISUSES = 1000
 """The first misuses are kept with the marks, as by the recorder; further ones are only counted."""
+
+_SIGNED = ("device_bytes",)
+"""What a device handed out before the recording may be freed in it."""
 
 Load = Callable[[int, int], Timeline]
 
@@ -148,8 +154,8 @@ def read_checkpoint(
     """
     if in_force == 0:
         return Checkpoint.none()
-    numbers = sorted({int(seq) for seq in pieces["seq"]} - {in_force}, reverse=True)
-    for number in [in_force, *numbers]:
+    numbers = sorted(set(pieces["seq"].tolist()) - {in_force}, reverse=True)
+    for number in [in_force, *numbers][: limits.MOST_CHECKPOINTS_TRIED]:
         try:
             found = _read_sections(source, pieces[pieces["seq"] == number], number)
         except BadBlock as error:
@@ -163,12 +169,19 @@ def read_checkpoint(
 def _read_sections(source: Source, pieces: np.ndarray, number: int) -> Checkpoint:
     parts: dict[tuple[int, int], np.ndarray] = {}
     blocks = 0
+    room = most = limits.most_folded(source.size())
     for piece in pieces:
         offset, size = int(piece["offset"]), int(piece["bytes"])
         data = source.read(offset, size)
         header = parse_header(data)
         if header.seq != number or header.thread not in SECTION_DTYPES:
             raise BadBlock(f"the block at byte {offset} is another one")
+        room -= header.columns[0][1]
+        if room < 0:
+            raise BadBlock(
+                f"it inflates to more than the {most} bytes that one in a file of "
+                f"{source.size()} bytes may have"
+            )
         parts[header.thread, header.part] = _section(header, data)
         blocks = header.thread_first
     if not parts or len(parts) != blocks:
@@ -179,7 +192,48 @@ def _read_sections(source: Source, pieces: np.ndarray, number: int) -> Checkpoin
         )
         for section, dtype in SECTION_DTYPES.items()
     }
+    _check_sections(sections, limits.largest_site(source.size()))
     return _build(number, sections)
+
+
+def _check_sections(sections: dict[int, np.ndarray], largest_site: int) -> None:
+    """That the numbers can be: what counts memory or is counted on has bounds.
+
+    Raises:
+        BadBlock: one of them cannot.
+    """
+    largest = limits.LARGEST_SUM
+    totals, live, sites = sections[TOTALS], sections[LIVE], sections[SITES]
+    names = [one.name for one in fields(FoldTotals)]
+    for name, value in zip(names, totals.tolist(), strict=False):
+        if value > largest and name not in _SIGNED and not name.endswith("_ticks"):
+            raise BadBlock(f"its sum {name} is {value}")
+    by_name = dict(zip(names, totals.tolist(), strict=False))
+    stride = by_name.get("live_stride") or 1
+    if not 1 <= stride <= _LARGEST_STRIDE or stride & (stride - 1):
+        raise BadBlock(f"it lists one in {stride} live objects")
+    number, next_number = live["number"], by_name.get("next_object", 0)
+    if len(live) and ((number[1:] <= number[:-1]).any() or int(number[-1]) >= next_number):
+        raise BadBlock("its live objects have numbers that no object has")
+    held = live["bytes"].sum(dtype=np.float64)
+    if len(live) and (int(live["bytes"].max()) > limits.LARGEST_SIZE or held > largest):
+        raise BadBlock("its live objects are larger than any memory")
+    for name in ("alloc_count", "alloc_bytes", "freed_count", "freed_bytes", "free_calls"):
+        if sites[name].sum(dtype=np.float64) > largest:
+            raise BadBlock(f"its sum {name} of lines is larger than any memory")
+    if max(int(sites["site"].max(initial=0)), int(live["site"].max(initial=0))) > largest_site:
+        raise BadBlock("it names a line that no name can be there for")
+    if len(np.unique(sites["site"])) < len(sites):
+        raise BadBlock("it has two sums for one line")
+    threads = sections[THREADS]
+    if len(threads) > limits.MOST_FOLDED_THREADS or int(threads["consumed"].max(initial=0)) > (
+        by_name.get("events", 0)
+    ):
+        raise BadBlock("it says that more was folded than there was")
+    if len(threads) and int(threads["thread"].max()) > LAST_THREAD:
+        raise BadBlock("it names a thread that there cannot be")
+    if int(sections[SAMPLES]["value"].max(initial=0)) > limits.LARGEST_SIZE:
+        raise BadBlock("it has a sample that is larger than any memory")
 
 
 def _section(header: BlockHeader, data: bytes) -> np.ndarray:
@@ -194,7 +248,6 @@ def _section(header: BlockHeader, data: bytes) -> np.ndarray:
 
 
 def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
-    # What a device handed out before the recording may be freed in it: that one sum is signed.
     totals = [int(value) for value in sections[TOTALS][: len(fields(FoldTotals))].view(np.int64)]
     consumed = {int(row["thread"]): int(row["consumed"]) for row in sections[THREADS]}
     return Checkpoint(
@@ -224,7 +277,8 @@ def horizons(pieces: np.ndarray, keep_events: int, time_shift: int = 0) -> list[
     units = (middle >> np.uint64(time_shift), pieces["ticks_end"][order] >> np.uint64(time_shift))
     divided = units[0] < units[1]
     middle, seen = middle[divided], seen[divided]
-    cuts = [*range(CHUNK_EVENTS, max(excess, 0), CHUNK_EVENTS), excess] if excess > 0 else []
+    chunk = min(CHUNK_EVENTS, max(keep_events // 2, LEAST_CHUNK_EVENTS))
+    cuts = [*range(chunk, max(excess, 0), chunk), excess] if excess > 0 else []
     if not len(seen):
         return []
     found = np.unique(middle[np.searchsorted(seen, cuts).clip(max=len(seen) - 1)])
@@ -244,7 +298,12 @@ def missing_events(pieces: np.ndarray, consumed: dict[int, int]) -> int:
 
 
 def fold(
-    checkpoint: Checkpoint, first_ticks: int, ends: list[int], load: Load, pieces: np.ndarray
+    checkpoint: Checkpoint,
+    first_ticks: int,
+    ends: list[int],
+    load: Load,
+    pieces: np.ndarray,
+    most_live: int = 2**63,
 ) -> tuple[Checkpoint, int]:
     """The checkpoint continued by all events up to the last of ``ends``, and where the rest begins.
 
@@ -257,14 +316,38 @@ def fold(
         ends: see ``horizons``.
         load: events from one tick to another, both included.
         pieces: of all events, also of those that are not folded.
+        most_live: so many live objects are listed at most, as ``with_fewer_live`` chooses them.
     """
     goes_on = last_moments(pieces)
     for end in ends:
         timeline = load(first_ticks, end)
         if not divides_a_resize(timeline, end, goes_on):
-            checkpoint = _continued(checkpoint, timeline, end)
+            checkpoint = with_fewer_live(_continued(checkpoint, timeline, end), most_live)
             first_ticks = end + 1
     return checkpoint, first_ticks
+
+
+def with_fewer_live(checkpoint: Checkpoint, most: int) -> Checkpoint:
+    """The checkpoint with at most ``most`` live objects listed, chosen as a recorder does.
+
+    Of more, one in ``live_stride`` is listed, by a hash of its number. Sums stay exact.
+    """
+    live, stride = checkpoint.live, max(checkpoint.totals.live_stride, 1)
+    while len(live) > most and stride < _LARGEST_STRIDE:
+        stride *= 2
+        live = live[_is_listed(live["number"], stride)]
+    if len(live) == len(checkpoint.live):
+        return checkpoint
+    live = live[-most:].copy()
+    totals = replace(checkpoint.totals, live_stride=stride, live_listed=len(live))
+    return replace(checkpoint, totals=totals, live=live)
+
+
+def _is_listed(numbers: np.ndarray, stride: int) -> np.ndarray:
+    """``is_listed`` of native/log/checkpoint.c."""
+    hashed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
+    listed: np.ndarray = (hashed & np.uint64(stride - 1)) == 0
+    return listed
 
 
 def last_moments(pieces: np.ndarray) -> dict[int, int]:
@@ -294,7 +377,7 @@ def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoi
         consumed=_consumed(before.consumed, timeline.thread),
         samples=_samples(before.samples, timeline, pairing, live),
         marks=_thinned(np.concatenate([before.marks, _marks(before, timeline)]), MOST_MARKS),
-        live=_live(before.live, timeline, pairing),
+        live=_live(before, timeline, pairing),
     )
 
 
@@ -410,8 +493,9 @@ def _thinned(rows: np.ndarray, most: int) -> np.ndarray:
     return rows[::2] if len(rows) > most else rows
 
 
-def _live(before: np.ndarray, timeline: Timeline, pairing: Pairing) -> np.ndarray:
-    """The objects that are alive, in the order of their numbers."""
+def _live(checkpoint: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarray:
+    """The objects that are alive, in the order of their numbers; of new ones as many as of old."""
+    before = checkpoint.live
     alive = np.flatnonzero(pairing.ended_by < 0)
     listed, new = alive[alive < len(before)], alive[alive >= len(before)]
     at = pairing.begins[new - len(before)]
@@ -420,4 +504,6 @@ def _live(before: np.ndarray, timeline: Timeline, pairing: Pairing) -> np.ndarra
     fresh["ticks"], fresh["address"] = timeline.ticks[at], timeline.object[at]
     fresh["site"], fresh["device"] = timeline.site[at], timeline.device[at]
     fresh["thread"] = timeline.thread[at].clip(max=65535)
+    if checkpoint.totals.live_stride > 1:
+        fresh = fresh[_is_listed(fresh["number"], checkpoint.totals.live_stride)]
     return np.concatenate([before[listed], fresh])

@@ -11,11 +11,13 @@ Does not cover: decoding (``timeline``, ``symbols``, ``checkpoint``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tlmem.errors import TooManyEvents
 from tlmem.events import EVENT_DTYPE
+from tlmem.recording.format import limits
 from tlmem.recording.format.blocks import (
     EVENTS_BLOCK,
     EVENTS_PER_SLOT,
@@ -35,6 +37,7 @@ from tlmem.recording.format.checkpoint import (
     horizons,
     missing_events,
     read_checkpoint,
+    with_fewer_live,
 )
 from tlmem.recording.format.segments import (
     EVENTS_SLOT,
@@ -112,23 +115,33 @@ def is_empty(source: Source, header: FileHeader) -> bool:
 
 
 def read_contents(
-    source: Source, start: float | None, stop: float | None, detail_events: int | None = None
+    source: Source,
+    start: float | None,
+    stop: float | None,
+    detail_events: int | None = None,
+    bounded: bool = True,
 ) -> Contents:
     """Reads everything between ``start`` and ``stop`` seconds since the start.
 
-    With ``detail_events``, all but about that many of the latest events are folded while they are
-    read; it applies to whole recordings.
+    All but about ``detail_events`` of the latest events are folded while they are read; if
+    ``bounded``, or if none are given, more are folded where the length of the file asks for it; see
+    ``limits``. Of a range of time none are folded.
+
+    Raises:
+        DamagedRecording: see ``Scanner.scan``.
+        TooManyEvents: a range of time has more events than can be kept one by one.
 
     A file that is folded or sealed meanwhile is read again, in the end from a copy in memory.
     """
     scanner = Scanner(source)
+    detail = Detail.of(source.size(), detail_events, bounded)
     for attempt in range(_ATTEMPTS):
         pieces = gather(source, scanner)
         folded_meanwhile = read_header(source).fold_number != pieces.header.fold_number
         reading = _frozen(source, pieces.directory) if attempt else source
         copied = attempt > 0 and not folded_meanwhile and _still_there(scanner, pieces)
         if copied or attempt == 0 or attempt == _ATTEMPTS - 1:
-            contents = _read(reading, pieces, start, stop, detail_events)
+            contents = _read(reading, pieces, start, stop, detail)
             if copied or (not folded_meanwhile and _still_there(scanner, pieces)):
                 return contents
     contents.problems.append("the file changed faster than it could be read; read it again")
@@ -167,7 +180,7 @@ def _read(
     pieces: Pieces,
     start: float | None,
     stop: float | None,
-    detail_events: int | None,
+    detail: Detail,
 ) -> Contents:
     header, directory = pieces.header, pieces.directory
     problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
@@ -190,19 +203,86 @@ def _read(
         wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(last)
         return loader.load(events[wanted], consumed, first, last, whole)
 
-    keep = detail_events if whole else None
-    ends = [] if keep is None else horizons(events, keep, header.time_shift)
-    if ends:
-        checkpoint, first = fold(checkpoint, first, ends, load, events)
-        missing = missing_events(events, consumed) - header.lost_events
-        if missing > 0:
-            loader.missing_events = missing
-            problems.append(f"{missing} events are missing from the file; sums may be wrong")
-    timeline = load(first, last, whole and not ends)
+    folded = False
+    while True:
+        ends = horizons(events, detail.events, header.time_shift) if whole else []
+        ends = [end for end in ends if end >= first]
+        if ends:
+            checkpoint, first = fold(checkpoint, first, ends, load, events, detail.most_listed)
+            folded = True
+        _check_room(source, events, first, last, detail.events)
+        before = loader.problems.copy(), loader.bytes_left
+        timeline = load(first, last, whole and not folded)
+        affordable = detail.affordable(timeline, len(checkpoint.live))
+        if affordable >= len(timeline):
+            break
+        if not whole or not 0 < affordable < detail.events:
+            raise _too_many(source, len(timeline), affordable)
+        # Older ones are folded, too, and what remains is read again.
+        detail = replace(detail, events=affordable)
+        checkpoint = with_fewer_live(checkpoint, detail.most_listed)
+        loader.problems[:], loader.bytes_left = before
+    missing = missing_events(events, consumed) - header.lost_events if folded else 0
+    if missing > 0:
+        loader.missing_events = missing
+        problems.append(f"{missing} events are missing from the file; sums may be wrong")
     loader.problems[:] = dict.fromkeys(loader.problems)
     names = read_names(source, directory, problems)
     problems += timeline.problems
     return Contents(header, timeline, names, checkpoint, problems, loader.missing_events, span)
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What is kept one by one: so many events, in so much memory, with so many older objects."""
+
+    events: int
+    memory: int = 2**63
+    most_listed: int = 2**63
+
+    @staticmethod
+    def of(file_bytes: int, detail_events: int | None, bounded: bool) -> Detail:
+        """What a caller asks for, if ``bounded`` as far as the length of the file allows."""
+        if detail_events is not None and not bounded:
+            return Detail(detail_events)
+        most = limits.detail_events(file_bytes)
+        return Detail(
+            most if detail_events is None else min(most, detail_events),
+            limits.detail_memory(file_bytes),
+            limits.most_listed(file_bytes),
+        )
+
+    def affordable(self, timeline: Timeline, listed: int) -> int:
+        """How many of the latest events there is memory for, all of them if there is enough."""
+        if (len(timeline) + listed) * max(limits.BYTES_OF_KIND.values()) <= self.memory:
+            return len(timeline)
+        of_kind = np.full(256, limits.BYTES_OF_AN_EVENT, np.float64)
+        of_kind[list(limits.BYTES_OF_KIND)] = list(limits.BYTES_OF_KIND.values())
+        taken = np.cumsum(of_kind[timeline.kind[::-1]])
+        if taken[-1:].sum() + listed * limits.BYTES_OF_AN_OBJECT <= self.memory:
+            return len(timeline)
+        rest = self.memory * (1 - limits.SHARE_OF_LISTED)
+        return int(np.searchsorted(taken, rest))
+
+
+def _check_room(source: Source, events: np.ndarray, first: int, last: int, most: int) -> None:
+    """That no more events are kept one by one than a file of this length may take memory for.
+
+    Raises:
+        TooManyEvents: there are.
+    """
+    there = (events["ticks_end"] >= np.uint64(first)) & (events["ticks_begin"] <= np.uint64(last))
+    count = int(events["count"][there].clip(max=EVENTS_PER_SLOT).sum(dtype=np.int64))
+    if count > most + limits.EVENTS_BEYOND_DETAIL:
+        raise _too_many(source, count, most)
+
+
+def _too_many(source: Source, count: int, most: int) -> TooManyEvents:
+    return TooManyEvents(
+        f"{source.path} has {count} events in this time, and a file of {source.size()} bytes may "
+        f"take memory for {most}; choose a shorter time, or give tlmem.read(..., "
+        "detail_events=N) the number"
+    )
 
 
 def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:
@@ -236,14 +316,33 @@ def read_names(
         problems: what is damaged is added here, a sentence each.
         only: records of this type and no others, for which most of the work is saved.
     """
-    names = Names()
+    file_bytes = source.size()
+    names = Names(
+        largest_site=limits.largest_site(file_bytes),
+        chain_steps_left=limits.most_chain_steps(file_bytes),
+    )
+    room = most = limits.most_names(file_bytes)
     pieces = directory.of_type(META_BLOCK, SLOT_PIECE + META_SLOT)
     for piece in pieces[np.argsort(pieces["seq"], kind="stable")]:
         offset, size = int(piece["offset"]), int(piece["bytes"])
+        block = None
         if piece["type"] == META_BLOCK:
             try:
                 data = source.read(offset, size)
                 block = parse_header(data)
+                size = block.columns[0][1]
+            except BadBlock as error:
+                problems.append(f"the names at byte {offset} were dropped: {error}")
+                continue
+        room -= size
+        if room < 0:
+            problems.append(
+                f"the names from byte {offset} on were left out: a file of {file_bytes} bytes has "
+                f"at most {most} bytes of them; record the program again"
+            )
+            break
+        if block is not None:
+            try:
                 records = column(block, payload_of(block, data), 0)
             except BadBlock as error:
                 problems.append(f"the names at byte {offset} were dropped: {error}")
@@ -253,6 +352,16 @@ def read_names(
             names.damaged += len(records) < size
         found = meta_records(records)
         names.add(found if only is None else (r for r in found if r and r.type == only))
+    if names.shorten_codes(limits.most_shown_names(file_bytes), limits.SHORT_NAME):
+        problems.append(
+            f"names of files and functions were cut to {limits.SHORT_NAME} characters: those of "
+            f"all lines have more than a file of {file_bytes} bytes can be shown with"
+        )
+    if names.cut_deep_stacks(limits.MOST_STACK_DEPTH):
+        problems.append(
+            f"stacks of more than {limits.MOST_STACK_DEPTH} frames were cut: no recorder writes "
+            "them; record the program again"
+        )
     if names.damaged:
         problems.append(f"{names.damaged} names are damaged; some lines may be unknown")
     return names

@@ -28,9 +28,11 @@ from tlmem.errors import (
     NotARecording,
     UnsupportedVersion,
 )
+from tlmem.recording.format import limits
 from tlmem.recording.format.blocks import (
     BLOCK_HEADER_BYTES,
     BLOCK_MAGIC,
+    EVENTS_BLOCK,
     EVENTS_PER_SLOT,
     INDEX_BLOCK,
     SLOT_BYTES,
@@ -228,11 +230,21 @@ class Scanner:
         self._blocks: dict[int, tuple[int, int, list[tuple], list[str]]] = {}
 
     def scan(self, header: FileHeader) -> Directory:
-        """All pieces: from the index of a sealed file, else by a walk over the slots."""
+        """All pieces: from the index of a sealed file, else by a walk over the slots.
+
+        Raises:
+            DamagedRecording: they claim more events than a file of this length can hold.
+        """
+        directory = self._scan(header)
+        self._check_events(directory)
+        return directory
+
+    def _scan(self, header: FileHeader) -> Directory:
         problems: list[str] = []
         if header.state == SEALED and header.index_offset:
             try:
                 pieces = np.concatenate(list(self._index(header.index_offset)))
+                _check_places(pieces)
                 return Directory(pieces, from_index=True)
             except BadBlock as error:
                 problems.append(f"the index is damaged ({error}); the slots were walked instead")
@@ -240,6 +252,17 @@ class Scanner:
         for offset, slot in self.slots():
             rows.extend(self._slot_pieces(offset, slot, problems))
         return Directory(np.array(rows, PIECE_DTYPE), problems)
+
+    def _check_events(self, directory: Directory) -> None:
+        pieces = directory.of_type(EVENTS_BLOCK, SLOT_PIECE + EVENTS_SLOT)
+        claimed = int(pieces["count"].clip(max=EVENTS_PER_SLOT).sum(dtype=np.int64))
+        size = self.source.size()
+        if claimed > limits.most_events(size):
+            raise DamagedRecording(
+                f"{self.source.path} claims {claimed} events in {size} bytes, and no recorder "
+                f"writes more than {limits.MOST_EVENTS_PER_BYTE} in a byte: it is damaged or "
+                "forged; record the program again"
+            )
 
     def slots(self) -> Iterator[tuple[int, SlotHeader]]:
         """File offset and header of each slot that was ever used."""
@@ -311,6 +334,7 @@ class Scanner:
     def _index(self, offset: int) -> Iterator[np.ndarray]:
         """Entries of the index, block by block; each block names the next."""
         size = self.source.size()
+        room = limits.most_pieces(size)
         seen: set[int] = set()
         while True:
             if not HEADER_BYTES <= offset < size or offset in seen:
@@ -319,12 +343,36 @@ class Scanner:
             block = parse_header(self.source.read(offset, BLOCK_HEADER_BYTES))
             if block.type != INDEX_BLOCK:
                 raise BadBlock("it points to something else")
+            room -= block.count
+            if room < 0:
+                raise BadBlock(f"it lists more blocks than fit into {size} bytes")
             rows = entries(block, self.source.read(offset, block.bytes), PIECE_DTYPE).copy()
+            # In a sum an offset near 2**64 would wrap around: it is compared first.
             ends = rows["offset"] + rows["bytes"].astype(np.uint64)
-            if len(rows) and (int(ends.max()) > size or int(rows["bytes"].max()) > SLOT_BYTES):
+            if len(rows) and (
+                int(rows["offset"].max()) > size
+                or int(ends.max()) > size
+                or int(rows["bytes"].max()) > SLOT_BYTES
+            ):
                 raise BadBlock("it lists blocks outside the file")
             rows["closed"] = 1
             yield rows
             offset = block.seq
             if offset == 0:
                 return
+
+
+def _check_places(pieces: np.ndarray) -> None:
+    """That the blocks of an index are blocks and lie one behind another.
+
+    Raises:
+        BadBlock: some bytes would be read twice, or as something that no index lists.
+    """
+    if not len(pieces):
+        return
+    if int(pieces["type"].max()) >= SLOT_PIECE or int(pieces["offset"].min()) < HEADER_BYTES:
+        raise BadBlock("it lists what is no block")
+    order = np.argsort(pieces["offset"], kind="stable")
+    offset, size = pieces["offset"][order], pieces["bytes"][order].astype(np.uint64)
+    if (offset[:-1] + size[:-1] > offset[1:]).any() or int(size.min()) < limits.LEAST_PIECE_BYTES:
+        raise BadBlock("it lists the same bytes twice")

@@ -14,6 +14,7 @@ import numpy as np
 
 from tlmem.recording.format.blocks import LAST_RECORD, MetaRecord
 from tlmem.recording.format.chains import Holding, parse
+from tlmem.recording.format.limits import LONGEST_NAME, LONGEST_NOTE
 from tlmem.recording.format.sanitize import plain
 
 CODE, SITE, THREAD, NOTE, LABEL, HOLDING = 1, 2, 3, 4, 5, 6
@@ -59,6 +60,10 @@ class Names:
     holdings: dict[tuple[int, int], Holding] = field(default_factory=dict)
     """(Snapshot, group) -> what a chain of Python objects held."""
     damaged: int = 0
+    largest_site: int = 2**32 - 1
+    """Sites with higher numbers make no sense: columns are as long as the highest number."""
+    chain_steps_left: int = 2**63
+    """Chains that have more steps together make no sense: each is an object of its own."""
 
     def add(self, records: Iterable[MetaRecord | None]) -> None:
         """Takes in records; one that makes no sense is counted in ``damaged``."""
@@ -70,14 +75,64 @@ class Names:
             except (ValueError, struct.error):
                 self.damaged += 1
 
+    def cut_deep_stacks(self, most: int) -> bool:
+        """Cuts stacks to ``most`` frames, as a recorder does; says whether one was deeper."""
+        if len(self.sites) <= most:
+            return False
+        # After k steps each site points 2**k frames outwards.
+        outwards = np.zeros(max(self.sites) + 1, np.int64)
+        numbers = np.fromiter(self.sites, np.int64, len(self.sites))
+        parents = np.fromiter((row[0] for row in self.sites.values()), np.int64, len(self.sites))
+        outwards[numbers] = np.where(parents >= FIRST_SITE, parents, 0)
+        for _ in range(most.bit_length() - 1):
+            outwards = outwards[outwards]
+        if not outwards.any():
+            return False
+        depth: dict[int, int] = {}
+        was_deeper = False
+        for site in sorted(self.sites):
+            parent, code, line = self.sites[site]
+            depth[site] = depth.get(parent, 0) + 1
+            if depth[site] > most:
+                self.sites[site] = (CUT_ROOT, code, line)
+                depth[site], was_deeper = 1, True
+        return was_deeper
+
+    def shorten_codes(self, most: int, short: int) -> bool:
+        """Cuts all names of files and functions when those of all sites together are too long.
+
+        Each site is a row with both names wherever sites are written out, so that one long name
+        is written once for each. Says whether they were cut.
+
+        Args:
+            most: so many characters they may have together.
+            short: so many are left of each: the end of a file's name, the begin of a function's.
+        """
+        length = {
+            number: len(code.file) + len(code.function) for number, code in self.codes.items()
+        }
+        if sum(length.values()) * len(self.sites) <= most:
+            return False
+        if sum(length.get(code, 0) for _, code, _ in self.sites.values()) <= most:
+            return False
+        for number, code in self.codes.items():
+            if length[number] > 2 * short:
+                self.codes[number] = Code(
+                    code.file[-short:], code.function[:short], code.first_line
+                )
+        return True
+
     def _add(self, kind: int, payload: bytes) -> None:
         if kind == THREAD:
             thread, flags, os_id, ticks = _THREAD.unpack_from(payload)
-            name = plain(_text(payload[_THREAD.size :]))
+            name = plain(_text(payload[_THREAD.size :][:LONGEST_NAME]))
             self.threads[thread] = ThreadName(os_id, name, bool(flags & 1), ticks)
             return
         if kind == HOLDING:
             holding = parse(payload)
+            self.chain_steps_left -= len(holding.steps) + 1
+            if self.chain_steps_left < 0:
+                raise ValueError
             self.holdings[holding.snapshot, holding.group] = holding
             return
         if kind > LAST_RECORD:
@@ -88,7 +143,7 @@ class Names:
         rest = payload[4 * len(words) :]
         if kind == SITE:
             site, parent, code, line = words
-            if site < FIRST_SITE or parent >= site:
+            if not FIRST_SITE <= site <= self.largest_site or parent >= site:
                 raise ValueError
             self.sites[site] = (parent, code, line)
         elif kind == CODE:
@@ -96,7 +151,7 @@ class Names:
             file, name = _split(rest, file_bytes, name_bytes)
             self.codes[code] = Code(plain(file), plain(name), first_line)
         elif kind == NOTE:
-            key, value = _split(rest, *words)
+            key, value = _split(rest, *words, most=LONGEST_NOTE)
             self.notes[plain(key)] = plain(value, but=LAYOUT)
         else:
             (text,) = _split(rest, words[1])
@@ -110,8 +165,11 @@ def _text(data: bytes) -> str:
         return data.decode("utf-8", "replace")
 
 
-def _split(data: bytes, *sizes: int) -> list[str]:
+def _split(data: bytes, *sizes: int, most: int = LONGEST_NAME) -> list[str]:
     if sum(sizes) > len(data):
         raise ValueError
-    ends = np.cumsum(sizes).tolist()
-    return [_text(data[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+    texts, begin = [], 0
+    for size in sizes:
+        texts.append(_text(data[begin : begin + min(size, most)]))
+        begin += size
+    return texts

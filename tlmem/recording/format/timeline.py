@@ -21,6 +21,7 @@ from tlmem.events import (
     RESIZE_FREE,
     Kind,
 )
+from tlmem.recording.format import limits
 from tlmem.recording.format.blocks import (
     EVENT_COLUMNS,
     EVENTS_BLOCK,
@@ -39,8 +40,12 @@ PLAIN, RESIZE_FIRST, RESIZE_SECOND, CANCELLED = 0, 1, 2, 3
 
 _TIME_TOLERANCE_NS = 1_000_000
 _BEGINNINGS = (Kind.ALLOC, Kind.REALLOC)
-_LARGEST_OBJECT = 1 << 52
-_LAST_THREAD = 1 << 24
+_WITH_SIZES = (
+    *(Kind.ALLOC, Kind.REALLOC, Kind.DEVICE_ALLOC, Kind.DEVICE_FREE, Kind.SAMPLE, Kind.COPY),
+)
+_EVENTS_IN_A_SUM = 32
+"""2**32 events of a size that is ``LARGEST_SUM`` shifted by so much add up to it at most."""
+LAST_THREAD = 1 << 24
 _LONGEST_SILENCE_NS = 86_400_000_000_000
 
 
@@ -82,6 +87,8 @@ class Loader:
         self.header = header
         self.problems: list[str] = []
         self.missing_events = 0
+        self._site_limit = np.uint32(min(limits.largest_site(source.size()), 2**32 - 1))
+        self.bytes_left = float(limits.LARGEST_SUM)
         self.copies = copies or {}
         """Slots that were copied while the file was still being written, by offset."""
 
@@ -132,7 +139,7 @@ class Loader:
                 continue
             start = columns.used
             try:
-                if not 1 <= thread <= _LAST_THREAD:
+                if not 1 <= thread <= LAST_THREAD:
                     raise BadBlock(f"no thread has the number {thread}")
                 count = self._decode(columns, piece)
             except BadBlock as error:
@@ -206,7 +213,7 @@ class Loader:
         sound = (plain["kind"] >= 1) & (plain["kind"] <= LAST_KIND)
         sound &= (ticks >= first) & (ticks <= last)
         sound &= ~np.isin(plain["kind"], _BEGINNINGS) | (
-            (plain["arg"] <= _LARGEST_OBJECT) | (plain["arg"] == RESIZE_FAILED)
+            (plain["arg"] <= limits.LARGEST_SIZE) | (plain["arg"] == RESIZE_FAILED)
         )
         later = np.where(sound, ticks, last)
         earliest = np.minimum.accumulate(later[::-1])[::-1]
@@ -215,8 +222,10 @@ class Loader:
     def _merge(self, columns: _Columns, first_ticks: int, last_ticks: int) -> Timeline:
         arrays = {name: array[: columns.used] for name, array in columns.arrays.items()}
         arrays["thread"] = columns.thread[: columns.used]
+        arrays["site"][arrays["site"] > self._site_limit] = 0
+        arrays = self._without_impossible_sizes(arrays)
         starts = thread_starts(arrays["thread"])
-        for start, end in zip(starts, [*starts[1:], columns.used], strict=True):
+        for start, end in zip(starts, [*starts[1:], len(arrays["ticks"])], strict=True):
             stretch = arrays["ticks"][start:end]
             np.maximum.accumulate(stretch, out=stretch)
         arrays["role"] = resize_roles(
@@ -233,6 +242,32 @@ class Loader:
             for name in arrays:
                 arrays[name] = arrays[name][order]
         return Timeline(**arrays, problems=self.problems)
+
+    def _without_impossible_sizes(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The events without those whose size no memory has, so that no sum of sizes overflows."""
+        large = np.flatnonzero(arrays["arg"] > np.uint64(limits.LARGEST_SUM >> _EVENTS_IN_A_SUM))
+        large = large[np.isin(arrays["kind"][large], _WITH_SIZES)]
+        device = arrays["device"][large]
+        foreign = (device >= FIRST_FOREIGN_DEVICE) & (device <= LAST_FOREIGN_DEVICE)
+        failed = foreign & (arrays["kind"][large] == Kind.REALLOC)
+        large = large[~failed | (arrays["arg"][large] != RESIZE_FAILED)]
+        if not len(large):
+            return arrays
+        size = arrays["arg"][large]
+        impossible = size > limits.LARGEST_SIZE
+        kept = np.where(impossible, 0, size).astype(np.float64)
+        # Whatever fits into the sum in the order of the events counts.
+        impossible |= np.cumsum(kept) > self.bytes_left
+        self.bytes_left -= float(kept[~impossible].sum())
+        if not impossible.any():
+            return arrays
+        self.problems.append(
+            f"{int(impossible.sum())} events were dropped: one is of {int(size[impossible].max())} "
+            "bytes, more than any memory has"
+        )
+        sound = np.ones(len(arrays["arg"]), bool)
+        sound[large[impossible]] = False
+        return {name: array[sound] for name, array in arrays.items()}
 
 
 def _room(pieces: np.ndarray) -> int:

@@ -34,6 +34,8 @@ _POOL_NOTE, _OP_NOTE = "pool.", "op."
 _OF_THE_TAPE_ITSELF = ("tape node", "gradient under way", "gradient", "value computed again")
 _OF_A_SCOPE = {HolderKind.SCOPE: "scope", HolderKind.FRAME: "frame"}
 _LARGEST_LABEL = 1 << 32
+_SHORT_LABEL = 60
+_TEXT_OF_LABELS = 60_000_000
 
 
 class HolderNames:
@@ -41,6 +43,8 @@ class HolderNames:
 
     def __init__(self, timeline: Timeline, labels: dict[int, str], notes: dict[str, str]) -> None:
         self.labels = labels
+        self._most = longest_label(len(timeline))
+        self._layouts: dict[int, tuple[str, list[str]]] = {}
         self.notes = notes
         entered = np.flatnonzero(timeline.kind == Kind.SCOPE_ENTER)
         entered = entered[np.argsort(timeline.object[entered], kind="stable")]
@@ -90,13 +94,13 @@ class HolderNames:
     def pool(self, number: int) -> str:
         """What a pool is called."""
         name = self.notes.get(f"{_POOL_NOTE}{number}")
-        return f"pool '{name}'" if name else f"pool #{number}"
+        return f"pool '{name[: self._most]}'" if name else f"pool #{number}"
 
     def op(self, number: int) -> str:
         """What an op of the tape is called; of a number that no op has, what the tape holds so."""
         if number < len(_OF_THE_TAPE_ITSELF):
             return _OF_THE_TAPE_ITSELF[number]
-        return self.notes.get(f"{_OP_NOTE}{number}") or f"op {number}"
+        return self.notes.get(f"{_OP_NOTE}{number}", "")[: self._most] or f"op {number}"
 
     def _of_a_tape(self, numbers: np.ndarray, numbered: bool) -> np.ndarray:
         def text_of(op: int) -> str:
@@ -106,11 +110,11 @@ class HolderNames:
         return texts + each(numbers & SEQUENCE_MASK, " #{}".format) if numbered else texts
 
     def _quoted(self, label: int) -> str:
-        return f"'{self.labels[label]}'" if label in self.labels else f"#{label}"
+        return f"'{self.labels[label][: self._most]}'" if label in self.labels else f"#{label}"
 
     def _foreign(self, number: int) -> str:
         if number in self.labels:
-            return self.labels[number]
+            return self.labels[number][: self._most]
         return f"label #{number}" if number < _LARGEST_LABEL else f"owner at {number:#x}"
 
     def _scopes(self, word: str, numbers: np.ndarray, numbered: bool) -> np.ndarray:
@@ -118,7 +122,9 @@ class HolderNames:
         if len(self._scope):
             at = np.searchsorted(self._scope, numbers).clip(max=len(self._scope) - 1)
             label = np.where(self._scope[at] == numbers, self._scope_label[at], np.uint64(0))
-        labelled = each(label, lambda number: f"{word} '{self.labels.get(number, '')}'")
+        labelled = each(
+            label, lambda number: f"{word} '{self.labels.get(number, '')[: self._most]}'"
+        )
         labelled[label == 0] = word
         return labelled + each(numbers, " #{}".format) if numbered else labelled
 
@@ -136,12 +142,18 @@ class HolderNames:
         return texts
 
     def _field(self, layout_and_field: int) -> str:
-        text = self.labels.get(layout_and_field >> 16, "")
-        field = layout_and_field & 65535
-        name, _, inner = text.partition("{")
-        named = inner.removesuffix("}").split(",") if inner else []
+        layout, field = layout_and_field >> 16, layout_and_field & 65535
+        if layout not in self._layouts:
+            name, _, inner = self.labels.get(layout, "").partition("{")
+            self._layouts[layout] = name, inner.removesuffix("}").split(",") if inner else []
+        name, named = self._layouts[layout]
         called = named[field] if field < len(named) and named[field] else str(field)
-        return f"field {called} of {name or 'a struct'}"
+        return f"field {called[: self._most]} of {name[: self._most] or 'a struct'}"
+
+
+def longest_label(events: int) -> int:
+    """So many characters of a label are shown where each event could show it once more."""
+    return max(_SHORT_LABEL, _TEXT_OF_LABELS // max(events, 1))
 
 
 def each(numbers: np.ndarray, text_of: Callable[[int], str]) -> np.ndarray:

@@ -26,6 +26,7 @@ from tlmem.recording.format.pairing import LiveMemory, Pairing
 from tlmem.recording.format.symbols import Names
 from tlmem.recording.format.timeline import Timeline
 from tlmem.recording.tables.blame import SiteTable
+from tlmem.recording.tables.holder_names import longest_label
 from tlmem.recording.tables.schema import frame
 
 ToNs = Callable[[np.ndarray], np.ndarray]
@@ -247,7 +248,8 @@ def marks_table(
     old = checkpoint.marks[checkpoint.marks["kind"] == Kind.MARK]
     ticks = np.concatenate([old["ticks"], timeline.ticks[at]])
     label_ids = np.concatenate([old["object"], timeline.object[at]]).tolist()
-    labels = [names.labels.get(label, f"label {label}") for label in label_ids]
+    longest = longest_label(len(timeline))
+    labels = [names.labels.get(label, f"label {label}")[:longest] for label in label_ids]
     times = to_ns(ticks)
     edges = {label: int(time) for label, time in zip(labels, times, strict=True)}
     shown = np.array([not text.startswith(INTERNAL_LABEL_PREFIX) for text in labels], bool)

@@ -21,9 +21,10 @@ from tlmem.events import (
     Metric,
 )
 from tlmem.recording.format.checkpoint import Checkpoint
+from tlmem.recording.format.limits import LARGEST_SIZE
 from tlmem.recording.format.pairing import Known, Pairing
 from tlmem.recording.format.timeline import Timeline
-from tlmem.recording.tables.holder_names import NUMBER_MASK, HolderNames, each
+from tlmem.recording.tables.holder_names import NUMBER_MASK, HolderNames, each, longest_label
 from tlmem.recording.tables.ledger import Ledger, lives_of
 from tlmem.recording.tables.schema import frame
 
@@ -70,6 +71,7 @@ def scopes_table(
     timeline: Timeline, ledger: Ledger, labels: dict[int, str], to_ns: ToNs
 ) -> pd.DataFrame:
     """The scopes and frames that were entered, or left, in what was read."""
+    longest = longest_label(len(timeline))
     enters = np.flatnonzero(timeline.kind == Kind.SCOPE_ENTER)
     scope = timeline.object[enters]
     exits, frames = (_find(timeline, kind, scope) for kind in (Kind.SCOPE_EXIT, Kind.FRAME_ENTER))
@@ -84,7 +86,7 @@ def scopes_table(
         "scopes",
         {
             "scope": scope,
-            "label": each(timeline.arg[enters], lambda label: labels.get(label, "")),
+            "label": each(timeline.arg[enters], lambda label: labels.get(label, "")[:longest]),
             "thread": timeline.thread[enters],
             "parent": _parents(timeline),
             "depth": timeline.count[enters],
@@ -238,25 +240,33 @@ def _object_pools(
 ) -> Iterator[dict[str, int | str]]:
     at = np.flatnonzero((timeline.kind >= Kind.POOL_HIT) & (timeline.kind <= Kind.POOL_PRUNE))
     at = at[timeline.arg[at] >> _BITS == HolderKind.POOL]
-    pool, kind = timeline.arg[at] & NUMBER_MASK, timeline.kind[at]
+    pools, which = np.unique(timeline.arg[at] & NUMBER_MASK, return_inverse=True)
+    if not len(pools):
+        return
+    counts = {
+        name: np.bincount(which[timeline.kind[at] == kind], minlength=len(pools)).tolist()
+        for name, kind in _POOL_KINDS.items()
+    }
     holds = (ledger.end < 0) & (ledger.row >= 0) & (ledger.holder >> _BITS == HolderKind.POOL)
     keeper, size = ledger.holder[holds] & NUMBER_MASK, pairing.size[ledger.row[holds]]
-    for number in np.unique(pool).tolist():
-        counts = np.bincount(kind[pool == number], minlength=256)
-        row = {name: int(counts[kind]) for name, kind in _POOL_KINDS.items()}
+    place = np.searchsorted(pools, keeper).clip(max=len(pools) - 1)
+    kept = np.zeros(len(pools), np.int64)
+    np.add.at(kept, place[pools[place] == keeper], size[pools[place] == keeper])
+    for row_number, number in enumerate(pools.tolist()):
+        row = {name: counts[name][row_number] for name in _POOL_KINDS}
         yield {
             **row,
             "name": names.pool(number),
             "pool": number,
             "kept_count": sum(sign * row[name] for name, sign in _KEPT_CHANGE.items()),
-            "kept_bytes": int(size[keeper == number].sum()),
+            "kept_bytes": int(kept[row_number]),
         }
 
 
 def _buffers(timeline: Timeline) -> Iterator[dict[str, int | str]]:
     at = np.flatnonzero((timeline.kind >= Kind.POOL_HIT) & (timeline.kind <= Kind.POOL_RESERVE))
     at = at[(timeline.device[at] >= FIRST_RUNTIME_DEVICE) & (timeline.object[at] == 0)]
-    at = at[timeline.arg[at] >> _BITS == 0]
+    at = at[timeline.arg[at] <= LARGEST_SIZE]
     device, kind, size = timeline.device[at], timeline.kind[at], timeline.arg[at].view(np.int64)
     for number in np.unique(device).tolist():
         chosen = device == number

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 
 from tlmem.errors import TlmemError
 from tlmem.output.atomic_write import write_file
-from tlmem.recording.reader import read
+from tlmem.recording.reader import read_for_command
 from tlmem.report.plots import growth, memory, objects, pools, sites, style
 from tlmem.report.plots.plot_data import NothingToDraw, PlotView
-from tlmem.report.summary import DETAIL_EVENTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -75,7 +74,7 @@ def run(
     """
     format = format_of(out)
     wanted = parse_size(size) if size else None
-    view = PlotView.of(read(path, detail_events=DETAIL_EVENTS), None, since, until)
+    view = PlotView.of(read_for_command(path), None, since, until)
     drawn = picture(view, kind, format, wanted)
     write_file(out, lambda place: place.write_bytes(drawn), force)
     return 0

@@ -31,6 +31,8 @@ LEAST_SEEN = 0.02
 """Peaks have a line of their own when on average they rise so far above the areas, as a share of
 the height."""
 REST = "other lines"
+MOST_CELLS = 1_000_000
+"""Numbers in a table of lines over time; with more, only lines that are shown have a row."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +64,34 @@ def sites_over_time(
     objects, count = view.objects, view.places.count
     edges = np.unique(view.moments(moments + 1))
     size = objects.size * objects.weight
-    held = mean_alive(edges, objects.born, objects.died, size, objects.group, count)
+    group, frames, lines = objects.group, view.places.frames, 0
+    if count * len(edges) > MOST_CELLS:
+        # Of very many lines only those that may have an area of their own get a row.
+        whole = mean_alive(edges[[0, -1]], objects.born, objects.died, size, group, count)[:, 0]
+        largest, lines = np.argsort(-whole, kind="stable")[:most], int((whole > 0).sum())
+        row_of = np.full(count, len(largest), np.int32)
+        row_of[largest] = np.arange(len(largest))
+        frames = tuple(frames[number] for number in largest.tolist())
+        group, count = row_of[group], len(largest) + 1
+    held = mean_alive(edges, objects.born, objects.died, size, group, count)
     means = held @ np.diff(edges).astype(float)
     order = np.argsort(-means, kind="stable")
     order = order[means[order] > 0]
     if len(order) == 0:
         raise NothingToDraw(f"{view.recording.path} holds no object with bytes in this time.")
-    own = order[: most if len(order) > most + 1 else most + 1]
+    if lines:
+        own, rest = order[order < len(frames)], order[order == len(frames)]
+    else:
+        lines = len(order)
+        own, rest = np.split(order, [most if lines > most + 1 else most + 1])
     names: dict[str, Floats] = {}
-    for group in own.tolist():
-        name = label_of(view.places.frames[group])
-        names[name] = names[name] + held[group] if name in names else held[group]
-    rest = order[len(own) :]
+    for number in own.tolist():
+        name = label_of(frames[number])
+        names[name] = names[name] + held[number] if name in names else held[number]
     if len(rest):
         names[REST] = held[rest].sum(axis=0)
     peak = peak_alive(edges, objects.born, objects.died, size)
-    return SitesOverTime(edges, names, peak, len(order))
+    return SitesOverTime(edges, names, peak, lines)
 
 
 def draw(figure: SubFigure, view: PlotView) -> None:
