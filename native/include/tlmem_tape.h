@@ -225,6 +225,16 @@ typedef struct {
     uint64_t records, saved_bytes, recorded, rules;
 } tlm_tape_op_row;
 uint32_t tlm_tape_op_rows(tlm_tape *tape, tlm_tape_op_row *out, uint32_t room);
+/* How often each value on the tape is still read: by records on it whose rule has not run, once for each input that it is.
+ * Row k is that of the slot with index k + 1, its `slot` 0 when that is free. Returns how many rows there are; they are
+ * filled when `room` is enough. */
+typedef struct {
+    tlm_slot slot;
+    uint64_t sequence; /* later values have higher ones */
+    uint32_t uses;
+    uint32_t op; /* that made it; of a leaf 0 */
+} tlm_tape_use;
+uint32_t tlm_tape_use_counts(tlm_tape *tape, tlm_tape_use *out, uint32_t room);
 /* cffi: end */
 
 enum { TLM_MOST_AXES = 8 };
