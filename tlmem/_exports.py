@@ -60,6 +60,7 @@ _NAMES = {
     ),
     "runtime.autograd.training_loop": "steps",
     "runtime.ownership.struct": "Struct struct",
+    "runtime.ownership.vector": "Vec vec",
     "runtime.autograd.tape": "OpStats Tape TapeStats backward clear_grads detach tape zero_grad",
     "runtime.tensors.tensor": "Tensor",
     "runtime.ownership.tensor_scope": "TensorPlatform TensorScope",

@@ -111,11 +111,15 @@ class Struct(core.Reference):
     def _write(self, place: int, value: Any) -> None:
         self._require("write to")
         blueprint = _blueprint_of(value, {})
-        if _holds(blueprint, self.handle):
+        self._require_acyclic(blueprint)
+        self._put(place, _make(blueprint, None, {}) if isinstance(blueprint, _Blueprint) else value)
+
+    def _require_acyclic(self, value: Any) -> None:
+        """Raises when a value or blueprint that is to come into it holds it."""
+        if _holds(value, self.handle):
             raise ValueError(
                 f"cannot write {self._name()} into itself: a cycle would hold it forever; break it"
             )
-        self._put(place, _make(blueprint, None, {}) if isinstance(blueprint, _Blueprint) else value)
 
     def _put(self, place: int, value: Any) -> None:
         """The field takes the value: the count of a moved one, else one more."""
