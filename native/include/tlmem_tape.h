@@ -27,7 +27,7 @@ extern "C" {
 
 /* cffi: begin */
 /* ---- tensors ---- */
-typedef enum { TLM_FLOAT32 = 1, TLM_FLOAT64 = 2, TLM_INT64 = 3, TLM_BOOL = 4 } tlm_dtype;
+typedef enum { TLM_FLOAT32 = 1, TLM_FLOAT64 = 2, TLM_INT64 = 3, TLM_BOOL = 4, TLM_INT32 = 5 } tlm_dtype;
 
 /* Elements in memory of an object, or, with object 0, one number as often as the shape says (strides 0). Owns nothing. */
 typedef struct {
@@ -37,6 +37,7 @@ typedef struct {
         double float64;  /* object 0: the number, by dtype; at the same place in memory */
         float float32;
         int64_t int64;
+        int32_t int32;
         uint8_t boolean;
     } at;
     uint32_t device;
