@@ -68,7 +68,7 @@ def empty(
 
     Raises:
         WrongShape: a length is negative.
-        WrongDtype: it is not one of the four.
+        WrongDtype: it is not one of the five.
         SizeOverflow, DeviceOutOfMemory: there is no such memory; nothing was allocated.
         NoSuchDevice, NotInScope: the device or scope that was named does not exist.
     """
