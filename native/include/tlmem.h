@@ -343,14 +343,15 @@ void tlm_device_stats(uint32_t device, tlm_device_statistics *out);
 void tlm_buffers_stats(uint32_t device, tlm_buffers_statistics *out);
 /* Writes what the buffers' statistics say to a text of at most `room` bytes; returns the length that it needs. */
 uint64_t tlm_buffers_dump(uint32_t device, char *out, uint64_t room);
-/* The same under the names of TensorLogic's persistent pool (gpu_pool.c): of the device metal where there is one, else of
- * sim-metal. Bytes that were ever taken from the driver; buffers that are kept, and their bytes; hits / (hits + misses), 0
- * before the first request; all of it written to stderr. */
-uint64_t tl_get_gpu_total_allocated_bytes(void);
-uint64_t tl_get_gpu_free_count(void);
-uint64_t tl_get_gpu_free_bytes(void);
-double tl_get_gpu_pool_hit_rate(void);
-void tl_dump_gpu_pool_stats(void);
+/* The same as TensorLogic's persistent pool gives it (gpu_pool.c), of the device metal where there is one, else of sim-metal:
+ * bytes that were ever taken from the driver; buffers that are kept, and their bytes; hits / (hits + misses), 0 before the
+ * first request; all of it written to stderr. With TLM_SEED_NAMES they have TensorLogic's names, too, for programs that do not
+ * link its runtime. */
+uint64_t tlm_get_gpu_total_allocated_bytes(void);
+uint64_t tlm_get_gpu_free_count(void);
+uint64_t tlm_get_gpu_free_bytes(void);
+double tlm_get_gpu_pool_hit_rate(void);
+void tlm_dump_gpu_pool_stats(void);
 
 /* ---- quarantine (quarantine.c, trap.c): freed memory of the device `cpu` and of NumPy stays unreadable for a while ---- */
 typedef struct {
@@ -380,6 +381,14 @@ uint64_t tlm_bench_runtime(int what, uint64_t count, uint64_t bytes);
 /* Bytes of bookkeeping: 0 scope, 1 object, 2 record in a scope, 3 pool key, 4 context. */
 uint64_t tlm_bench_sizes(int what);
 /* cffi: end */
+
+#ifdef TLM_SEED_NAMES
+#define tl_get_gpu_total_allocated_bytes tlm_get_gpu_total_allocated_bytes
+#define tl_get_gpu_free_count tlm_get_gpu_free_count
+#define tl_get_gpu_free_bytes tlm_get_gpu_free_bytes
+#define tl_get_gpu_pool_hit_rate tlm_get_gpu_pool_hit_rate
+#define tl_dump_gpu_pool_stats tlm_dump_gpu_pool_stats
+#endif
 
 #define TLM_HOLDER(kind, number) (((tlm_holder)(kind) << 56) | (tlm_holder)(number))
 #define TLM_HOLDER_KIND(holder) ((tlm_holder_kind)((holder) >> 56))

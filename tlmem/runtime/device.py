@@ -337,17 +337,17 @@ def tl_get_gpu_total_allocated_bytes() -> int:
 
     Source: docs/seed-map.md, S27; ``device(name).buffers()`` has it for any device.
     """
-    return int(lib.tl_get_gpu_total_allocated_bytes())
+    return int(lib.tlm_get_gpu_total_allocated_bytes())
 
 
 def tl_get_gpu_free_count() -> int:
     """How many freed buffers of the GPU are kept. Source: docs/seed-map.md, S27."""
-    return int(lib.tl_get_gpu_free_count())
+    return int(lib.tlm_get_gpu_free_count())
 
 
 def tl_get_gpu_free_bytes() -> int:
     """Bytes of these buffers. Source: docs/seed-map.md, S27."""
-    return int(lib.tl_get_gpu_free_bytes())
+    return int(lib.tlm_get_gpu_free_bytes())
 
 
 def tl_get_gpu_pool_hit_rate() -> float:
@@ -355,7 +355,7 @@ def tl_get_gpu_pool_hit_rate() -> float:
 
     Source: docs/seed-map.md, S27.
     """
-    return float(lib.tl_get_gpu_pool_hit_rate())
+    return float(lib.tlm_get_gpu_pool_hit_rate())
 
 
 def tl_dump_gpu_pool_stats() -> None:

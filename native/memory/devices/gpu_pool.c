@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * gpu_pool.c: the statistics of a GPU's buffers under the names of TensorLogic's persistent pool (docs/seed-map.md, S27).
+ * gpu_pool.c: the statistics of a GPU's buffers as TensorLogic's persistent pool gives them (docs/seed-map.md, S27).
  */
 #include <stdio.h>
 
@@ -17,29 +17,29 @@ static tlm_buffers_statistics statistics(void)
     return found;
 }
 
-uint64_t tl_get_gpu_total_allocated_bytes(void)
+uint64_t tlm_get_gpu_total_allocated_bytes(void)
 {
     return statistics().total_allocated_bytes;
 }
 
-uint64_t tl_get_gpu_free_count(void)
+uint64_t tlm_get_gpu_free_count(void)
 {
     return statistics().free_count;
 }
 
-uint64_t tl_get_gpu_free_bytes(void)
+uint64_t tlm_get_gpu_free_bytes(void)
 {
     return statistics().free_bytes;
 }
 
-double tl_get_gpu_pool_hit_rate(void)
+double tlm_get_gpu_pool_hit_rate(void)
 {
     tlm_buffers_statistics found = statistics();
     uint64_t asked = found.hits + found.misses;
     return asked ? (double)found.hits / (double)asked : 0;
 }
 
-void tl_dump_gpu_pool_stats(void)
+void tlm_dump_gpu_pool_stats(void)
 {
     char text[8192];
     uint64_t whole = tlm_buffers_dump(gpu(), text, sizeof text);
