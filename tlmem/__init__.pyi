@@ -30,6 +30,11 @@ from tlmem.runtime.device import (
     device as device,
     devices as devices,
     limit_device as limit_device,
+    tl_dump_gpu_pool_stats as tl_dump_gpu_pool_stats,
+    tl_get_gpu_free_bytes as tl_get_gpu_free_bytes,
+    tl_get_gpu_free_count as tl_get_gpu_free_count,
+    tl_get_gpu_pool_hit_rate as tl_get_gpu_pool_hit_rate,
+    tl_get_gpu_total_allocated_bytes as tl_get_gpu_total_allocated_bytes,
 )
 from tlmem.runtime.tensors.elementwise import (
     absolute as absolute,
@@ -215,6 +220,7 @@ from tlmem.runtime.tensors.shaping import (
 )
 from tlmem.runtime.autograd.training_loop import steps as steps
 from tlmem.runtime.ownership.struct import Struct as Struct, struct as struct
+from tlmem.runtime.ownership.vector import Vec as Vec, vec as vec
 from tlmem.runtime.autograd.tape import (
     OpStats as OpStats,
     Tape as Tape,

@@ -9,7 +9,11 @@ _NAMES = {
     "planning.planner": "BadBuffer Plan plan",
     "recording.reader": "Recording read",
     "runtime.autograd.checkpointing": "checkpoint recompute",
-    "runtime.device": "Device LimitDevice device devices limit_device",
+    "runtime.device": (
+        "Device LimitDevice device devices limit_device tl_dump_gpu_pool_stats "
+        "tl_get_gpu_free_bytes tl_get_gpu_free_count tl_get_gpu_pool_hit_rate "
+        "tl_get_gpu_total_allocated_bytes"
+    ),
     "runtime.tensors.elementwise": (
         "absolute add bitwise_and bitwise_or bitwise_xor clip cos divide equal exp floor_divide "
         "greater greater_equal invert isfinite isnan less less_equal log logical_and logical_not "
@@ -56,6 +60,7 @@ _NAMES = {
     ),
     "runtime.autograd.training_loop": "steps",
     "runtime.ownership.struct": "Struct struct",
+    "runtime.ownership.vector": "Vec vec",
     "runtime.autograd.tape": "OpStats Tape TapeStats backward clear_grads detach tape zero_grad",
     "runtime.tensors.tensor": "Tensor",
     "runtime.ownership.tensor_scope": "TensorPlatform TensorScope",

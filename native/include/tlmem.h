@@ -212,13 +212,18 @@ tlm_status tlm_register(tlm_object object);
 tlm_status tlm_register_in(uint64_t scope, tlm_object object);
 /* A scope takes over the count of a holder: tlm_move to a scope. */
 tlm_status tlm_register_from(uint64_t scope, tlm_object object, tlm_holder from);
-/* The scope's record goes, the count stays: the object floats. TLM_NOT_REGISTERED. */
+/* The scope's record goes, the count stays: the object floats. TLM_NOT_REGISTERED, TLM_IN_ARENA (its memory ends with the
+ * scope). Of a view or a struct only the object itself is asked about: whether it may live on, tlm_may_leave says. */
 tlm_status tlm_unregister(tlm_object object);
-/* The same, said at a function's return: somebody outside will register it. */
+/* The same, said at a function's return: somebody outside will register it. Also TLM_IN_ARENA when tlm_may_leave says so. */
 tlm_status tlm_promote(tlm_object object);
 /* Its scope's count goes to the holder `to`; it still counts in the statistics of the scope. TLM_NOT_IN_SCOPE outside any
- * scope, TLM_NOT_REGISTERED, TLM_IN_ARENA. */
+ * scope, TLM_NOT_REGISTERED, TLM_IN_ARENA: its memory, that of a view's base, or that of a field of a struct, however deep,
+ * is in an arena or a slot; tlm_failure.detail is the part, 0 for the object itself. */
 tlm_status tlm_escape(tlm_object object, tlm_holder to);
+/* TLM_IN_ARENA when memory that a view looks into or that a struct holds, however deep, ends with the scope of the view or
+ * struct or with one inside it: it must not leave that scope then. */
+tlm_status tlm_may_leave(tlm_object object);
 uint64_t tlm_scope_current(void); /* id of the innermost; 0 outside */
 uint32_t tlm_scope_depth(void);   /* 0 outside */
 /* Of a scope that is entered, in any context; id 0: the innermost of this one. TLM_NOT_IN_SCOPE. */
@@ -329,7 +334,8 @@ tlm_status tlm_device_fail_nth(uint32_t device, uint64_t fail_nth);
 tlm_status tlm_device_close(uint32_t device);
 /* What a device does with freed buffers, and for BOUNDED how many bytes it keeps. What it keeps beyond is given back. */
 tlm_status tlm_device_policy(uint32_t device, int policy, uint64_t budget_bytes);
-/* Reserves bytes once: a second call does nothing. TLMEM_GPU_PREALLOCATE_MB does it for metal and sim-metal at first use. */
+/* Reserves bytes once: a second call does nothing. TLMEM_GPU_PREALLOCATE_MB does it for metal and sim-metal at first use,
+ * and so does TL_GPU_PREALLOCATE_MB where that is not set. */
 tlm_status tlm_device_preallocate(uint32_t device, uint64_t bytes);
 /* Gives every kept buffer back to the driver; returns the bytes. Nothing under a persistent policy. */
 uint64_t tlm_device_trim(uint32_t device);
@@ -337,6 +343,15 @@ void tlm_device_stats(uint32_t device, tlm_device_statistics *out);
 void tlm_buffers_stats(uint32_t device, tlm_buffers_statistics *out);
 /* Writes what the buffers' statistics say to a text of at most `room` bytes; returns the length that it needs. */
 uint64_t tlm_buffers_dump(uint32_t device, char *out, uint64_t room);
+/* The same as TensorLogic's persistent pool gives it (gpu_pool.c), of the device metal where there is one, else of sim-metal:
+ * bytes that were ever taken from the driver; buffers that are kept, and their bytes; hits / (hits + misses), 0 before the
+ * first request; all of it written to stderr. With TLM_SEED_NAMES they have TensorLogic's names, too, for programs that do not
+ * link its runtime. */
+uint64_t tlm_get_gpu_total_allocated_bytes(void);
+uint64_t tlm_get_gpu_free_count(void);
+uint64_t tlm_get_gpu_free_bytes(void);
+double tlm_get_gpu_pool_hit_rate(void);
+void tlm_dump_gpu_pool_stats(void);
 
 /* ---- quarantine (quarantine.c, trap.c): freed memory of the device `cpu` and of NumPy stays unreadable for a while ---- */
 typedef struct {
@@ -366,6 +381,14 @@ uint64_t tlm_bench_runtime(int what, uint64_t count, uint64_t bytes);
 /* Bytes of bookkeeping: 0 scope, 1 object, 2 record in a scope, 3 pool key, 4 context. */
 uint64_t tlm_bench_sizes(int what);
 /* cffi: end */
+
+#ifdef TLM_SEED_NAMES
+#define tl_get_gpu_total_allocated_bytes tlm_get_gpu_total_allocated_bytes
+#define tl_get_gpu_free_count tlm_get_gpu_free_count
+#define tl_get_gpu_free_bytes tlm_get_gpu_free_bytes
+#define tl_get_gpu_pool_hit_rate tlm_get_gpu_pool_hit_rate
+#define tl_dump_gpu_pool_stats tlm_dump_gpu_pool_stats
+#endif
 
 #define TLM_HOLDER(kind, number) (((tlm_holder)(kind) << 56) | (tlm_holder)(number))
 #define TLM_HOLDER_KIND(holder) ((tlm_holder_kind)((holder) >> 56))

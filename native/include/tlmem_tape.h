@@ -27,7 +27,7 @@ extern "C" {
 
 /* cffi: begin */
 /* ---- tensors ---- */
-typedef enum { TLM_FLOAT32 = 1, TLM_FLOAT64 = 2, TLM_INT64 = 3, TLM_BOOL = 4 } tlm_dtype;
+typedef enum { TLM_FLOAT32 = 1, TLM_FLOAT64 = 2, TLM_INT64 = 3, TLM_BOOL = 4, TLM_INT32 = 5 } tlm_dtype;
 
 /* Elements in memory of an object, or, with object 0, one number as often as the shape says (strides 0). Owns nothing. */
 typedef struct {
@@ -37,6 +37,7 @@ typedef struct {
         double float64;  /* object 0: the number, by dtype; at the same place in memory */
         float float32;
         int64_t int64;
+        int32_t int32;
         uint8_t boolean;
     } at;
     uint32_t device;
@@ -225,6 +226,16 @@ typedef struct {
     uint64_t records, saved_bytes, recorded, rules;
 } tlm_tape_op_row;
 uint32_t tlm_tape_op_rows(tlm_tape *tape, tlm_tape_op_row *out, uint32_t room);
+/* How often each value on the tape is still read: by records on it whose rule has not run, once for each input that it is.
+ * Row k is that of the slot with index k + 1, its `slot` 0 when that is free. Returns how many rows there are; they are
+ * filled when `room` is enough. */
+typedef struct {
+    tlm_slot slot;
+    uint64_t sequence; /* later values have higher ones */
+    uint32_t uses;
+    uint32_t op; /* that made it; of a leaf 0 */
+} tlm_tape_use;
+uint32_t tlm_tape_use_counts(tlm_tape *tape, tlm_tape_use *out, uint32_t room);
 /* cffi: end */
 
 enum { TLM_MOST_AXES = 8 };

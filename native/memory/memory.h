@@ -54,6 +54,7 @@ struct tlmi_slot_of_object {
     union {
         uint32_t version;      /* how often it was written in place; for tapes, which save it */
         uint32_t dying_parent; /* number of a slot, while the tree it belongs to is being freed */
+        uint32_t walk;         /* of a struct: the number of the last walk that came here (scope.c) */
     };
     uint32_t pins; /* work on its memory that is under way */
 };

@@ -509,10 +509,134 @@ tlm_status tlm_register_from(uint64_t scope, tlm_object object, tlm_holder from)
     return object == 0 ? TLM_OK : register_object(NULL, scope, object, from);
 }
 
+/* ---- memory that ends with a scope: of arenas, of slots of frames ----
+ *
+ * An object consists of itself, of what it looks into when it is a view, and of its fields when it is a struct. It may only
+ * leave for longer than all of these live. */
+
+enum { FIRST_PARTS = 64 };
+
+typedef struct {
+    tlm_object *objects;
+    uint32_t used, room, number; /* of this walk: a struct that several share is looked at once */
+    tlm_object few[FIRST_PARTS];
+} parts;
+
+static _Atomic uint32_t next_walk = 1;
+
+static bool add_part(parts *waiting, tlm_object object)
+{
+    if (waiting->used == waiting->room) {
+        uint32_t room = waiting->room * 2;
+        tlm_object *bigger = tlmi_slab_alloc(room * sizeof *bigger);
+        if (!bigger)
+            return false;
+        memcpy(bigger, waiting->objects, waiting->used * sizeof *bigger);
+        if (waiting->objects != waiting->few)
+            tlmi_slab_free(waiting->objects, waiting->room * sizeof *bigger);
+        waiting->objects = bigger;
+        waiting->room = room;
+    }
+    waiting->objects[waiting->used++] = object;
+    return true;
+}
+
+/* The parts of an object that are not looked at yet. The object is locked. false: no memory. */
+static bool add_parts_of(parts *waiting, tlmi_slot_of_object *slot)
+{
+    if (slot->type == TLM_OBJECT_VIEW)
+        return add_part(waiting, slot->as.view.base);
+    if (slot->type != TLM_OBJECT_STRUCT || slot->walk == waiting->number)
+        return true;
+    slot->walk = waiting->number;
+    for (uint32_t i = 0; i < slot->as.record.fields; i++)
+        if (slot->as.record.values[i] && !add_part(waiting, slot->as.record.values[i]))
+            return false;
+    return true;
+}
+
+/* The scopes that an object is to leave: that of a context which is so deep, and those inside it; NULL: all there are. */
+typedef struct {
+    const tlm_context *context;
+    uint32_t depth;
+} left_scopes;
+
+static bool is_left(left_scopes left, const tlmi_scope *scope)
+{
+    return !left.context || (scope->context == left.context && scope->depth >= left.depth);
+}
+
+static bool frame_is_left(left_scopes left, tlm_holder holder)
+{
+    tlmi_scope *frame = TLM_HOLDER_KIND(holder) == TLM_HOLDER_FRAME ? tlmi_scope_lock(TLM_HOLDER_NUMBER(holder)) : NULL;
+    bool found = frame && is_left(left, frame);
+    if (frame)
+        tlmi_spin_unlock(&frame->lock);
+    return found;
+}
+
+/* Whether the memory of an object itself ends with one of these scopes. It is locked. */
+static bool ends_with(left_scopes left, const tlmi_slot_of_object *slot)
+{
+    if (slot->type == TLM_OBJECT_BUFFER)
+        return frame_is_left(left, slot->holders[0]) || frame_is_left(left, slot->holders[1]);
+    return slot->flags & TLM_FLAG_ARENA && slot->scope && is_left(left, slot->scope);
+}
+
+/* TLM_IN_ARENA, and which, when a part of an object ends with one of these scopes. */
+static tlm_status find_ending_part(tlm_object object, left_scopes left, tlm_object *found)
+{
+    parts waiting = {.room = FIRST_PARTS};
+    waiting.objects = waiting.few;
+    waiting.number = atomic_fetch_add_explicit(&next_walk, 1, memory_order_relaxed);
+    tlm_status status = add_part(&waiting, object) ? TLM_OK : TLM_NO_MEMORY;
+    while (waiting.used && status == TLM_OK) {
+        *found = waiting.objects[--waiting.used];
+        tlmi_slot_of_object *slot = tlmi_object_lock(*found);
+        if (!slot)
+            continue;
+        if (ends_with(left, slot))
+            status = TLM_IN_ARENA;
+        else if (!add_parts_of(&waiting, slot))
+            status = TLM_NO_MEMORY;
+        tlmi_object_unlock(slot);
+    }
+    if (waiting.objects != waiting.few)
+        tlmi_slab_free(waiting.objects, waiting.room * sizeof *waiting.objects);
+    return status;
+}
+
+/* Whether an object that consists of others may live on behind its scope, or, for `ever`, behind any. */
+static tlm_status may_outlive(tlm_object object, bool ever, tlm_holder to)
+{
+    left_scopes left = {0};
+    tlmi_slot_of_object *slot = tlmi_object_lock(object);
+    bool asks = slot && slot->scope && (slot->type == TLM_OBJECT_VIEW || slot->type == TLM_OBJECT_STRUCT);
+    if (asks && !ever)
+        left = (left_scopes){slot->scope->context, slot->scope->depth};
+    if (slot)
+        tlmi_object_unlock(slot);
+    if (tlmi_likely(!asks || (!ever && !left.context))) /* a scope outside any context has no arena and no slots */
+        return TLM_OK;
+    tlm_object part = 0;
+    tlm_status status = find_ending_part(object, left, &part);
+    if (status == TLM_IN_ARENA)
+        tlmi_misuse(TLM_MISUSE_OUTLIVES_FRAME, TLM_DEVICE_CPU, object, to, tlmi_site_for_events());
+    return status == TLM_OK ? TLM_OK : tlmi_fail(status, object, to, 0, part);
+}
+
+tlm_status tlm_may_leave(tlm_object object)
+{
+    return may_outlive(object, false, TLM_HOLDER(TLM_HOLDER_FLOATING, 0));
+}
+
 /* Takes an object out of its scope and gives the count to `to`. */
 static tlm_status hand_over(tlm_object object, tlm_holder to, tlm_kind kind)
 {
     uint32_t site = tlmi_site_for_events();
+    tlm_status may = kind == TLM_KIND_UNREGISTER ? TLM_OK : may_outlive(object, kind == TLM_KIND_ESCAPE, to);
+    if (may != TLM_OK)
+        return may;
     tlmi_slot_of_object *slot = tlmi_object_lock(object);
     if (!slot)
         return tlmi_object_missing(object, to, TLM_MISUSE_USE_AFTER_FREE);

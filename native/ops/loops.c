@@ -241,16 +241,24 @@ tlm_status ops_reduce(ops_loop_name name, const tlm_tensor *in, uint32_t axes, d
 
 COPY_LOOP(float_to_double, float, double, value)
 COPY_LOOP(float_to_int, float, int64_t, value)
+COPY_LOOP(float_to_int32, float, int32_t, value)
 COPY_LOOP(float_to_bool, float, uint8_t, value != 0)
 COPY_LOOP(double_to_float, double, float, value)
 COPY_LOOP(double_to_int, double, int64_t, value)
+COPY_LOOP(double_to_int32, double, int32_t, value)
 COPY_LOOP(double_to_bool, double, uint8_t, value != 0)
 COPY_LOOP(int_to_float, int64_t, float, value)
 COPY_LOOP(int_to_double, int64_t, double, value)
 COPY_LOOP(int_to_bool, int64_t, uint8_t, value != 0)
+COPY_LOOP(int_to_int32, int64_t, int32_t, value)
+COPY_LOOP(int32_to_float, int32_t, float, value)
+COPY_LOOP(int32_to_double, int32_t, double, value)
+COPY_LOOP(int32_to_int, int32_t, int64_t, value)
+COPY_LOOP(int32_to_bool, int32_t, uint8_t, value != 0)
 COPY_LOOP(bool_to_float, uint8_t, float, value)
 COPY_LOOP(bool_to_double, uint8_t, double, value)
 COPY_LOOP(bool_to_int, uint8_t, int64_t, value)
+COPY_LOOP(bool_to_int32, uint8_t, int32_t, value)
 
 /* The same bits: rows without gaps are one block, and a single element is repeated. */
 #define MOVE_LOOP(NAME, TYPE)                                                                                          \
@@ -278,11 +286,12 @@ MOVE_LOOP(move_8, uint64_t)
 
 tlm_status ops_copy(const tlm_tensor *from, const tlm_tensor *to)
 {
-    static const ops_row_call rows[5][5] = {
-        [TLM_FLOAT32] = {NULL, move_4, float_to_double, float_to_int, float_to_bool},
-        [TLM_FLOAT64] = {NULL, double_to_float, move_8, double_to_int, double_to_bool},
-        [TLM_INT64] = {NULL, int_to_float, int_to_double, move_8, int_to_bool},
-        [TLM_BOOL] = {NULL, bool_to_float, bool_to_double, bool_to_int, move_1},
+    static const ops_row_call rows[6][6] = {
+        [TLM_FLOAT32] = {NULL, move_4, float_to_double, float_to_int, float_to_bool, float_to_int32},
+        [TLM_FLOAT64] = {NULL, double_to_float, move_8, double_to_int, double_to_bool, double_to_int32},
+        [TLM_INT64] = {NULL, int_to_float, int_to_double, move_8, int_to_bool, int_to_int32},
+        [TLM_BOOL] = {NULL, bool_to_float, bool_to_double, bool_to_int, move_1, bool_to_int32},
+        [TLM_INT32] = {NULL, int32_to_float, int32_to_double, int32_to_int, int32_to_bool, move_4},
     };
     const tlm_tensor *tensors[] = {from, to};
     return ops_each_row(tensors, 2, rows[from->dtype][to->dtype], NULL);

@@ -150,7 +150,7 @@ static inline bool ops_needs(const ops_call *call, uint32_t input)
 /* ---- tensors.c ---- */
 static inline int64_t ops_item_bytes(uint8_t dtype)
 {
-    return dtype == TLM_FLOAT32 ? 4 : dtype == TLM_BOOL ? 1 : 8;
+    return dtype == TLM_FLOAT32 || dtype == TLM_INT32 ? 4 : dtype == TLM_BOOL ? 1 : 8;
 }
 int64_t ops_elements(const tlm_tensor *tensor);
 bool ops_is_dense(const tlm_tensor *tensor); /* elements lie row by row, without gaps */

@@ -94,6 +94,8 @@ void ops_constant(double value, uint8_t dtype, int axes, const int64_t *shape, t
         out->at.float32 = (float)value;
     else if (dtype == TLM_INT64)
         out->at.int64 = (int64_t)value;
+    else if (dtype == TLM_INT32)
+        out->at.int32 = (int32_t)value;
     else
         out->at.boolean = value != 0;
     if (axes)
@@ -109,6 +111,8 @@ double ops_number_of(const tlm_tensor *tensor)
         return tensor->at.float32;
     case TLM_INT64:
         return (double)tensor->at.int64;
+    case TLM_INT32:
+        return tensor->at.int32;
     default:
         return tensor->at.boolean;
     }

@@ -177,6 +177,30 @@ uint32_t tlm_tape_op_rows(tlm_tape *tape, tlm_tape_op_row *out, uint32_t room)
     return count;
 }
 
+uint32_t tlm_tape_use_counts(tlm_tape *tape, tlm_tape_use *out, uint32_t room)
+{
+    tlmi_spin_lock(&tape->lock);
+    uint32_t count = tape->slots;
+    for (uint32_t index = 1; count <= room && index <= count; index++) {
+        const tlmi_tape_slot *slot = tlmi_tape_at(tape, index);
+        bool is_here = slot->references > 0;
+        out[index - 1] = (tlm_tape_use){
+            .slot = is_here ? tlmi_slot_number(tape, slot) : 0,
+            .sequence = slot->sequence,
+            .op = is_here && !slot->is_leaf ? slot->op : 0,
+        };
+    }
+    for (uint32_t index = 1; count <= room && index <= count; index++) {
+        const tlmi_tape_slot *slot = tlmi_tape_at(tape, index);
+        bool will_run = slot->references > 0 && !slot->is_leaf && !slot->is_spent;
+        for (uint32_t i = 0; will_run && i < slot->input_count; i++)
+            if (tlmi_slot_inputs(slot)[i])
+                out[tlmi_slot_inputs(slot)[i] - 1].uses++;
+    }
+    tlmi_spin_unlock(&tape->lock);
+    return count;
+}
+
 tlm_place tlm_tape_holder_place(tlm_holder holder)
 {
     tlm_place found = {0};

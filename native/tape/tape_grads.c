@@ -18,7 +18,7 @@ static tlm_holder stored_holder(const tlmi_tape_slot *slot)
 
 static int64_t item_bytes(const tlm_tensor *tensor)
 {
-    return tensor->dtype == TLM_FLOAT32 ? 4 : tensor->dtype == TLM_BOOL ? 1 : 8;
+    return tensor->dtype == TLM_FLOAT32 || tensor->dtype == TLM_INT32 ? 4 : tensor->dtype == TLM_BOOL ? 1 : 8;
 }
 
 int64_t tlmi_tensor_elements(const tlm_tensor *tensor)

@@ -1,6 +1,6 @@
 """Random calls of every operation: operands that often fit, and often do not.
 
-Covers: shapes up to four axes with lengths of 0 and 1 among them, the four dtypes, numbers of each
+Covers: shapes up to four axes with lengths of 0 and 1 among them, the five dtypes, numbers of each
 kind, axes out of range. Does not cover: what elements do (an index out of range, say).
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import tlmem
 
-DTYPES = ("bool", "int64", "float32", "float64")
+DTYPES = ("bool", "int32", "int64", "float32", "float64")
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 Maker = Callable[[Random], Call]
 

@@ -242,6 +242,71 @@ static void check_returning_a_struct(void)
 }
 
 /* S22, B21: a struct without fields is nothing, and nothing happens to it. */
+/* ---- memory that ends with a scope ---- */
+
+static tlm_object struct_of(tlm_object value, tlm_object other)
+{
+    tlm_object made = 0;
+    CHECK(tlm_struct_create(0, 2, &made) == TLM_OK);
+    CHECK(tlm_struct_set(made, 0, value) == TLM_OK && tlm_struct_set(made, 1, other) == TLM_OK);
+    return made;
+}
+
+static void leaves_with(tlm_status wanted, tlm_object part, tlm_object object)
+{
+    tlm_failure failure;
+    CHECK(tlm_register(object) == TLM_OK);
+    CHECK(tlm_may_leave(object) == wanted && tlm_promote(object) == wanted);
+    if (wanted == TLM_OK)
+        CHECK(tlm_register(object) == TLM_OK);
+    CHECK(tlm_escape(object, ME) == wanted);
+    tlm_failure_last(&failure);
+    CHECK(wanted == TLM_OK || (failure.object == object && failure.detail == part));
+    if (wanted == TLM_OK)
+        CHECK(tlm_release(object, ME) == TLM_OK);
+}
+
+static void check_what_a_struct_looks_into(void)
+{
+    tlm_context *context = NULL;
+    CHECK(tlm_context_create(&context) == TLM_OK);
+    tlm_context *former = tlm_context_switch(context);
+    uint64_t outer = 0, inner = 0;
+    tlm_object far = 0, near = 0, buffer = 0, view = 0, deep = 0;
+    CHECK(tlm_scope_enter(0, &outer) == TLM_OK && tlm_arena_object(64, &far) == TLM_OK);
+    CHECK(tlm_frame_enter(0, 1, &inner) == TLM_OK && tlm_arena_object(64, &near) == TLM_OK);
+    CHECK(tlm_frame_buffer(0, 1 << 22, &buffer) == TLM_OK); /* more than the arena has */
+    CHECK(tlm_object_view(buffer, &view) == TLM_OK && tlm_register(view) == TLM_OK);
+    leaves_with(TLM_OK, 0, struct_of(0, 0));
+    leaves_with(TLM_IN_ARENA, near, struct_of(0, near));
+    leaves_with(TLM_IN_ARENA, buffer, struct_of(view, 0));
+    CHECK(tlm_escape(view, ME) == TLM_IN_ARENA && tlm_may_leave(view) == TLM_IN_ARENA);
+    /* 2^60 ways lead to the bottom, and more structs than the walk has room for at first. */
+    deep = struct_of(near, near);
+    CHECK(tlm_register(deep) == TLM_OK);
+    for (int i = 0; i < 60; i++) {
+        deep = struct_of(deep, deep);
+        CHECK(tlm_register(deep) == TLM_OK);
+    }
+    CHECK(tlm_escape(deep, ME) == TLM_IN_ARENA);
+    tlm_object wide = 0;
+    CHECK(tlm_struct_create(0, 1000, &wide) == TLM_OK);
+    for (uint32_t i = 0; i < 1000; i++)
+        CHECK(tlm_struct_set(wide, i, deep) == TLM_OK);
+    leaves_with(TLM_IN_ARENA, near, wide);
+    /* What ends with a scope further out may go there, but not to a handle. */
+    tlm_object handed = struct_of(far, 0);
+    CHECK(tlm_register(handed) == TLM_OK && tlm_may_leave(handed) == TLM_OK && tlm_escape(handed, ME) == TLM_IN_ARENA);
+    CHECK(tlm_promote(handed) == TLM_OK);
+    CHECK(tlm_frame_exit(inner, NULL) == TLM_OK);
+    CHECK(tlm_register(handed) == TLM_OK && tlm_escape(handed, ME) == TLM_IN_ARENA);
+    CHECK(tlm_may_leave(0) == TLM_OK && tlm_may_leave(deep) == TLM_OK); /* gone */
+    CHECK(tlm_scope_exit(outer, NULL) == TLM_OK);
+    tlm_context_switch(former);
+    tlm_context_destroy(context);
+    check_nothing_is_left();
+}
+
 static void check_nothing_is_made_of_nothing(void)
 {
     tlm_object nothing = 42, x = 42, s = make_struct("S{f}", 1);
@@ -391,6 +456,7 @@ int main(void)
     check_freeing_goes_depth_first();
     check_freeing_needs_no_stack();
     check_returning_a_struct();
+    check_what_a_struct_looks_into();
     check_nothing_is_made_of_nothing();
     check_misuse();
     check_without_memory_nothing_changes();

@@ -410,6 +410,10 @@ def raise_for(status: int, doing: str, subject: object = None) -> NoReturn:
         why += f", and is used at {used}" if used else ""
     elif status == lib.TLM_NOT_A_HOLDER and failure.holder:
         why = f"{holder_text(failure.holder)} is not one of its holders"
+    elif status == lib.TLM_IN_ARENA and hasattr(subject, "_part_text"):
+        part = subject._part_text(failure.detail)  # type: ignore[union-attr]
+        why = f"the memory of {part} ends with its frame or scope"
+        advice = f"put a copy of {part} there instead"
     elif status == lib.TLM_STILL_HELD and isinstance(getattr(subject, "handle", None), int):
         others = [holder_text(each) for each in holders_of(subject.handle)]  # type: ignore[attr-defined]
         why = f"it is held by {', '.join(others)}"

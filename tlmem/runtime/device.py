@@ -11,6 +11,7 @@ bytes (``"bounded"``), or is kept for ever (``"persistent"``: never used again;
 
 from __future__ import annotations
 
+import sys
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
@@ -325,6 +326,45 @@ def limit_device(
     number = ffi.new("uint32_t *")
     below._check(lib.tlm_device_limit(below.number, most, _nth(fail_nth), number), "limit")
     return LimitDevice(number[0], f"limit({below.name})")
+
+
+# ---- under the names of TensorLogic's persistent pool ----
+
+
+def tl_get_gpu_total_allocated_bytes() -> int:
+    """Bytes that were ever taken from the driver of the GPU: ``metal`` where there is one, else
+    ``sim-metal``. It never falls.
+
+    Source: docs/seed-map.md, S27; ``device(name).buffers()`` has it for any device.
+    """
+    return int(lib.tlm_get_gpu_total_allocated_bytes())
+
+
+def tl_get_gpu_free_count() -> int:
+    """How many freed buffers of the GPU are kept. Source: docs/seed-map.md, S27."""
+    return int(lib.tlm_get_gpu_free_count())
+
+
+def tl_get_gpu_free_bytes() -> int:
+    """Bytes of these buffers. Source: docs/seed-map.md, S27."""
+    return int(lib.tlm_get_gpu_free_bytes())
+
+
+def tl_get_gpu_pool_hit_rate() -> float:
+    """Share of the GPU's requests that were served without its driver; 0 before the first.
+
+    Source: docs/seed-map.md, S27.
+    """
+    return float(lib.tlm_get_gpu_pool_hit_rate())
+
+
+def tl_dump_gpu_pool_stats() -> None:
+    """Writes the statistics of the GPU's buffers to stderr, size by size.
+
+    Source: docs/seed-map.md, S27; ``device(name).dump()`` gives them as a text.
+    """
+    metal = device("metal")
+    sys.stderr.write((metal if metal.available else device("sim-metal")).dump())
 
 
 def _fields(found: Any, kind: type) -> dict[str, int]:

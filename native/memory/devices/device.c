@@ -77,7 +77,9 @@ static void prepare_device(tlmi_device *device)
     atomic_store_explicit(&device->used, true, memory_order_release);
     if (!device->backend->preallocates)
         return;
-    uint64_t megabytes = environment_number(device, "TLMEM_GPU_PREALLOCATE_MB", TLMI_MOST_BYTES >> 20, 0);
+    const char *own_name = getenv("TLMEM_GPU_PREALLOCATE_MB"); /* else that of the seeds */
+    const char *variable = own_name && *own_name ? "TLMEM_GPU_PREALLOCATE_MB" : "TL_GPU_PREALLOCATE_MB";
+    uint64_t megabytes = environment_number(device, variable, TLMI_MOST_BYTES >> 20, 0);
     if (megabytes)
         tlm_device_preallocate(tlmi_device_number(device), megabytes << 20);
 }

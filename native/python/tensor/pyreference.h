@@ -52,7 +52,8 @@ tlm_status tlmi_reference_take(tlmi_reference *self, tlm_object object, uint64_t
 tlm_status tlmi_reference_check(const tlmi_reference *self);
 
 /* ---- pytensor.c ---- */
-extern PyObject *tlmi_dtype_names[5]; /* by tlm_dtype */
+enum { TLMI_DTYPES = 6 };
+extern PyObject *tlmi_dtype_names[TLMI_DTYPES]; /* by tlm_dtype */
 /* The type Operand over Reference: what a tensor has in C; NULL with an exception. */
 PyObject *tlmi_operand_type(PyObject *reference_type);
 /* Where the elements are; NULL: not for the ops (axes, dtype), no exception. Borrowed. */

@@ -8,17 +8,17 @@
 
 #include "python/tensor/pyops.h"
 
-PyObject *tlmi_dtype_names[5];
-static const uint8_t item_bytes[5] = {0, 4, 8, 8, 1};
+PyObject *tlmi_dtype_names[TLMI_DTYPES];
+static const uint8_t item_bytes[TLMI_DTYPES] = {0, 4, 8, 8, 1, 4};
 
 /* ---- where the elements are ---- */
 
 static uint8_t dtype_of(const tlmi_reference *self)
 {
-    for (uint8_t i = 1; i < 5; i++)
+    for (uint8_t i = 1; i < TLMI_DTYPES; i++)
         if (self->dtype == tlmi_dtype_names[i])
             return i;
-    for (uint8_t i = 1; self->dtype != NULL && PyUnicode_Check(self->dtype) && i < 5; i++)
+    for (uint8_t i = 1; self->dtype != NULL && PyUnicode_Check(self->dtype) && i < TLMI_DTYPES; i++)
         if (PyUnicode_Compare(self->dtype, tlmi_dtype_names[i]) == 0)
             return i;
     return 0;
@@ -207,8 +207,8 @@ static PyType_Spec spec = {
 
 PyObject *tlmi_operand_type(PyObject *reference_type)
 {
-    static const char *const names[5] = {"", "float32", "float64", "int64", "bool"};
-    for (int i = 0; i < 5; i++)
+    static const char *const names[TLMI_DTYPES] = {"", "float32", "float64", "int64", "bool", "int32"};
+    for (int i = 0; i < TLMI_DTYPES; i++)
         if (tlmi_dtype_names[i] == NULL && (tlmi_dtype_names[i] = PyUnicode_InternFromString(names[i])) == NULL)
             return NULL;
     return PyType_FromSpecWithBases(&spec, reference_type);

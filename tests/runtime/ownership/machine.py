@@ -117,6 +117,37 @@ class Machine(RuleBasedStateMachine):
         self.things: list[tuple[Mock, Thing]] = []
         self.serial = 0
 
+    # ---- what follows from the model ----
+
+    def ends_with(self, thing: Thing) -> list[Scope]:
+        """The scopes with which memory ends that a composed thing consists of."""
+        found: list[Scope] = []
+        waiting, seen = [thing], set()
+        while waiting:
+            each = waiting.pop()
+            if each.handle in seen or not each.alive:
+                continue
+            seen.add(each.handle)
+            if each.kind == "buffer":
+                found += [self.scopes[h[1]] for h in each.held if h[0] == "frame"]
+            elif each.in_arena and each.scope:
+                found.append(each.scope)
+            waiting += [part for part in (each.base, *each.fields) if part]
+        return found
+
+    def may_not_leave(self, thing: Thing) -> bool:
+        """Whether a view or struct consists of memory that ends with its own scope."""
+        scope = thing.scope
+        if thing.kind not in ("view", "struct") or scope is None:
+            return False
+        return any(self.is_inside(each, scope) for each in self.ends_with(thing))
+
+    @staticmethod
+    def is_inside(inner: Scope | None, outer: Scope) -> bool:
+        while inner is not None and inner is not outer:
+            inner = inner.outer
+        return inner is outer
+
     # ---- doing ----
 
     def do(self, where: int, call: Callable[[], Any]) -> Any:

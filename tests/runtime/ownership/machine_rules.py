@@ -184,12 +184,6 @@ class Making(Machine):
             self.passed.remove(each)
 
     @staticmethod
-    def is_inside(inner: Scope | None, outer: Scope) -> bool:
-        while inner is not None and inner is not outer:
-            inner = inner.outer
-        return inner is outer
-
-    @staticmethod
     def order_of(scope: Scope) -> tuple[int, ...]:
         """Of scopes that end together, the greatest ends first: ids from the root to the scope."""
         ids: list[int] = []

@@ -23,6 +23,7 @@ from tlmem.runtime.ownership.frame import (
     function_exit,
     get_buffer,
 )
+from tlmem.runtime.ownership.holders import acquire, release
 from tlmem.runtime.ownership.scope import escape, register, scope, scope_depth
 from tlmem.runtime.tensors.factories import empty
 
@@ -298,16 +299,23 @@ def test_memory_of_a_slot_is_never_lent(size: int) -> None:
             buffer.tensor(4).numpy()
 
 
-def test_a_view_that_escapes_is_caught_at_its_next_use(trace) -> None:
+def test_a_view_does_not_escape_and_one_that_is_held_is_caught_at_its_next_use(trace) -> None:
     with trace() as t:
         with frame(1, "f"):
             a = get_buffer(0, 16).tensor(4)
-            escape(a)
+            with pytest.raises(InArena, match="copy it to memory of its own"):
+                escape(a)
+            acquire(a, "cache")
         with pytest.raises(UseAfterFree, match="cannot read tensor"):
             a.tolist()
+        release(a, "cache")
         del a
 
-    assert [what for _, what in t.misuses()] == ["outlives frame", "use after free"]
+    assert [what for _, what in t.misuses()] == [
+        "outlives frame",
+        "outlives frame",
+        "use after free",
+    ]
 
 
 # ---- S14: the arena ----

@@ -53,7 +53,7 @@ class Everything(Making):
         name = self.pick(at)
         assert name is not None
         refusal = self.unusable(name) or (None if name.thing.scope else e.NotRegistered)
-        if refusal is None and name.thing.in_arena:
+        if refusal is None and (name.thing.in_arena or self.may_not_leave(name.thing)):
             refusal = e.InArena
         self.expect(where, refusal, lambda: how(name.python))
         if refusal is None:
@@ -71,7 +71,7 @@ class Everything(Making):
         if refusal is None and not stays:
             if thing.scope is None:
                 refusal = e.NotRegistered if inner else e.NotInScope
-            elif thing.in_arena:
+            elif thing.in_arena or self.ends_with(thing):
                 refusal = e.InArena
         call = name.python.escape if by_method else lambda: escape(name.python)
         self.expect(where, refusal, call)
@@ -125,7 +125,7 @@ class Everything(Making):
         thing = name.thing
         refusal = self.unreadable(name)
         from_scope = not name.own and thing.scope is not None
-        if refusal is None and from_scope and thing.in_arena:
+        if refusal is None and from_scope and (thing.in_arena or self.may_not_leave(thing)):
             refusal = e.InArena
         if refusal is None and not from_scope and not thing.held[name.own or FLOATING]:
             refusal = e.NotAHolder

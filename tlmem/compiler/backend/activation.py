@@ -10,10 +10,12 @@ Covers: what the ownership operations of the IR do. Does not cover: where they s
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
+from tlmem.compiler.front.names import is_compiled
 from tlmem.compiler.policies import OVER_RETAINED
 from tlmem.runtime import core
 from tlmem.runtime.core import lib
@@ -23,6 +25,22 @@ from tlmem.runtime.ownership.scope import Scope
 from tlmem.runtime.ownership.struct import struct
 
 FLOATING = core.FLOATING_HOLDER
+
+
+class _Running(threading.local):
+    """The calls that run in this thread.
+
+    Attributes:
+        calls: outermost first.
+        by_scope: the same by the number of their scope.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Activation] = []
+        self.by_scope: dict[int, Activation] = {}
+
+
+_running = _Running()
 
 
 class Count(NamedTuple):
@@ -62,6 +80,8 @@ class Activation:
 
     def __enter__(self) -> Activation:
         self.id = self._scope.__enter__().id
+        _running.calls.append(self)
+        _running.by_scope[self.id] = self
         return self
 
     def __exit__(self, *ended: Any) -> None:
@@ -72,6 +92,8 @@ class Activation:
                         if count.holder:
                             self._let_go(count)
         finally:
+            _running.calls.remove(self)
+            del _running.by_scope[self.id]
             self._scope.__exit__(*ended)
             for thing in self._given:
                 hand_to_caller(thing)
@@ -136,13 +158,15 @@ class Activation:
         for thing in things_in(value):
             if not self._is_counted(thing) or any(each is thing for each in self._given):
                 continue
+            if thing._holder:  # its handle has a count already, which goes with it
+                continue
             scope = describe(thing.handle).scope
             if scope == self.id:
                 leave = lib.tlm_promote if self._promotes else lib.tlm_unregister
                 if not leave(thing.handle):
                     self._owned.discard(thing.handle)
                     self._given.append(thing)
-            elif not scope and not thing._holder and self._give_acquired(thing):
+            elif not scope and self._let_float(thing):
                 self._given.append(thing)
 
     def made(self, value: Any) -> Any:
@@ -163,7 +187,7 @@ class Activation:
 
     def lend_to(self, function: Any, values: tuple[Any, ...]) -> None:
         """Arguments of a function that may keep them; a compiled one borrows."""
-        if not hasattr(function, "compiled"):
+        if not is_compiled(function):
             self._escape(values)
 
     def lend_method(self, receiver: Any, method: str, values: tuple[Any, ...]) -> None:
@@ -212,7 +236,7 @@ class Activation:
             if not lib.tlm_unregister(handle):
                 lib.tlm_release(handle, FLOATING)
 
-    def _give_acquired(self, thing: Any) -> bool:
+    def _let_float(self, thing: Any) -> bool:
         """Lets a count float that the call acquired of a thing; whether it has one."""
         for values in self._counts.values():
             for counts in values:
@@ -223,9 +247,20 @@ class Activation:
         return False
 
     def _escape(self, value: Any) -> None:
+        """Whatever a call owns of a value is its handle's from now on. That may be a call further
+        out, which lent it to this one."""
         for thing in things_in(value):
-            if self._is_counted(thing) and describe(thing.handle).scope == self.id:
-                self._owned.discard(thing.handle)
+            if not self._is_counted(thing):
+                continue
+            if thing._holder == FLOATING:  # it was moved out of its variable just now
+                give_to_handle(thing)
+            elif thing._holder:
+                continue
+            elif not (scope := describe(thing.handle).scope):
+                if any(call._let_float(thing) for call in reversed(_running.calls)):
+                    give_to_handle(thing)
+            elif owner := _running.by_scope.get(scope):
+                owner._owned.discard(thing.handle)
                 core.check(core.escape_to_handle(thing), "escape", thing)
 
 
@@ -236,6 +271,11 @@ def hand_to_caller(thing: Any) -> None:
         core.check(lib.tlm_register_in(scope, thing.handle), "register", thing)
         thing._scope = scope
         return
+    give_to_handle(thing)
+
+
+def give_to_handle(thing: Any) -> None:
+    """The count of a thing that floats is its handle's from now on."""
     holder = core.new_holder(core.HANDLE)
     core.check(lib.tlm_move(thing.handle, FLOATING, holder), "own", thing)
     thing._holder = holder

@@ -26,6 +26,7 @@ from tlmem.compiler.passes.shape_rules import callees
 from tlmem.compiler.passes.shapes import Outside, Shapes
 from tlmem.compiler.passes.slots import FrameLayout, SlotResult, Slots, layout, slots
 from tlmem.compiler.walking import blocks_of, defines, reads, walk
+from tlmem.runtime.dtypes import WHOLE
 
 LIKE_NEW = ("reshape", "flatten", "squeeze", "unsqueeze")
 SEEN = ("T", "reshape", "[]")
@@ -191,7 +192,7 @@ class _Decision:
     def _captured(self, path: str) -> Any:
         """A name from outside; a call may have asked for the gradient of a tensor."""
         found = self.outside.value(path)
-        doubtful = isinstance(found, TensorType) and found.dtype not in ("bool", "int64")
+        doubtful = isinstance(found, TensorType) and found.dtype not in WHOLE
         return UNKNOWN if doubtful and not self.is_closed else found
 
     def _how_written(self, op: ir.Op) -> str:

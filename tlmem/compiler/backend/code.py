@@ -12,6 +12,10 @@ from typing import Any
 from tlmem.compiler import ir
 from tlmem.compiler.backend.nodes import placed
 
+INNER = "%function"
+"""While it is compiled a function has no name of the program: under its own, ``f`` in its body
+would be this definition instead of the program's ``f``."""
+
 
 def arguments(names: list[str], keywords: list[str] | None = None) -> ast.arguments:
     """Positional arguments, then arguments by name only."""
@@ -33,7 +37,7 @@ def code_of(
         free: names that are cells, not globals.
         file, line: where it says that it stands.
     """
-    definition = ast.FunctionDef(name, given, body, [])
+    definition = ast.FunctionDef(INNER, given, body, [])
     around = ast.FunctionDef("%around", arguments(free), [definition], [])
     module = ast.Module([around], [])
     place = ir.Place(line)
@@ -44,7 +48,7 @@ def code_of(
     placed(module, place)
     outer = next(c for c in compile(module, file, "exec").co_consts if isinstance(c, CodeType))
     inner: CodeType = next(c for c in outer.co_consts if isinstance(c, CodeType))
-    return inner
+    return inner.replace(co_name=name)
 
 
 def function_of(code: CodeType, like: FunctionType, helpers: dict[str, Any]) -> FunctionType:

@@ -138,7 +138,7 @@ class OwningEmitter(Emitter):
         elif isinstance(statement, ir.SetField | ir.SetItem):
             self._stored(statement)
         else:
-            if isinstance(statement, ir.Call) and not statement.compiled:
+            if isinstance(statement, ir.Call):
                 self._lent(statement)
             super().emit(statement)
 
@@ -157,7 +157,8 @@ class OwningEmitter(Emitter):
         self.add(ast.Assign([target], lent), statement.place)
 
     def _lent(self, statement: ir.Call) -> None:
-        """What is not compiled may keep its arguments."""
+        """What is not compiled may keep its arguments. Whether it is shows when it is called: a
+        name may mean another function by then."""
         values = [*statement.operands, *(value for _, value in statement.options)]
         if not any(map(names_in, values)):
             return

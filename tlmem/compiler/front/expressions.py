@@ -296,7 +296,7 @@ class Expressions:
         else:
             self.refuse(node, f"a call of {ast.unparse(node.func)!r}", "give the function a name")
         given, options = self.operands(node.args), self.options(node.keywords)
-        known = self.names.is_compiled(path, self.function)
+        known = self.names.is_compiled(path)
         self.emit(ir.Call(target, called, given, options, compiled=known, place=where))
 
 

@@ -114,10 +114,17 @@ class Names:
             return is_dataclass(found)
         return getattr(found, "__module__", "") == MODULE_OF["struct"] and callable(found)
 
-    def is_compiled(self, path: str, function: str) -> bool:
-        """Whether a name is a compiled function; the function itself is one by its name."""
+    def is_compiled(self, path: str) -> bool:
+        """Whether a name is a compiled function, as far as that is known when it is decorated.
+
+        The function itself is one by its name, which it has not got yet. A method is not what a
+        name from outside means.
+        """
         found = self.value(path) if path else None
-        return path == function or is_compiled(found)
+        if is_compiled(found):
+            return True
+        itself = path == self._function.__name__ and not is_method(self._function)
+        return itself and (found is MISSING or found is self._function)
 
     def is_builtin(self, path: str, names: frozenset[str]) -> bool:
         """Whether a name is one of these builtins, and not something else of that name."""
@@ -152,6 +159,12 @@ def value_of(function: FunctionType, path: str) -> Any:
         except Exception:  # a property of the program's, for which it is too early
             return MISSING
     return found
+
+
+def is_method(function: FunctionType) -> bool:
+    """Whether a function was defined in the body of a class."""
+    around = function.__qualname__.rpartition(".")[0]
+    return bool(around) and not around.endswith("<locals>")
 
 
 def is_compiled(value: Any) -> bool:

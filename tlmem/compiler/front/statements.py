@@ -170,6 +170,8 @@ class Statements(Expressions):
                 self.names.capture(path)
                 return {"iterable": kind, "operands": given, "options": options, "callee": path}
             advice = "loop over range(...), tlmem.steps(...) or a tuple"
+            if path == "range":
+                advice = f"it is not Python's range here but {found!r}; {advice}"
             self.refuse(node, f"a loop over {ast.unparse(node.func)!r}", advice)
         if isinstance(node, ast.Tuple | ast.List):
             return {"iterable": "items", "operands": self.operands(node.elts)}

@@ -131,7 +131,8 @@ class _Pass:
             if isinstance(statement, ir.Drop):
                 made += self.ended(statement)
                 continue
-            made += self.retained(statement)
+            if not isinstance(statement, ir.While):
+                made += self.retained(statement)
             made += self.before(statement)
             made.append(self.with_blocks(statement))
             if not isinstance(statement, ir.For):
@@ -143,6 +144,8 @@ class _Pass:
             name: self.block(getattr(statement, name), self.turn(statement, name))
             for name in BLOCKS.get(type(statement), ())
         }
+        if isinstance(statement, ir.While):  # its test is read behind the condition
+            inner["condition"] += tuple(self.retained(statement))
         return replace(statement, **inner) if inner else statement
 
     def turn(self, statement: ir.Statement, block: str) -> list[ir.Statement]:

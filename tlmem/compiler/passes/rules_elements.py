@@ -14,9 +14,9 @@ import numpy as np
 
 from tlmem.compiler.passes.abstract import UNKNOWN, PlainType, TensorType, kind_of
 from tlmem.compiler.passes.shape_rules import NotKnown, Rule
-from tlmem.runtime.dtypes import RANK, floating, kind_of_number
+from tlmem.runtime.dtypes import INTEGER, RANK, WHOLE, floating, kind_of_number
 from tlmem.runtime.errors import WrongDevice, WrongDtype, WrongShape
-from tlmem.runtime.tensors.computing import TRUTH, broadcast, reduced, result_dtype
+from tlmem.runtime.tensors.computing import TRUTH, adding, broadcast, reduced, result_dtype
 from tlmem.runtime.tensors.core_ops import LOST, NO_ROW
 from tlmem.runtime.tensors.operators import METHODS, ROWS
 from tlmem.runtime.tensors.rows import ALONG, FUNCTION, OF_TWO, REDUCING, Row
@@ -64,6 +64,7 @@ def common_dtype(dtypes: list[str | None]) -> str | None:
     """The highest dtype; None when one is not known that could be higher."""
     known = [dtype for dtype in dtypes if dtype is not None]
     found = max(known, key=RANK.__getitem__, default=None)
+    found = "int64" if found == INTEGER else found
     return found if len(known) == len(dtypes) or found == "float64" else None
 
 
@@ -96,12 +97,12 @@ def ruled(row: Row, dtype: str | None) -> str | None:
     if dtype is None:
         return None
     found = result_dtype(row.name, row.dtype, dtype)
-    if row.ufunc in WHOLE and dtype not in ("bool", "int64"):
+    if row.ufunc in BITWISE and dtype not in WHOLE:
         raise WrongDtype(f"{row.name} is not for {dtype}")
     return found
 
 
-WHOLE = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert)
+BITWISE = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert)
 
 # ---- functions of each element ----
 
@@ -215,7 +216,7 @@ def reduction(row: Row) -> Rule:
     of_some = row.ufunc is not None and row.ufunc.identity is None
 
     def infer(value: Any, axis: Any = None, keepdims: Any = False) -> TensorType:
-        made = along(value, axis, keepdims, lambda dtype: ruled(row, dtype))
+        made = along(value, axis, keepdims, lambda dtype: ruled(row, adding(row, dtype)))
         if of_some and made.shape is not None:
             require_some(value, axis)
         return made
@@ -250,7 +251,8 @@ def along_one(row: Row) -> Rule:
         found = tensor(value)
         if found.shape is not None and axis is not UNKNOWN and not isinstance(axis, PlainType):
             axes_of(found, axis)
-        return fresh(found.shape, ruled(row, found.dtype), found)
+        dtype = None if found.dtype is None else ruled(row, adding(row, found.dtype))
+        return fresh(found.shape, dtype, found)
 
     return Rule(infer)
 

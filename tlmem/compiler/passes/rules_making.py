@@ -14,7 +14,7 @@ from tlmem.compiler.passes.rules_elements import tensor
 from tlmem.compiler.passes.rules_products import shape_of_numbers
 from tlmem.compiler.passes.shape_rules import EITHER, FRESH, PLAIN, SAME, NotKnown, Rule
 from tlmem.runtime import core
-from tlmem.runtime.dtypes import DEFAULT, dtype_name, kind_of_number
+from tlmem.runtime.dtypes import DEFAULT, WHOLE, dtype_name, kind_of_number, promoted
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.tensors.factories import shape_of
 from tlmem.runtime.tensors.storage import Shape
@@ -55,17 +55,17 @@ def filled(shape: Any, dtype: Any = DEFAULT, **where: Any) -> TensorType:
 def full(shape: Any, value: Any, dtype: Any = None, **where: Any) -> TensorType:
     kind = kind_of(value)
     if dtype is None:
-        name = kind_of_number(kind()) if kind in (bool, int, float) else None
+        name = promoted(kind_of_number(kind())) if kind in (bool, int, float) else None
     else:
         name = named(dtype)
-    if name in ("bool", "int64") and kind is float:
+    if name in WHOLE and kind is float:
         raise WrongDtype(f"a float does not fit {name}")
     return made(lengths(shape), name, where)
 
 
 def randn(shape: Any, dtype: Any = DEFAULT, *, seed: Any = None, **where: Any) -> TensorType:
     name = named(dtype)
-    if name in ("bool", "int64"):
+    if name in WHOLE:
         raise WrongDtype(f"randn gives float32 or float64, not {name}")
     return made(lengths(shape), name, where)
 
@@ -132,7 +132,7 @@ def itself(tensor: Any, *arguments: Any, **options: Any) -> TensorType:
 
 def filled_with(tensor: Any, value: Any) -> TensorType:
     found = as_tensor(tensor)
-    if kind_of(value) is float and found.dtype in ("bool", "int64"):
+    if kind_of(value) is float and found.dtype in WHOLE:
         raise WrongDtype(f"a float does not fit {found.dtype}")
     return found
 
@@ -146,7 +146,7 @@ def leaf(tensor: Any, on: Any = True) -> TensorType:
 
 def item(tensor: Any, *arguments: Any) -> Any:
     dtype = as_tensor(tensor).dtype
-    kinds = {"bool": bool, "int64": int, "float32": float, "float64": float}
+    kinds = {"bool": bool, "int32": int, "int64": int, "float32": float, "float64": float}
     return UNKNOWN if dtype is None else PlainType(kinds[dtype])
 
 

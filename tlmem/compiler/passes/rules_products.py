@@ -115,7 +115,7 @@ def whole_numbers(value: Any) -> TensorType:
         NotKnown: they come from what is not known. WrongDtype: they are no integers.
     """
     if isinstance(value, TensorType):
-        if value.dtype not in ("int64", None):
+        if value.dtype not in ("int32", "int64", None):
             raise WrongDtype("integers are needed")
         return value
     if value is UNKNOWN:

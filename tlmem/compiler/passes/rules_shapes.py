@@ -205,7 +205,7 @@ def as_index(each: Any) -> Any:
 
 def chosen(base: TensorType, key: Any) -> TensorType:
     """The elements that a list or tensor chooses; how many a mask chooses is not known."""
-    if isinstance(key, TensorType) and key.dtype == "int64" and key.shape is not None:
+    if isinstance(key, TensorType) and key.dtype in ("int32", "int64") and key.shape is not None:
         if not base.shape:
             raise WrongShape("there is no axis to choose from")
         return fresh((*key.shape, *base.shape[1:]), base.dtype, base)

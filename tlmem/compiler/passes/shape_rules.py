@@ -24,6 +24,7 @@ from tlmem.compiler.passes.abstract import (
     is_known,
     kind_of,
 )
+from tlmem.runtime.dtypes import WHOLE
 from tlmem.runtime.errors import NotDifferentiable
 
 # How the result comes to its memory.
@@ -115,7 +116,7 @@ def result_of(op: str, operands: tuple[Any, ...], options: dict[str, Any] | None
 
 def needs_gradient(rule: Rule, values: tuple[Any, ...], made: TensorType) -> bool | None:
     """Whether a result needs a gradient: when an operand does, and it is of a floating dtype."""
-    if made.grad or not rule.differentiable or made.dtype in ("bool", "int64"):
+    if made.grad or not rule.differentiable or made.dtype in WHOLE:
         return bool(made.grad)
     known = [each.grad for each in tensors_in(values)]
     if any(known):

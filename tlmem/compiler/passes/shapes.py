@@ -29,6 +29,7 @@ from tlmem.compiler.passes.constants import attribute, value_of
 from tlmem.compiler.passes.dataflow import Env, walked
 from tlmem.compiler.passes.shape_rules import of_python, result_of
 from tlmem.compiler.walking import defines, walk
+from tlmem.runtime.dtypes import WHOLE
 
 
 def nothing_known(path: str) -> Any:
@@ -291,7 +292,7 @@ def has_struct(value: Any) -> bool:
 
 def doubtful(value: Any) -> Any:
     """A value whose tensors may need a gradient."""
-    if isinstance(value, TensorType) and value.dtype not in ("bool", "int64"):
+    if isinstance(value, TensorType) and value.dtype not in WHOLE:
         return replace(value, grad=None)
     if isinstance(value, StructType):
         return replace(value, fields=tuple((name, doubtful(each)) for name, each in value.fields))

@@ -199,6 +199,39 @@ class Tape:
             for row in rows[0:count]
         }
 
+    def use_counts(self, *tensors: Any) -> list[int]:
+        """How often values on it are still read by records whose rules have not run.
+
+        A record that reads a value twice, as ``x * x`` does, counts twice; one that has one input
+        counts once. A value with 0 is read by no rule any more: the tape holds nothing of it.
+
+        Args:
+            tensors: whose counts; without any, those of all leaves and results on the tape, in the
+                order in which they came onto it.
+        Returns:
+            A count for each. A tensor that is not on the tape has 0.
+        Source: docs/seed-map.md, S63.
+        """
+        rows = self._uses()
+        if not tensors:
+            return [uses for _, uses in rows]
+        known = dict(rows)
+        return [known.get(core.engine.slot(each), 0) for each in tensors]
+
+    def _uses(self) -> list[tuple[int, int]]:
+        """Slot and count of each value, the oldest first."""
+        if self._pointer == ffi.NULL:
+            return []
+        room = 64
+        while True:
+            rows = ffi.new("tlm_tape_use[]", room)
+            count = lib.tlm_tape_use_counts(self._pointer, rows, room)
+            if count <= room:
+                break
+            room = count + 64
+        found = [(row.sequence, row.slot, row.uses) for row in rows[0:count] if row.slot]
+        return [(slot, uses) for _, slot, uses in sorted(found)]
+
     def reset(self) -> None:
         """Takes everything off it: records, what they saved, gradients. Its capacity stays.
 

@@ -21,6 +21,8 @@ from tlmem.runtime.errors import NotRegistered
 from tlmem.runtime.ownership.holders import scope_of
 
 NEEDED = ("handle", "escaped", "mark_escaped")
+SPELLINGS = {"mark_escaped": "markEscaped"}
+"""What an object written for ts-torch calls the same."""
 _CALL = ffi.addressof(lib, "tlm_python_drop_call")
 _DEVICE = lib.TLM_DEVICE_FOREIGN
 
@@ -89,11 +91,11 @@ def register(scope: int, thing: Any) -> None:
         TypeError: it does not have what a scope needs.
         NotInScope: there is no such scope.
     """
-    missing = [name for name in NEEDED if not hasattr(thing, name)]
+    missing = [name for name in NEEDED if not has(thing, name)]
     if missing:
         raise TypeError(
             f"cannot register {type(thing).__name__}: it has no {', '.join(missing)}; a scope "
-            f"needs {', '.join(NEEDED)}"
+            f"needs {', '.join(NEEDED)} (or markEscaped)"
         )
     known = _known.get(id(thing))
     try:
@@ -141,8 +143,19 @@ def escape(thing: Any) -> int:
         if status:
             return status
         found.watch(holder)
-    thing.mark_escaped()
+    mark_escaped(thing)
     return lib.TLM_OK
+
+
+def has(thing: Any, name: str) -> bool:
+    """Whether a thing has what a scope needs, under either spelling."""
+    return hasattr(thing, name) or hasattr(thing, SPELLINGS.get(name, name))
+
+
+def mark_escaped(thing: Any) -> None:
+    """Tells a thing that it has left its scope."""
+    mark = getattr(thing, "mark_escaped", None) or thing.markEscaped
+    mark()
 
 
 def give_up(thing: Any) -> None:

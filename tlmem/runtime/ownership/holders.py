@@ -71,7 +71,7 @@ def move(thing: Thing) -> Thing:
         Another handle of the same object. The old one raises ``UseAfterMove`` from now on.
     Raises:
         NotAHolder: the caller owns nothing of it, others hold it.
-        InArena: its memory ends with its scope.
+        InArena: its memory, or that of a field of it, ends with its scope.
         UseAfterFree: it was freed.
 
     Source: the move at the last use of TensorLogic (S21).
@@ -79,6 +79,8 @@ def move(thing: Thing) -> Thing:
     handle = _handle(thing, "move")
     own: Any = thing
     own._require("move")
+    if not own._holder:
+        check(lib.tlm_may_leave(handle), "move", own)
     former, in_scope, floating = own._holder, scope_of(handle), core.FLOATING_HOLDER
     own._holder = floating if handle else 0  # before it does: Ctrl-C comes only after the call
     if not former and in_scope:

@@ -276,7 +276,8 @@ def register(thing: Thing) -> Thing:
 
     Outside any scope nothing happens. A thing that a scope has already stays there; the attempt is
     recorded as misuse. A thing that is not of tlmem needs ``handle``, ``escaped`` and
-    ``mark_escaped``; it is known by its identity, and freed at the end if it has ``free()``.
+    ``mark_escaped`` (or ``markEscaped``); it is known by its identity, and freed at the end if it
+    has ``free()``.
 
     Returns:
         The same thing.
@@ -319,6 +320,7 @@ def unregister(thing: Thing) -> Thing:
 
     Raises:
         NotRegistered: no scope has it.
+        InArena: its memory, or that of a field of it, ends with this scope.
         UseAfterFree: it was freed.
     """
     return _let_float(thing, lib.tlm_unregister, "unregister")
@@ -335,6 +337,7 @@ def promote(thing: Thing) -> Thing:
 def _let_float(thing: Thing, function: Callable[[int], int], doing: str) -> Thing:
     if isinstance(thing, core.Reference):
         core.require_not_moved(thing, doing)
+        check(lib.tlm_may_leave(thing.handle), doing, thing)
         check(function(thing.handle), doing, thing)
     else:
         adopted.leave(thing, function, doing)
@@ -352,7 +355,8 @@ def escape(thing: Thing) -> Thing:
     Raises:
         NotInScope: not currently in a scope.
         NotRegistered: no scope has it and neither has its handle.
-        InArena: its memory ends with its scope.
+        InArena: its memory, that of a view's base or of a field, however deep, ends with a scope
+            or frame: it is in an arena or a slot. Nothing happened; copy it first.
         UseAfterFree: it was freed.
     """
     contexts.settle()
@@ -368,7 +372,7 @@ def escape(thing: Thing) -> Thing:
     if status == lib.TLM_NOT_IN_SCOPE:
         raise not_in_scope("escape", thing)
     check(status, "escape", thing)
-    thing.mark_escaped()  # type: ignore[attr-defined]
+    adopted.mark_escaped(thing)
     return thing
 
 

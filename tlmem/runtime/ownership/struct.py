@@ -111,11 +111,15 @@ class Struct(core.Reference):
     def _write(self, place: int, value: Any) -> None:
         self._require("write to")
         blueprint = _blueprint_of(value, {})
-        if _holds(blueprint, self.handle):
+        self._require_acyclic(blueprint)
+        self._put(place, _make(blueprint, None, {}) if isinstance(blueprint, _Blueprint) else value)
+
+    def _require_acyclic(self, value: Any) -> None:
+        """Raises when a value or blueprint that is to come into it holds it."""
+        if _holds(value, self.handle):
             raise ValueError(
                 f"cannot write {self._name()} into itself: a cycle would hold it forever; break it"
             )
-        self._put(place, _make(blueprint, None, {}) if isinstance(blueprint, _Blueprint) else value)
 
     def _put(self, place: int, value: Any) -> None:
         """The field takes the value: the count of a moved one, else one more."""
@@ -171,6 +175,8 @@ class Struct(core.Reference):
     def mark_escaped(self) -> None:
         """Says that it was taken out of its scope; ``escape`` does both."""
         self.escaped = True
+
+    markEscaped = mark_escaped
 
     def escape(self) -> Struct:
         """Takes it out of its scope; its fields stay where they are. Outside any, nothing happens.
@@ -237,6 +243,21 @@ class Struct(core.Reference):
 
     def _name(self) -> str:
         return f"struct {layout_of(self._type_name, self.fields, self._is_sequence)}"
+
+    def _part_text(self, handle: int) -> str:
+        """What the object of this handle is in it: ``field 'layer.w'``."""
+        waiting: list[tuple[str, Any]] = [("", self)]
+        seen = set()
+        while waiting:
+            path, each = waiting.pop()
+            if handle in (each.handle, getattr(each, "_base_handle", 0)):
+                return f"field {path!r}"
+            if isinstance(each, Struct) and each.handle not in seen:
+                seen.add(each.handle)
+                before = f"{path}." if path else ""
+                parts = zip(each.fields, each._values, strict=True)
+                waiting += [(f"{before}{k}", v) for k, v in parts if isinstance(v, core.Reference)]
+        return f"object {handle}"
 
     def _allocated_at(self) -> str:
         return core.place_text(self._made)

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.runtime.dtypes import NUMPY, dtype_name, floating, kind_of_number, promoted
+from tlmem.runtime.dtypes import (
+    NUMPY,
+    dtype_name,
+    floating,
+    kind_of_number,
+    promoted,
+    summed,
+)
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.tensors.core_ops import (
     LOST,
@@ -46,7 +53,7 @@ MOST_OP_AXES = 8
 OWN_DTYPE = "own"  # its function says
 SAME = "same"  # theirs
 ARITHMETIC = "arithmetic"  # theirs, but bool is refused
-COUNTING = "counting"  # theirs, and int64 for bool
+COUNTING = "counting"  # theirs, and int64 for bool; of a sum, int64 for int32 too
 FRACTION = "fraction"  # theirs when it has fractions, else float32
 TRUTH = "truth"  # bool
 
@@ -115,6 +122,11 @@ def result_dtype(name: str, rule: str, dtype: str) -> str:
     if rule is COUNTING:
         return "int64"
     raise WrongDtype(f"{name} is not for bool; convert with .astype('int64')")
+
+
+def adding(row: Row, dtype: str) -> str:
+    """The dtype in which a reduction computes; sums and products of int32 do not fit there."""
+    return summed(dtype) if row.dtype is COUNTING else dtype
 
 
 def number(value: Any) -> bool | int | float:
@@ -383,7 +395,7 @@ def reduction(row: Row, value: Any, axis: Axis, keepdims: bool, out: Any) -> Ten
     if row.ufunc.identity is None:
         require_some(value, axis, row.name)
     axes_of(value, axis)
-    dtype = result_dtype(row.name, row.dtype, value.dtype)
+    dtype = result_dtype(row.name, row.dtype, adding(row, value.dtype))
     return reduce(row.ufunc, value, dtype, axis, keepdims, out)
 
 
@@ -396,7 +408,7 @@ def along(row: Row, value: Any, axis: int, out: Any) -> Tensor:
         made = by_op(LOST, row.name, out, (value,))
     if made is not NotImplemented:
         return made
-    dtype = result_dtype(row.name, row.dtype, value.dtype)
+    dtype = result_dtype(row.name, row.dtype, adding(row, value.dtype))
     result = destination(out, value.shape, dtype, value._device)
     if row.ufunc is None:
         return converted(row, value, axes, dtype, result, out)

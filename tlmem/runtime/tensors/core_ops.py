@@ -48,7 +48,7 @@ NO_ROW = -1
 LOST = -2
 """Of a function that has one in mathematics, and no rule here: refused where one is needed."""
 
-DTYPE_NUMBER = {"float32": 1, "float64": 2, "int64": 3, "bool": 4}
+DTYPE_NUMBER = {"float32": 1, "float64": 2, "int64": 3, "bool": 4, "int32": 5}
 CAST = row("cast")
 INDEXED = ("gather", "take", "embedding", "scatter_add", "cross_entropy")
 

@@ -140,17 +140,17 @@ def logical_xor(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
 
 @by_numpy(np.bitwise_and, SAME, "and")
 def bitwise_and(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
-    """``left & right``, of bools or int64."""
+    """``left & right``, of bools or integers."""
 
 
 @by_numpy(np.bitwise_or, SAME, "or")
 def bitwise_or(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
-    """``left | right``, of bools or int64."""
+    """``left | right``, of bools or integers."""
 
 
 @by_numpy(np.bitwise_xor, SAME, "xor")
 def bitwise_xor(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
-    """``left ^ right``, of bools or int64."""
+    """``left ^ right``, of bools or integers."""
 
 
 # ---- of one operand ----
@@ -158,7 +158,7 @@ def bitwise_xor(left: Any, right: Any, out: Tensor | None = None) -> Tensor:
 
 @by_numpy(np.invert, SAME, "invert")
 def invert(value: Tensor, out: Tensor | None = None) -> Tensor:
-    """``~value``, of bool or int64."""
+    """``~value``, of bools or integers."""
 
 
 @by_row
@@ -321,8 +321,6 @@ def where_by_op(condition: Any, left: Any, right: Any, out: Any) -> Any:
 def together(doing: str, *values: Any) -> tuple[list[Any], str, tuple[int, ...]]:
     """What NumPy is given for several operands, their common dtype and shape."""
     pairs = [operand(value, doing) for value in values]
-    dtype = "bool"
-    for each, known in pairs:
-        dtype = promoted(dtype, known or kind_of_number(each))
+    dtype = promoted(*(known or kind_of_number(each) for each, known in pairs))
     data = [each if known else constant(each, dtype) for each, known in pairs]
     return data, dtype, broadcast(*(getattr(each, "shape", ()) for each in data))

@@ -19,7 +19,7 @@ import numpy as np
 
 from tlmem.runtime import core
 from tlmem.runtime.core import engine, lib
-from tlmem.runtime.dtypes import DEFAULT, dtype_name
+from tlmem.runtime.dtypes import DEFAULT, WHOLE, dtype_name
 from tlmem.runtime.errors import SizeOverflow, WrongDtype, WrongShape
 from tlmem.runtime.tensors import randomness
 from tlmem.runtime.tensors.making import make
@@ -68,7 +68,7 @@ def empty(
 
     Raises:
         WrongShape: a length is negative.
-        WrongDtype: it is not one of the four.
+        WrongDtype: it is not one of the five.
         SizeOverflow, DeviceOutOfMemory: there is no such memory; nothing was allocated.
         NoSuchDevice, NotInScope: the device or scope that was named does not exist.
     """
@@ -122,7 +122,7 @@ def full(
         WrongDtype: the value does not fit the dtype. Others as ``empty``.
     """
     name = number_dtype(value) if dtype is None else dtype_name(dtype)
-    if name in ("bool", "int64") and isinstance(value, float):
+    if name in WHOLE and isinstance(value, float):
         raise WrongDtype(f"{value!r} does not fit {name}; ask for float32, or give an integer")
     require_fit(value, name)
     tensor = empty(shape, name, device=device, scope=scope, pool=pool, requires_grad=requires_grad)
@@ -130,16 +130,28 @@ def full(
     return tensor
 
 
+WIDTHS = {"int32": 32, "int64": 64}
+
+
 def require_fit(value: bool | int | float, dtype: str) -> None:
     """Raises SizeOverflow for an integer that the dtype does not have."""
-    if dtype == "int64" and not -(2**63) <= value < 2**63:
-        raise SizeOverflow(f"{value!r} does not fit int64; ask for float64")
+    bits = WIDTHS.get(dtype)
+    if bits and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        wider = "int64 or float64" if dtype == "int32" else "float64"
+        raise SizeOverflow(f"{value!r} does not fit {dtype}; ask for {wider}")
     try:
         float(value)
     except OverflowError:
         raise SizeOverflow(
             f"an integer of {int(value).bit_length()} bits does not fit {dtype}; use a smaller one"
         ) from None
+
+
+def require_all_fit(source: Any, dtype: str) -> None:
+    """Raises SizeOverflow for integers of a program that an int32 does not have."""
+    if dtype == "int32" and source.dtype.kind in "iu" and source.size:
+        require_fit(int(source.min()), dtype)
+        require_fit(int(source.max()), dtype)
 
 
 def number_dtype(value: Any) -> str:
@@ -229,6 +241,8 @@ def arange(
         raise WrongDtype("arange gives numbers, not bool")
     for each in (begin, step):
         require_fit(each, name)
+    if name == "int32" and begin != end:
+        require_fit(end - 1 if step > 0 else end + 1, name)
     try:
         count = max(0, ceil((end - begin) / step))
     except (OverflowError, ValueError):  # of nan
@@ -258,10 +272,14 @@ def tensor(
         dtype: float32 by default; None takes that of the data.
     Raises:
         WrongShape: rows have different lengths.
-        WrongDtype: the data are no numbers, or not of one of the four dtypes. Others as ``empty``.
+        WrongDtype: the data are no numbers, or not of one of the five dtypes.
+        SizeOverflow: a number does not fit int32; an array or tensor is cut as NumPy cuts it.
+            Others as ``empty``.
     """
     source, origin = source_of(data)
     name = dtype_name(source.dtype if dtype is None else dtype)
+    if not isinstance(data, Storage | np.ndarray):
+        require_all_fit(source, name)
     made = empty(
         source.shape, name, device=device, scope=scope, pool=pool, requires_grad=requires_grad
     )
@@ -283,7 +301,7 @@ def source_of(data: Any) -> tuple[Any, int]:
             f"cannot make a tensor of {source.dtype.name} data; give numbers or bools, in rows of "
             "the same length"
         )
-    if not isinstance(data, np.ndarray) and source.dtype.kind in "iu" and source.dtype != np.int64:
+    if not isinstance(data, np.ndarray) and source.dtype == np.uint64:
         raise WrongDtype("an integer of these data does not fit int64; give floats")
     return source, 0
 

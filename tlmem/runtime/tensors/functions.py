@@ -103,11 +103,11 @@ def cross_entropy(logits: Tensor, target: Any, reduction: str = "mean") -> Tenso
 
     Args:
         logits: ``[N, C]``, ``[C]`` or ``[N, C, ...]``: a number for each of C classes.
-        target: int64, the class of each row, from 0 to C - 1: ``[N]``, ``[]`` or ``[N, ...]``.
+        target: integers, the class of each row, from 0 to C - 1: ``[N]``, ``[]`` or ``[N, ...]``.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one result a row.
     Raises:
         WrongShape: the shapes do not fit.
-        WrongDtype: the logits are not float32 or float64, or the target is not int64.
+        WrongDtype: the logits are not float32 or float64, or the target is of no integers.
         IndexError: a target is no class.
         ValueError: there is no such reduction.
     """

@@ -47,7 +47,7 @@ def from_numpy(array: Any, *, scope: Any = None) -> Tensor:
 
     Raises:
         TypeError: it is no NumPy array.
-        WrongDtype: its dtype is not one of the four, or not in the byte order of this machine.
+        WrongDtype: its dtype is not one of the five, or not in the byte order of this machine.
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(
@@ -90,7 +90,7 @@ def from_dlpack(source: Any, *, scope: Any = None) -> Tensor:
     """A tensor over the memory of anything that speaks DLPack, on the CPU, without a copy.
 
     Raises:
-        WrongDtype: its dtype is not one of the four.
+        WrongDtype: its dtype is not one of the five.
         BufferError, TypeError: it does not lend its memory; from NumPy.
     """
     return from_numpy(np.from_dlpack(source), scope=scope)
@@ -157,6 +157,6 @@ class Interop:
         return int(self.item())
 
     def __index__(self: Any) -> int:
-        if self.dtype != "int64":
-            raise TypeError(f"{self._name()} cannot be an index; only int64 can")
+        if self.dtype not in ("int32", "int64"):
+            raise TypeError(f"{self._name()} cannot be an index; only int32 and int64 can")
         return int(self.item())

@@ -49,14 +49,14 @@ VAR, SQRT = row("var"), row("sqrt")
 def sum(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The sum along axes; int64 for bool and int64."""
+    """The sum along axes; int64 for bool and integers."""
 
 
 @by_numpy(np.multiply, COUNTING, kind=REDUCING, has_gradient=False)
 def prod(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The product along axes; int64 for bool and int64."""
+    """The product along axes; int64 for bool and integers."""
 
 
 def mean_of_others(row: Any, value: Any, axis: Axis, keepdims: bool, out: Any) -> Tensor:
@@ -81,7 +81,7 @@ def mean_of_others(row: Any, value: Any, axis: Axis, keepdims: bool, out: Any) -
 def mean(
     value: Tensor, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The mean along axes; float32 for bool and int64, from an exact sum. NaN of nothing."""
+    """The mean along axes; float32 for bool and integers, from an exact sum. NaN of nothing."""
 
 
 def reduced_as_rows(
@@ -208,4 +208,4 @@ def log_softmax(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Ten
 
 @by_row
 def cumsum(value: Tensor, axis: int = -1, out: Tensor | None = None) -> Tensor:
-    """The sum of the elements up to each one along an axis; int64 for bool and int64."""
+    """The sum of the elements up to each one along an axis; int64 for bool and integers."""

@@ -137,6 +137,8 @@ class Storage(core.Operand):
         """Says that it was taken out of its scope; ``escape`` does both."""
         self.escaped = True
 
+    markEscaped = mark_escaped
+
     def free(self) -> None:
         """Gives its memory back now, whoever holds it: every later use raises.
 

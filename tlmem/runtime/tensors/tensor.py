@@ -14,7 +14,7 @@ import numpy as np
 
 from tlmem.runtime import core
 from tlmem.runtime.core import lib
-from tlmem.runtime.dtypes import dtype_name
+from tlmem.runtime.dtypes import WHOLE, dtype_name
 from tlmem.runtime.errors import WrongDtype
 from tlmem.runtime.tensors import core_ops, making
 from tlmem.runtime.tensors.core_ops import CAST, DTYPE_NUMBER
@@ -37,7 +37,7 @@ class Tensor(Operators, Views, Shaping, Interop, Differentiable, Storage):
     Attributes:
         handle: number of its object in the C core; never that of another object.
         shape: lengths of its axes.
-        dtype: ``"float32"``, ``"float64"``, ``"int64"`` or ``"bool"``.
+        dtype: ``"float32"``, ``"float64"``, ``"int64"``, ``"int32"`` or ``"bool"``.
     """
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class Tensor(Operators, Views, Shaping, Interop, Differentiable, Storage):
         """A copy of another dtype; numbers that do not fit are cut as NumPy cuts them.
 
         Raises:
-            WrongDtype: it is not one of the four.
+            WrongDtype: it is not one of the five.
         """
         return self._copied(dtype_name(dtype), self._device)
 
@@ -81,7 +81,7 @@ class Tensor(Operators, Views, Shaping, Interop, Differentiable, Storage):
         """
         data = self._data("write to")
         core_ops.before_writing(self)
-        if number_dtype(value) == "float32" and self.dtype in ("bool", "int64"):
+        if number_dtype(value) == "float32" and self.dtype in WHOLE:
             raise WrongDtype(f"{value!r} does not fit {core.subject_text(self)}")
         data.fill(value)
         return self

@@ -28,6 +28,7 @@ from tlmem.runtime.tensors.core_ops import (
     require_out_without_gradient,
     row,
 )
+from tlmem.runtime.tensors.factories import require_all_fit
 from tlmem.runtime.tensors.making import destination, device_of, temporary, view
 from tlmem.runtime.tensors.rows import by_row
 from tlmem.runtime.tensors.storage import Storage, shape_text
@@ -81,7 +82,7 @@ def chosen(tensor: Any, key: Any) -> Tensor:
 
 
 def index_array(key: Any) -> Any:
-    """The array of int64 or bool that an index is.
+    """The array of int64 or bool that an index is; of other integers a copy.
 
     Raises:
         TypeError: it is of another dtype.
@@ -236,6 +237,7 @@ def put(tensor: Any, key: Any, value: Any) -> None:
 
     Raises:
         WrongShape: the value does not fit. WrongDtype: its dtype is of a higher kind.
+        SizeOverflow: a number does not fit int32.
     """
     data = tensor._data("write to")
     if isinstance(value, Storage):
@@ -245,6 +247,8 @@ def put(tensor: Any, key: Any, value: Any) -> None:
         source = np.asarray(value)
         if isinstance(value, np.ndarray):
             dtype_name(source.dtype)
+        else:
+            require_all_fit(source, tensor.dtype)
     if not np.can_cast(source.dtype, data.dtype, "same_kind") and not weak(value, data):
         raise WrongDtype(
             f"{source.dtype.name} does not fit into {core.subject_text(tensor)}; "
