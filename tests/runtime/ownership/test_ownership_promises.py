@@ -92,6 +92,43 @@ def test_s3_a_stale_record_does_not_release_the_new_tenant_of_its_address(leave,
     assert lib.tlm_foreign_find(ffi.cast("void *", address)) == 0
 
 
+def test_s3_memory_that_was_pinned_ends_without_forgetting_the_new_tenant_of_its_address() -> None:
+    memory = ctypes.create_string_buffer(64)
+    place = ffi.cast("void *", ctypes.addressof(memory))
+    pinned = ffi.new("tlm_object *")
+    old = adopted(ctypes.addressof(memory))
+    assert lib.tlm_pin(old, pinned) == place
+    assert lib.tlm_foreign_gone(place) == 0
+    new = adopted(ctypes.addressof(memory))
+
+    lib.tlm_unpin(pinned[0])
+
+    assert lib.tlm_foreign_find(place) == new != old
+    lib.tlm_release(new, core.FLOATING_HOLDER)
+    assert lib.tlm_foreign_find(place) == 0
+
+
+def test_s3_a_stale_record_goes_when_its_address_is_registered_again_not_at_exit(trace) -> None:
+    memory = ctypes.create_string_buffer(64)
+    address = ctypes.addressof(memory)
+    with trace() as t, scope("outer") as outer:
+        old = adopted(address)
+        assert lib.tlm_register(old) == 0
+        assert lib.tlm_foreign_gone(ffi.cast("void *", address)) == 0
+        assert outer.stats().frees == 0
+        new = adopted(address)
+        assert outer.stats().frees == 1
+        t.name(old=old, new=new)
+        lib.tlm_release(new, core.FLOATING_HOLDER)
+
+    assert t.pairs("ALLOC", "MISUSE", "SCOPE_EXIT") == [
+        ("ALLOC", "old"),
+        ("MISUSE", "old"),
+        ("ALLOC", "new"),
+        ("SCOPE_EXIT", "outer"),
+    ]
+
+
 @each_way_out
 @pytest.mark.parametrize("in_scope", [False, True], ids=["handle", "scope"])
 def test_s19_an_argument_is_borrowed_no_event_on_entry_use_or_exit(leave, in_scope, trace) -> None:
