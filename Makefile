@@ -69,7 +69,7 @@ detection: setup ## record every scenario and write what is found into docs/dete
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
 	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)
 
-mutants: setup ## break each mechanism of the seed map in a copy and run its tests; goes on where it was ended (MUTANTS="S42 S43a")
+mutants: setup ## break each mechanism of the seed map and run its tests (MUTANTS="S42 S43a")
 	PYTHONPATH=tests $(BIN)/python -m mutants --state $(VENV)/mutants --page docs/mutants.md $(MUTANTS)
 
 pictures: setup ## draw the pictures in docs/images from a scenario

@@ -69,7 +69,8 @@ def test_s20_a_result_that_goes_to_the_callers_memory_has_no_other(trace: Tracer
         function(*given, out=out)
     function.compiled.clear()
 
-    assert t.bytes_of("ALLOC") == 2 * (4 * 4 * 16)  # x @ w1 and its relu, and not the result
+    assert t.bytes_of("ALLOC") == 2 * (4 * 4 * 16)
+    assert t.count("SLOT_GET") == 2  # for x @ w1 and its relu, and not for the result
 
 
 def test_s20_memory_that_is_also_an_operand_gets_the_same_values() -> None:
@@ -156,15 +157,15 @@ def test_s21_a_move_passes_on_a_count_that_was_acquired(
 ) -> None:
     function = compile(body, policy=policy)
     for _ in range(3):
-        weight, bias, x = tlmem.ones(3), tlmem.ones(3), tlmem.zeros(3)
-        layer = tlmem.struct(Layer(weight, bias))
-        with trace(weight=weight) as t:
-            assert function(layer, x) == (6.0 if body is renamed else 0.0)
-        held = [text.split(" #")[0] for text in weight.holders()]
-        assert held == (["handle"] if body is renamed else ["handle", "field"])
-        assert t.misuses() == []
-        layer.free()
-        assert weight.count == 1
+        with tlmem.scope("caller"):
+            weight, bias, x = tlmem.ones(3), tlmem.ones(3), tlmem.zeros(3)
+            layer = tlmem.struct(Layer(weight, bias))
+            with trace(weight=weight) as t:
+                assert function(layer, x) == (6.0 if body is renamed else 0.0)
+            assert t.misuses() == []
+            held = [text.split(" ")[0] for text in weight.holders()]
+            assert held == (["scope"] if body is renamed else ["scope", "field"])
+        assert not weight.alive
     function.compiled.clear()
 
 

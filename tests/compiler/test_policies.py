@@ -294,10 +294,18 @@ def test_s19_an_argument_that_comes_back_stays_where_the_caller_has_it(policy: s
     def same(x):
         return x
 
+    global given_back
+    given_back = same
+
+    @tlmem.compile(policy=policy)
+    def through(x):
+        y = given_back(x)
+        return y
+
     with tlmem.scope("outer") as outer:
         x = tensor(3)
         with tlmem.scope("inner"):
-            assert same(x) is x
+            assert same(x) is through(x) is x
         assert (x.alive, x.holders()) == (True, [f"scope 'outer' #{outer.id}"])
 
 
@@ -306,10 +314,13 @@ def looked_at(x):
 
 
 @saying
-def test_s19_b10_an_argument_that_is_passed_on_stays_where_the_caller_has_it(policy: str) -> None:
+def test_s19_b10_an_argument_that_is_named_or_passed_on_stays_where_the_caller_has_it(
+    policy: str,
+) -> None:
     @tlmem.compile(policy=policy)
     def function(x):
-        return looked_at(x)
+        y = x
+        return looked_at(x) + y.sum().item()
 
     with tlmem.scope("caller") as caller:
         x = tensor(3)

@@ -10,6 +10,7 @@ or a test that it meets changes.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +39,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="mechanisms or mutants: S42 S43b")
     parser.add_argument("--state", type=Path, default=Path(".venv/mutants"), help="kept there")
-    parser.add_argument("--jobs", type=int, default=1, help="copies at work at once")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="copies at work at once")
     parser.add_argument("--fresh", action="store_true", help="known outcomes do not count")
     parser.add_argument("--page", type=Path, help="write the table there; needs all mutants")
     given = parser.parse_args()

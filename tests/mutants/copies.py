@@ -15,6 +15,8 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import numpy
@@ -45,7 +47,8 @@ class Build:
         try:
             native = runpy.run_path("native/build_ffi.py")
             place.mkdir(parents=True, exist_ok=True)
-            native["ffibuilder"].emit_c_code(str(place / "_native.c"))
+            with redirect_stdout(StringIO()):  # cffi says what it writes
+                native["ffibuilder"].emit_c_code(str(place / "_native.c"))
             sources = native["sources_of"](native["EXTENSION_FOLDERS"])
             self.extension = [*sources, *native["files"]("bench/py*.c"), str(place / "_native.c")]
             self.library = native["library_sources"]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.copies import ROOT
 from mutants.running import CRASHED, HUNG, SURVIVED, Result
-from mutants.seed_map import proofs, tests_of
+from mutants.seed_map import proofs, proofs_of
 from mutants.table import MUTANTS, Mutant
 
 HEAD = """\
@@ -43,7 +43,7 @@ def row(mutant: Mutant, result: Result, known: dict[str, list[list[str]]]) -> st
 
 def begin_of_row(mutant: Mutant, known: dict[str, list[list[str]]]) -> str:
     """What is known of a row without a run."""
-    named = tests_of(mutant.mechanism, mutant.file, known)
+    named = proofs_of(mutant.mechanism, mutant.file, known)
     files = ", ".join(f"`{each.rpartition('/')[2]}`" for each in named if each.endswith(".py"))
     chosen = f", `{named[-1]}`" if "-k" in named else ""
     broken = mutant.breaks.replace("|", "\\|")

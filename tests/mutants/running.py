@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mutants.copies import ROOT, BrokenTool, Build, Copy
-from mutants.seed_map import proofs, tests_of
+from mutants.seed_map import proofs, proofs_of
 from mutants.table import Mutant
 
 CAUGHT, CRASHED, HUNG, SURVIVED = "caught", "crashed", "hung", "survived"
@@ -138,7 +138,7 @@ def run_all(
     waiting: queue.SimpleQueue[tuple[Mutant, list[str], str]] = queue.SimpleQueue()
     selections: list[list[str]] = []
     for mutant in mutants:
-        tests = tests_of(mutant.mechanism, mutant.file, known)
+        tests = proofs_of(mutant.mechanism, mutant.file, known)
         key = outcomes.key(mutant, tests)
         if key in outcomes.known and not fresh:
             results[mutant.name] = outcomes.known[key]

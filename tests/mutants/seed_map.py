@@ -26,7 +26,7 @@ def proofs(root: Path) -> dict[str, list[list[str]]]:
     return found
 
 
-def tests_of(mechanism: str, file: str, known: dict[str, list[list[str]]]) -> list[str]:
+def proofs_of(mechanism: str, file: str, known: dict[str, list[list[str]]]) -> list[str]:
     """The tests that must catch a mutant in this file; the compiler's part is the second."""
     parts = known[mechanism]
     return parts[-1] if file.startswith("tlmem/compiler/") else parts[0]

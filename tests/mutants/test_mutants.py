@@ -14,7 +14,7 @@ from mutants import running
 from mutants.copies import ROOT, BrokenTool, Copy
 from mutants.page import begin_of_row
 from mutants.running import CAUGHT, SURVIVED, Result, run_tests
-from mutants.seed_map import proofs, tests_of
+from mutants.seed_map import proofs, proofs_of
 from mutants.table import MUTANTS, Mutant, mutants_in
 
 KNOWN = proofs(ROOT)
@@ -57,12 +57,12 @@ def test_the_page_has_a_row_for_each_mutant_and_none_that_survived() -> None:
 
 
 def test_the_seed_map_gives_the_tests_of_each_part_of_a_mechanism() -> None:
-    assert tests_of("S2", "native/memory/scope.c", KNOWN) == [
+    assert proofs_of("S2", "native/memory/scope.c", KNOWN) == [
         "tests/runtime/ownership/test_scope_promises.py"
     ]
-    both = [tests_of("S21", file, KNOWN) for file in ("native/x.c", "tlmem/compiler/x.py")]
+    both = [proofs_of("S21", file, KNOWN) for file in ("native/x.c", "tlmem/compiler/x.py")]
     assert both == [["tests/runtime/ownership/test_struct.py"], ["tests/compiler/test_moves.py"]]
-    assert tests_of("S21, compiled", "tlmem/compiler/x.py", KNOWN) == [
+    assert proofs_of("S21, compiled", "tlmem/compiler/x.py", KNOWN) == [
         "tests/compiler/test_moves.py",
         "tests/compiler/test_destinations.py",
         "-k",
@@ -88,7 +88,7 @@ def test_a_mutant_that_is_run_is_caught_and_one_that_changes_nothing_survives(
 ) -> None:
     copy = Copy(tmp_path / "copy")
     copy.require_own()
-    tests = tests_of("S24", "tlmem/runtime/autograd/training_loop.py", KNOWN)
+    tests = proofs_of("S24", "tlmem/runtime/autograd/training_loop.py", KNOWN)
     results: dict[str, Result] = {}
     for mutant in mutants_in(TWO):
         results[mutant.name] = running.tried(copy, mutant, [*tests, "-k", "s24"])
@@ -110,9 +110,14 @@ def mutant(name: str, equivalent: str = "") -> Mutant:
 @pytest.mark.parametrize(
     ("equivalent", "verdict", "status", "said"),
     [
-        ("", CAUGHT, 0, "1 caught, 0 equivalent"),
+        ("", CAUGHT, 0, "1 caught, 0 not"),
         ("", SURVIVED, 1, "survived: S1a, a.py: what breaks"),
-        ("no one can see it", SURVIVED, 0, "0 caught, 1 equivalent"),
+        (
+            "no one can see it",
+            SURVIVED,
+            0,
+            "0 caught, 1 not",
+        ),
         ("no one can see it", CAUGHT, 1, "not equivalent: S1a"),
     ],
 )

@@ -270,6 +270,20 @@ def test_the_statistics_are_sums_and_the_hit_rate_is_zero_before_the_first_acqui
         now["hitz"]
 
 
+def test_s45_each_key_has_a_hit_rate_of_its_own(capsys) -> None:
+    pool = TensorPool(name="rates")
+    for length in (1, 2):
+        pool.release(empty(length))
+        pool.release(empty(length))
+    for length in (1, 2, 2, 2):
+        pool.acquire(length)
+    pool.release(empty(2))
+    pool.print_stats()
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("(hit rate: ")[2] for line in lines] == ["75%)", "100%)", "67%)"]
+
+
 # ---- S46: clear ----
 
 
