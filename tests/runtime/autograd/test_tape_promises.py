@@ -400,7 +400,7 @@ def test_s58_constants_have_no_gradient_and_take_no_room_for_one() -> None:
 def test_s58_a_gradient_that_is_a_part_of_larger_memory_gets_memory_of_its_own() -> None:
     x, rest = tlmem.full((10,), 2.0, requires_grad=True), tlmem.ones(1000)
 
-    (tlmem.concat([x, rest], 0) * 3).sum().backward()
+    (tlmem.concat([x, rest], 0) * tlmem.full((1010,), 3.0)).sum().backward()
 
     info = core.ffi.new("tlm_object_info *")
     core.lib.tlm_object_describe(x.grad.handle, info)
@@ -467,12 +467,14 @@ def test_s59_nothing_is_recorded_in_no_grad_whatever_needs_a_gradient() -> None:
 
     with tlmem.no_grad():
         made = [x + y, tlmem.sin(y), (x * y).sum(), tlmem.softmax(y, 0), tlmem.concat([x, y], 0)]
+        made += [y.max(0), tlmem.dropout(y, 0.5)]  # these keep more than inputs and outputs
         with tlmem.enable_grad():
             recorded = y + 1
 
     now = tlmem.tape().stats()
     assert (now.recorded - before.recorded, now.saved_bytes) == (1, before.saved_bytes)
-    assert [each.requires_grad for each in (*made, recorded)] == [False] * 5 + [True]
+    assert [each.requires_grad for each in (*made, recorded)] == [False] * 7 + [True]
+    assert statistics().floating == 0
     del made, recorded
     assert tlmem.tape().stats().records == before.records
 
@@ -507,6 +509,20 @@ def test_s60_a_gradient_that_the_program_has_a_name_of_is_never_written_to() -> 
     tlmem.zero_grad()
     assert (first.tolist(), second.tolist()) == ([2.0], [7.0])
     assert x.grad is None
+
+
+def test_s60_the_core_lets_go_of_a_gradient_that_others_hold_instead_of_zeroing_it() -> None:
+    x, y = leaf(3), leaf(4)
+    (x * y).sum().backward()
+    named, seen = x.grad, []
+
+    @core.ffi.callback("tlm_status(*)(tlm_tensor *)")
+    def zero(gradient) -> int:
+        seen.append(gradient.object)
+        return int(core.lib.TLM_OK)
+
+    assert core.lib.tlm_tape_zero_grads(tlmem.tape()._pointer, zero) == 2
+    assert (seen, x.grad, named.tolist()) == ([y.grad.handle], None, [4.0])
 
 
 # ---- S61: values live until their last rule has run ----
