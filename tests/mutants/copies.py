@@ -1,4 +1,4 @@
-"""Copies of the tree in which one file is broken: applied, built, put back.
+"""Copies of the tree in which one file at a time is broken, built, and restored.
 
 A Python mutant needs no build. Of a C mutant only its own file is compiled, and linked with what
 was compiled once of the whole tree, with little optimisation; a header compiles everything again.
@@ -30,7 +30,7 @@ EXTENSION = "_native" + sysconfig.get_config_var("EXT_SUFFIX")
 
 
 class BrokenTool(Exception):
-    """What the tool cannot work with: a row of the table that is stale, a mutant that is none."""
+    """The tool cannot go on: a stale row, a mutant that does not compile, tests that are red."""
 
 
 class Build:
@@ -214,7 +214,7 @@ class Copy:
         return {**os.environ, **plain, "PYTHONPATH": paths}
 
     def require_own(self) -> None:
-        """Fails when a process here would import the tree and not the copy."""
+        """Fails when a process here would import anything but this copy."""
         code = "import tlmem, tlmem._native as n; print(tlmem.__file__); print(n.__file__)"
         done = subprocess.run(
             [sys.executable, "-c", code],

@@ -1,7 +1,7 @@
-"""The mutants, read from ``table.txt``: for each mechanism of docs/seed-map.md the subtle ways in
-which it could be broken.
+"""The mutants, read from ``table.txt``: for each mechanism of docs/seed-map.md subtle ways to break
+it.
 
-A mutant is the mechanism as the seed map calls it and what goes wrong then, the file, and the lines
+A mutant has the name of the mechanism in the seed map and what goes wrong, the file, and the lines
 that change, as in a diff::
 
     S1: the last release but one frees
@@ -9,10 +9,10 @@ that change, as in a diff::
     -    if (count > 0) {
     +    if (count > 1) {
 
-The lines without ``+`` must be in the file exactly once; ``test_mutants.py`` sees to it, so who
-changes the code changes its mutants here. Write one as an adversary would: a count forgotten on one
-of two paths, the order of two steps, a limit that is off by one; not a ``raise``. A mutant that no
-test can notice, because nothing differs, says why in a line ``equivalent: ...`` below the file.
+The lines without ``+`` must be in the file exactly once; ``test_mutants.py`` checks it, so a change
+of the code must update its mutants here. Write a mutant as an adversary would: a count forgotten on
+one of two paths, two steps in the wrong order, a limit that is off by one; not a ``raise``. When no
+test can notice a mutant, a line ``equivalent: ...`` below the file says why.
 """
 
 from __future__ import annotations

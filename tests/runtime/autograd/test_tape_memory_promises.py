@@ -205,8 +205,9 @@ def test_s62_a_checkpoint_draws_the_same_random_numbers_when_it_runs_again() -> 
     tlmem.dropout(tlmem.ones(SIZE), 0.5)  # others draw meanwhile
     y.sum().backward()
 
-    assert x.grad.tolist() == y.tolist()
-    assert 0 < sum(value == 0 for value in y.tolist()) < SIZE
+    kept, wanted = y.numpy() != 0, x.grad.numpy() != 0
+    assert (kept == wanted).all()
+    assert 0 < kept.sum() < SIZE
 
 
 # ---- S63 ----

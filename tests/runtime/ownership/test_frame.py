@@ -180,6 +180,20 @@ def test_scopes_left_inside_a_frame_are_left_with_it_and_told() -> None:
     assert (scope_depth(), a.alive) == (0, False)
 
 
+def test_s12_a_frame_left_before_an_inner_one_leaves_that_first(trace) -> None:
+    with trace() as t:
+        with pytest.raises(UnbalancedScope, match="'outer'.*'inner'"):
+            with frame(1, "outer"):
+                t.name(a=get_buffer(0, 64))
+                frame(1, "inner").__enter__()
+                t.name(b=get_buffer(0, 64))
+
+    assert [name for _, name in t.pairs("FREE")] == ["b", "a"]
+    assert [what for _, what in t.misuses()] == ["unbalanced frame"]
+    with pytest.raises(NoFrame):
+        get_buffer(0, 64)
+
+
 def test_a_frame_is_named_after_the_function_that_enters_it(trace) -> None:
     def caller() -> None:
         function_enter(0)

@@ -53,6 +53,19 @@ def test_s1_a_release_by_somebody_who_holds_nothing_changes_nothing(trace) -> No
     assert t.misuses() == [("a", "over release")]
 
 
+def test_s1_only_the_scope_itself_releases_its_count(trace) -> None:
+    with trace() as t, scope("s") as s:
+        a = factories.ones(3)
+        t.name(a=a)
+        own = core.holder(core.SCOPE, s.id)
+        assert core.holders_of(a.handle) == [own]
+        assert lib.tlm_release(a.handle, own) == lib.TLM_BAD_ARGUMENT
+        assert lib.tlm_acquire(a.handle, own) == lib.TLM_BAD_ARGUMENT
+        assert (a.count, a.tolist()) == (1, [1, 1, 1])
+
+    assert t.of("a") == ["ALLOC", "REGISTER", "RELEASE", "FREE"]
+
+
 def adopted(address: int) -> int:
     """A foreign object at an address."""
     out = ffi.new("tlm_object *")
