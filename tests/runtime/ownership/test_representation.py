@@ -283,6 +283,19 @@ def test_with_global_scope_opens_a_root_and_a_child_and_closes_both(trace) -> No
         returned.tolist()
 
 
+def test_s70_with_global_scope_closes_the_root_it_opened_when_the_function_raises() -> None:
+    platform = TensorPlatform(name="p70")
+    kept = []
+
+    def failing(inner: TensorScope) -> None:
+        kept.append(zeros(2, scope=inner))
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        platform.with_global_scope(failing)
+    assert (platform.open_roots, kept[0].alive) == (0, False)
+
+
 def test_with_global_scope_leaves_a_root_that_was_open_and_what_lives_in_it() -> None:
     platform = TensorPlatform()
     weight = ones(2, scope=platform.global_scope())
