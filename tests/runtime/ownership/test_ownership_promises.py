@@ -43,6 +43,19 @@ def test_s1_first_registration_counts_one_and_the_last_release_frees_inside_its_
     recorded(trace)
 
 
+@pytest.mark.parametrize("order", ["abcdefgh", "hgfedcba", "dbhfacge"])
+def test_s1_each_of_many_holders_counts_once_and_lets_go_of_its_own(order) -> None:
+    tensor = factories.ones(3)
+    for name in "abcdefgh":
+        acquire(tensor, name)
+    assert (tensor.count, sorted(tensor.holders()[1:])) == (9, list("abcdefgh"))
+
+    for left, name in enumerate(order, 1):
+        release(tensor, name)
+        assert tensor.count == 9 - left
+        assert sorted(tensor.holders()[1:]) == sorted(order[left:])
+
+
 def test_s1_a_release_by_somebody_who_holds_nothing_changes_nothing(trace) -> None:
     a = factories.ones(3)
     with trace(a=a) as t:
