@@ -15,8 +15,9 @@ shows that the test would notice. Each row is a copy of the tree in which one me
 in few lines, as a mistake would break it (`tests/mutants/table.txt` has the lines). The tests that
 the seed map names are run on the copy; *caught by* is the first one that fails.
 
+All of them take about ten minutes on two cores; a run that was ended goes on where it was.
 `make mutants MUTANTS="S42 S63a"` runs some. A mutant that survives ends it with 1, unless the table
-says why nothing can be noticed.
+says why no test can notice it.
 
 """
 TITLE = "| mutant | what is broken | in | tests | caught by |\n|---|---|---|---|---|\n"
