@@ -12,7 +12,7 @@ export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup house demo test test-python test-native bench detection pictures attribution corpus soak lint format clean
+.PHONY: help setup house demo test test-python test-native bench detection pictures attribution corpus soak mutants lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ corpus: setup ## record and judge the programs of tests/corpus, which decide abo
 
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
 	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)
+
+mutants: setup ## break each mechanism of the seed map and run its tests (MUTANTS="S42 S43a")
+	PYTHONPATH=tests $(BIN)/python -m mutants --state $(VENV)/mutants --page docs/mutants.md $(MUTANTS)
 
 pictures: setup ## draw the pictures in docs/images from a scenario
 	$(BIN)/tlmem record -q -f -o $(VENV)/pictures.tlm scenarios/programs/$(DEMO).py

@@ -61,6 +61,18 @@ def test_s20_a_result_in_the_callers_memory_has_no_event_at_all(trace: Tracer) -
     assert out.tolist() == expected.tolist()
 
 
+def test_s20_a_result_that_goes_to_the_callers_memory_has_no_other(trace: Tracer) -> None:
+    function, out = compile(forward, policy="v3"), tlmem.empty((4, 2))
+    given = operands()
+    function(*given, out=out)
+    with trace() as t:
+        function(*given, out=out)
+    function.compiled.clear()
+
+    assert t.bytes_of("ALLOC") == 2 * (4 * 4 * 16)
+    assert t.count("SLOT_GET") == 2  # for x @ w1 and its relu, and not for the result
+
+
 def test_s20_memory_that_is_also_an_operand_gets_the_same_values() -> None:
     function = compile(square)
     x = tlmem.randn((4, 4), seed=2)
@@ -120,6 +132,41 @@ def events_of_struct(policy: str, trace: Tracer) -> tuple[int, int, int]:
     function.compiled.clear()
     of_y = t.of("y")
     return of_y.count("ACQUIRE"), of_y.count("RELEASE"), count
+
+
+def renamed(layer, x):
+    a = layer.weight
+    b = a
+    c = b  # b has a count of its own and is not read again
+    layer.weight = x
+    return (c * 2).sum().item()
+
+
+def kept(layer, x):
+    a = layer.weight
+    b = a
+    layer.bias = b
+    layer.weight = x
+    return x.sum().item()
+
+
+@pytest.mark.parametrize("policy", ["v3", "v5"])
+@pytest.mark.parametrize("body", [renamed, kept])
+def test_s21_a_move_passes_on_a_count_that_was_acquired(
+    body: Any, policy: str, trace: Tracer
+) -> None:
+    function = compile(body, policy=policy)
+    for _ in range(3):
+        with tlmem.scope("caller"):
+            weight, bias, x = tlmem.ones(3), tlmem.ones(3), tlmem.zeros(3)
+            layer = tlmem.struct(Layer(weight, bias))
+            with trace(weight=weight) as t:
+                assert function(layer, x) == (6.0 if body is renamed else 0.0)
+            assert t.misuses() == []
+            held = [text.split(" ")[0] for text in weight.holders()]
+            assert held == (["scope"] if body is renamed else ["scope", "field"])
+        assert not weight.alive
+    function.compiled.clear()
 
 
 def test_s21_a_move_saves_one_acquire_and_one_release(trace: Tracer) -> None:

@@ -50,6 +50,17 @@ def test_s10_what_a_loop_reads_and_was_defined_before_lives_to_its_end() -> None
     assert interval(fixtures.leaving, "n") == (2, 4)
 
 
+def test_s10_what_a_loop_reads_lives_to_its_last_statement_also_when_that_leaves_the_loop() -> None:
+    function, found = liveness_of(
+        "y = x + 1\nfor i in range(n):\n    z = y\n    if i:\n        break"
+    )
+    (leaving,) = [each for each in walk(function.body) if isinstance(each, ir.Break)]
+    (life,) = [each for each in found.intervals if each.name == "y"]
+
+    assert "y" not in found.before[leaving.number]
+    assert life.last == leaving.number
+
+
 def test_s10_what_a_turn_leaves_to_the_next_lives_for_the_whole_loop() -> None:
     assert interval(fixtures.counted, "total", 1) == (4, 10)
     assert interval(fixtures.carried, "h", 1) == (4, 8)

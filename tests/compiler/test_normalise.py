@@ -82,6 +82,23 @@ def test_s29_a_container_produces_events_of_tensors_only(trace: Tracer) -> None:
     assert t.pairs() == plain.pairs()
 
 
+def renamed(x: Tensor) -> Any:
+    y = x
+    z = Tensor(y.data + 1)
+    w = z
+    return w.data * y.data
+
+
+def test_s29_another_name_of_a_container_is_the_tensor_too() -> None:
+    kinds = {type(each) for each in walk(passes(renamed).body)}
+    function = compile(renamed)
+    made = function(Tensor(tlmem.ones(2)))
+    function.compiled.clear()
+
+    assert kinds & {ir.MakeStruct, ir.GetField, ir.SetField} == set()
+    assert made.tolist() == [2, 2]
+
+
 def test_s29_a_result_is_the_tensor() -> None:
     function = compile(wrapped)
     made = function(tlmem.ones(2))

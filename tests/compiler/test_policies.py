@@ -70,6 +70,23 @@ def test_s05_the_last_use_of_the_first_name_acquires_nothing(trace: Tracer) -> N
     assert counts == {"v1": 1, "v3": 0}
 
 
+@saying
+def test_s05_a_first_name_that_is_read_again_keeps_its_value(policy: str, trace: Tracer) -> None:
+    @tlmem.compile(policy=policy)
+    def function(x):
+        y = x * 2
+        z = y
+        w = z + 1  # the last use of z, not of what it names
+        return w + y
+
+    x = tensor(3).requires_grad_()  # what may need a gradient is in no slot
+    with trace(x=x) as t:
+        result = function(x)
+
+    assert [row[2:] for row in acquired(t)] == [("z", 2)]
+    assert result.tolist() == (x * 2 + 1 + x * 2).tolist()
+
+
 def test_s06_a_name_that_gets_another_value_frees_the_old_one_at_once(trace: Tracer) -> None:
     @tlmem.compile(policy="v1")
     def function(x):
@@ -100,6 +117,25 @@ def test_s06_a_name_that_gets_its_own_value_is_no_event(policy: str, trace: Trac
 
     assert acquired(t) == []
     assert result.tolist() == (x.T + 1).tolist()
+
+
+@saying
+def test_s06_in_a_swap_each_name_has_its_new_value_before_it_lets_go_of_the_old(
+    policy: str, trace: Tracer
+) -> None:
+    @tlmem.compile(policy=policy)
+    def function(x):
+        a = x + 1
+        b = x * 2
+        a, b = b, a
+        return a - b
+
+    x = tensor(3)
+    with trace(x=x) as t:
+        result = function(x)
+
+    assert t.misuses() == []
+    assert result.tolist() == (x * 2 - (x + 1)).tolist()
 
 
 # ---- S16, S17, S18: structs ----
@@ -142,6 +178,56 @@ def test_s16_a_field_takes_over_what_is_not_used_again(trace: Tracer) -> None:
         acquires[policy] = len(acquired(t))
 
     assert acquires == {"v2": 2, "v3": 0, "v5": 0}
+
+
+@saying
+def test_s16_a_field_acquires_what_is_read_again(policy: str, trace: Tracer) -> None:
+    @tlmem.compile(policy=policy)
+    def function(x):
+        y = x * 2
+        s = Layer(y, x)
+        s.w = x + 1  # the field lets go of y
+        return y + s.w
+
+    x = tensor(3).requires_grad_()  # what may need a gradient is in no slot
+    with trace(x=x) as t:
+        result = function(x)
+
+    assert t.misuses() == []
+    assert result.tolist() == (x * 2 + (x + 1)).tolist()
+
+
+@saying
+def test_s16_s17_the_end_of_a_call_lets_go_of_all_that_a_variable_names(policy: str) -> None:
+    @tlmem.compile(policy=policy)
+    def function(layer, x):
+        layer.w = x
+        both = (layer.w, layer.b)
+        return both
+
+    with tlmem.scope("caller"):
+        x, b = tensor(3), tensor(3)
+        layer = tlmem.struct(Layer(b, b))
+        function(layer, x)
+        assert [each.split(" ")[0] for each in (*x.holders(), *b.holders())] == 2 * [
+            "scope",
+            "field",
+        ]
+
+
+@saying
+def test_s18_fields_of_a_returned_struct_are_held_by_it_alone(policy: str) -> None:
+    @tlmem.compile(policy=policy)
+    def make(x):
+        y = x * 2
+        return Layer(y, x + 1)
+
+    x = tensor(3).requires_grad_()  # what may need a gradient is in no slot
+    with tlmem.scope("caller") as caller:
+        made = make(x)
+        assert [each.split(" ")[0] for each in made.w.holders()] == ["field"]
+        assert [each.split(" ")[0] for each in made.holders()] == ["scope"]
+        assert caller.count == 1
 
 
 @saying
@@ -200,6 +286,47 @@ def test_s19_b10_an_argument_is_borrowed_also_when_its_name_is_used_again(
 
     assert t.of("x") == []
     assert t.count("ALLOC") == t.count("FREE")
+
+
+@saying
+def test_s19_an_argument_that_comes_back_stays_where_the_caller_has_it(policy: str) -> None:
+    @tlmem.compile(policy=policy)
+    def same(x):
+        return x
+
+    global given_back
+    given_back = same
+
+    @tlmem.compile(policy=policy)
+    def through(x):
+        y = given_back(x)
+        return y
+
+    with tlmem.scope("outer") as outer:
+        x = tensor(3)
+        with tlmem.scope("inner"):
+            assert same(x) is through(x) is x
+        assert (x.alive, x.holders()) == (True, [f"scope 'outer' #{outer.id}"])
+
+
+def looked_at(x):
+    return x.sum().item()
+
+
+@saying
+def test_s19_b10_an_argument_that_is_named_or_passed_on_stays_where_the_caller_has_it(
+    policy: str,
+) -> None:
+    @tlmem.compile(policy=policy)
+    def function(x):
+        y = x
+        return looked_at(x) + y.sum().item()
+
+    with tlmem.scope("caller") as caller:
+        x = tensor(3)
+        function(x)
+        assert x.holders() == [f"scope 'caller' #{caller.id}"]
+    assert not x.alive
 
 
 @saying
@@ -295,6 +422,25 @@ def test_b12_what_is_acquired_is_released(policy: str, trace: Tracer) -> None:
     assert x.count == 1
 
 
+@saying
+def test_b12_what_is_acquired_is_released_when_the_call_fails(policy: str, trace: Tracer) -> None:
+    @tlmem.compile(policy=policy)
+    def function(x, n):
+        y = x * 2
+        kept = (y, x)
+        z = x
+        if n:
+            raise KeyError(n)
+        return kept, z
+
+    x = tensor(3)
+    with trace(x=x) as t, pytest.raises(KeyError):
+        function(x, 1)
+
+    assert x.holders()[1:] == []
+    assert (t.misuses(), t.count("ALLOC") - t.count("FREE")) == ([], 0)
+
+
 # ---- S24: gradients at the latch ----
 
 
@@ -331,6 +477,23 @@ def test_s24_gradients_are_cleared_at_the_latch_of_a_for_not_on_break_and_not_of
     turns(x, w, 3)
     assert seen == [True, False, False]
     tlmem.clear_grads()
+
+
+def test_s24_a_loop_that_goes_backward_in_a_branch_clears_gradients_too() -> None:
+    seen: list[bool] = []
+
+    def note(w):
+        seen.append(w.grad is None)
+
+    @tlmem.compile
+    def train(x, w, n):
+        for i in range(n):
+            note(w)
+            if i > 0:
+                (x * w).sum().backward()
+
+    train(tensor(3), tlmem.ones(3, requires_grad=True), 4)
+    assert seen == [True] * 4
 
 
 def test_s24_gradients_can_be_kept() -> None:
@@ -415,6 +578,22 @@ def test_b15_the_last_use_frees_not_the_end_of_the_call(trace: Tracer) -> None:
         peaks[policy] = most
 
     assert peaks["v5"] < peaks["v1"]
+
+
+def test_b15_a_temporary_without_a_name_is_freed_behind_its_last_use(trace: Tracer) -> None:
+    @tlmem.compile(policy="v5")
+    def function(x):
+        return ((x + 1) + 2).sum().item()
+
+    x = tensor(100).requires_grad_()  # what may need a gradient is in no slot
+    with trace(x=x) as t:
+        function(x)
+
+    big = [name for _, name, size, _ in t.rows("ALLOC") if size == 400]
+    events = t.pairs("ALLOC", "FREE")
+    third = [pair for pair in events if pair[0] == "ALLOC"][2]
+    assert len(big) == 2
+    assert events.index(("FREE", big[0])) < events.index(third)
 
 
 # ---- what is given away ----

@@ -110,6 +110,13 @@ def test_what_a_tape_may_keep_is_in_no_slot() -> None:
     assert refused("y = (x > 1)\nz = y.sum() + n\nreturn z.item()", weight, 1) == {}
 
 
+def test_s11_what_needs_a_gradient_on_one_way_only_is_in_no_slot() -> None:
+    body = "if n:\n    y = x * 2\nelse:\n    y = x.detach() * 2\nz = y + 1\nreturn z.sum()"
+    found = refused(body, tensor(4, 4, grad=True), 1)
+
+    assert found["z"] == "it may need a gradient"
+
+
 def test_a_result_that_the_next_turn_still_needs_is_in_no_slot() -> None:
     late = "y = x + 1\nfor i in range(n):\n    z = y\n    y = x * 2\n    x = z - y\nreturn x.sum()"
     own = "y = x + 1\nfor i in range(n):\n    y = y @ x\nreturn y.sum()"

@@ -199,6 +199,17 @@ def test_s62_three_policies_trade_memory_for_computation_and_agree_to_the_bit(tr
     assert save["gradient"] == check["gradient"] == again["gradient"]
 
 
+def test_s62_a_checkpoint_draws_the_same_random_numbers_when_it_runs_again() -> None:
+    x = tlmem.ones(SIZE, requires_grad=True)
+    y = tlmem.checkpoint(lambda value: tlmem.dropout(value, 0.5), x)
+    tlmem.dropout(tlmem.ones(SIZE), 0.5)  # others draw meanwhile
+    y.sum().backward()
+
+    kept, wanted = y.numpy() != 0, x.grad.numpy() != 0
+    assert (kept == wanted).all()
+    assert 0 < kept.sum() < SIZE
+
+
 # ---- S63 ----
 
 

@@ -67,6 +67,19 @@ def test_s24_no_gradient_is_left_where_an_iteration_begins() -> None:
     assert x.grad is None
 
 
+def test_s24_gradients_that_were_there_before_the_first_iteration_are_the_programs() -> None:
+    x = leaf(3)
+    (x * x).sum().backward()
+
+    for step in tlmem.steps(2):
+        assert (step, x.grad is None) == (step, step > 0)
+
+    (x * x).sum().backward()
+    for _ in tlmem.steps(0):
+        pass
+    assert x.grad.tolist() == [6.0]
+
+
 def test_s24_gradients_stay_after_break_and_with_the_opt_out() -> None:
     x = leaf(3)
 
@@ -78,6 +91,20 @@ def test_s24_gradients_stay_after_break_and_with_the_opt_out() -> None:
     for _ in tlmem.steps(2, clear_grads=False):
         (x * x).sum().backward()
     assert x.grad.tolist() == [18.0]
+
+
+def test_s24_every_gradient_is_cleared_the_oldest_and_the_newest() -> None:
+    with tlmem.Tape("s24") as tape:
+        x = leaf(3)
+        y = x * x
+        z = y * 2
+        for each in (y, z):
+            each.retain_grad()
+        z.backward(tlmem.ones(1))
+        assert [each.grad is None for each in (x, y, z)] == [False] * 3
+
+        assert tape.clear_grads() == 3
+        assert [each.grad is None for each in (x, y, z)] == [True] * 3
 
 
 def test_s24_a_loop_that_clears_does_not_grow(trace) -> None:
@@ -161,6 +188,23 @@ def test_s33_a_gradient_that_is_asked_for_stays_and_others_do_not() -> None:
     assert (y.grad.tolist(), z.grad) == ([3.0, 3.0], None)
 
 
+def test_s33_the_gradient_of_an_intermediate_result_goes_as_soon_as_its_rule_has_run(trace) -> None:
+    x = tlmem.full((1000,), 0.5, requires_grad=True)
+    y = x
+    for _ in range(6):
+        y = tlmem.sin(y)
+    total = y.sum()
+    with trace() as t:
+        total.backward(retain_graph=True)
+
+    live: dict[str, int] = {}
+    peak = 0
+    for kind, name, size, _ in t.rows("ALLOC", "FREE"):
+        live[name] = size if kind == "ALLOC" else 0
+        peak = max(peak, sum(live.values()))
+    assert peak < 3 * x.nbytes
+
+
 # ---- S34, B7: detach ----
 
 
@@ -194,6 +238,16 @@ def test_s34_detach_tears_down_nothing_that_others_need(trace) -> None:
     assert x.grad.tolist() == pytest.approx([-0.756802, -0.279415], rel=1e-5)
 
 
+def test_s34_detach_leaves_its_history_to_the_tensor_it_was_called_on() -> None:
+    x = leaf(2, 3)
+    y = x * x
+    d = y.detach()
+
+    assert (y.requires_grad, d.requires_grad) == (True, False)
+    (y * d).sum().backward()
+    assert x.grad.tolist() == [2 * 2 * 4.0, 2 * 3 * 9.0]
+
+
 def test_s34_a_chain_over_epochs_ends_at_each_detach() -> None:
     x = leaf(0.5, 0.25)
     sizes = []
@@ -220,8 +274,9 @@ def test_s35_training_runs_flat(trace) -> None:
         board = (board - 0.5 * board.grad).detach().requires_grad_()
         del p, rows, loss
         now = statistics()
-        records = tlmem.tape().stats().records
-        boundaries.append((now.current_count, now.current_bytes, records, tlmem.scope_depth()))
+        tape = tlmem.tape().stats()
+        boundaries.append((now.current_count, now.current_bytes, tape.records, tape.leaves))
+        assert tlmem.scope_depth() == 0
 
     assert len(set(boundaries)) == 1
 
@@ -236,6 +291,8 @@ def test_s54_a_step_makes_no_objects_but_its_tensors(trace) -> None:
             tlmem.sin(x * x).sum()
         capacity, own = tape.stats().capacity, tape.stats().own_bytes
         with trace() as t:
+            tlmem.sin(x * x).sum()
+        for _ in range(capacity):  # slots are used again
             tlmem.sin(x * x).sum()
         assert (tape.stats().capacity, tape.stats().own_bytes) == (capacity, own)
 
@@ -261,6 +318,19 @@ def test_s55_reset_keeps_capacity_and_makes_every_slot_stale() -> None:
             with pytest.raises(tlmem.StaleSlot, match=r"float32\[2\].*detach"):
                 use()
         assert y.detach().tolist() == y.tolist()
+
+
+def test_s55_a_stale_slot_stays_stale_when_its_place_is_used_again() -> None:
+    x = leaf(2, 3)
+    with tlmem.Tape("s55") as tape:
+        y = tlmem.sin(x)
+        tape.reset()
+        again = [tlmem.sin(x) for _ in range(10)]
+
+        assert tape.stats().records == 10
+        assert y._slot not in {each._slot for each in again}
+        with pytest.raises(tlmem.StaleSlot):
+            y * 2
 
 
 def test_s55_a_second_identical_step_after_a_reset_allocates_nothing_more(trace) -> None:
@@ -292,6 +362,19 @@ def test_s56_each_op_writes_a_slot_of_its_own() -> None:
     assert first.grad.tolist() == [8.0]
 
 
+def test_s56_what_each_record_holds_has_a_name_of_its_own() -> None:
+    leaves = [leaf(number) for number in range(8)]
+    kept = [tlmem.sin(each) for each in leaves for _ in range(2)]
+    by_tapes = [
+        holder
+        for each in leaves
+        for holder in core.holders_of(each.handle)
+        if holder >> 56 == core.lib.TLM_HOLDER_TAPE
+    ]
+
+    assert len(kept) == len(by_tapes) == len(set(by_tapes)) == 16
+
+
 def test_s56_a_slot_is_never_used_again() -> None:
     x = leaf(3)
     seen = set()
@@ -314,12 +397,55 @@ def test_s58_constants_have_no_gradient_and_take_no_room_for_one() -> None:
     assert (stats.grads, stats.grad_bytes) == (1, x.nbytes)
 
 
+def test_s58_a_gradient_that_is_a_part_of_larger_memory_gets_memory_of_its_own() -> None:
+    x, rest = tlmem.full((10,), 2.0, requires_grad=True), tlmem.ones(1000)
+
+    (tlmem.concat([x, rest], 0) * tlmem.full((1010,), 3.0)).sum().backward()
+
+    info = core.ffi.new("tlm_object_info *")
+    core.lib.tlm_object_describe(x.grad.handle, info)
+    assert (info.bytes, x.grad.tolist()) == (x.nbytes, [3.0] * 10)
+
+
+def test_s58_the_bytes_of_gradients_are_those_that_are_there() -> None:
+    x, y = tlmem.ones(10, requires_grad=True), tlmem.ones(20, requires_grad=True)
+    seen = []
+    for _ in range(2):
+        (x.sum() + y.sum()).backward()
+        seen.append((tlmem.tape().stats().grads, tlmem.tape().stats().grad_bytes))
+        x.grad = None
+        seen.append((tlmem.tape().stats().grads, tlmem.tape().stats().grad_bytes))
+        tlmem.clear_grads()
+        seen.append((tlmem.tape().stats().grads, tlmem.tape().stats().grad_bytes))
+
+    assert seen == [(2, 120), (1, 80), (0, 0)] * 2
+
+
 def test_s59_a_program_of_constants_records_nothing() -> None:
     before = tlmem.tape().stats().recorded
     a, b = tlmem.ones((4, 4)), tlmem.ones((4, 4))
     c = tlmem.softmax(a @ b + 1, 1)
 
     assert (c.requires_grad, tlmem.tape().stats().recorded) == (False, before)
+
+
+def test_s59_the_core_records_nothing_in_no_grad_whoever_asks_it() -> None:
+    lib, ffi = core.lib, core.ffi
+    x = leaf(1, 2)
+    kept = -x
+    tape, found = tlmem.tape(), ffi.new("tlm_slot *")
+    negative = next(n for n in range(16, 999) if ffi.string(lib.tlm_op_name(n)) == b"negative")
+    slots, value = ffi.new("tlm_slot[]", [x._slot]), ffi.new("tlm_tensor *")
+    record = ffi.new("tlm_record *", {"op": negative, "inputs": 1})
+    record.slots, record.output = slots, value
+
+    with tlmem.no_grad():
+        assert lib.tlm_tape_record(tape._pointer, record, found) == lib.TLM_OK
+    assert (found[0], tape.stats().records) == (0, 1)
+    assert lib.tlm_tape_record(tape._pointer, record, found) == lib.TLM_OK
+    assert (found[0] != 0, tape.stats().records) == (True, 2)
+    lib.tlm_slot_release(found[0])
+    del kept
 
 
 def test_s59_a_mixed_program_records_exactly_what_depends_on_a_leaf() -> None:
@@ -332,6 +458,25 @@ def test_s59_a_mixed_program_records_exactly_what_depends_on_a_leaf() -> None:
 
     assert tlmem.tape().stats().recorded - before == 3
     assert [each.requires_grad for each in (k, y, z, y > c)] == [False, True, True, False]
+
+
+def test_s59_nothing_is_recorded_in_no_grad_whatever_needs_a_gradient() -> None:
+    x = leaf(1, 2)
+    y = x * 2
+    before = tlmem.tape().stats()
+
+    with tlmem.no_grad():
+        made = [x + y, tlmem.sin(y), (x * y).sum(), tlmem.softmax(y, 0), tlmem.concat([x, y], 0)]
+        made += [y.max(0), tlmem.dropout(y, 0.5)]  # these keep more than inputs and outputs
+        with tlmem.enable_grad():
+            recorded = y + 1
+
+    now = tlmem.tape().stats()
+    assert (now.recorded - before.recorded, now.saved_bytes) == (1, before.saved_bytes)
+    assert [each.requires_grad for each in (*made, recorded)] == [False] * 7 + [True]
+    assert statistics().floating == 0
+    del made, recorded
+    assert tlmem.tape().stats().records == before.records
 
 
 # ---- S60: zero or accumulate ----
@@ -351,6 +496,33 @@ def test_s60_gradients_add_up_within_a_backward_and_across_unless_zeroed() -> No
 
     tlmem.tape().reset()
     assert x.grad is None
+
+
+def test_s60_a_gradient_that_the_program_has_a_name_of_is_never_written_to() -> None:
+    x = leaf(3)
+    (x * 2).sum().backward()
+    first = x.grad
+    (x * 5).sum().backward()
+    second = x.grad
+    assert (first.tolist(), second.tolist()) == ([2.0], [7.0])
+
+    tlmem.zero_grad()
+    assert (first.tolist(), second.tolist()) == ([2.0], [7.0])
+    assert x.grad is None
+
+
+def test_s60_the_core_lets_go_of_a_gradient_that_others_hold_instead_of_zeroing_it() -> None:
+    x, y = leaf(3), leaf(4)
+    (x * y).sum().backward()
+    named, seen = x.grad, []
+
+    @core.ffi.callback("tlm_status(*)(tlm_tensor *)")
+    def zero(gradient) -> int:
+        seen.append(gradient.object)
+        return int(core.lib.TLM_OK)
+
+    assert core.lib.tlm_tape_zero_grads(tlmem.tape()._pointer, zero) == 2
+    assert (seen, x.grad, named.tolist()) == ([y.grad.handle], None, [4.0])
 
 
 # ---- S61: values live until their last rule has run ----
@@ -387,6 +559,30 @@ def test_s64_a_buffer_that_comes_back_does_not_leak_into_gradients() -> None:
         core.lib.tlm_device_policy(core.CPU, core.lib.TLM_BUFFERS_DIRECT, 0)
 
     assert kept == [10.0] * 3
+
+
+def test_s64_the_bounded_pool_serves_a_training_from_what_it_keeps_and_keeps_its_budget(
+    trace,
+) -> None:
+    cpu, budget = core.CPU, 64 << 10
+    core.check(core.lib.tlm_device_policy(cpu, core.lib.TLM_BUFFERS_BOUNDED, budget), "set")
+    try:
+        x = tlmem.full((1000,), 0.5, requires_grad=True)
+        for _ in tlmem.steps(3):
+            (x * x).sum().backward()
+        with trace() as t:
+            for _ in tlmem.steps(5):
+                (x * x).sum().backward()
+        many = [tlmem.ones(1000) for _ in range(50)]
+        del many
+        now = core.ffi.new("tlm_buffers_statistics *")
+        core.lib.tlm_buffers_stats(cpu, now)
+        assert 0 < now.free_bytes <= budget
+    finally:
+        core.lib.tlm_device_policy(cpu, core.lib.TLM_BUFFERS_DIRECT, 0)
+
+    assert t.count("POOL_HIT") > 0
+    assert t.count("POOL_MISS") == t.count("DEVICE_ALLOC") == 0
 
 
 # ---- S65: in place ----
@@ -453,6 +649,17 @@ def test_s66_a_second_backward_raises_unless_the_graph_was_retained(trace) -> No
         assert x.grad.tolist() == [4.0]
 
     assert [what for _, what in t.misuses()] == ["second backward"]
+
+
+def test_s66_a_backward_through_what_another_one_has_spent_raises() -> None:
+    x = leaf(2)
+    shared = x * x
+    one, other = shared.sum(), (shared * 3).sum()
+    one.backward()
+
+    with pytest.raises(tlmem.SecondBackward, match="retain_graph=True"):
+        other.backward()
+    assert x.grad.tolist() == [4.0]
 
 
 def test_s66_with_retain_a_second_backward_works_and_what_is_saved_stays() -> None:

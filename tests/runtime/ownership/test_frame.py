@@ -1,5 +1,7 @@
 """Frames and arenas: S12 to S15, B5, B6."""
 
+import asyncio
+
 import numpy as np
 import pytest
 from runtime.trace import live_objects, statistics
@@ -179,6 +181,20 @@ def test_scopes_left_inside_a_frame_are_left_with_it_and_told() -> None:
     assert (scope_depth(), a.alive) == (0, False)
 
 
+def test_s12_a_frame_left_before_an_inner_one_leaves_that_first(trace) -> None:
+    with trace() as t:
+        with pytest.raises(UnbalancedScope, match="'outer'.*'inner'"):
+            with frame(1, "outer"):
+                t.name(a=get_buffer(0, 64))
+                frame(1, "inner").__enter__()
+                t.name(b=get_buffer(0, 64))
+
+    assert [name for _, name in t.pairs("FREE")] == ["b", "a"]
+    assert [what for _, what in t.misuses()] == ["unbalanced frame"]
+    with pytest.raises(NoFrame):
+        get_buffer(0, 64)
+
+
 def test_a_frame_is_named_after_the_function_that_enters_it(trace) -> None:
     def caller() -> None:
         function_enter(0)
@@ -223,6 +239,29 @@ def test_methods_have_frames_exactly_like_functions() -> None:
     assert (Model().forward(), Model.build(), Model.helper(), scope_depth()) == (8.0, 16, 16, 0)
 
 
+def test_s13_the_frame_of_a_method_says_of_which_class(trace) -> None:
+    with trace() as t:
+        Model().forward()
+        Model.build()
+
+    assert [name for _, name in t.pairs("SCOPE_ENTER")] == ["Model.forward", "Model.build"]
+
+
+def test_s13_the_frame_of_an_asynchronous_method_lasts_until_it_returns() -> None:
+    depths = []
+
+    class Client:
+        @framed(1)
+        async def ask(self) -> int:
+            mine = get_buffer(0, 16)
+            await asyncio.sleep(0)
+            depths.append(scope_depth())
+            return get_buffer(0, 16).handle == mine.handle
+
+    assert asyncio.run(Client().ask())
+    assert (depths, scope_depth()) == ([1], 0)
+
+
 def test_generators_cannot_be_framed() -> None:
     def values():
         yield 1
@@ -255,6 +294,16 @@ def test_growth_keeps_the_old_buffer_readable_until_the_frames_exit(trace) -> No
     assert not old.alive
     with pytest.raises(UseAfterFree, match="frame 'f'"):
         old.tensor(4)
+
+
+def test_s15_every_buffer_of_a_slot_that_grew_often_ends_with_the_frame_and_not_before() -> None:
+    before = live_objects()
+    with frame(1):
+        grown = [get_buffer(0, 64 * step) for step in range(1, 20)]
+        assert all(each.alive for each in grown)
+        assert len(live_objects() - before) == 19
+
+    assert live_objects() == before
 
 
 def test_a_slot_whose_buffer_went_with_an_inner_scope_is_empty_again(trace) -> None:
@@ -357,6 +406,20 @@ def test_after_a_scope_the_same_arena_memory_is_used_again() -> None:
         first = arena_empty(100)._address()
     with scope():
         assert arena_empty(100)._address() == first
+
+
+def test_s14_scopes_and_slots_that_use_the_arena_from_both_ends_never_meet() -> None:
+    with frame(1):
+        slots = get_buffer(0, 700_000).tensor(175_000)
+        slots[:] = 1.0
+        overflows = arena_statistics().overflows
+        fits, too_large = arena_empty(50_000), arena_empty(100_000)
+        now = arena_statistics()
+        fits[:] = too_large[:] = 2.0
+
+        assert now.overflows == overflows + 1
+        assert now.capacity_bytes >= now.peak_bytes >= now.scope_bytes + now.slot_bytes > 900_000
+        assert (slots.sum().item(), fits.sum().item()) == (175_000.0, 100_000.0)
 
 
 def test_an_arena_that_is_full_takes_memory_from_the_heap() -> None:

@@ -43,6 +43,19 @@ def test_s1_first_registration_counts_one_and_the_last_release_frees_inside_its_
     recorded(trace)
 
 
+@pytest.mark.parametrize("order", ["abcdefgh", "hgfedcba", "dbhfacge"])
+def test_s1_each_of_many_holders_counts_once_and_lets_go_of_its_own(order) -> None:
+    tensor = factories.ones(3)
+    for name in "abcdefgh":
+        acquire(tensor, name)
+    assert (tensor.count, sorted(tensor.holders()[1:])) == (9, list("abcdefgh"))
+
+    for left, name in enumerate(order, 1):
+        release(tensor, name)
+        assert tensor.count == 9 - left
+        assert sorted(tensor.holders()[1:]) == sorted(order[left:])
+
+
 def test_s1_a_release_by_somebody_who_holds_nothing_changes_nothing(trace) -> None:
     a = factories.ones(3)
     with trace(a=a) as t:
@@ -51,6 +64,19 @@ def test_s1_a_release_by_somebody_who_holds_nothing_changes_nothing(trace) -> No
 
     assert (a.count, a.tolist()) == (1, [1, 1, 1])
     assert t.misuses() == [("a", "over release")]
+
+
+def test_s1_only_the_scope_itself_releases_its_count(trace) -> None:
+    with trace() as t, scope("s") as s:
+        a = factories.ones(3)
+        t.name(a=a)
+        own = core.holder(core.SCOPE, s.id)
+        assert core.holders_of(a.handle) == [own]
+        assert lib.tlm_release(a.handle, own) == lib.TLM_BAD_ARGUMENT
+        assert lib.tlm_acquire(a.handle, own) == lib.TLM_BAD_ARGUMENT
+        assert (a.count, a.tolist()) == (1, [1, 1, 1])
+
+    assert t.of("a") == ["ALLOC", "REGISTER", "RELEASE", "FREE"]
 
 
 def adopted(address: int) -> int:
@@ -90,6 +116,43 @@ def test_s3_a_stale_record_does_not_release_the_new_tenant_of_its_address(leave,
     assert t.of("old").count("RELEASE") == 0
     assert [name for name in t.misuses() if name[1] == "stale record"] == [("old", "stale record")]
     assert lib.tlm_foreign_find(ffi.cast("void *", address)) == 0
+
+
+def test_s3_memory_that_was_pinned_ends_without_forgetting_the_new_tenant_of_its_address() -> None:
+    memory = ctypes.create_string_buffer(64)
+    place = ffi.cast("void *", ctypes.addressof(memory))
+    pinned = ffi.new("tlm_object *")
+    old = adopted(ctypes.addressof(memory))
+    assert lib.tlm_pin(old, pinned) == place
+    assert lib.tlm_foreign_gone(place) == 0
+    new = adopted(ctypes.addressof(memory))
+
+    lib.tlm_unpin(pinned[0])
+
+    assert lib.tlm_foreign_find(place) == new != old
+    lib.tlm_release(new, core.FLOATING_HOLDER)
+    assert lib.tlm_foreign_find(place) == 0
+
+
+def test_s3_a_stale_record_goes_when_its_address_is_registered_again_not_at_exit(trace) -> None:
+    memory = ctypes.create_string_buffer(64)
+    address = ctypes.addressof(memory)
+    with trace() as t, scope("outer") as outer:
+        old = adopted(address)
+        assert lib.tlm_register(old) == 0
+        assert lib.tlm_foreign_gone(ffi.cast("void *", address)) == 0
+        assert outer.stats().frees == 0
+        new = adopted(address)
+        assert outer.stats().frees == 1
+        t.name(old=old, new=new)
+        lib.tlm_release(new, core.FLOATING_HOLDER)
+
+    assert t.pairs("ALLOC", "MISUSE", "SCOPE_EXIT") == [
+        ("ALLOC", "old"),
+        ("MISUSE", "old"),
+        ("ALLOC", "new"),
+        ("SCOPE_EXIT", "outer"),
+    ]
 
 
 @each_way_out

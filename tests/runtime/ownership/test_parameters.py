@@ -57,6 +57,15 @@ def test_a_name_registered_again_takes_the_new_value_before_it_drops_the_old() -
     assert (first.alive, second.alive) == (False, True)
 
 
+def test_s7_what_only_the_registry_holds_survives_being_registered_again() -> None:
+    with scope("s"):
+        w = register_parameter("w", ones(2))
+    assert w.count == 1
+
+    assert register_parameter("w", parameter("w")) is w
+    assert (w.count, w.tolist()) == (1, [1.0, 1.0])
+
+
 def test_a_struct_is_a_parameter_too_with_all_its_fields() -> None:
     with scope("s"):
         layer = register_parameter("layer", struct({"w": ones(2)}, "Layer"))

@@ -47,6 +47,27 @@ def test_acquire_gives_the_very_object_that_was_released_for_its_exact_key_only(
     assert (pool.stats().hits, pool.stats().misses) == (1, 4)
 
 
+def test_s42_however_many_keys_there_are_each_gives_its_own() -> None:
+    pool = TensorPool()
+    for length in range(1, 60):
+        pool.release(ones(length))
+
+    for length in reversed(range(1, 60)):
+        assert pool.acquire(length).shape == (length,)
+        assert pool.acquire(length) is None
+    assert (len(pool), pool.stats().hits, pool.stats().misses) == (0, 59, 59)
+
+
+def test_s42_what_was_freed_behind_the_pools_back_is_a_miss() -> None:
+    pool = TensorPool()
+    a = ones(3)
+    pool.release(a)
+    a.free()
+
+    assert pool.acquire(3) is None
+    assert (pool.stats().hits, pool.stats().misses, len(pool)) == (0, 1, 0)
+
+
 def test_an_acquired_tensor_belongs_to_the_innermost_scope_or_to_its_handle() -> None:
     pool = TensorPool()
     pool.release(empty(4))
@@ -249,6 +270,20 @@ def test_the_statistics_are_sums_and_the_hit_rate_is_zero_before_the_first_acqui
         now["hitz"]
 
 
+def test_s45_each_key_has_a_hit_rate_of_its_own(capsys) -> None:
+    pool = TensorPool(name="rates")
+    for length in (1, 2):
+        pool.release(empty(length))
+        pool.release(empty(length))
+    for length in (1, 2, 2, 2):
+        pool.acquire(length)
+    pool.release(empty(2))
+    pool.print_stats()
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("(hit rate: ")[2] for line in lines] == ["75%)", "100%)", "67%)"]
+
+
 # ---- S46: clear ----
 
 
@@ -331,6 +366,17 @@ def test_prune_of_many_goes_beyond_one_batch() -> None:
     assert (freed_since(first), pool.stats().size) == (690, 10)
 
 
+def test_s46_clearing_a_key_of_many_goes_beyond_one_batch() -> None:
+    pool = TensorPool(1000)
+    for kept in [empty(4) for _ in range(600)]:
+        pool.release(kept)
+    pool.release(empty(5))
+    del kept
+
+    assert pool.clear_key(4) == 600
+    assert pool.keys() == ["float32:[5]"]
+
+
 # ---- S48: keys ----
 
 
@@ -345,6 +391,19 @@ def test_keys_are_dtype_and_shape_as_text() -> None:
     assert pool.keys() == ["float32:[10,10]", "int64:[]", "bool:[3]"]
     assert pool.key_size([10, 10], np.float32) == 1
     assert pool.key_size((), int) == 1
+
+
+def test_s48_keys_are_in_the_order_of_their_first_release_since_they_were_pruned() -> None:
+    pool = TensorPool()
+    for length in (1, 2, 3):
+        pool.release(empty(length))
+    assert pool.acquire(1) is not None
+    assert pool.keys() == ["float32:[2]", "float32:[3]"]
+
+    pool.prune(1)
+    for length in (2, 1):
+        pool.release(empty(length))
+    assert pool.keys() == ["float32:[3]", "float32:[2]", "float32:[1]"]
 
 
 # ---- S49, S50: the global pool, pool-aware factories ----
@@ -370,6 +429,19 @@ def test_a_factory_takes_from_the_pool_and_initialises_what_it_took() -> None:
     assert (b.tolist(), c.tolist()) == ([0.0] * 4, [0.0] * 4)
     assert c is not a
     assert (pool.stats().hits, pool.stats().misses) == (1, 1)
+
+
+def test_s50_what_a_factory_takes_from_a_pool_belongs_to_the_scope_that_is_named() -> None:
+    pool = TensorPool()
+    pool.release(a := ones(4))
+    before = statistics().total_count
+
+    with scope("outer") as outer, scope("inner") as inner:
+        b = zeros(4, pool=pool, scope=outer)
+        assert b is a
+        assert [text.split(" #")[0] for text in b.holders()] == ["scope 'outer'"]
+        assert (inner.count - inner.stats().escaped, statistics().total_count) == (0, before)
+    assert not b.alive
 
 
 def test_a_training_loop_over_a_pool_allocates_only_in_its_first_step() -> None:

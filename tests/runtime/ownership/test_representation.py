@@ -9,6 +9,7 @@ import pytest
 from runtime.things import Mock
 from runtime.trace import live_objects, statistics
 
+from tlmem.runtime.core import ffi, lib
 from tlmem.runtime.errors import NoSuchDevice, NotInScope, UseAfterFree, WrongShape
 from tlmem.runtime.ownership.representation import (
     BatchableTensorRepresentation,
@@ -120,6 +121,39 @@ def test_closing_ends_open_children_first_the_newest_first(root, trace) -> None:
     assert child.stats().frees == 1
 
 
+def test_s68_scopes_that_the_core_closes_with_their_parent_end_newest_first(trace) -> None:
+    def made_in(parent: int) -> int:
+        found = ffi.new("uint64_t *")
+        assert lib.tlm_scope_create(0, parent, found) == 0
+        return int(found[0])
+
+    with trace() as t:
+        parent = made_in(0)
+        first, second = made_in(parent), made_in(parent)
+        inner = made_in(first)
+        for name, number in (("f", first), ("s", second), ("i", inner), ("p", parent)):
+            each = empty(1)
+            t.name(**{name: each})
+            assert lib.tlm_register_from(number, each.handle, each._holder) == 0
+            each._holder = 0
+        assert lib.tlm_scope_destroy(parent, ffi.NULL) == 0
+
+    assert [name for _, name in t.pairs("FREE")] == ["s", "i", "f", "p"]
+
+
+def test_s75_a_child_that_is_closed_with_its_parent_knows_what_it_did(root) -> None:
+    parent = root.sub_scope("parent")
+    children = [parent.sub_scope("one"), parent.sub_scope("two")]
+    for count, child in enumerate(children, 1):
+        for _ in range(count):
+            empty(1, scope=child)
+    empty(1, scope=parent)
+    parent.close()
+
+    assert [each.stats().frees for each in (*children, parent)] == [1, 2, 1]
+    assert [each.stats().label for each in children] == ["one", "two"]
+
+
 def test_closing_twice_is_harmless_and_a_closed_scope_takes_nothing(root) -> None:
     child = root.sub_scope("batch")
     grandchild = child.sub_scope()
@@ -198,6 +232,17 @@ def test_a_tensor_belongs_to_the_scope_that_is_passed_never_to_another(root) -> 
     assert from_tensor(Board, a) == Board.of(3)
 
 
+def test_s69_each_call_of_one_representation_uses_the_scope_of_that_call(root) -> None:
+    representation = FixedShape((3, 3), write, read)
+    first, second = root.sub_scope("first"), root.sub_scope("second")
+    a = representation.to_tensor(Board.of(3), first)
+    first.close()
+    b = representation.to_tensor(Board.of(3), second)
+
+    assert (a.alive, b.alive) == (False, True)
+    assert [text.split(" #")[0] for text in b.holders()] == ["scope 'second'"]
+
+
 def test_a_tensor_can_leave_the_scope_it_was_made_in(root) -> None:
     child = root.sub_scope()
     a = ones(2, scope=child)
@@ -236,6 +281,19 @@ def test_with_global_scope_opens_a_root_and_a_child_and_closes_both(trace) -> No
     ]
     with pytest.raises(UseAfterFree):
         returned.tolist()
+
+
+def test_s70_with_global_scope_closes_the_root_it_opened_when_the_function_raises() -> None:
+    platform = TensorPlatform(name="p70")
+    kept = []
+
+    def failing(inner: TensorScope) -> None:
+        kept.append(zeros(2, scope=inner))
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        platform.with_global_scope(failing)
+    assert (platform.open_roots, kept[0].alive) == (0, False)
 
 
 def test_with_global_scope_leaves_a_root_that_was_open_and_what_lives_in_it() -> None:
@@ -293,6 +351,18 @@ def test_a_tensor_of_another_shape_or_dtype_is_no_value(root) -> None:
     assert from_tensor(Board, ones((2, 2), scope=root)) is None
     assert from_tensor(Board, ones((3, 3), "float64", scope=root)) is None
     assert from_tensor(Sentence, ones((2, 2), scope=root)) is None
+
+
+def test_s71_a_value_that_was_read_is_the_programs_own(root) -> None:
+    representation = FixedShape((2, 2), lambda value, array: np.copyto(array, value), lambda a: a)
+    tensor = representation.to_tensor(np.ones((2, 2)), root)
+    value = representation.from_tensor(tensor)
+    (of_batch,) = representation.from_batched_tensor(
+        representation.to_batched_tensor([value], root)
+    )
+    value += 1
+
+    assert (tensor.tolist(), of_batch.tolist()) == ([[1, 1], [1, 1]], [[1, 1], [1, 1]])
 
 
 def test_derived_types_use_the_representation_of_their_base(root) -> None:

@@ -87,6 +87,17 @@ def test_exit_releases_each_record_once_last_in_first_out(trace) -> None:
     ]
 
 
+@pytest.mark.parametrize("count", [12, 13, 25, 200])
+def test_s2_a_scope_that_had_to_grow_releases_every_record_in_reverse_order(count, trace) -> None:
+    with trace() as t:
+        with scope("s") as s:
+            made = [empty(1) for _ in range(count)]
+            t.name(**{f"t{number}": each for number, each in enumerate(made)})
+
+    assert [name for _, name in t.pairs("FREE")] == [f"t{i}" for i in reversed(range(count))]
+    assert (s.stats().allocations, s.stats().frees) == (count, count)
+
+
 # ---- S36, S41: run ----
 
 
@@ -118,6 +129,14 @@ def test_run_passes_the_functions_exception_through_and_frees_all() -> None:
     assert caught.value is problem
     assert not kept[0].alive
     assert scope_depth() == 0
+
+
+def test_s36_a_tensor_that_run_returns_has_ended_with_its_scope() -> None:
+    result = run(lambda: ones(3))
+
+    assert (result.alive, result.escaped) == (False, False)
+    with pytest.raises(UseAfterFree):
+        result.tolist()
 
 
 def test_a_failing_operation_inside_run_surfaces_as_itself_and_the_scope_is_cleaned() -> None:
@@ -187,6 +206,20 @@ def test_register_takes_what_a_handle_owns_into_the_innermost_scope_only(trace) 
         ("RELEASE", "a", "scope inner", 0),
         ("FREE", "a", 0, 0),
     ]
+
+
+def test_s38_a_handle_that_gave_its_count_to_a_scope_has_none(trace) -> None:
+    a, b = empty(1), empty(1)
+    with trace(a=a, b=b) as t, scope("s") as s:
+        register(a)
+        register(b)
+        release_safe(a)
+        assert not a.alive
+        assert escape(b).alive
+        assert (s.stats().frees + s.stats().escaped, b.count) == (2, 1)
+
+    assert b.alive
+    assert t.misuses() == []
 
 
 def test_registering_twice_counts_once_frees_once_and_is_recorded_as_misuse(trace) -> None:
@@ -413,6 +446,21 @@ def test_a_scope_left_before_its_inner_one_leaves_that_first_and_says_so(trace) 
         b.tolist()
 
 
+def test_s2_all_scopes_that_were_not_left_inside_another_are_left_with_it(trace) -> None:
+    with trace() as t:
+        with pytest.raises(UnbalancedScope, match="'outer'.*'innermost'"):
+            with scope("outer"):
+                t.name(a=empty(1))
+                scope("inner").__enter__()
+                t.name(b=empty(1))
+                scope("innermost").__enter__()
+                t.name(c=empty(1))
+        assert scope_depth() == 0
+
+    assert [name for _, name in t.pairs("FREE")] == ["c", "b", "a"]
+    assert [name for _, name in t.pairs("SCOPE_EXIT")] == ["innermost", "inner", "outer"]
+
+
 def test_an_error_on_its_way_is_not_replaced_by_an_unbalanced_scope() -> None:
     with pytest.raises(KeyError, match="mine") as caught, scope("outer"):
         scope("inner").__enter__()
@@ -442,12 +490,14 @@ def test_release_safe_frees_the_payload_at_once_and_a_repeat_does_nothing(trace)
     assert t.misuses() == [("a", "use after free")]
 
 
-def test_release_safe_leaves_the_memory_to_another_holder() -> None:
+def test_release_safe_leaves_the_memory_to_another_holder_also_when_it_is_repeated(trace) -> None:
     a = ones(2)
     acquire(a, "cache")
-    release_safe(a)
-    release_safe(a)
+    with trace(a=a) as t:
+        release_safe(a)
+        release_safe(a)
 
     assert (a.tolist(), a.count) == ([1.0, 1.0], 1)
+    assert (t.of("a"), t.misuses()) == (["RELEASE"], [])
     release(a, "cache")
     assert not a.alive

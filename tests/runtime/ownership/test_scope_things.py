@@ -8,6 +8,7 @@ from runtime.things import Bare, Mock
 from runtime.trace import live_objects
 
 from tlmem.runtime.errors import NotRegistered
+from tlmem.runtime.ownership.pool import TensorPool
 from tlmem.runtime.ownership.scope import (
     ScopedTensor,
     escape,
@@ -73,6 +74,27 @@ def test_an_escaped_thing_is_marked_and_not_freed(trace) -> None:
     assert [kind for kind, _ in t.pairs()] == [
         *("SCOPE_ENTER", "ALLOC", "REGISTER", "ESCAPE", "SCOPE_EXIT", "RELEASE", "FREE"),
     ]
+
+
+def test_s53_a_thing_that_no_scope_has_is_marked_when_it_escapes() -> None:
+    with scope("s") as s:
+        mock = Mock()
+        assert escape(mock) is mock
+
+    assert (mock.escaped, mock.freed, s.count) == (True, 0, 0)
+
+
+def test_s53_a_thing_leaves_its_scope_when_it_goes_into_a_pool() -> None:
+    class Both(Mock):
+        shape, dtype = (2,), "float32"
+
+    pool = TensorPool()
+    with scope("s"):
+        thing = register(Both())
+        pool.release(thing)
+    assert thing.freed == 0
+
+    assert pool.acquire((2,)) is thing
 
 
 def test_an_escaped_thing_without_weak_references_is_let_go_at_once() -> None:

@@ -131,6 +131,15 @@ def test_a_shared_field_only_loses_one_count() -> None:
     assert (shared.count, shared.tolist()) == (1, [1.0, 1.0])
 
 
+def test_s8_a_view_that_only_a_field_holds_lets_go_of_its_base_with_the_struct() -> None:
+    base = ones((2, 2))
+    held = struct({"row": move(base[0])})
+    assert base.count == 2
+
+    del held
+    assert base.count == 1
+
+
 def test_a_container_that_occurs_twice_is_one_struct_that_both_fields_hold() -> None:
     inner = {"x": empty(1)}
     outer = struct([inner, inner])
@@ -201,6 +210,18 @@ def test_sharing_a_value_is_one_more_count_until_its_holder_ends(trace) -> None:
             release(x, "x")
 
     assert t.counts("y") == [1, 1, 2, 1, 0, 0]
+
+
+def test_s5_one_name_may_share_a_value_twice_and_lets_go_as_often() -> None:
+    a = ones(2)
+    acquire(a, "y")
+    acquire(a, "y")
+    assert (a.count, a.holders()[1:]) == (3, ["y", "y"])
+
+    release(a, "y")
+    assert (a.count, a.holders()[1:]) == (2, ["y"])
+    release(a, "y")
+    assert a.count == 1
 
 
 def test_overwriting_a_field_takes_the_new_value_before_it_drops_the_old(trace) -> None:
@@ -314,6 +335,23 @@ def test_a_moved_struct_leaves_the_scope_with_its_new_name() -> None:
             _ = layer.weight
         outer = struct({"layer": moved})
         assert (moved.count, outer.layer is moved) == (1, True)
+
+
+def test_s21_a_handle_moves_its_own_count_and_not_that_of_the_scope() -> None:
+    x = ones(2, requires_grad=True)
+    with scope("s") as s:
+        gradient = ones(2)
+        x.grad = gradient
+        named = x.grad  # a handle of its own
+        assert named.count == 3
+        moved = move(named)
+        assert (s.stats().escaped, moved.count) == (0, 3)
+        assert [text.split(" #")[0] for text in moved.holders()].count("handle") == 0
+        del moved, named
+        assert gradient.count == 2
+
+    x.grad = None
+    assert not gradient.alive
 
 
 def test_a_moved_value_that_nobody_takes_ends_with_its_name() -> None:

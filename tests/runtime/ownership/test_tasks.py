@@ -21,7 +21,7 @@ from tlmem.runtime.ownership.scope import (
     scope_depth,
     scope_tensor_count,
 )
-from tlmem.runtime.tensors.factories import empty
+from tlmem.runtime.tensors.factories import empty, ones
 
 
 def test_run_async_returns_the_coroutines_own_result_and_frees_the_rest() -> None:
@@ -147,6 +147,19 @@ def test_a_task_does_not_see_the_scope_of_the_task_that_started_it() -> None:
     with scope("thread"):
         asyncio.run(main())
         assert scope_depth() == 1
+
+
+def test_s37_what_an_operation_makes_first_in_a_task_is_not_the_threads() -> None:
+    x = ones(3)
+
+    async def main():
+        return x + 1
+
+    with scope("thread") as outer:
+        made = asyncio.run(main())
+        assert outer.count == 0
+
+    assert made.tolist() == [2.0] * 3
 
 
 def test_a_tensor_made_in_a_task_without_a_scope_belongs_to_its_handle() -> None:
