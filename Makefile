@@ -8,11 +8,13 @@ NATIVE := $(wildcard native/*/*.[chm] native/*/*/*.[chm]) native/build_ffi.py
 BUILD := pyproject.toml setup.py
 DEMO := arrays/dict_cache
 SOAK := --jobs 2 --fault-runs 3
+# What the tests need; some of NumPy's build an extension module.
+FOREIGN_PACKAGES := numpy scipy pandas pytest hypothesis setuptools meson ninja cython
 export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup house demo test test-python test-native bench detection pictures attribution soak lint format clean
+.PHONY: help setup house demo test test-python test-native bench detection pictures attribution soak foreign lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +70,15 @@ detection: setup ## record every scenario and write what is found into docs/dete
 
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
 	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)
+
+# Each Python has an environment of its own for it; results are kept below $(VENV)/foreign.
+foreign: ## other projects' tests plain and recorded, into docs/foreign.md (PYTHON=python3.12 FOREIGN=numpy)
+	@version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') || \
+	    { echo "name a Python of 3.11 or later: make foreign PYTHON=python3.12" >&2; exit 1; }; \
+	bin=$(VENV)/foreign-$$version/bin; set -e; \
+	[ -x $$bin/python ] || $(PYTHON) -m venv $(VENV)/foreign-$$version; \
+	$$bin/python -m pip install --quiet --no-compile . $(FOREIGN_PACKAGES); \
+	PYTHONPATH=tests $$bin/python -P -m foreign --state $(VENV)/foreign --page docs/foreign.md $(FOREIGN)
 
 pictures: setup ## draw the pictures in docs/images from a scenario
 	$(BIN)/tlmem record -q -f -o $(VENV)/pictures.tlm scenarios/programs/$(DEMO).py
