@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from foreign.suites import Part, site
+from foreign.suites import LEFT_OUT, Part, site
 
 HERE = Path(__file__).resolve().parent
 PROCESS = "(process)"
@@ -91,14 +91,9 @@ def _environment(work: Path, output: Path) -> dict[str, str]:
 
 
 def _cpython(part: Part, output: Path) -> list[str]:
-    return [
-        "-m",
-        "test",
-        "-v",
-        "--junit-xml",
-        str(output),
-        *(f"test_{name}" for name in part.files),
-    ]
+    ignored = [word for name in LEFT_OUT for word in ("--ignore", f"*.{name}")]
+    named = [f"test_{name}" for name in part.files]
+    return ["-m", "test", "-v", "--junit-xml", str(output), *ignored, *named]
 
 
 def _pytest(part: Part, folder: Path) -> list[str]:
