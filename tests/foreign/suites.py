@@ -7,60 +7,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CPYTHON = """
-    code
-    gc
-    weakref
-    monitoring
-    sys
-    sys_setprofile
-    sys_settrace
-    frame
+    code gc weakref frame descr generators coroutines asyncgen
+    monitoring sys_setprofile sys_settrace trace bdb pdb profile cprofile
+    sys inspect traceback tracemalloc atexit capi
     threading
-    thread
-    threading_local
-    threadsignals
+    thread threading_local threadsignals fork1 popen
+    interpreters _xxsubinterpreters _xxinterpchannels _interpreters _interpchannels
     signal
-    fork1
-    interpreters
-    _xxsubinterpreters _xxinterpchannels
-    _interpreters _interpchannels
     subprocess
-    popen
-    tracemalloc
-    capi
-    descr
-    generators
-    coroutines
-    asyncgen
-    inspect
-    traceback
     faulthandler
-    atexit
-    importlib
-    import
-    trace
-    bdb
-    pdb
-    profile cprofile
-    ctypes
-    mmap
-    os posix
-    pty openpty wait3 wait4
-    socket
-    select selectors
-    runpy
-    cmd_line_script
-    finalization
-    embed
-    perf_profiler
-    multiprocessing_main_handling
+    importlib import
+    ctypes mmap os posix pty openpty wait3 wait4
+    builtin types dis exceptions except_star exception_group baseexception raise finalization
+    runpy cmd_line_script
+    embed perf_profiler
     asyncio
     concurrent_futures
     multiprocessing_fork
     multiprocessing_forkserver
     multiprocessing_spawn
-    builtin types dis exceptions except_star exception_group baseexception raise dict list set tuple
-    functools contextlib contextlib_async context memoryview buffer array bytes
+    multiprocessing_main_handling
+    socket
+    select selectors
+    dict list set tuple functools contextlib contextlib_async context memoryview buffer array bytes
     io fileio memoryio file tempfile
     linecache warnings support doctest marshal pickle copy audit
     regrtest
@@ -75,7 +44,7 @@ LEFT_OUT = {"test_print_exception_gh_102056": "on 3.13.0 it often does not end, 
 
 NUMPY = """
     _core/tests lib/tests linalg/tests ma/tests random/tests fft/tests polynomial/tests
-    matrixlib/tests testing/tests tests _pyinstaller/tests
+    matrixlib/tests testing/tests tests
     """
 SCIPY = """
     linalg/tests ndimage/tests signal/tests sparse/linalg sparse/csgraph/tests sparse/tests

@@ -15,6 +15,10 @@ def pytest_configure(config):
     _file = open(os.environ["FOREIGN_OUTCOMES"], "w", encoding="utf-8", buffering=1)
 
 
+def pytest_unconfigure(config):
+    _file.close()
+
+
 def _write(test, outcome):
     _file.write(json.dumps([test, outcome]) + "\n")
 
