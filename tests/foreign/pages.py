@@ -36,7 +36,7 @@ def sums_of(results: list[Result]) -> dict:
     for each in results:
         outcomes.update(each.outcomes)
     return {
-        "parts": len(results),
+        "parts": sorted(each.part for each in results),
         "tests": sum(each.tests for each in results),
         "outcomes": dict(sorted(outcomes.items())),
         "different": [[d.test, d.plain, d.recorded] for each in results for d in each.different],
@@ -57,7 +57,7 @@ def _row(name: str, sums: dict) -> str:
     outcomes = Counter(sums["outcomes"])
     passed = outcomes["passed"] + outcomes["xfailed"] + outcomes["xpassed"]
     failing = sums["tests"] - passed - outcomes["skipped"]
-    numbers = (sums["parts"], sums["tests"], passed, outcomes["skipped"], failing)
+    numbers = (len(sums["parts"]), sums["tests"], passed, outcomes["skipped"], failing)
     numbers += (len(sums["flaky"]), len(sums["different"]))
     numbers += (sums["files"], sums["events"], sums["lost"])
     cells = " | ".join(f"{number:,}" for number in numbers)
@@ -100,6 +100,11 @@ def text_of(sums: dict[str, dict]) -> str:
         text += "\n## Flaky\n\nPlain and recorded runs have an outcome in common.\n\n"
         text += "| suite | Python | test | plain runs | recorded runs |\n"
         text += f"|---|---|---|---|---|\n{flaky}"
+    text += "\n## Parts\n\n"
+    for name in names:
+        suite, release, python = name.split()
+        parts = ", ".join(f"`{part}`" for part in sums[name]["parts"])
+        text += f"- {TITLES[suite]} {release} on {python}: {parts}\n"
     return text
 
 
