@@ -8,11 +8,13 @@ NATIVE := $(wildcard native/*/*.[chm] native/*/*/*.[chm]) native/build_ffi.py
 BUILD := pyproject.toml setup.py
 DEMO := arrays/dict_cache
 SOAK := --jobs 2 --fault-runs 3
+# What the tests need; some of NumPy's build an extension module.
+FOREIGN_PACKAGES := numpy scipy pandas pytest hypothesis setuptools meson ninja cython
 export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup house demo test test-python test-native bench detection pictures attribution corpus soak mutants lint format clean
+.PHONY: help setup house demo test test-python test-native bench detection pictures attribution corpus soak foreign mutants lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,8 +74,7 @@ corpus: setup ## record and judge the programs of tests/corpus, which decide abo
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
 	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)
 
-mutants: setup ## break each mechanism of the seed map and run its tests (MUTANTS="S42 S43a")
-	PYTHONPATH=tests $(BIN)/python -m mutants --state $(VENV)/mutants --page docs/mutants.md $(MUTANTS)
+mutants: setup ## other projects' break each mechanism of 3.11 or later: make foreign PYTHON=python3.12" >&2; exit 1; }; the seed map and recorded, into docs/foreign.md $(FOREIGN) (PYTHON=python3.12 FOREIGN=numpy) @version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') || $(PYTHON) \ [ -x $$bin/python -P ] bin=$(VENV)/foreign-$$version/bin; set -e; { echo "name a run its own for it; results are kept below $(VENV)/foreign. foreign: tests plain (MUTANTS="S42 S43a") PYTHONPATH=tests $(BIN)/python -m pip install --quiet --no-compile . $(FOREIGN_PACKAGES); venv $(VENV)/foreign-$$version; mutants --state $(VENV)/foreign $(VENV)/mutants --page docs/mutants.md $(MUTANTS) # Each Python has an environment
 
 pictures: setup ## draw the pictures in docs/images from a scenario
 	$(BIN)/tlmem record -q -f -o $(VENV)/pictures.tlm scenarios/programs/$(DEMO).py

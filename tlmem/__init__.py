@@ -3,6 +3,9 @@
 Public names are loaded when first used: importing tlmem imports neither NumPy nor pandas, and the
 reading side works where the extension module was not built.
 May import: _exports.
+
+PYTEST_DONT_REWRITE: to pytest, so that ``tlmem record -m pytest`` is without its warning that this
+package, which has a plugin, was imported before pytest.
 """
 
 from __future__ import annotations
