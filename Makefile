@@ -74,7 +74,17 @@ corpus: setup ## record and judge the programs of tests/corpus, which decide abo
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
 	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)
 
-mutants: setup ## other projects' break each mechanism of 3.11 or later: make foreign PYTHON=python3.12" >&2; exit 1; }; the seed map and recorded, into docs/foreign.md $(FOREIGN) (PYTHON=python3.12 FOREIGN=numpy) @version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') || $(PYTHON) \ [ -x $$bin/python -P ] bin=$(VENV)/foreign-$$version/bin; set -e; { echo "name a run its own for it; results are kept below $(VENV)/foreign. foreign: tests plain (MUTANTS="S42 S43a") PYTHONPATH=tests $(BIN)/python -m pip install --quiet --no-compile . $(FOREIGN_PACKAGES); venv $(VENV)/foreign-$$version; mutants --state $(VENV)/foreign $(VENV)/mutants --page docs/mutants.md $(MUTANTS) # Each Python has an environment
+mutants: setup ## break each mechanism of the seed map and run its tests (MUTANTS="S42 S43a")
+	PYTHONPATH=tests $(BIN)/python -m mutants --state $(VENV)/mutants --page docs/mutants.md $(MUTANTS)
+
+# Each Python has an environment of its own for it; results are kept below $(VENV)/foreign.
+foreign: ## other projects' tests plain and recorded, into docs/foreign.md (PYTHON=python3.12 FOREIGN=numpy)
+	@version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') || \
+	    { echo "name a Python of 3.11 or later: make foreign PYTHON=python3.12" >&2; exit 1; }; \
+	bin=$(VENV)/foreign-$$version/bin; set -e; \
+	[ -x $$bin/python ] || $(PYTHON) -m venv $(VENV)/foreign-$$version; \
+	$$bin/python -m pip install --quiet --no-compile . $(FOREIGN_PACKAGES); \
+	PYTHONPATH=tests $$bin/python -P -m foreign --state $(VENV)/foreign --page docs/foreign.md $(FOREIGN)
 
 pictures: setup ## draw the pictures in docs/images from a scenario
 	$(BIN)/tlmem record -q -f -o $(VENV)/pictures.tlm scenarios/programs/$(DEMO).py
