@@ -23,9 +23,10 @@ import numpy
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("tlmem", "dashboards", "scenarios", "native", "tests", "docs", "pyproject.toml")
+COMPILED = (".c", ".m", ".h")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.o", "*.tlm", ".*_cache")
 OPTIMISE = "-O1"
-WITHOUT_OPTIMISATION = ("-O2", "-O3")
+INSTEAD_OF = ("-O2", "-O3")  # nothing is measured here, and compiling takes half the time
 EXTENSION = "_native" + sysconfig.get_config_var("EXT_SUFFIX")
 
 
@@ -70,12 +71,12 @@ class Build:
 
     def compile_all(self, tree: Path, place: Path, sources: Iterable[str]) -> None:
         """Compiles sources of a tree into a folder."""
+
+        def compile_one(source: str) -> None:
+            self.compile(tree, source, self.object_of(source, place))
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(
-                pool.map(
-                    lambda each: self.compile(tree, each, self.object_of(each, place)), sources
-                )
-            )
+            list(pool.map(compile_one, sources))
 
     def object_of(self, source: str, place: Path | None = None) -> Path:
         """Where the object of a source is."""
@@ -86,16 +87,15 @@ class Build:
         native = self.native
         of_extension = source in self.extension
         options = [*native["COMPILE"], *(native["OPS_COMPILE"] if of_extension else [])]
-        options = [each for each in options if each not in WITHOUT_OPTIMISATION]
+        options = [each for each in options if each not in INSTEAD_OF]
         standard = native["STANDARD"] if source.endswith(".c") else []
         folders = [str(tree / each) for each in native["INCLUDE"]]
         if of_extension:
             folders += [numpy.get_include(), sysconfig.get_path("include")]
         compiler = sysconfig.get_config_var("CC").split()
         include = [f"-I{each}" for each in folders]
-        run([*compiler, OPTIMISE, "-fPIC", "-DNDEBUG", *options, *standard, *include])(
-            ["-c", str(tree / source), "-o", str(made)], f"{source} does not compile"
-        )
+        begin = [*compiler, OPTIMISE, "-fPIC", "-DNDEBUG", *options, *standard, *include]
+        run([*begin, "-c", str(tree / source), "-o", str(made)], f"{source} does not compile")
 
     def link(self, package: Path, instead: dict[str, Path] | None = None, what: str = "") -> None:
         """Links into a package's folder, with other objects for some sources.
@@ -112,30 +112,23 @@ class Build:
         needs = [f"-l{each}" for each in native["LIBRARY_NEEDS"]]
         folder = package / "lib"
         folder.mkdir(exist_ok=True)
+        library, extension = folder / native["LIBRARY"], package / EXTENSION
         if what != "extension":
-            library = folder / native["LIBRARY"]
-            library.unlink(
-                missing_ok=True
-            )  # never written over: a process may still have it loaded
+            library.unlink(missing_ok=True)  # a process may still have it loaded
             made = [*objects["library"], *native["LIBRARY_LINK"], *needs, "-o", str(library)]
-            run(link)(made, "the library does not link")
+            run([*link, *made], "the library does not link")
         if what != "library":
-            extension = package / EXTENSION
             extension.unlink(missing_ok=True)
             made = [*objects["extension"], f"-L{folder}", "-ltlmem", *needs, "-pthread"]
             made += [*native["FIND_LIBRARY"], "-o", str(extension)]
-            run(link)(made, "the extension module does not link")
+            run([*link, *made], "the extension module does not link")
 
 
-def run(begin: list[str]):
-    """Runs a command that must succeed: ``run(["cc"])(["-c", ...], "what is wrong otherwise")``."""
-
-    def complete(rest: list[str], wrong: str) -> None:
-        done = subprocess.run([*begin, *rest], capture_output=True, text=True, cwd=ROOT)
-        if done.returncode:
-            raise BrokenTool(f"{wrong}:\n{done.stderr[-2000:]}")
-
-    return complete
+def run(command: list[str], wrong: str) -> None:
+    """Runs a command that must succeed; ``wrong`` says what it means when it does not."""
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise BrokenTool(f"{wrong}:\n{done.stderr[-2000:]}")
 
 
 class Copy:
@@ -148,6 +141,7 @@ class Copy:
 
     def __init__(self, place: Path, build: Build | None = None) -> None:
         self.place, self.build = place, build
+        self.whole: dict[str, str] = {}  # text of the files that are broken now
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         for name in COPIED:
@@ -168,25 +162,28 @@ class Copy:
         text = path.read_text(encoding="utf-8")
         if text.count(find) != 1:
             raise BrokenTool(f"{file} has this text {text.count(find)} times, not once:\n{find}")
+        self.whole[file] = text
         self.write(path, text.replace(find, replacement))
-        self.compiled(file)
+        if Path(file).suffix in COMPILED:
+            self.compile(file)
 
     def restore(self, file: str) -> None:
-        """Puts the file, and what was built of it, back."""
-        self.write(self.place / file, (ROOT / file).read_text(encoding="utf-8"))
-        if Path(file).suffix in (".c", ".m", ".h") and self.build is not None:
+        """Puts the file, and what was built of it, back; nothing when it is whole."""
+        text = self.whole.pop(file, None)
+        if text is None:
+            return
+        self.write(self.place / file, text)
+        if Path(file).suffix in COMPILED and self.build is not None:
             self.build.link(self.place / "tlmem", what=self.part_of(file))
 
-    def compiled(self, file: str) -> None:
-        if Path(file).suffix not in (".c", ".m", ".h"):
-            return
+    def compile(self, file: str) -> None:
+        """Builds the copy again after a change of one file."""
         if self.build is None:
             raise BrokenTool(f"{file} cannot be built here")
         scratch = self.place / "objects"
         scratch.mkdir(exist_ok=True)
-        sources = (
-            [file] if not file.endswith(".h") else [*self.build.library, *self.build.extension]
-        )
+        every = [*self.build.library, *self.build.extension]
+        sources = every if file.endswith(".h") else [file]
         self.build.compile_all(self.place, scratch, sources)
         instead = {each: self.build.object_of(each, scratch) for each in sources}
         self.build.link(self.place / "tlmem", instead, self.part_of(file))
@@ -194,13 +191,9 @@ class Copy:
     def part_of(self, file: str) -> str:
         """Which of the two has to be linked again; empty for both."""
         assert self.build is not None
-        return (
-            "library"
-            if file in self.build.library
-            else "extension"
-            if file in self.build.extension
-            else ""
-        )
+        if file in self.build.library:
+            return "library"
+        return "extension" if file in self.build.extension else ""
 
     def write(self, path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
