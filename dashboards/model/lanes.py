@@ -25,6 +25,8 @@ NEVER = np.iinfo(np.int64).max
 SORTS = ("born", "size", "age")
 """Orders of single objects: as they were made, largest first, longest life first."""
 
+MOST_LANES = 10_000
+"""A lane for each line is made anew for each stretch of time: lines with less have none."""
 MOST_CELLS = 1 << 22
 """Sums of every site and thread are kept for at most so many pairs of them."""
 
@@ -110,9 +112,7 @@ class Lanes:
         """A lane for each line that has objects in a stretch of time, most bytes first."""
         edges = np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1).astype(np.int64)
         found = []
-        for line in range(self.places.count):
-            if self._starts[line] == self._starts[line + 1]:
-                continue
+        for line in self._shown_lines:
             born_bytes, born = self._births.until(line, edges)
             died_bytes, died = self._deaths.until(line, edges)
             live = born - died
@@ -234,11 +234,26 @@ class Lanes:
     def total(self, view: View, width: int) -> Floats:
         """Bytes alive in all at the end of each column."""
         edges = np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1).astype(np.int64)[1:]
-        sums = np.zeros(len(edges))
-        for line in range(self.places.count):
-            if self._starts[line] != self._starts[line + 1]:
-                sums += self._births.until(line, edges)[0] - self._deaths.until(line, edges)[0]
-        return sums
+        made, freed = self._of_all
+        return made.until(0, edges)[0] - freed.until(0, edges)[0]
+
+    @cached_property
+    def _of_all(self) -> tuple[_Side, _Side]:
+        """Births and deaths of all lines together."""
+        dead = np.flatnonzero(self.died != NEVER)
+        dead = dead[rising(self.died[dead])]
+        births, deaths = (np.array([0, count]) for count in (len(self), len(dead)))
+        return self._side(self._all, self.born, births), self._side(dead, self.died, deaths)
+
+    @cached_property
+    def _shown_lines(self) -> list[int]:
+        """The lines that made something, in order; of more than ``MOST_LANES`` the largest."""
+        starts = self._starts
+        made = np.flatnonzero(np.diff(starts))
+        if len(made) > MOST_LANES:
+            bytes_ = self._births.sums[starts[made + 1]] - self._births.sums[starts[made]]
+            made = np.sort(made[np.argsort(-bytes_, kind="stable")[:MOST_LANES]])
+        return made.tolist()
 
     def _rows_of(self, line: int | None) -> Ints:
         if line is None:

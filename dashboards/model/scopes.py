@@ -7,6 +7,7 @@ are. Does not cover: how boxes are drawn (``widgets.box_chart``).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from .boxes import Box
 from .tables import MOST_ROWS, TableData, duration
 from .view import View
 
+MOST_LEVELS = 1000
 COUNTS = ("registered", "released", "promoted", "escaped", "freed")
 Ints = NDArray[np.int64]
 
@@ -39,8 +41,14 @@ class ScopeIndex:
         self._group = labels.astype(np.int64) * 2 + frames
         self._counts = [scopes[name].to_numpy(np.int64) for name in COUNTS]
 
+    def row(self, scope: Any) -> pd.Series:
+        """The row of a scope; in a damaged recording, where several have a number, the first."""
+        return self._scopes.loc[[scope]].iloc[0]
+
     def boxes(self, view: View, width: int) -> list[Box]:
         """Scopes over time, the outermost in row 0; several in one column become one box.
+
+        Of more than ``MOST_LEVELS`` levels the outermost ones.
 
         The key of a box is the number of its scope, or of the first of several.
         """
@@ -53,10 +61,13 @@ class ScopeIndex:
         right = np.ceil((leave[seen] - view.start_ns) * scale).clip(1, width)
         left = left.astype(np.int64)
         right = np.maximum(right.astype(np.int64), left + 1)
-        depth = self._depth[seen]
+        by_depth = np.argsort(self._depth[seen], kind="stable")
+        depth = self._depth[seen][by_depth]
+        starts = np.flatnonzero(np.diff(depth, prepend=-1))
+        ends = np.append(starts[1:], len(depth))
         boxes: list[Box] = []
-        for level in np.unique(depth).tolist():
-            mine = np.flatnonzero(depth == level)
+        for start, end in zip(starts[:MOST_LEVELS], ends[:MOST_LEVELS], strict=True):
+            mine, level = by_depth[start:end], int(depth[start])
             first, many = _together(left[mine], right[mine])
             at = mine[first]
             spans = zip(left[at].tolist(), right[at].tolist(), seen[at].tolist(), many, strict=True)

@@ -85,7 +85,7 @@ class ScopesPage(Page):
         """The stretch becomes that of the chosen scope."""
         if message.of != "icicle":
             return
-        scope = self.loaded.recording.scopes.loc[self.query_one(BoxChart).boxes[message.row].key]
+        scope = self.loaded.scopes.row(self.query_one(BoxChart).boxes[message.row].key)
         leave = int(scope["exit_ns"]) if scope["exit_ns"] >= 0 else self.view.end_ns
         middle = (int(scope["enter_ns"]) + leave) // 2
         view = replace(self.view, cursor_ns=middle)
@@ -96,7 +96,7 @@ class ScopesPage(Page):
         if chart.boxes:
             box = chart.boxes[chart.chosen]
             recording = self.loaded.recording
-            scope = recording.scopes.loc[box.key]
+            scope = self.loaded.scopes.row(box.key)
             leave = int(scope["exit_ns"]) if scope["exit_ns"] >= 0 else self.view.end_ns
             frame = recording.blame(int(scope["enter_site"]))
             where = (
