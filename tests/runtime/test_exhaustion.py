@@ -37,6 +37,7 @@ from tlmem.runtime.ownership.pool import TensorPool
 from tlmem.runtime.ownership.scope import escape, promote, register, scope, scope_depth, unregister
 from tlmem.runtime.ownership.struct import struct
 from tlmem.runtime.ownership.tensor_scope import TensorScope
+from tlmem.runtime.ownership.vector import vec
 from tlmem.runtime.tensors.factories import empty, from_pool, full, ones, randn, tensor, zeros
 from tlmem.runtime.tensors.interop import from_numpy
 
@@ -182,6 +183,21 @@ def write_field(i: int) -> None:
     kept[-1][i % 4096] = shared["tensor"]
 
 
+def push(i: int) -> None:
+    if i == 0:
+        shared["tensor"] = ones(3)
+        kept.append(vec())
+    kept[-1].push(shared["tensor"])
+
+
+def pop(i: int) -> None:
+    if i == 0:
+        shared["tensor"] = ones(3)
+        kept.append(vec())
+    kept[-1].extend([i, shared["tensor"]])
+    kept[-1].pop(0)
+
+
 def slot(i: int) -> None:
     if i == 0:
         shared["scope"] = frame(2, "f").__enter__()
@@ -203,6 +219,9 @@ BOOKKEEPING: dict[str, Callable[[int], None]] = {
     "a holder": on_tensor(lambda t: acquire(t, "x")),
     "a struct": on_tensor(lambda t: struct([t, None, t])),
     "a field": write_field,
+    "a vector": on_tensor(lambda t: vec([t, None, t])),
+    "an element": push,
+    "elements that move up": pop,
     "a scope": keep(lambda i: scope(f"s{i % 7}").__enter__()),
     "a frame": keep(lambda i: frame(i % 40, "f").__enter__()),
     "a slot": slot,
@@ -214,6 +233,8 @@ BOOKKEEPING: dict[str, Callable[[int], None]] = {
     "a task": keep(lambda i: contexts.TaskContext(Mock())),
     "a parameter": on_tensor(lambda t: register_parameter(f"p{len(kept)}", t)),
 }
+MAKING_BEFORE = ("what a pool has", "a passed scope", "elements that move up")
+"""Operations that make something before they fail."""
 UNFAILING: dict[str, Callable[[Any], Any]] = {
     "escape": escape,
     "unregister": unregister,
@@ -250,7 +271,7 @@ def starve(name: str, nth: int) -> int:
             lib.tlm_own_fail_after(0)
             refused += 1
             assert str(error).startswith(("cannot ", "no memory for ")), error
-            if name not in ("what a pool has", "a passed scope"):  # these make something before
+            if name not in MAKING_BEFORE:
                 assert state() == before, (before, state())
             operation(i)
             break

@@ -27,6 +27,7 @@ from tlmem.runtime.ownership.holders import move
 from tlmem.runtime.ownership.parameters import drop_parameter, parameter_names, register_parameter
 from tlmem.runtime.ownership.scope import escape, register, scope, scope_depth
 from tlmem.runtime.ownership.tensor_scope import TensorScope
+from tlmem.runtime.ownership.vector import vec
 from tlmem.runtime.tensors.factories import empty, ones
 from tlmem.runtime.tensors.interop import from_numpy
 
@@ -115,6 +116,16 @@ def overwrite_field() -> None:
     s["a"] = move(empty(2))
 
 
+def use_vector() -> None:
+    v = vec([empty(1)])
+    for _ in range(4):  # it grows
+        v.push(move(empty(1)))
+    v.push([empty(1)])
+    v.pop(1)
+    v.pop()
+    v.clear()
+
+
 OPERATIONS: dict[str, Callable[[], object]] = {
     "a tensor in a scope": in_scope(lambda: ones(3)),
     "an outer tensor": in_scope(functools.partial(lambda: register(empty(1)))),
@@ -125,6 +136,8 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "a nested struct": lambda: struct.struct({"a": empty(1), "b": [empty(1)]}),
     "a struct in a scope": in_scope(lambda: struct.struct({"a": empty(1), "b": [empty(1)]})),
     "fields": overwrite_field,
+    "a vector": use_vector,
+    "a vector in a scope": in_scope(use_vector),
     "a frame": in_frame,
     "the arena": in_scope(lambda: arena_empty(3)),
     "views and arrays": lambda: ones((2, 2)).T[0].numpy(),

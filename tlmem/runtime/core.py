@@ -411,7 +411,7 @@ def raise_for(status: int, doing: str, subject: object = None) -> NoReturn:
     elif status == lib.TLM_NOT_A_HOLDER and failure.holder:
         why = f"{holder_text(failure.holder)} is not one of its holders"
     elif status == lib.TLM_IN_ARENA and hasattr(subject, "_part_text"):
-        part = subject._part_text(failure.detail)  # type: ignore[union-attr]
+        part = subject._part_text(failure.detail)
         why = f"the memory of {part} ends with its frame or scope"
         advice = f"put a copy of {part} there instead"
     elif status == lib.TLM_STILL_HELD and isinstance(getattr(subject, "handle", None), int):

@@ -74,22 +74,26 @@ class Vec(Struct):
 
     def _make_room(self, count: int) -> None:
         """A larger block takes the place of one that is full."""
-        if count <= self.capacity:
-            return
-        capacity = max(FIRST_ROOM, 2 * self.capacity, count)
+        if count > self.capacity:
+            self._hold_in(max(FIRST_ROOM, 2 * self.capacity, count), self._values)
+
+    def _hold_in(self, capacity: int, values: list[Any]) -> None:
+        """A block of this room that holds these elements takes the place of the one before."""
         made = ffi.new("tlm_object *")
-        check(lib.tlm_struct_create(core.label("list{}"), capacity, made), "grow", self)
         try:
-            for place, value in enumerate(self._values):
+            check(lib.tlm_struct_create(core.label("list{}"), capacity, made), "grow", self)
+            for place, value in enumerate(values):
                 if isinstance(value, core.Reference):
                     check(lib.tlm_struct_set(made[0], place, value.handle), "grow", self)
             status = lib.tlm_struct_move(self.handle, 0, made[0], core.FLOATING_HOLDER)
             check(status, "grow", self)
-        except BaseException:
+            self._block, self.capacity, self._values = made[0], capacity, values
+        except BaseException:  # Ctrl-C as well
             if core.FLOATING_HOLDER in core.holders_of(made[0]):
                 lib.tlm_release(made[0], core.FLOATING_HOLDER)
+            elif made[0] and self._block != made[0]:
+                self._block, self.capacity, self._values = made[0], capacity, values
             raise
-        self._block, self.capacity = made[0], capacity
 
     # ---- taking out ----
 
@@ -101,19 +105,27 @@ class Vec(Struct):
 
         Raises:
             IndexError: there is no such element. UseAfterFree: the vector was freed.
+            MemoryError: there is none for the elements that move up; nothing happened.
         """
         self._require("pop from")
         place = self._place(at)
         value = self._values[place]
-        if isinstance(value, core.Reference) and value.handle:
-            contexts.settle()
-            check(lib.tlm_acquire(value.handle, TAKING), "pop", value)
-        rest = self._values[place + 1 :]
-        for offset, each in enumerate(rest):
-            self._put(place + offset, each)
-        self._clear_from(len(self._values) - 1)
-        if isinstance(value, core.Reference) and value.handle:
-            self._hand_out(value)
+        is_counted = isinstance(value, core.Reference) and value.handle != 0
+        contexts.settle()
+        try:
+            if is_counted:
+                check(lib.tlm_acquire(value.handle, TAKING), "pop", value)
+            if place == len(self._values) - 1:
+                self._clear_from(place)
+            else:
+                rest = [each for i, each in enumerate(self._values) if i != place]
+                self._hold_in(self.capacity, rest)
+            if is_counted:
+                self._hand_out(value)
+        except BaseException:
+            if is_counted and TAKING in core.holders_of(value.handle):
+                lib.tlm_release(value.handle, TAKING)
+            raise
         return value
 
     def clear(self) -> None:
@@ -127,9 +139,9 @@ class Vec(Struct):
 
     def _clear_from(self, count: int) -> None:
         while len(self._values) > count:
-            place = len(self._values) - 1
+            del self._values[-1]  # first: what the block still holds beyond them does no harm
+            place = len(self._values)
             check(lib.tlm_struct_set(self._block, place, 0), "empty a field of", self)
-            del self._values[place]
 
     @staticmethod
     def _hand_out(value: Any) -> None:
@@ -141,8 +153,11 @@ class Vec(Struct):
             value._scope = scope
         else:
             holder = core.new_holder(core.HANDLE)
-            check(lib.tlm_move(value.handle, TAKING, holder), "own", value)
-            value._holder = holder
+            value._holder = holder  # before it has: Ctrl-C comes only after the call
+            status = lib.tlm_move(value.handle, TAKING, holder)
+            if status:
+                value._holder = 0
+                core.raise_for(status, "own", value)
 
     # ---- what differs from a struct ----
 
@@ -214,19 +229,19 @@ def vec(values: Iterable[Any] = ()) -> Vec:
     blueprints = [structs._blueprint_of(each, {}) for each in values]
     contexts.settle()
     made, created = _blank(), ffi.new("tlm_object *")
-    check(lib.tlm_struct_create(core.label("Vec{items}"), 1, created), "make", "a vector")
-    made._name_object(created[0])
-    made._holder = core.FLOATING_HOLDER
     try:
+        check(lib.tlm_struct_create(core.label("Vec{items}"), 1, created), "make", "a vector")
+        made._name_object(created[0])
+        made._holder = core.FLOATING_HOLDER
         made._make_room(max(FIRST_ROOM, len(blueprints)))
         for place, each in enumerate(blueprints):
             is_container = isinstance(each, structs._Blueprint)
             made._put(place, structs._make(each, None, {}) if is_container else each)
         check(made._adopt(made.handle, core.INNERMOST), "own", made)
     except BaseException:
-        if made._holder == core.FLOATING_HOLDER:
+        if core.FLOATING_HOLDER in core.holders_of(created[0]):
             made._holder = 0
-            lib.tlm_release(made.handle, core.FLOATING_HOLDER)
+            lib.tlm_release(created[0], core.FLOATING_HOLDER)
         raise
     return made
 

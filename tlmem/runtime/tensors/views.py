@@ -19,6 +19,7 @@ from tlmem.runtime.dtypes import dtype_name
 from tlmem.runtime.errors import WrongDtype, WrongShape
 from tlmem.runtime.tensors.computing import compute, compute_apart
 from tlmem.runtime.tensors.core_ops import (
+    apply,
     apply_apart,
     apply_strictly,
     before_writing,
@@ -153,6 +154,8 @@ def take(tensor: Tensor, index: Any, axis: int = 0, out: Tensor | None = None) -
     require_out_without_gradient("take", out, tensor)
     if needs(tensor):
         return apply_strictly(TAKE, 2, tensor, index_tensor(index, places, tensor), axis)
+    if out is None and (made := chosen_by_op(TAKE, tensor, index, axis)) is not NotImplemented:
+        return made
     shape = (*tensor.shape[:axis], *places.shape, *tensor.shape[axis + 1 :])
     device = device_of([tensor, index]) if isinstance(index, Storage) else tensor._device
     result = destination(out, shape, tensor.dtype, device)
@@ -199,12 +202,21 @@ def gather(tensor: Tensor, axis: int, index: Any, out: Tensor | None = None) -> 
     require_out_without_gradient("gather", out, tensor)
     if needs(tensor):
         return apply_strictly(GATHER, 2, tensor, index_tensor(index, places, tensor), axis)
+    if out is None and (made := chosen_by_op(GATHER, tensor, index, axis)) is not NotImplemented:
+        return made
     device = device_of([tensor, index]) if isinstance(index, Storage) else tensor._device
     flat = temporary(places.shape, "int64", device)
     number_elements(flat._data(), places, tensor.shape, axis)
     source = contiguous_data(tensor).reshape(-1)
     result = destination(out, places.shape, tensor.dtype, device)
     return compute(np.take, result, out, source, flat._data(), mode="wrap")
+
+
+def chosen_by_op(row: int, tensor: Any, index: Any, axis: int) -> Any:
+    """By the core, which reads an index that is a tensor already; else NotImplemented."""
+    if isinstance(index, Storage) and index.dtype == "int64":
+        return apply(row, 2, tensor, index, axis)
+    return NotImplemented
 
 
 def index_tensor(index: Any, places: Any, tensor: Any) -> Any:
