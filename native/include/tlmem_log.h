@@ -165,6 +165,15 @@ typedef struct {
     uint32_t compact;      /* 1: compact full segments while the program runs (the normal case); 0 only for tests */
 } tlm_recording_options;
 
+/* Why a recording ended before it was stopped; from TLM_ENDED_CUT on its file is not what it should be. */
+typedef enum {
+    TLM_ENDED_NOT = 0,
+    TLM_ENDED_NO_ROOM = 1, /* the disk or the size limit; tlm_recording_errno() says which */
+    TLM_ENDED_CUT = 2,     /* another program cut the file short, or wrote over its beginning */
+    TLM_ENDED_REMOVED = 3, /* it has no name any more */
+    TLM_ENDED_FAILED = 4,  /* the disk could not be read or written where the file is mapped */
+} tlm_early_end;
+
 typedef struct {
     uint64_t events;           /* recorded so far, exact only when no other thread is recording */
     uint64_t lost_events;      /* could not be recorded */
@@ -178,7 +187,8 @@ typedef struct {
     uint64_t codes;            /* code objects seen */
     uint64_t threads;          /* threads that recorded something */
     int running;               /* 1: a recording is running */
-    int stopped;               /* 1: it stopped early, tlm_recording_errno() says why */
+    int stopped;               /* a tlm_early_end */
+    int moved;                 /* 1: when it ended, its path led to another file or to none */
 } tlm_recording_statistics;
 
 /* Creates the file, reserves its first slots, starts the service thread and turns the probes on. On failure nothing is

@@ -114,7 +114,7 @@ bool tlmi_compact_step(void)
         pthread_mutex_unlock(&r->work);
         return false;
     }
-    bool fold = tlmi_fold_wanted();
+    bool fold = tlmi_segment_check_file() && tlmi_fold_wanted();
     if (r->pending_count) {
         slot = r->pending[r->pending_head];
         r->pending_head = (r->pending_head + 1) % r->pending_room;

@@ -133,7 +133,9 @@ static void fill_statistics(tlm_recording_statistics *out)
         .codes = tlmi_site_code_count(),
         .threads = threads,
         .running = 1,
-        .stopped = atomic_load(&r->stopped),
+        .stopped = tlmi_file.lost             ? (int)tlmi_file.lost
+                   : atomic_load(&r->stopped) ? TLM_ENDED_NO_ROOM
+                                              : TLM_ENDED_NOT,
     };
 }
 
@@ -147,11 +149,18 @@ static tlm_status stop(bool seal)
     tlmi_service_stop();
     pthread_mutex_lock(&r->work);
     pthread_mutex_lock(&r->lock);
+    tlmi_file_guard();
+    bool whole = tlmi_segment_check_file();
     tlmi_file_calibrate();
     tlmi_segment_close_all();
     fill_statistics(&last_statistics);
     pthread_mutex_unlock(&r->lock);
-    bool sealed = !seal || tlmi_seal();
+    bool sealed = whole && (!seal || tlmi_seal());
+    pthread_mutex_lock(&r->lock);
+    if (!sealed && !tlmi_segment_check_file())
+        last_statistics.stopped = (int)tlmi_file.lost;
+    pthread_mutex_unlock(&r->lock);
+    last_statistics.moved = !tlmi_file_is_in_place();
     last_statistics.file_bytes = tlmi_file_size();
     last_statistics.compacted_events = r->compacted_events;
     last_statistics.compact_ns = r->compact_ns;
