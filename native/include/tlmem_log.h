@@ -189,6 +189,7 @@ typedef struct {
     int running;               /* 1: a recording is running */
     int stopped;               /* a tlm_early_end */
     int moved;                 /* 1: when it ended, its path led to another file or to none */
+    uint64_t inode;            /* of the file that was recorded to */
 } tlm_recording_statistics;
 
 /* Creates the file, reserves its first slots, starts the service thread and turns the probes on. On failure nothing is

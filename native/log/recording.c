@@ -161,6 +161,7 @@ static tlm_status stop(bool seal)
         last_statistics.stopped = (int)tlmi_file.lost;
     pthread_mutex_unlock(&r->lock);
     last_statistics.moved = !tlmi_file_is_in_place();
+    last_statistics.inode = tlmi_file.file.inode;
     last_statistics.file_bytes = tlmi_file_size();
     last_statistics.compacted_events = r->compacted_events;
     last_statistics.compact_ns = r->compact_ns;
