@@ -122,7 +122,7 @@ int tlmi_file_number(void)
     if (tlmi_own_file_is_ours(&tlmi_file.file))
         return tlmi_file.file.fd;
     tlmi_own_file again;
-    tlmi_own_file_keep(&again, open(tlmi_file.path, O_RDWR | O_CLOEXEC));
+    tlmi_own_file_keep(&again, open(tlmi_file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (again.fd < 0 || again.device != tlmi_file.file.device || again.inode != tlmi_file.file.inode) {
         tlmi_own_file_close(&again);
         tlmi_file.error = EBADF;
@@ -219,7 +219,8 @@ static void fill_header(const tlm_recording_options *options)
 
 void tlmi_file_remove(void)
 {
-    unlink(tlmi_file.path);
+    if (tlmi_file_is_in_place())
+        unlink(tlmi_file.path);
 }
 
 uint64_t tlmi_file_size(void)
@@ -238,13 +239,30 @@ static tlm_status fail(tlm_status status)
     return status;
 }
 
-/* Takes away a file that is to be replaced. To cut it short instead would kill a program that still records into it at its
- * next event, and one that reads it. Where this fails, by the rights of its folder, the file is cut short all the same. */
-static void make_way(const char *path)
+/* A new file, which nobody else has open and no link leads to: recordings hold command lines, and the names of those of children
+ * can be guessed, so in a folder of all users another one may have put something there. What is to be replaced is taken away
+ * first. To cut it short instead would end a recording that is still written into it. */
+static tlm_status open_new(const tlm_recording_options *options)
 {
     struct stat about;
-    if (lstat(path, &about) == 0 && S_ISREG(about.st_mode))
-        unlink(path);
+    mode_t mode = options->mode ? options->mode : 0600;
+    bool is_there = lstat(tlmi_file.path, &about) == 0;
+    if (is_there && (!options->overwrite || !S_ISREG(about.st_mode)))
+        return TLM_EXISTS;
+    if (is_there && unlink(tlmi_file.path) != 0) {
+        tlmi_file.error = errno;
+        return TLM_IO;
+    }
+    int fd = open(tlmi_file.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0) {
+        tlmi_file.error = errno;
+        return errno == EEXIST ? TLM_EXISTS : TLM_IO;
+    }
+    if (fchmod(fd, mode) != 0) {
+        /* A file system without rights: what it gives is all there is. */
+    }
+    tlmi_own_file_keep(&tlmi_file.file, fd);
+    return TLM_OK;
 }
 
 tlm_status tlmi_file_create(const tlm_recording_options *options)
@@ -257,20 +275,9 @@ tlm_status tlmi_file_create(const tlm_recording_options *options)
     strcpy(tlmi_file.path, options->path);
     if (options->limit_bytes)
         tlmi_file.slot_limit = (uint32_t)((options->limit_bytes - TLMI_HEADER_BYTES) / TLMI_SLOT_BYTES);
-    if (options->overwrite)
-        make_way(tlmi_file.path);
-    int flags = O_RDWR | O_CREAT | O_CLOEXEC | (options->overwrite ? 0 : O_EXCL);
-    int fd = open(tlmi_file.path, flags, 0644);
-    if (fd < 0) {
-        tlmi_file.error = errno;
-        return errno == EEXIST ? TLM_EXISTS : TLM_IO;
-    }
-    tlmi_own_file_keep(&tlmi_file.file, fd);
-    if (options->overwrite && ftruncate(tlmi_file_number(), 0) != 0) {
-        tlmi_file.error = errno;
-        tlmi_file_close();
-        return TLM_IO;
-    }
+    tlm_status status = open_new(options);
+    if (status != TLM_OK)
+        return status;
     if (!reserve(0, TLMI_HEADER_BYTES))
         return fail(tlmi_file.error == ENOSPC || tlmi_file.error == EDQUOT ? TLM_NO_SPACE : TLM_IO);
     tlmi_file.header = mmap(NULL, TLMI_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, tlmi_file_number(), 0);
@@ -405,6 +412,10 @@ bool tlmi_file_write(uint64_t offset, const void *start, size_t bytes)
     /* All room was reserved: a shorter file was cut short, and to write on would only leave a hole. */
     if (tlmi_file.lost || !tlmi_own_file_look(&tlmi_file.file, &length, &names) || length < offset + bytes)
         return false;
+    if (!tlmi_system_may_be_long(offset + bytes)) {
+        tlmi_file.error = EFBIG;
+        return false;
+    }
     while (bytes) {
         ssize_t written = pwrite(fd, at, bytes, (off_t)offset);
         if (written < 0 && errno == EINTR)

@@ -13,7 +13,7 @@ static bool running;                             /* under gate */
 static tlm_recording_statistics last_statistics; /* of the recording that ended last */
 static int last_error;
 
-enum { LEAST_LIMIT_BYTES = 8 << 20, MOST_STACK_DEPTH = 1024 };
+enum { LEAST_LIMIT_BYTES = 8 << 20, MOST_STACK_DEPTH = 1024, OWNER = 0600 };
 
 /* ---- fork: docs of the three functions in tlmem.h ---- */
 
@@ -77,7 +77,8 @@ static tlm_status open_parts(const tlm_recording_options *options)
 static bool options_are_valid(const tlm_recording_options *options)
 {
     return options && options->path && options->stack_depth <= MOST_STACK_DEPTH &&
-           (options->limit_bytes == 0 || options->limit_bytes >= LEAST_LIMIT_BYTES);
+           (options->limit_bytes == 0 || options->limit_bytes >= LEAST_LIMIT_BYTES) &&
+           (options->mode == 0 || (options->mode <= 0777 && (options->mode & OWNER) == OWNER));
 }
 
 static tlm_status start(const tlm_recording_options *options)

@@ -32,6 +32,8 @@ void tlmi_planes_join(const uint8_t *planes, uint32_t entry_bytes, uint32_t coun
 /* ---- file.c: the mapped file and its slots. All under recording.lock unless said otherwise ---- */
 typedef struct {
     uint8_t *map; /* NULL: not mapped */
+    uint32_t
+        count;    /* of events in a closed segment; what another program may have done to the file counts for nothing */
     uint8_t type; /* a tlmi_slot_type, as on disk */
     bool zeroed;  /* the payload is zero on disk: fit for events as it is */
 } tlmi_slot;

@@ -71,7 +71,7 @@ static void retire(tlmi_thread_cold *cold)
         tlmi_segment_recycle(slot);
         return;
     }
-    header->count = count;
+    tlmi_file.slots[slot].count = header->count = count;
     header->ticks_begin = events[0].ticks;
     header->ticks_end = events[count - 1].ticks;
     atomic_store_explicit(&header->closed, 1, memory_order_release);
@@ -83,8 +83,8 @@ void tlmi_segment_recycle(uint32_t slot)
 {
     tlmi_recording_state *r = &tlmi_recording;
     uint8_t *map = tlmi_file.slots[slot].map;
-    tlmi_slot_header *header = (tlmi_slot_header *)map;
-    uint32_t count = header->count ? header->count : TLMI_SEGMENT_EVENTS;
+    uint32_t count = tlmi_file.slots[slot].count ? tlmi_file.slots[slot].count : TLMI_SEGMENT_EVENTS;
+    tlmi_file.slots[slot].count = 0;
     tlmi_file_release(slot);
     memset(map + TLMI_SLOT_HEADER_BYTES, 0, count * sizeof(tlmi_event));
     tlmi_file.slots[slot].zeroed = true;

@@ -7,9 +7,9 @@
  * again: the program ends, or goes on, exactly as it would have without us. So it is with faults and signals that are not
  * ours.
  *
- * A program may set its handlers at any time. Whoever depends on ours asks for it again now and then. Handlers that remember
- * ours as the one before them (faulthandler, when it is enabled later) come back to us once they are done; then it is the
- * turn of what stood below us at the very beginning.
+ * A program may set its handlers at any time. Whoever depends on ours asks for it again now and then; then ours stands before
+ * the new one as well. A handler that remembers ours as the one before it puts that back once it is done or taken away
+ * (faulthandler does both), so each place in the chain is a function of its own, which knows what it stands before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,11 +22,12 @@
 
 #include "platform/platform.h"
 
-enum { SIGNALS = 2, WATCHERS = 2 };
+/* Places in the chain: as many different handlers of the program as there may be before a new one stays without ours. */
+enum { SIGNALS = 2, WATCHERS = 2, PLACES = 6 };
 
 static const int numbers[SIGNALS] = {SIGSEGV, SIGBUS};
-static struct sigaction bottom[SIGNALS], previous[SIGNALS];
-static bool is_installed[SIGNALS];
+static struct sigaction previous[SIGNALS][PLACES];
+static int places_used[SIGNALS];
 static _Atomic bool handed_on[SIGNALS]; /* what was before us has had its turn since we were put in force */
 static _Atomic(tlmi_fault_watcher) watchers[SIGNALS][WATCHERS];
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
@@ -73,15 +74,15 @@ static void leave_to_program(int number, siginfo_t *info, void *context)
     kill(getpid(), number);
 }
 
-static void hand_on(int number, siginfo_t *info, int at)
+static void hand_on(int number, siginfo_t *info, int at, int place)
 {
-    bool came_back = atomic_exchange(&handed_on[at], true);
-    sigaction(number, came_back ? &bottom[at] : &previous[at], NULL);
+    atomic_store(&handed_on[at], true);
+    sigaction(number, &previous[at][place], NULL);
     if (info->si_code <= 0) /* it was sent, and does not come again by itself */
         send_again(number, info);
 }
 
-static void on_fault(int number, siginfo_t *info, void *context)
+static void on_fault(int number, siginfo_t *info, void *context, int place)
 {
     int at = number == numbers[0] ? 0 : 1;
     int error = errno;
@@ -89,13 +90,41 @@ static void on_fault(int number, siginfo_t *info, void *context)
     if (!is_fault && is_let_in)
         leave_to_program(number, info, context);
     else if (!is_fault || !ask_watchers(at, (uintptr_t)info->si_addr, context, atomic_load(&handed_on[at])))
-        hand_on(number, info, at);
+        hand_on(number, info, at, place);
     errno = error;
 }
 
-static bool is_ours(const struct sigaction *action)
+#define HANDLER(place)                                                                                                 \
+    static void handler_##place(int number, siginfo_t *info, void *context)                                            \
+    {                                                                                                                  \
+        on_fault(number, info, context, place);                                                                        \
+    }
+HANDLER(0)
+HANDLER(1)
+HANDLER(2)
+HANDLER(3)
+HANDLER(4)
+HANDLER(5)
+static void (*const handlers[PLACES])(int, siginfo_t *, void *) = {handler_0, handler_1, handler_2,
+                                                                   handler_3, handler_4, handler_5};
+
+/* Which of our handlers it is; -1: none. */
+static int place_of(const struct sigaction *action)
 {
-    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
+    for (int place = 0; place < PLACES; place++)
+        if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == handlers[place])
+            return place;
+    return -1;
+}
+
+/* The place before this handler: the one it had before, or a new one; -1: there are no more. */
+static int place_before(int at, const struct sigaction *now)
+{
+    int place = 0;
+    while (place < places_used[at] &&
+           (previous[at][place].sa_handler != now->sa_handler || previous[at][place].sa_flags != now->sa_flags))
+        place++;
+    return place < PLACES ? place : -1;
 }
 
 /* Calls that a sent signal interrupts are begun again, or not, as without us. */
@@ -108,16 +137,18 @@ static int restart_flag(const struct sigaction *action)
 static void install(int at)
 {
     struct sigaction now, ours;
-    if (sigaction(numbers[at], NULL, &now) != 0 || is_ours(&now))
+    if (sigaction(numbers[at], NULL, &now) != 0 || place_of(&now) >= 0)
+        return;
+    int place = place_before(at, &now);
+    if (place < 0)
         return;
     memset(&ours, 0, sizeof ours);
-    ours.sa_sigaction = on_fault;
+    ours.sa_sigaction = handlers[place];
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | restart_flag(&now);
     sigemptyset(&ours.sa_mask);
-    previous[at] = now;
-    if (!is_installed[at])
-        bottom[at] = now;
-    is_installed[at] = true;
+    previous[at][place] = now;
+    if (place == places_used[at])
+        places_used[at]++;
     atomic_store(&handed_on[at], false);
     sigaction(numbers[at], &ours, NULL);
 }
@@ -126,10 +157,9 @@ static void install(int at)
 static void uninstall(int at)
 {
     struct sigaction now;
-    if (!is_installed[at] || sigaction(numbers[at], NULL, &now) != 0 || !is_ours(&now))
-        return;
-    sigaction(numbers[at], &previous[at], NULL);
-    is_installed[at] = false;
+    int place = sigaction(numbers[at], NULL, &now) == 0 ? place_of(&now) : -1;
+    if (place >= 0)
+        sigaction(numbers[at], &previous[at][place], NULL);
 }
 
 static void mend_after_fork(void)

@@ -91,6 +91,8 @@ bool tlmi_system_is_main_thread(void);
 /* A condition whose deadlines are those of tlmi_clock_ns. */
 void tlmi_system_condition_init(pthread_cond_t *condition);
 void tlmi_system_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline_ns);
+/* Whether a file may be this long. What goes beyond sends SIGXFSZ, which is for the program to do. */
+bool tlmi_system_may_be_long(uint64_t bytes);
 /* Reserves [from, from + bytes) on disk and extends a file that ends at `from` over it. 0, or errno: it ends there still. */
 int tlmi_system_extend_file(int fd, uint64_t from, uint64_t bytes);
 /* The contents of private memory from byte `kept` on are not needed any more: zeros, or anything, and whole pages stop being

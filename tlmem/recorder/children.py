@@ -18,7 +18,7 @@ from typing import Any
 from tlmem.recorder import session, summary
 from tlmem.recorder.failure import CannotRecord
 from tlmem.recorder.options import Options
-from tlmem.recorder.session import Session, Statistics
+from tlmem.recorder.session import Session
 
 FOLLOWED = ("from multiprocessing.spawn import", "from multiprocessing.forkserver import")
 # Below every priority a program would choose, so that sealing is the last thing a worker does.
@@ -158,13 +158,7 @@ def _seal_worker(recording: Session) -> None:
     vars(threading)["_shutdown"]()  # what the worker does next: its threads belong to the recording
     recording.sample()
     recording.mark("tlmem:end")
-    say_fate(recording, recording.stop())
-
-
-def say_fate(recording: Session, result: Statistics) -> None:
-    """Says what happened to the file of a child from outside; else a child says nothing."""
-    if fate := summary.fate_of(recording, result):
-        summary.say(f"process {recording.pid}: {fate}", recording.options.quiet)
+    summary.say_fate(recording, recording.stop())
 
 
 def _wrap_spawn() -> None:

@@ -89,7 +89,7 @@ def _finish(recording: Session, began: float) -> None:
     seconds = time.monotonic() - began
     result = current.stop()
     if current is not recording:
-        children.say_fate(current, result)
+        summary.say_fate(current, result)
         return
     if recording.options.quiet:
         return

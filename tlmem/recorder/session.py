@@ -94,6 +94,7 @@ class Session:
         request.limit_bytes = self.options.limit_bytes
         request.stack_depth = self.options.stack_depth
         request.parent_pid = self.parent_pid
+        request.mode = self.options.mode
         request.compact = 1
         for source in self._sources:
             source.prepare(request)
@@ -253,8 +254,11 @@ def seal_at_exit() -> None:
 
 
 def _seal() -> None:
-    if active is not None and active.pid == os.getpid():
-        active.stop()
+    ending = active
+    if ending is not None and ending.pid == os.getpid():
+        from tlmem.recorder import summary
+
+        summary.say_fate(ending, ending.stop())
 
 
 def require_native() -> None:

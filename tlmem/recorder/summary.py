@@ -87,6 +87,12 @@ def write(recording: Session, result: Statistics, seconds: float) -> None:
         say(f"next: tlmem report {shlex.quote(shown)}", False)
 
 
+def say_fate(recording: Session, result: Statistics) -> None:
+    """Says what happened to the file of a child from outside; else a child says nothing."""
+    if fate := fate_of(recording, result):
+        say(f"process {recording.pid}: {fate}", recording.options.quiet)
+
+
 def fate_of(recording: Session, result: Statistics) -> str:
     """What happened to the file of a recording from outside, as a sentence; empty: nothing."""
     from tlmem._native import lib
