@@ -74,12 +74,40 @@ static void leave_to_program(int number, siginfo_t *info, void *context)
     kill(getpid(), number);
 }
 
-static void hand_on(int number, siginfo_t *info, int at, int place)
+static void hand_on(int number, int at, int place)
 {
     atomic_store(&handed_on[at], true);
     sigaction(number, &previous[at][place], NULL);
-    if (info->si_code <= 0) /* it was sent, and does not come again by itself */
+}
+
+/* Calls the handler before ours as the system would; ours stays in force. */
+static void call_previous(int number, siginfo_t *info, void *context, const struct sigaction *action)
+{
+    sigset_t mask = action->sa_mask, before;
+    if (!(action->sa_flags & SA_NODEFER))
+        sigaddset(&mask, number);
+    pthread_sigmask(SIG_BLOCK, &mask, &before);
+    if (action->sa_flags & SA_SIGINFO)
+        action->sa_sigaction(number, info, context);
+    else
+        action->sa_handler(number);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* A signal that was sent does not come again by itself. */
+static void hand_on_sent(int number, siginfo_t *info, void *context, int place)
+{
+    int at = number == numbers[0] ? 0 : 1;
+    struct sigaction action = previous[at][place];
+    bool is_plain = !(action.sa_flags & SA_SIGINFO);
+    if (is_plain && action.sa_handler == SIG_IGN)
+        return;
+    if (action.sa_flags & (int)SA_RESETHAND || (is_plain && action.sa_handler == SIG_DFL)) {
+        hand_on(number, at, place);
         send_again(number, info);
+    } else {
+        call_previous(number, info, context, &action);
+    }
 }
 
 static void on_fault(int number, siginfo_t *info, void *context, int place)
@@ -89,8 +117,10 @@ static void on_fault(int number, siginfo_t *info, void *context, int place)
     bool is_fault = info->si_code > 0;
     if (!is_fault && is_let_in)
         leave_to_program(number, info, context);
-    else if (!is_fault || !ask_watchers(at, (uintptr_t)info->si_addr, context, atomic_load(&handed_on[at])))
-        hand_on(number, info, at, place);
+    else if (!is_fault)
+        hand_on_sent(number, info, context, place);
+    else if (!ask_watchers(at, (uintptr_t)info->si_addr, context, atomic_load(&handed_on[at])))
+        hand_on(number, at, place);
     errno = error;
 }
 

@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from support.programs import LONGEST_S, assert_same, environment_of, plain, recorded
+from support.programs import LONGEST_S, assert_same, command, environment_of, plain, recorded
 
 import tlmem
 
@@ -84,8 +84,7 @@ def test_program_goes_on_when_its_recording_is(way: str, tmp_path: Path) -> None
 
     assert (result.returncode, result.stdout) == (7, b"end 60000.0\n"), result.stderr
     assert said in message(result)
-    report = plain(["-m", "tlmem", "report", "a.tlm"], tmp_path)
-    assert b"Traceback" not in report.stderr
+    report = command(["report", "a.tlm"], tmp_path)
     assert report.returncode in (0, 2, 3) and (report.stdout or report.stderr)
     if way == "halved":
         assert tlmem.read(tmp_path / "a.tlm").info["stopped"] == (
@@ -327,11 +326,11 @@ def test_limit_of_a_file_s_size_sends_no_signal(when: str, tmp_path: Path) -> No
         """
     text = textwrap.dedent(program).replace("WHEN", repr(when))
     (tmp_path / "program.py").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "tlmem", "record", "-o", "a.tlm", "program.py"]
+    words = [sys.executable, "-m", "tlmem", "record", "-o", "a.tlm", "program.py"]
     limit = "ulimit -f 4000; " if when == "before" else ""
 
     result = subprocess.run(
-        ["sh", "-c", f'{limit}exec "$@"', "sh", *command],
+        ["sh", "-c", f'{limit}exec "$@"', "sh", *words],
         cwd=tmp_path,
         capture_output=True,
         env=environment_of(None),
