@@ -156,14 +156,24 @@ typedef struct {
 /* ---- recording (recording.c, event.c) ---- */
 typedef struct {
     const char *path;      /* where to write */
-    int overwrite;         /* 1: replace a file that exists */
+    int overwrite;         /* 1: replace a file that exists; a link, or what is no regular file, never is */
     uint64_t limit_bytes;  /* keep the file below this by folding the oldest events; 0: no limit; at least 8 MiB */
     uint32_t stack_depth;  /* innermost frames kept of a stack; 0: no stacks; at most 1024 */
     uint32_t sample_ms;    /* time between samples of resident memory; 0: none but at start and end */
     uint32_t sample_smaps; /* 1: smaps_rollup and page faults with each slow sample */
     uint32_t parent_pid;   /* recorded process this one comes from, or 0 */
+    uint32_t mode;         /* who may read and write the file, 0600 to 0777, whatever the umask; 0: 0600 */
     uint32_t compact;      /* 1: compact full segments while the program runs (the normal case); 0 only for tests */
 } tlm_recording_options;
+
+/* Why a recording ended before it was stopped; from TLM_ENDED_CUT on its file is not what it should be. */
+typedef enum {
+    TLM_ENDED_NOT = 0,
+    TLM_ENDED_NO_ROOM = 1, /* the disk or the size limit; tlm_recording_errno() says which */
+    TLM_ENDED_CUT = 2,     /* another program cut the file short, or wrote over its beginning */
+    TLM_ENDED_REMOVED = 3, /* it has no name any more */
+    TLM_ENDED_FAILED = 4,  /* the disk could not be read or written where the file is mapped */
+} tlm_early_end;
 
 typedef struct {
     uint64_t events;           /* recorded so far, exact only when no other thread is recording */
@@ -178,7 +188,9 @@ typedef struct {
     uint64_t codes;            /* code objects seen */
     uint64_t threads;          /* threads that recorded something */
     int running;               /* 1: a recording is running */
-    int stopped;               /* 1: it stopped early, tlm_recording_errno() says why */
+    int stopped;               /* a tlm_early_end */
+    int moved;                 /* 1: when it ended, its path led to another file or to none */
+    uint64_t inode;            /* of the file that was recorded to */
 } tlm_recording_statistics;
 
 /* Creates the file, reserves its first slots, starts the service thread and turns the probes on. On failure nothing is

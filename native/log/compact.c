@@ -58,10 +58,10 @@ uint64_t tlmi_block_append(tlmi_block_writer *writer, const tlmi_block_header *b
     return offset;
 }
 
-static bool write_block(const tlmi_slot_header *segment)
+static bool write_block(const tlmi_slot_header *segment, uint32_t count)
 {
     const tlmi_event *events = (const tlmi_event *)(segment + 1);
-    tlmi_codec_encode(events, segment->count, tlmi_file.header->time_shift, buffer);
+    tlmi_codec_encode(events, count, tlmi_file.header->time_shift, buffer);
     buffer->seq = segment->seq;
     buffer->thread = segment->thread;
     buffer->thread_first = segment->thread_first;
@@ -74,10 +74,13 @@ static bool compact_pending(uint32_t slot, const tlmi_slot_header *segment)
 {
     tlmi_recording_state *r = &tlmi_recording;
     uint64_t start = tlmi_clock_thread_ns();
-    bool done = write_block(segment) || (tlmi_fold_run() && write_block(segment));
+    pthread_mutex_lock(&r->lock);
+    uint32_t count = tlmi_file.slots[slot].count;
+    pthread_mutex_unlock(&r->lock);
+    bool done = write_block(segment, count) || (tlmi_fold_run() && write_block(segment, count));
     pthread_mutex_lock(&r->lock);
     if (done) {
-        r->compacted_events += segment->count;
+        r->compacted_events += count;
         tlmi_segment_recycle(slot);
     } else { /* it keeps its turn */
         r->pending_head = (r->pending_head + r->pending_room - 1) % r->pending_room;
@@ -114,7 +117,7 @@ bool tlmi_compact_step(void)
         pthread_mutex_unlock(&r->work);
         return false;
     }
-    bool fold = tlmi_fold_wanted();
+    bool fold = tlmi_segment_check_file() && tlmi_fold_wanted();
     if (r->pending_count) {
         slot = r->pending[r->pending_head];
         r->pending_head = (r->pending_head + 1) % r->pending_room;
@@ -136,11 +139,9 @@ bool tlmi_compact_all(void)
     bool all = true;
     r->pending_count = 0;
     for (uint32_t slot = 0; slot < tlmi_file.slot_count; slot++) {
-        if (tlmi_file.slots[slot].type != TLMI_SLOT_EVENTS || !tlmi_file_map(slot))
-            continue;
-        const tlmi_slot_header *header = (const tlmi_slot_header *)tlmi_file.slots[slot].map;
-        if (header->type == TLMI_SLOT_EVENTS && header->closed)
-            all = compact_pending(slot, header) && all;
+        bool is_closed = tlmi_file.slots[slot].type == TLMI_SLOT_EVENTS && tlmi_file.slots[slot].count > 0;
+        if (is_closed && tlmi_file_map(slot))
+            all = compact_pending(slot, (const tlmi_slot_header *)tlmi_file.slots[slot].map) && all;
     }
     return all;
 }

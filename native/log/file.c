@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * file.c: the recording file: reserved on disk, cut into slots, mapped where it is written event by event.
  *
- * Space is reserved before it is used: a store into a mapped page that the disk has no room for would kill the program.
+ * Space is reserved before it is used: a store into a mapped page that the disk has no room for would kill the program. So
+ * would one into a page that another program has cut off the file. Then the page becomes memory of the process within the
+ * handler of SIGBUS, the store goes nowhere, and the recording ends as soon as somebody looks at the file: at every sample, new
+ * segment and block. There is no way without a handler that keeps the last event through a kill: the kernel has no mapping that
+ * ignores a missing page, seals and leases are not for files with a name, and a write() per event takes a microsecond.
  * Only the header, event slots and meta slots are mapped; blocks go through pwrite, which survives a kill just as well and
  * keeps them out of the program's resident size. Everything is under recording.lock unless recording.h says otherwise.
  */
@@ -16,7 +20,97 @@
 
 tlmi_file_handle tlmi_file = {.file.fd = -1};
 
+static const char MAGIC[8] = "TLMEM\r\n\x1a";
+
 enum { FIRST_SLOTS = 8, MOST_SLOTS_AT_ONCE = 64, LEAST_SPARE = 5, MOST_SPARE = 64 };
+
+/* ---- pages that are gone ---- */
+
+/* Where slots are mapped, for the handler: it can trust no memory that may be given back. Slots beyond are not guarded. One
+ * that was let go of stays, marked: a thread may have faulted there before and look here afterwards. */
+enum { MOST_GUARDED = 4096, LET_GO = 1 };
+static _Atomic uintptr_t guarded[MOST_GUARDED], guarded_header;
+static _Atomic bool has_faulted;
+
+static bool replace_pages(uintptr_t start, uint64_t bytes)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    return mmap((void *)start, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED;
+}
+
+static bool mend_fault(uintptr_t address, const void *context, bool came_back)
+{
+    (void)context;
+    (void)came_back;
+    uintptr_t header = atomic_load(&guarded_header), start = 0;
+    if (header && address - header < TLMI_HEADER_BYTES) {
+        atomic_store(&has_faulted, true);
+        return replace_pages(header, TLMI_HEADER_BYTES);
+    }
+    for (size_t i = 0; i < MOST_GUARDED && !start; i++) {
+        uintptr_t slot = atomic_load_explicit(&guarded[i], memory_order_relaxed) & ~(uintptr_t)LET_GO;
+        if (slot && address - slot < TLMI_SLOT_BYTES)
+            start = slot;
+    }
+    if (!start)
+        return false;
+    atomic_store(&has_faulted, true);
+    return replace_pages(start, TLMI_SLOT_BYTES);
+}
+
+static bool set_guarded(uintptr_t from, uintptr_t to)
+{
+    for (size_t i = 0; i < MOST_GUARDED; i++) {
+        if (atomic_load_explicit(&guarded[i], memory_order_relaxed) == from) {
+            atomic_store(&guarded[i], to);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void guard_slot(uintptr_t start)
+{
+    if (set_guarded(0, start))
+        return;
+    for (size_t i = 0; i < MOST_GUARDED; i++) {
+        if (atomic_load_explicit(&guarded[i], memory_order_relaxed) & LET_GO) {
+            atomic_store(&guarded[i], start);
+            return;
+        }
+    }
+}
+
+void tlmi_file_guard(void)
+{
+    tlmi_faults_watch(TLMI_FAULTS_OF_FILES, mend_fault);
+}
+
+static bool has_magic(void)
+{
+    return memcmp(tlmi_file.header->magic, MAGIC, sizeof tlmi_file.header->magic) == 0;
+}
+
+tlm_early_end tlmi_file_examine(void)
+{
+    uint64_t bytes = UINT64_MAX, names = 1;
+    if (tlmi_file_number() >= 0)
+        tlmi_own_file_look(&tlmi_file.file, &bytes, &names);
+    if (bytes < tlmi_file_slot_offset(tlmi_file.slot_count) || !has_magic())
+        return TLM_ENDED_CUT;
+    if (atomic_load(&has_faulted))
+        return TLM_ENDED_FAILED;
+    return names ? TLM_ENDED_NOT : TLM_ENDED_REMOVED;
+}
+
+bool tlmi_file_is_in_place(void)
+{
+    struct stat about;
+    return lstat(tlmi_file.path, &about) == 0 && (uint64_t)about.st_dev == tlmi_file.file.device &&
+           (uint64_t)about.st_ino == tlmi_file.file.inode;
+}
+
+/* ---- slots ---- */
 
 uint64_t tlmi_file_slot_offset(uint32_t slot)
 {
@@ -28,7 +122,7 @@ int tlmi_file_number(void)
     if (tlmi_own_file_is_ours(&tlmi_file.file))
         return tlmi_file.file.fd;
     tlmi_own_file again;
-    tlmi_own_file_keep(&again, open(tlmi_file.path, O_RDWR | O_CLOEXEC));
+    tlmi_own_file_keep(&again, open(tlmi_file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (again.fd < 0 || again.device != tlmi_file.file.device || again.inode != tlmi_file.file.inode) {
         tlmi_own_file_close(&again);
         tlmi_file.error = EBADF;
@@ -95,7 +189,6 @@ static bool grow(void)
 /* The program may be killed at any moment: who finds the magic number finds all the rest too, and times that are about right. */
 static void fill_header(const tlm_recording_options *options)
 {
-    static const char magic[8] = "TLMEM\r\n\x1a";
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     tlmi_file_header *header = tlmi_file.header;
@@ -111,7 +204,7 @@ static void fill_header(const tlm_recording_options *options)
     header->time_shift = tlmi_clock_shift();
     uint8_t whole[offsetof(tlmi_file_header, static_crc)];
     memcpy(whole, header, sizeof whole);
-    memcpy(whole, magic, sizeof magic);
+    memcpy(whole, MAGIC, sizeof MAGIC);
     header->static_crc = tlmi_checksum(whole, sizeof whole);
     header->first_ns = tlmi_clock_ns();
     header->first_ticks = tlmi_clock_ticks();
@@ -120,13 +213,14 @@ static void fill_header(const tlm_recording_options *options)
     header->limit_bytes = options->limit_bytes;
     header->state = TLMI_STATE_OPEN;
     uint64_t word;
-    memcpy(&word, magic, sizeof word);
+    memcpy(&word, MAGIC, sizeof word);
     atomic_store_explicit((_Atomic uint64_t *)(void *)header->magic, word, memory_order_release);
 }
 
 void tlmi_file_remove(void)
 {
-    unlink(tlmi_file.path);
+    if (tlmi_file_is_in_place())
+        unlink(tlmi_file.path);
 }
 
 uint64_t tlmi_file_size(void)
@@ -145,13 +239,30 @@ static tlm_status fail(tlm_status status)
     return status;
 }
 
-/* Takes away a file that is to be replaced. To cut it short instead would kill a program that still records into it at its
- * next event, and one that reads it. Where this fails, by the rights of its folder, the file is cut short all the same. */
-static void make_way(const char *path)
+/* A new file, which nobody else has open and no link leads to: recordings hold command lines, and the names of those of children
+ * can be guessed, so in a folder of all users another one may have put something there. What is to be replaced is taken away
+ * first. To cut it short instead would end a recording that is still written into it. */
+static tlm_status open_new(const tlm_recording_options *options)
 {
     struct stat about;
-    if (lstat(path, &about) == 0 && S_ISREG(about.st_mode))
-        unlink(path);
+    mode_t mode = options->mode ? options->mode : 0600;
+    bool is_there = lstat(tlmi_file.path, &about) == 0;
+    if (is_there && (!options->overwrite || !S_ISREG(about.st_mode)))
+        return TLM_EXISTS;
+    if (is_there && unlink(tlmi_file.path) != 0) {
+        tlmi_file.error = errno;
+        return TLM_IO;
+    }
+    int fd = open(tlmi_file.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0) {
+        tlmi_file.error = errno;
+        return errno == EEXIST ? TLM_EXISTS : TLM_IO;
+    }
+    if (fchmod(fd, mode) != 0) {
+        /* A file system without rights: what it gives is all there is. */
+    }
+    tlmi_own_file_keep(&tlmi_file.file, fd);
+    return TLM_OK;
 }
 
 tlm_status tlmi_file_create(const tlm_recording_options *options)
@@ -164,20 +275,9 @@ tlm_status tlmi_file_create(const tlm_recording_options *options)
     strcpy(tlmi_file.path, options->path);
     if (options->limit_bytes)
         tlmi_file.slot_limit = (uint32_t)((options->limit_bytes - TLMI_HEADER_BYTES) / TLMI_SLOT_BYTES);
-    if (options->overwrite)
-        make_way(tlmi_file.path);
-    int flags = O_RDWR | O_CREAT | O_CLOEXEC | (options->overwrite ? 0 : O_EXCL);
-    int fd = open(tlmi_file.path, flags, 0644);
-    if (fd < 0) {
-        tlmi_file.error = errno;
-        return errno == EEXIST ? TLM_EXISTS : TLM_IO;
-    }
-    tlmi_own_file_keep(&tlmi_file.file, fd);
-    if (options->overwrite && ftruncate(tlmi_file_number(), 0) != 0) {
-        tlmi_file.error = errno;
-        tlmi_file_close();
-        return TLM_IO;
-    }
+    tlm_status status = open_new(options);
+    if (status != TLM_OK)
+        return status;
     if (!reserve(0, TLMI_HEADER_BYTES))
         return fail(tlmi_file.error == ENOSPC || tlmi_file.error == EDQUOT ? TLM_NO_SPACE : TLM_IO);
     tlmi_file.header = mmap(NULL, TLMI_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, tlmi_file_number(), 0);
@@ -186,6 +286,9 @@ tlm_status tlmi_file_create(const tlm_recording_options *options)
         tlmi_file.error = errno;
         return fail(TLM_IO);
     }
+    atomic_store(&has_faulted, false);
+    atomic_store(&guarded_header, (uintptr_t)tlmi_file.header);
+    tlmi_file_guard();
     if (!grow())
         return fail(tlmi_file.error == 0 ? TLM_NO_MEMORY : TLM_NO_SPACE);
     fill_header(options);
@@ -199,8 +302,9 @@ void tlmi_file_close(void)
     tlmi_own_free(tlmi_file.slots, tlmi_file.slots_room * sizeof *tlmi_file.slots);
     /* Not unmapped: a probe that is just counting a lost event in another thread must still find memory here. */
     if (tlmi_file.header)
-        mmap(tlmi_file.header, TLMI_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-             0);
+        replace_pages((uintptr_t)tlmi_file.header, TLMI_HEADER_BYTES);
+    tlmi_faults_forget(mend_fault);
+    atomic_store(&guarded_header, 0);
     tlmi_own_file_close(&tlmi_file.file);
     tlmi_file.header = NULL;
     tlmi_file.slots = NULL;
@@ -228,6 +332,8 @@ static uint32_t spare_slots(void)
 
 int64_t tlmi_file_acquire(uint8_t type)
 {
+    if (tlmi_file.lost)
+        return -1;
     if (tlmi_file.free_count <= spare_slots() && !grow() && tlmi_file.free_count == 0)
         return -1;
     uint32_t slot = tlmi_file.first_free;
@@ -268,6 +374,7 @@ uint8_t *tlmi_file_map(uint32_t slot)
             return NULL;
         }
         entry->map = map;
+        guard_slot((uintptr_t)map);
     }
     return entry->map;
 }
@@ -275,8 +382,18 @@ uint8_t *tlmi_file_map(uint32_t slot)
 void tlmi_file_unmap(uint32_t slot)
 {
     tlmi_slot *entry = &tlmi_file.slots[slot];
-    if (entry->map)
+    if (entry->map) {
+        set_guarded((uintptr_t)entry->map, 0); /* first: the address may be another's at once */
         munmap(entry->map, TLMI_SLOT_BYTES);
+    }
+    entry->map = NULL;
+}
+
+void tlmi_file_let_go(uint32_t slot)
+{
+    tlmi_slot *entry = &tlmi_file.slots[slot];
+    replace_pages((uintptr_t)entry->map, TLMI_SLOT_BYTES);
+    set_guarded((uintptr_t)entry->map, (uintptr_t)entry->map | LET_GO);
     entry->map = NULL;
 }
 
@@ -290,8 +407,17 @@ uint32_t tlmi_file_room(void)
 bool tlmi_file_write(uint64_t offset, const void *start, size_t bytes)
 {
     const uint8_t *at = start;
+    uint64_t length, names;
+    int fd = tlmi_file_number();
+    /* All room was reserved: a shorter file was cut short, and to write on would only leave a hole. */
+    if (tlmi_file.lost || !tlmi_own_file_look(&tlmi_file.file, &length, &names) || length < offset + bytes)
+        return false;
+    if (!tlmi_system_may_be_long(offset + bytes)) {
+        tlmi_file.error = EFBIG;
+        return false;
+    }
     while (bytes) {
-        ssize_t written = pwrite(tlmi_file_number(), at, bytes, (off_t)offset);
+        ssize_t written = pwrite(fd, at, bytes, (off_t)offset);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0) {

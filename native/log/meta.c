@@ -144,11 +144,17 @@ bool tlmi_meta_holding(const void *payload, uint32_t bytes)
     return append_locked(HOLDING, (part[]){{payload, bytes}}, 1);
 }
 
+static uint32_t used_of(const uint8_t *map)
+{
+    uint32_t used = atomic_load(&((const tlmi_slot_header *)map)->used_bytes);
+    return used <= TLMI_SLOT_PAYLOAD_BYTES ? used : 0; /* another program has written here */
+}
+
 bool tlmi_meta_each(bool (*visit)(void *context, const uint8_t *records, uint32_t bytes), void *context)
 {
     for (uint32_t i = 0; i < meta.slots_count; i++) {
         const uint8_t *map = tlmi_file.slots[meta.slots[i]].map;
-        uint32_t used = atomic_load(&((const tlmi_slot_header *)map)->used_bytes);
+        uint32_t used = used_of(map);
         if (!visit(context, map + TLMI_SLOT_HEADER_BYTES, used))
             return false;
     }
@@ -159,7 +165,7 @@ bool tlmi_meta_peek(bool (*visit)(void *context, const uint8_t *records, uint32_
 {
     for (uint32_t i = 0; meta.open && i < meta.slots_count; i++) {
         const uint8_t *map = tlmi_file.slots[meta.slots[i]].map;
-        uint32_t used = atomic_load(&((const tlmi_slot_header *)map)->used_bytes);
+        uint32_t used = used_of(map);
         if (visit(context, map + TLMI_SLOT_HEADER_BYTES, used))
             return true;
     }

@@ -13,7 +13,7 @@ static bool running;                             /* under gate */
 static tlm_recording_statistics last_statistics; /* of the recording that ended last */
 static int last_error;
 
-enum { LEAST_LIMIT_BYTES = 8 << 20, MOST_STACK_DEPTH = 1024 };
+enum { LEAST_LIMIT_BYTES = 8 << 20, MOST_STACK_DEPTH = 1024, OWNER = 0600 };
 
 /* ---- fork: docs of the three functions in tlmem.h ---- */
 
@@ -77,7 +77,8 @@ static tlm_status open_parts(const tlm_recording_options *options)
 static bool options_are_valid(const tlm_recording_options *options)
 {
     return options && options->path && options->stack_depth <= MOST_STACK_DEPTH &&
-           (options->limit_bytes == 0 || options->limit_bytes >= LEAST_LIMIT_BYTES);
+           (options->limit_bytes == 0 || options->limit_bytes >= LEAST_LIMIT_BYTES) &&
+           (options->mode == 0 || (options->mode <= 0777 && (options->mode & OWNER) == OWNER));
 }
 
 static tlm_status start(const tlm_recording_options *options)
@@ -133,7 +134,9 @@ static void fill_statistics(tlm_recording_statistics *out)
         .codes = tlmi_site_code_count(),
         .threads = threads,
         .running = 1,
-        .stopped = atomic_load(&r->stopped),
+        .stopped = tlmi_file.lost             ? (int)tlmi_file.lost
+                   : atomic_load(&r->stopped) ? TLM_ENDED_NO_ROOM
+                                              : TLM_ENDED_NOT,
     };
 }
 
@@ -147,11 +150,19 @@ static tlm_status stop(bool seal)
     tlmi_service_stop();
     pthread_mutex_lock(&r->work);
     pthread_mutex_lock(&r->lock);
+    tlmi_file_guard();
+    bool whole = tlmi_segment_check_file();
     tlmi_file_calibrate();
     tlmi_segment_close_all();
     fill_statistics(&last_statistics);
     pthread_mutex_unlock(&r->lock);
-    bool sealed = !seal || tlmi_seal();
+    bool sealed = whole && (!seal || tlmi_seal());
+    pthread_mutex_lock(&r->lock);
+    if (!sealed && !tlmi_segment_check_file())
+        last_statistics.stopped = (int)tlmi_file.lost;
+    pthread_mutex_unlock(&r->lock);
+    last_statistics.moved = !tlmi_file_is_in_place();
+    last_statistics.inode = tlmi_file.file.inode;
     last_statistics.file_bytes = tlmi_file_size();
     last_statistics.compacted_events = r->compacted_events;
     last_statistics.compact_ns = r->compact_ns;

@@ -32,6 +32,8 @@ void tlmi_planes_join(const uint8_t *planes, uint32_t entry_bytes, uint32_t coun
 /* ---- file.c: the mapped file and its slots. All under recording.lock unless said otherwise ---- */
 typedef struct {
     uint8_t *map; /* NULL: not mapped */
+    uint32_t
+        count;    /* of events in a closed segment; what another program may have done to the file counts for nothing */
     uint8_t type; /* a tlmi_slot_type, as on disk */
     bool zeroed;  /* the payload is zero on disk: fit for events as it is */
 } tlmi_slot;
@@ -46,6 +48,7 @@ typedef struct {
     uint32_t first_free; /* no free slot below */
     uint32_t slot_limit; /* 0: none */
     bool disk_full;
+    tlm_early_end lost; /* from then on nothing is written into the file */
     uint64_t next_seq;
     char path[4096];
 } tlmi_file_handle;
@@ -55,6 +58,13 @@ tlm_status tlmi_file_create(const tlm_recording_options *options);
 void tlmi_file_close(void);
 void tlmi_file_remove(void); /* deletes the file that is being made */
 uint64_t tlmi_file_size(void);
+/* Whether the file is still what was written: as long, with its beginning, with a name. Costs a system call. Under lock. */
+tlm_early_end tlmi_file_examine(void);
+bool tlmi_file_is_in_place(void); /* its path leads to it */
+/* For threads that may touch the file from here on: a page that is gone from it does not end the program. Again and again, as
+ * the program may set handlers of its own. */
+void tlmi_file_guard(void);
+void tlmi_file_let_go(uint32_t slot);    /* it stays memory that may be touched, but is not the file's any more */
 int tlmi_file_number(void);              /* of the open file, opened again if the program has closed it; -1: refused */
 int64_t tlmi_file_acquire(uint8_t type); /* a slot with a fresh header, or -1: no room */
 void tlmi_file_release(uint32_t slot);   /* free from now on; keeps its mapping */
@@ -115,7 +125,9 @@ void tlmi_segment_recycle(uint32_t slot); /* zeroes it and makes it ready; under
 bool tlmi_segment_name(const char *name); /* names the calling thread in the file; false: it has recorded nothing */
 void tlmi_segment_free_ready(void);       /* ready slots become free ones; under lock */
 void tlmi_segment_stop(const char *why);  /* no room: stops the recording, once; under lock */
-uint64_t tlmi_segment_event_count(void);  /* under lock */
+bool tlmi_segment_check_file(
+    void); /* false: the file is lost; stops the recording then. Under lock, let go meanwhile */
+uint64_t tlmi_segment_event_count(void); /* under lock */
 
 /* ---- compact.c: turns full segments into blocks ---- */
 bool tlmi_compact_open(void);

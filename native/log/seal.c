@@ -40,6 +40,8 @@ static bool pack_names(void *unused, const uint8_t *records, uint32_t bytes)
     while (end < bytes) {
         uint32_t record_bytes;
         memcpy(&record_bytes, records + end, 4);
+        if (record_bytes < 16 || record_bytes > bytes - end)
+            return false; /* another program has written here */
         if (end + record_bytes - start > NAMES_PER_BLOCK && end > start) {
             if (!write_names(records + start, end - start))
                 return false;

@@ -7,8 +7,6 @@
  * memory, so that the store can neither reach the file nor fault.
  */
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "log/recording.h"
 
@@ -73,7 +71,7 @@ static void retire(tlmi_thread_cold *cold)
         tlmi_segment_recycle(slot);
         return;
     }
-    header->count = count;
+    tlmi_file.slots[slot].count = header->count = count;
     header->ticks_begin = events[0].ticks;
     header->ticks_end = events[count - 1].ticks;
     atomic_store_explicit(&header->closed, 1, memory_order_release);
@@ -85,8 +83,8 @@ void tlmi_segment_recycle(uint32_t slot)
 {
     tlmi_recording_state *r = &tlmi_recording;
     uint8_t *map = tlmi_file.slots[slot].map;
-    tlmi_slot_header *header = (tlmi_slot_header *)map;
-    uint32_t count = header->count ? header->count : TLMI_SEGMENT_EVENTS;
+    uint32_t count = tlmi_file.slots[slot].count ? tlmi_file.slots[slot].count : TLMI_SEGMENT_EVENTS;
+    tlmi_file.slots[slot].count = 0;
     tlmi_file_release(slot);
     memset(map + TLMI_SLOT_HEADER_BYTES, 0, count * sizeof(tlmi_event));
     tlmi_file.slots[slot].zeroed = true;
@@ -212,6 +210,39 @@ void tlmi_segment_stop(const char *why)
     pthread_mutex_lock(&tlmi_recording.lock);
 }
 
+/* What threads still have under way goes into memory that nobody reads. */
+static void abandon_segments(void)
+{
+    tlmi_recording_state *r = &tlmi_recording;
+    for (tlmi_thread_cold *cold = r->threads; cold; cold = cold->next) {
+        if (cold->slot < 0)
+            continue;
+        cold->hot->end = NULL;
+        r->finished_events += (uint64_t)(cold->hot->cursor - first_event(cold->slot));
+        tlmi_file_let_go((uint32_t)cold->slot);
+        cold->slot = -1;
+    }
+    r->pending_count = r->ready_count = 0;
+}
+
+bool tlmi_segment_check_file(void)
+{
+    static const char *const why[] = {
+        [TLM_ENDED_CUT] = "another program cut the file short",
+        [TLM_ENDED_REMOVED] = "the file was removed",
+        [TLM_ENDED_FAILED] = "the disk failed",
+    };
+    if (tlmi_file.lost)
+        return false;
+    tlm_early_end how = tlmi_file_examine();
+    if (how == TLM_ENDED_NOT)
+        return true;
+    tlmi_file.lost = how;
+    abandon_segments();
+    tlmi_segment_stop(why[how]);
+    return false;
+}
+
 bool tlmi_segment_name(const char *name)
 {
     pthread_mutex_lock(&tlmi_recording.lock);
@@ -258,10 +289,15 @@ bool tlmi_segment_rotate(void)
         return false;
     if (atomic_load_explicit(&r->stopped, memory_order_relaxed))
         return count_as_lost();
+    tlmi_file_guard();
     pthread_mutex_lock(&r->lock);
     if (!atomic_load(&tlmi_recording_on)) { /* it ended while we waited; a segment would be of a file that is closed */
         pthread_mutex_unlock(&r->lock);
         return false;
+    }
+    if (!tlmi_segment_check_file()) {
+        pthread_mutex_unlock(&r->lock);
+        return count_as_lost();
     }
     bool fresh = tlmi_self.cold == NULL;
     tlmi_thread_cold *cold = fresh ? introduce() : tlmi_self.cold;
@@ -312,8 +348,7 @@ void tlmi_segment_close_all(void)
         uint8_t *map = slot >= 0 ? tlmi_file.slots[slot].map : NULL;
         retire(cold);
         if (map && foreign && tlmi_file.slots[slot].map == map) {
-            mmap(map, TLMI_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-            tlmi_file.slots[slot].map = NULL;
+            tlmi_file_let_go((uint32_t)slot);
             for (uint32_t i = 0; i < tlmi_recording.ready_count; i++)
                 if (tlmi_recording.ready[i] == slot) /* it was empty and went to the ready ones: map it anew */
                     tlmi_file_map((uint32_t)slot);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * service.c: our one thread. It takes samples on time and compacts full segments.
  *
- * It blocks every signal, so that the program's threads get theirs; it holds no GIL, calls no Python and no malloc. It is
+ * It blocks every signal, so that the program's threads get theirs, but for faults while it touches the file; it holds no GIL, calls no Python and no malloc. It is
  * joined before a fork and started again after it: no thread of ours is alive across a fork.
  */
 #include <errno.h>
@@ -27,6 +27,10 @@ static void wait_until(uint64_t deadline_ns)
 
 static void sample(void)
 {
+    tlmi_file_guard();
+    pthread_mutex_lock(&tlmi_recording.lock);
+    tlmi_segment_check_file();
+    pthread_mutex_unlock(&tlmi_recording.lock);
     tlmi_sample_fast();
     tlmi_sample_full(false);
     tlmi_file_calibrate();
@@ -44,12 +48,14 @@ static void *serve(void *unused)
         bool on_time = due == UINT64_MAX || tlmi_clock_ns() < due;
         if (!on_time || (r->compacting && r->pending_count)) {
             pthread_mutex_unlock(&r->lock);
+            tlmi_faults_let_in(true);
             if (!on_time) {
                 sample();
                 due = tlmi_clock_ns() + interval;
             } else if (!tlmi_compact_step()) {
                 sched_yield(); /* no room: the thread that needs it will say so */
             }
+            tlmi_faults_let_in(false);
             pthread_mutex_lock(&r->lock);
             continue;
         }

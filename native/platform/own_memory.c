@@ -133,11 +133,21 @@ void tlmi_own_file_keep(tlmi_own_file *file, int fd)
     }
 }
 
-bool tlmi_own_file_is_ours(const tlmi_own_file *file)
+bool tlmi_own_file_look(const tlmi_own_file *file, uint64_t *bytes, uint64_t *names)
 {
     struct stat now;
-    return file->fd >= 0 && fstat(file->fd, &now) == 0 && (uint64_t)now.st_dev == file->device &&
-           (uint64_t)now.st_ino == file->inode;
+    if (file->fd < 0 || fstat(file->fd, &now) != 0 || (uint64_t)now.st_dev != file->device ||
+        (uint64_t)now.st_ino != file->inode)
+        return false;
+    *bytes = (uint64_t)now.st_size;
+    *names = (uint64_t)now.st_nlink;
+    return true;
+}
+
+bool tlmi_own_file_is_ours(const tlmi_own_file *file)
+{
+    uint64_t bytes, names;
+    return tlmi_own_file_look(file, &bytes, &names);
 }
 
 void tlmi_own_file_close(tlmi_own_file *file)

@@ -76,7 +76,9 @@ typedef struct {
 } tlmi_own_file;
 void tlmi_own_file_keep(tlmi_own_file *file, int fd);  /* takes an open file over; -1 for none */
 bool tlmi_own_file_is_ours(const tlmi_own_file *file); /* false: none, or its number is another file's by now */
-void tlmi_own_file_close(tlmi_own_file *file);         /* unless it is another's by now */
+/* Its length, and how many names it has. false: it is not ours. */
+bool tlmi_own_file_look(const tlmi_own_file *file, uint64_t *bytes, uint64_t *names);
+void tlmi_own_file_close(tlmi_own_file *file); /* unless it is another's by now */
 
 /* ---- system.c: what Linux and macOS do in different ways ---- */
 /* Pages in [start, start + bytes) that are not resident, in bytes; 0 for memory that is gone. Both are multiples of a page. */
@@ -89,6 +91,8 @@ bool tlmi_system_is_main_thread(void);
 /* A condition whose deadlines are those of tlmi_clock_ns. */
 void tlmi_system_condition_init(pthread_cond_t *condition);
 void tlmi_system_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline_ns);
+/* Whether a file may be this long. What goes beyond sends SIGXFSZ, which is for the program to do. */
+bool tlmi_system_may_be_long(uint64_t bytes);
 /* Reserves [from, from + bytes) on disk and extends a file that ends at `from` over it. 0, or errno: it ends there still. */
 int tlmi_system_extend_file(int fd, uint64_t from, uint64_t bytes);
 /* The contents of private memory from byte `kept` on are not needed any more: zeros, or anything, and whole pages stop being
@@ -96,6 +100,17 @@ int tlmi_system_extend_file(int fd, uint64_t from, uint64_t bytes);
 void tlmi_system_drop_pages(void *memory, uint64_t bytes, uint64_t kept);
 /* "read", "written", or "used" where that is not known; of the context that a handler of SIGSEGV gets. */
 const char *tlmi_system_kind_of_touch(const void *context);
+/* ---- faults.c: SIGSEGV and SIGBUS at addresses of ours ---- */
+/* Is asked in the thread that has faulted, within the handler, with what the handler got: it locks and allocates nothing, and
+ * keeps errno. true: other memory is there by now, the instruction may run again. came_back: the program's handler has had
+ * this fault already. */
+typedef bool (*tlmi_fault_watcher)(uintptr_t address, const void *context, bool came_back);
+typedef enum { TLMI_FAULTS_OF_MEMORY, TLMI_FAULTS_OF_FILES } tlmi_fault_signals; /* both signals, or SIGBUS alone */
+/* Puts our handlers before those in force; again when the program has set its own meanwhile. */
+void tlmi_faults_watch(tlmi_fault_signals which, tlmi_fault_watcher watcher);
+void tlmi_faults_forget(tlmi_fault_watcher watcher); /* the last one to go takes our handlers away */
+/* For a thread that blocks all signals: lets faults of files in while it touches one. */
+void tlmi_faults_let_in(bool in);
 /* ---- spin.c ---- */
 typedef struct {
     _Atomic uint32_t word; /* odd: held, by a thread of this fork epoch; even: free, and the mark of who held it last */

@@ -129,3 +129,53 @@ def test_a_folder_is_not_written_as_a_file(
     with pytest.raises(CannotWrite, match="-o"):
         write_folder(place, lambda path: None, force=True, known=os.listdir(place))
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_nothing_is_written_through_a_link_that_was_put_beside(tmp_path: Path, force: bool) -> None:
+    """In a folder of all users the place of half a file could be guessed, and be a link by then."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    for name in ("out.txt", "tables"):
+        (shared / f".{name}.{os.getpid()}.part").symlink_to(victim)
+    if force:
+        (shared / "out.txt").write_text("old")
+
+    write_file(shared / "out.txt", lambda path: path.write_text("new"), force=force)
+    write_folder(shared / "tables", lambda path: (path / "a").write_text("1"), force, ["a"])
+
+    assert victim.read_text() == "precious"
+    assert (shared / "out.txt").read_text() == "new"
+    assert (shared / "tables" / "a").read_text() == "1"
+
+
+def test_half_a_file_is_where_only_its_owner_looks(tmp_path: Path) -> None:
+    def write(path: Path) -> None:
+        path.write_text("new")
+        seen.append(path)
+        modes.append(path.parent.stat().st_mode & 0o777)
+
+    seen: list[Path] = []
+    modes: list[int] = []
+    for _ in range(2):
+        write_file(tmp_path / "out.txt", write, force=True)
+
+    assert modes == [0o700, 0o700]
+    assert seen[0].parent != seen[1].parent and seen[0].parent.parent == tmp_path
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_who_may_read_a_new_file_is_as_the_umask_says(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_file(tmp_path / "out.txt", lambda path: path.write_text("new"), force=False)
+        write_folder(tmp_path / "tables", lambda path: (path / "a").write_text("1"), False, ["a"])
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "out.txt").stat().st_mode & 0o777 == 0o666 & ~umask
+    assert (tmp_path / "tables").stat().st_mode & 0o777 == 0o777 & ~umask
+    assert (tmp_path / "tables" / "a").stat().st_mode & 0o777 == 0o666 & ~umask

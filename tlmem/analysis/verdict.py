@@ -339,9 +339,11 @@ def reason_not_to_judge(evidence: Evidence) -> str:
     """Why finding nothing means nothing, as a sentence; empty when it means something."""
     recording, seconds = evidence.recording, evidence.lives.run_seconds
     if recording.lost_events:
+        why = recording.info.get("stopped", "")
+        reason = f" because {why}" if why else ""
         return (
-            f"{format_count(recording.lost_events)} events were lost, so an object that seems "
-            "alive may have been freed; give the recording more room and run it again."
+            f"{format_count(recording.lost_events)} events were lost{reason}, so an object that "
+            "seems alive may have been freed; give the recording more room and run it again."
         )
     if recording.problems:
         return (

@@ -70,6 +70,7 @@ def run(words: list[str]) -> int:
         sources=given.source,
         quiet=given.quiet,
         holders=given.holders,
+        mode=given.mode,
         **given.zombie,
     )
     path = given.output
@@ -83,9 +84,11 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
 
     from tlmem.cli.arguments import UsageError, add_budgets
     from tlmem.recorder.options import (
+        MODE,
         RSS_INTERVAL_MS,
         SOURCES,
         STACK_DEPTH,
+        parse_mode,
         parse_sources,
         parse_zombie,
     )
@@ -133,6 +136,13 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         help="where to write (default: tlmem-SCRIPT.PID.tlm in this directory)",
     )
     add("-f", "--force", action="store_true", help="overwrite FILE")
+    add(
+        "--mode",
+        metavar="OCTAL",
+        type=value(parse_mode),
+        default=MODE,
+        help="who may read and write FILE and those of child processes (default: 600, the owner)",
+    )
     add("-q", "--quiet", action="store_true", help="write nothing to stderr")
     add(
         "--source",

@@ -10,6 +10,7 @@ import errno
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,14 +41,12 @@ def write_file(path: str | os.PathLike[str], write: Callable[[Path], object], fo
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         target = _free_place(target, force)
-        beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
+        with _own_folder(target) as folder:
+            beside = folder / target.name
             write(beside)
             if target.exists():
                 shutil.copymode(target, beside)
             os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
 
 
 def write_folder(
@@ -81,15 +80,26 @@ def write_folder(
             raise CannotWrite(
                 f"{target} {what}, which this command did not write; choose another place with -o."
             )
-        beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
+        with _own_folder(target) as folder:
+            beside = folder / target.name
             beside.mkdir()
             write(beside)
             if replaces:
                 shutil.rmtree(target)
             os.replace(beside, target)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def _own_folder(target: Path) -> Iterator[Path]:
+    """A folder beside the target that only we can look into, with a name that cannot be guessed.
+
+    In a folder of all users another one could put a link where we are about to write.
+    """
+    folder = tempfile.mkdtemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_special(path: Path) -> bool:

@@ -6,7 +6,7 @@ from types import TracebackType
 
 from tlmem.recorder import children, session
 from tlmem.recorder.failure import CannotRecord
-from tlmem.recorder.options import RSS_INTERVAL_MS, STACK_DEPTH, Options
+from tlmem.recorder.options import MODE, RSS_INTERVAL_MS, STACK_DEPTH, Options
 from tlmem.recorder.session import Session
 from tlmem.units import parse_bytes
 
@@ -25,6 +25,7 @@ class Recorder:
         max_file: keep the file below this by folding its oldest events into exact sums: bytes, or a
             text such as ``"200MB"``; None means no limit.
         rss_interval: milliseconds between samples of resident memory; 0 means start and end only.
+        mode: who may read and write the file, as ``os.chmod`` has it, whatever the umask.
         holders: ``"auto"`` takes snapshots of which Python objects hold arrays, ``"off"`` none.
 
     Raises:
@@ -43,9 +44,14 @@ class Recorder:
         max_file: "int | str | None" = None,
         rss_interval: int = RSS_INTERVAL_MS,
         holders: str = "auto",
+        mode: int = MODE,
     ) -> None:
         limit = parse_bytes(max_file) if isinstance(max_file, str) else int(max_file or 0)
-        for name, value in (("stack_depth", stack_depth), ("rss_interval", rss_interval)):
+        for name, value in (
+            ("stack_depth", stack_depth),
+            ("rss_interval", rss_interval),
+            ("mode", mode),
+        ):
             if not isinstance(value, int):
                 raise TypeError(f"{name}={value!r} is not a whole number; see help(tlmem.Recorder)")
         options = Options(
@@ -55,6 +61,7 @@ class Recorder:
             rss_interval_ms=rss_interval,
             quiet=True,
             holders=holders,
+            mode=mode,
         )
         script = sys.argv[0] if sys.argv else ""
         notes = {"command": " ".join(sys.argv), "script": os.path.abspath(script) if script else ""}

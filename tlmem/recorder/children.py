@@ -158,7 +158,7 @@ def _seal_worker(recording: Session) -> None:
     vars(threading)["_shutdown"]()  # what the worker does next: its threads belong to the recording
     recording.sample()
     recording.mark("tlmem:end")
-    recording.stop()
+    summary.say_fate(recording, recording.stop())
 
 
 def _wrap_spawn() -> None:

@@ -26,6 +26,15 @@ def refusal(status: int, errno: int, path: str, text: str) -> CannotRecord:
     """
     from tlmem._native import lib
 
+    if status == lib.TLM_EXISTS and os.path.islink(path):
+        return CannotRecord(
+            f"'{path}' is a symbolic link, and recordings are not written through links; give -o "
+            "FILE with the path that it leads to, or remove it."
+        )
+    if status == lib.TLM_EXISTS and os.path.lexists(path) and not os.path.isfile(path):
+        return CannotRecord(
+            f"'{path}' exists and is not a regular file; give -o FILE to write somewhere else."
+        )
     if status == lib.TLM_EXISTS:
         return CannotRecord(
             f"'{path}' exists; give -f to overwrite it, or -o FILE to write somewhere else."

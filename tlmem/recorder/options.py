@@ -10,6 +10,8 @@ from tlmem.units import parse_bytes
 STACK_DEPTH = 64
 RSS_INTERVAL_MS = 10
 SMALLEST_LIMIT_BYTES = 8 << 20
+MODE = 0o600
+"""Who may read and write a recording unless told otherwise: it has the program's command line."""
 QUARANTINE_BYTES = 256_000_000
 """Freed memory that zombie mode holds unless another size is given."""
 SAMPLED_NTH = 32
@@ -33,6 +35,21 @@ def parse_zombie(text: str) -> dict[str, int]:
     if size == 0:
         raise ValueError(f"{text!r} leaves no room for freed memory; leave --zombie out instead")
     return {"quarantine_bytes": size, "quarantine_nth": 0}
+
+
+def parse_mode(text: str) -> int:
+    """The rights that a ``--mode`` value names, in octal as ``chmod`` has them.
+
+    Raises:
+        ValueError: the text is no such number, or would keep the owner out.
+    """
+    mode = int(text, 8) if text and not text.strip("01234567") else -1
+    if not 0 <= mode <= 0o777 or mode & MODE != MODE:
+        raise ValueError(
+            f"{text!r} is not a mode for a recording; give three octal digits, the first 6 or 7, "
+            "such as 640"
+        )
+    return mode
 
 
 def parse_sources(text: str) -> tuple[str, ...]:
@@ -66,6 +83,7 @@ class Options:
         quarantine_nth: of the payloads too small for pages of their own one in so many has them
             all the same; 0 means none.
         holders: ``auto``, or ``off`` for no snapshots of who holds arrays.
+        mode: who may read and write the file, whatever the umask.
 
     Raises:
         CannotRecord: a value out of its range.
@@ -74,6 +92,7 @@ class Options:
     __slots__ = (
         "holders",
         "limit_bytes",
+        "mode",
         "overwrite",
         "quarantine_bytes",
         "quarantine_nth",
@@ -96,6 +115,7 @@ class Options:
         quarantine_bytes: int = 0,
         quarantine_nth: int = 0,
         holders: str = "auto",
+        mode: int = MODE,
     ) -> None:
         if holders not in HOLDERS:
             raise CannotRecord(f"holders cannot be '{holders}'; choose auto or off.")
@@ -104,6 +124,10 @@ class Options:
         if limit_bytes and limit_bytes < SMALLEST_LIMIT_BYTES:
             raise CannotRecord(
                 f"a file limit of {limit_bytes} bytes is too small; give at least 8.4MB."
+            )
+        if not 0 <= mode <= 0o777 or mode & MODE != MODE:
+            raise CannotRecord(
+                f"a mode of 0o{mode:o} is not between 0o600 and 0o777 with 0o600 in it."
             )
         if not 0 <= rss_interval_ms <= 3_600_000:
             raise CannotRecord(
@@ -119,6 +143,7 @@ class Options:
         self.quarantine_bytes = quarantine_bytes
         self.quarantine_nth = quarantine_nth
         self.holders = holders
+        self.mode = mode
 
     def as_dict(self) -> dict[str, object]:
         """The values by name; ``Options(**options.as_dict())`` is an equal object."""

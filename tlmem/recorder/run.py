@@ -88,7 +88,10 @@ def _finish(recording: Session, began: float) -> None:
         return
     seconds = time.monotonic() - began
     result = current.stop()
-    if current is not recording or recording.options.quiet:
+    if current is not recording:
+        summary.say_fate(current, result)
+        return
+    if recording.options.quiet:
         return
     if sys.stdout is not None:
         try:

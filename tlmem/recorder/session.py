@@ -26,9 +26,11 @@ class Statistics:
     Attributes:
         events: recorded in all.
         lost_events: could not be recorded.
-        stopped: it ended before the program did, because the disk was full or failed.
-        errno: of the operating system, when it did.
+        ended: why it ended before the program did, a ``tlm_early_end``; 0 when it did not.
+        errno: of the operating system, when the disk was full or failed.
         sealed: the file was compacted and closed.
+        moved: the file has another name by now, or none.
+        inode: its number.
         quarantine: what zombie mode did; None without it.
     """
 
@@ -36,16 +38,20 @@ class Statistics:
         self,
         events: int,
         lost: int,
-        stopped: bool,
+        ended: int,
         errno: int,
         sealed: bool,
+        moved: bool = False,
+        inode: int = 0,
         quarantine: "Quarantine | None" = None,
     ) -> None:
         self.events = events
         self.lost_events = lost
-        self.stopped = stopped
+        self.ended = ended
         self.errno = errno
         self.sealed = sealed
+        self.moved = moved
+        self.inode = inode
         self.quarantine = quarantine
 
 
@@ -88,6 +94,7 @@ class Session:
         request.limit_bytes = self.options.limit_bytes
         request.stack_depth = self.options.stack_depth
         request.parent_pid = self.parent_pid
+        request.mode = self.options.mode
         request.compact = 1
         for source in self._sources:
             source.prepare(request)
@@ -175,9 +182,11 @@ class Session:
         return Statistics(
             events=counters.events,
             lost=counters.lost_events,
-            stopped=bool(counters.stopped),
+            ended=counters.stopped,
             errno=lib.tlm_recording_errno(),
             sealed=status == lib.TLM_OK,
+            moved=bool(counters.moved),
+            inode=counters.inode,
             quarantine=self._quarantine(),
         )
 
@@ -245,8 +254,11 @@ def seal_at_exit() -> None:
 
 
 def _seal() -> None:
-    if active is not None and active.pid == os.getpid():
-        active.stop()
+    ending = active
+    if ending is not None and ending.pid == os.getpid():
+        from tlmem.recorder import summary
+
+        summary.say_fate(ending, ending.stop())
 
 
 def require_native() -> None:

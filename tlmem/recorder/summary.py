@@ -66,12 +66,15 @@ def write(recording: Session, result: Statistics, seconds: float) -> None:
         result: what ``stop`` returned.
         seconds: how long the program ran.
     """
-    say(_verdict(recording.path, result.events, seconds), False)
+    place, shown = _place_of(recording, result)
+    say(_verdict(place, result.events, seconds), False)
     if result.quarantine is not None:
         say(_zombies(result.quarantine), False)
-    if result.stopped or result.lost_events:
+    if fate := fate_of(recording, result):
+        say(fate, False)
+    elif result.ended or result.lost_events:
         reason = f" ({os.strerror(result.errno)})" if result.errno else ""
-        early = " and the recording stopped before the program ended" if result.stopped else ""
+        early = " and the recording stopped before the program ended" if result.ended else ""
         say(
             f"{format_count(result.lost_events)} events could not be recorded{reason}{early}; give "
             "-o FILE on a disk with more room, or --max-file SIZE.",
@@ -80,7 +83,64 @@ def write(recording: Session, result: Statistics, seconds: float) -> None:
     elif not result.sealed:
         reason = f" ({os.strerror(result.errno)})" if result.errno else ""
         say(f"every event is in the file, but it could not be sealed{reason}.", False)
-    say(f"next: tlmem report {shlex.quote(recording.shown_path)}", False)
+    if shown:
+        say(f"next: tlmem report {shlex.quote(shown)}", False)
+
+
+def say_fate(recording: Session, result: Statistics) -> None:
+    """Says what happened to the file of a child from outside; else a child says nothing."""
+    if fate := fate_of(recording, result):
+        say(f"process {recording.pid}: {fate}", recording.options.quiet)
+
+
+def fate_of(recording: Session, result: Statistics) -> str:
+    """What happened to the file of a recording from outside, as a sentence; empty: nothing."""
+    from tlmem._native import lib
+
+    name = f"'{recording.shown_path}'"
+    early = "and the recording stopped before the program ended"
+    other = "give -o FILE a place"
+    if result.ended == lib.TLM_ENDED_CUT:
+        return (
+            f"another program cut {name} short, {early}; {other} where nothing truncates or "
+            "rotates files."
+        )
+    if result.ended == lib.TLM_ENDED_REMOVED:
+        return (
+            f"{name} was removed, {early}; {other} where it stays for as long as the program runs."
+        )
+    if result.ended == lib.TLM_ENDED_FAILED:
+        return f"the disk of {name} failed, {early}; {other} on another disk."
+    if result.moved:
+        _, shown = _place_of(recording, result)
+        where = f"it is '{shown}' now" if shown else "where it is now is not known"
+        return f"{name} was moved while the program was recorded; {where}."
+    return ""
+
+
+def _place_of(recording: Session, result: Statistics) -> tuple[str, str]:
+    """Where the recording is: its path, and as it is shown; both empty when it is nowhere.
+
+    A file that was moved is looked for beside its old place, where a log is rotated to.
+    """
+    if not result.moved:
+        try:
+            empty = os.path.getsize(recording.path) == 0
+        except OSError:
+            empty = True
+        return ("", "") if empty else (recording.path, recording.shown_path)
+    folder = os.path.dirname(recording.path)
+    try:
+        with os.scandir(folder) as entries:
+            names = [each.name for each in entries if each.inode() == result.inode]
+    except OSError:
+        names = []
+    if not names:
+        return "", ""
+    return (
+        os.path.join(folder, names[0]),
+        os.path.join(os.path.dirname(recording.shown_path), names[0]),
+    )
 
 
 def _zombies(quarantine: "Quarantine") -> str:
@@ -105,6 +165,8 @@ def _zombies(quarantine: "Quarantine") -> str:
 
 def _verdict(path: str, events: int, seconds: float) -> str:
     recorded = f"recorded {format_count(events)} events in {seconds:.1f} s; not judged yet"
+    if not path:
+        return recorded.partition(";")[0] + "."
     if events > JUDGED_EVENTS and events * NANOSECONDS_PER_EVENT > seconds * 1e8:
         return f"{recorded}, as they are many."
     return _ask_reading_side(path) or f"{recorded}."

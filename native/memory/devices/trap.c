@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * trap.c: records and reports touches of quarantined memory: SIGSEGV and SIGBUS at an address that quarantine.c knows.
+ * trap.c: records and reports touches of quarantined memory: faults at an address that quarantine.c knows.
  *
  * A touch is synchronous: the thread stands in an instruction of the program, holds no lock of ours and is in no function of
- * ours, so that events and sites can be written as from anywhere. What was in force before is then put back, and the
- * instruction runs again: the program ends, or goes on, exactly as it would have without us. So it is with faults that are
- * not ours. Handlers that remember ours as the one before them (faulthandler, when it is enabled later) come back to us once
- * they are done; then it is the turn of what stood below us at the very beginning. Whatever is in force when memory enters
- * the quarantine gets ours before it again.
+ * ours, so that events and sites can be written as from anywhere. Then the fault takes its course, see faults.c. Whenever
+ * memory enters the quarantine our handlers are put before those in force again.
  */
-#define _GNU_SOURCE
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -177,15 +172,10 @@ static void report_touch(const tlmi_quarantined *whose, uintptr_t address, const
     atomic_store(&is_taken, false);
 }
 
-/* ---- the handlers ---- */
+/* ---- the watcher ---- */
 
-enum { SIGNALS = 2, MOST_REPORTS = 10 };
+enum { MOST_REPORTS = 10 };
 
-static const int numbers[SIGNALS] = {SIGSEGV, SIGBUS};
-static struct sigaction bottom[SIGNALS], previous[SIGNALS];
-static bool is_installed[SIGNALS];
-static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool handed_on[SIGNALS]; /* what was before us has had its turn since we were put in force */
 static _Atomic uint32_t reports;
 
 static void record_touch(const tlmi_quarantined *whose, uintptr_t address, const void *context)
@@ -199,45 +189,15 @@ static void record_touch(const tlmi_quarantined *whose, uintptr_t address, const
         report_touch(whose, address, tlmi_system_kind_of_touch(context), site);
 }
 
-static void on_fault(int number, siginfo_t *info, void *context)
+static bool on_fault(uintptr_t address, const void *context, bool came_back)
 {
-    int at = number == numbers[0] ? 0 : 1;
-    bool came_back = atomic_exchange(&handed_on[at], true), is_fault = info->si_code > 0;
-    const tlmi_quarantined *whose = is_fault && !came_back ? tlmi_quarantine_at((uintptr_t)info->si_addr) : NULL;
+    const tlmi_quarantined *whose = came_back ? NULL : tlmi_quarantine_at(address);
     if (whose)
-        record_touch(whose, (uintptr_t)info->si_addr, context);
-    sigaction(number, came_back ? &bottom[at] : &previous[at], NULL);
-    if (!is_fault) /* it was sent, and does not come again by itself */
-        raise(number);
-}
-
-static bool is_ours(const struct sigaction *action)
-{
-    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
-}
-
-static void install(int at)
-{
-    struct sigaction now, ours;
-    if (sigaction(numbers[at], NULL, &now) != 0 || is_ours(&now))
-        return;
-    memset(&ours, 0, sizeof ours);
-    ours.sa_sigaction = on_fault;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigemptyset(&ours.sa_mask);
-    previous[at] = now;
-    if (!is_installed[at])
-        bottom[at] = now;
-    is_installed[at] = true;
-    atomic_store(&handed_on[at], false);
-    sigaction(numbers[at], &ours, NULL);
+        record_touch(whose, address, context);
+    return false;
 }
 
 void tlmi_trap_install(void)
 {
-    if (pthread_mutex_trylock(&installing) != 0)
-        return; /* another thread is at it */
-    for (int at = 0; at < SIGNALS; at++)
-        install(at);
-    pthread_mutex_unlock(&installing);
+    tlmi_faults_watch(TLMI_FAULTS_OF_MEMORY, on_fault);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * pycode.c: gives each code object a number when first met, and writes its names into the file.
  *
- * No code object is kept alive. One that has a number carries its own address in its extra slot; when it dies CPython hands
- * that to code_died(), which forgets the number and begins a new epoch, so the address may come to mean another. Names are
- * read from the characters of the str objects, so nothing is cached on them. Numbers are found without the GIL; they are
- * given and forgotten only under it. Code that is made anew again and again, by exec or a class factory, has the same number
+ * No code object is kept alive, and nothing is kept on one: numbers stand in a map from addresses. An address may come to
+ * mean another code object, so the type's dealloc passes by here, where the number is forgotten and a new epoch begins.
+ * What CPython offers for that would be seen by the program: with an extra slot of ours (PyUnstable_Code_SetExtra), the
+ * free functions of all others hear of code that they never touched, and get other indices; watchers (PyCode_AddWatcher,
+ * from 3.12 on) are eight in all; weak references are counted and listed.
+ *
+ * Names are read from the characters of the str objects, so nothing is cached on them. Numbers are found without the GIL;
+ * they are given only under it. Code that is made anew again and again, by exec or a class factory, has the same number
  * each time, as its names and lines are the same: otherwise a long run would fill the file with them.
  */
 #include "python/stack/pycode.h"
@@ -13,16 +17,6 @@
 #include <unistd.h>
 
 #include "platform/address_map.h"
-
-#if PY_VERSION_HEX >= 0x030C0000
-#define request_extra_index PyUnstable_Eval_RequestCodeExtraIndex
-#define get_code_extra PyUnstable_Code_GetExtra
-#define set_code_extra PyUnstable_Code_SetExtra
-#else
-#define request_extra_index _PyEval_RequestCodeExtraIndex
-#define get_code_extra _PyCode_GetExtra
-#define set_code_extra _PyCode_SetExtra
-#endif
 
 #define PATH_ROOM 4096
 #define NAME_ROOM 1024
@@ -36,15 +30,27 @@ static tlmi_map codes = TLMI_MAP_EMPTY; /* address -> number */
 static tlmi_map twins = TLMI_MAP_EMPTY; /* hash of names and lines -> number */
 static _Atomic uint32_t recording_number;
 static _Atomic uint32_t to_refuse;
-static Py_ssize_t extra_index = -1;           /* asked for once; under the GIL */
-static PyInterpreterState *extra_interpreter; /* whose index it is */
-static char start_directory[PATH_ROOM];       /* relative file names are relative to this */
+static _Atomic(destructor) dealloc_code;         /* CPython's own, once ours stands before it */
+static PyInterpreterState *numbered_interpreter; /* whose code has numbers; under the GIL */
+static char start_directory[PATH_ROOM];          /* relative file names are relative to this */
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
 
-static void code_died(void *extra)
+/* In place of the dealloc of code objects, from the first number on to the end of the process. Any interpreter's. */
+static void code_dies(PyObject *code)
 {
-    if (tlmi_map_take(&codes, (uintptr_t)extra) != 0)
+    if (tlmi_map_take(&codes, (uintptr_t)code) != 0)
         atomic_fetch_add_explicit(&tlmi_pycode_current_epoch, 1, memory_order_release);
+    atomic_load_explicit(&dealloc_code, memory_order_relaxed)(code);
+}
+
+/* From here on the death of every code object is noticed. Under the GIL. */
+static void watch_deaths(PyThreadState *tstate)
+{
+    destructor none = NULL;
+    if (!atomic_compare_exchange_strong(&dealloc_code, &none, PyCode_Type.tp_dealloc))
+        return; /* an interpreter with a GIL of its own was first */
+    numbered_interpreter = PyThreadState_GetInterpreter(tstate);
+    PyCode_Type.tp_dealloc = code_dies;
 }
 
 static void mend_after_fork(void)
@@ -58,7 +64,7 @@ static void install_fork_handler(void)
     pthread_atfork(NULL, NULL, mend_after_fork);
 }
 
-/* Deaths of code objects are not told from here on, so what was known of their addresses must go as well. */
+/* Numbers belong to one recording. */
 static void forget_numbers(void)
 {
     tlmi_map_clear(&codes);
@@ -128,19 +134,6 @@ static size_t encode_path(PyObject *file, char *out, size_t room)
     return directory + used;
 }
 
-/* Makes sure that the code's death will be told. */
-static bool watch_code(PyObject *code)
-{
-    void *extra = NULL;
-    if (extra_index < 0) {
-        extra_index = request_extra_index(code_died);
-        extra_interpreter = PyInterpreterState_Get();
-    }
-    if (extra_index < 0 || get_code_extra(code, extra_index, &extra) != 0)
-        return false;
-    return extra == code || set_code_extra(code, extra_index, code) == 0;
-}
-
 static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -192,23 +185,14 @@ uint32_t tlmi_pycode_number(PyObject *code, PyThreadState *tstate)
         return number;
     if (!tlmi_pycode_holds_gil(tstate) || tlmi_python_is_ending() || !PyCode_Check(code))
         return 0;
-    if (extra_interpreter != NULL && PyThreadState_GetInterpreter(tstate) != extra_interpreter)
+    if (numbered_interpreter == NULL)
+        watch_deaths(tstate);
+    if (PyThreadState_GetInterpreter(tstate) != numbered_interpreter)
         return 0;
     uint32_t left = atomic_load_explicit(&to_refuse, memory_order_relaxed);
     if (tlmi_unlikely(left > 0)) {
         atomic_store_explicit(&to_refuse, left - 1, memory_order_relaxed);
         return 0;
     }
-    /* Arrays are freed while exceptions are under way; ours must not replace them. */
-#if PY_VERSION_HEX >= 0x030C0000
-    PyObject *pending = PyErr_GetRaisedException();
-    bool watched = watch_code(code);
-    PyErr_SetRaisedException(pending);
-#else
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    bool watched = watch_code(code);
-    PyErr_Restore(type, value, traceback);
-#endif
-    return watched ? give_number((PyCodeObject *)code) : 0;
+    return give_number((PyCodeObject *)code);
 }
