@@ -64,10 +64,10 @@ class Loaded:
         TlmemError: the file is missing, no recording, empty or damaged beyond use.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, source_roots: Sequence[str] = ()) -> None:
         self.path = path
         self.first_look: Glance = glance(path)
-        self.recording = read(path, detail_events=DETAIL_EVENTS)
+        self.recording = read(path, detail_events=DETAIL_EVENTS, source_roots=source_roots)
         self._lock = threading.RLock()
         self._lives: dict[int, History | None] = {}
 
@@ -122,7 +122,7 @@ class Loaded:
     @kept
     def frames(self) -> FrameTable:
         """The frames of all sites."""
-        return FrameTable(self.recording.sites)
+        return FrameTable(self.recording.sites, self.recording.source_line)
 
     @kept
     def scopes(self) -> ScopeIndex:

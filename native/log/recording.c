@@ -33,6 +33,7 @@ static void on_fork_child(void)
 {
     atomic_store(&tlmi_recording_on, false);
     tlmi_self.end = tlmi_self.cursor = NULL;
+    tlmi_source_after_fork();
     pthread_mutex_init(&tlmi_recording.lock, NULL);
     pthread_mutex_init(&tlmi_recording.work, NULL);
 }
@@ -49,6 +50,7 @@ static void close_parts(void)
     tlmi_sampler_close();
     tlmi_interpreter_now()->stacks_close();
     tlmi_site_reset();
+    tlmi_source_close();
     tlmi_meta_close();
     tlmi_fold_close();
     tlmi_compact_close();
@@ -69,6 +71,7 @@ static tlm_status open_parts(const tlm_recording_options *options)
     if (!tlmi_codec_open() || !tlmi_segment_open() || !tlmi_meta_open() || !tlmi_compact_open() ||
         !tlmi_site_init(options->stack_depth))
         return TLM_NO_MEMORY;
+    tlmi_source_open(options->limit_bytes);
     tlmi_interpreter_now()->stacks_open(options->stack_depth);
     tlmi_sampler_open(options->sample_smaps != 0, &tlmi_file.file);
     return TLM_OK;
@@ -145,6 +148,7 @@ static tlm_status stop(bool seal)
     tlmi_sample_full(true);
     atomic_store(&tlmi_recording_on, false);
     tlmi_service_stop();
+    tlmi_source_step(true);
     pthread_mutex_lock(&r->work);
     pthread_mutex_lock(&r->lock);
     tlmi_file_calibrate();

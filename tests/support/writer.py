@@ -159,6 +159,11 @@ def note(key: str, value: str) -> bytes:
     )
 
 
+def line(code_number: int, line_number: int, text: bytes) -> bytes:
+    """The text of a line of source."""
+    return record(7, struct.pack("<III", code_number, line_number, len(text)) + text)
+
+
 def label(number: int, text: str) -> bytes:
     """The text of a mark."""
     return record(5, struct.pack("<II", number, len(text.encode())) + text.encode())

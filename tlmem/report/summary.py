@@ -133,8 +133,11 @@ def sum_of(every: Sequence[Attribution]) -> Attribution:
     return Attribution(**sums, known=any(parts.known for parts in every))
 
 
-def summarise(paths: Sequence[str]) -> Summary:
+def summarise(paths: Sequence[str], source_roots: Sequence[str] = ()) -> Summary:
     """Reads and analyses recordings; one path stands for its whole family.
+
+    Args:
+        source_roots: folders whose files may be read for source lines.
 
     Raises:
         TlmemError: a file is missing, no recording, empty or damaged beyond use.
@@ -148,7 +151,7 @@ def summarise(paths: Sequence[str]) -> Summary:
     processes = []
     for file in files:
         try:
-            recording = read(file, detail_events=DETAIL_EVENTS)
+            recording = read(file, detail_events=DETAIL_EVENTS, source_roots=source_roots)
             processes.append(Process(recording, analyse(recording)))
         except TlmemError:
             if file in first or not processes:

@@ -30,7 +30,7 @@ BLOCK_MAGIC = b"TLBK"
 EVENTS_BLOCK, META_BLOCK, FOLD_BLOCK, INDEX_BLOCK = 1, 2, 3, 4
 _HEADER = struct.Struct("<4sBBHQIIQQQII16II4x")
 _RECORD = struct.Struct("<IIIB3x")
-LAST_RECORD = 6
+LAST_RECORD = 7
 """The highest type of meta records that there is; a reader ignores what is above it."""
 _SHAPE_DTYPE = np.dtype(
     [("arg", "<u8"), ("site", "<u4"), ("count", "<u2"), ("kind", "u1"), ("device", "u1")]

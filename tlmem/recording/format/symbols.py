@@ -1,4 +1,4 @@
-"""The names in a recording: code, call sites, threads, notes, labels, chains.
+"""The names in a recording: code, call sites, their source lines, threads, notes, labels, chains.
 
 Covers: what the meta records say. Does not cover: where the records lie (``segments``), which
 frame of a stack is blamed (``tables.blame``).
@@ -16,14 +16,18 @@ from tlmem.recording.format.blocks import LAST_RECORD, MetaRecord
 from tlmem.recording.format.chains import Holding, parse
 from tlmem.recording.format.sanitize import plain
 
-CODE, SITE, THREAD, NOTE, LABEL, HOLDING = 1, 2, 3, 4, 5, 6
+CODE, SITE, THREAD, NOTE, LABEL, HOLDING, LINE = 1, 2, 3, 4, 5, 6, 7
 NO_STACK, CUT_ROOT = 0, 1
 FIRST_SITE = 2
 """Sites 0 (no Python stack) and 1 (root of stacks that were cut) have no frame."""
 
 LAYOUT = "\n\t"
 """What may stand in a note: the command of ``-c`` is a whole program."""
-_WORDS = {CODE: 4, SITE: 4, NOTE: 2, LABEL: 2}
+LONGEST_LINE = 256
+MOST_LINES, MOST_LINE_BYTES = 65_536, 8 << 20
+"""Characters of one source line; source lines of a recording, and their bytes. The recorder writes
+half as many bytes at most."""
+_WORDS = {CODE: 4, SITE: 4, NOTE: 2, LABEL: 2, LINE: 3}
 _THREAD = struct.Struct("<IIQQ")
 
 
@@ -56,6 +60,9 @@ class Names:
     threads: dict[int, ThreadName] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     labels: dict[int, str] = field(default_factory=dict)
+    lines: dict[tuple[int, int], str] = field(default_factory=dict)
+    """(Code, line) -> its text."""
+    line_bytes: int = 0
     holdings: dict[tuple[int, int], Holding] = field(default_factory=dict)
     """(Snapshot, group) -> what a chain of Python objects held."""
     damaged: int = 0
@@ -98,9 +105,22 @@ class Names:
         elif kind == NOTE:
             key, value = _split(rest, *words)
             self.notes[plain(key)] = plain(value, but=LAYOUT)
+        elif kind == LINE:
+            code, line, text_bytes = words
+            (text,) = _split(rest, text_bytes)
+            self.line_bytes += text_bytes
+            is_new = (code, line) not in self.lines
+            if self.line_bytes > MOST_LINE_BYTES or (is_new and len(self.lines) == MOST_LINES):
+                raise ValueError
+            self.lines[code, line] = source_text(text)
         else:
             (text,) = _split(rest, words[1])
             self.labels[words[0]] = plain(text)
+
+
+def source_text(text: str) -> str:
+    """A line of source, made plain: without its indentation, tabs as spaces, of bounded length."""
+    return plain(text[:LONGEST_LINE].replace("\t", " ").strip())
 
 
 def _text(data: bytes) -> str:
