@@ -50,7 +50,6 @@ static void close_parts(void)
     tlmi_sampler_close();
     tlmi_interpreter_now()->stacks_close();
     tlmi_site_reset();
-    tlmi_source_close();
     tlmi_meta_close();
     tlmi_fold_close();
     tlmi_compact_close();
@@ -96,6 +95,7 @@ static tlm_status start(const tlm_recording_options *options)
     if (status != TLM_OK) {
         if (created && tlmi_file.file.fd >= 0)
             tlmi_file_remove();
+        tlmi_source_close();
         close_parts();
         return status;
     }
@@ -163,6 +163,7 @@ static tlm_status stop(bool seal)
     last_statistics.folded_events = tlmi_file.header->folded_events;
     last_statistics.running = 0;
     last_error = tlmi_file.error;
+    tlmi_source_close(); /* before the lock: it takes it itself */
     pthread_mutex_lock(&r->lock);
     close_parts();
     running = false;
@@ -216,6 +217,7 @@ void tlm_fork_after_in_child(void)
 {
     if (running) {
         tlmi_segment_forget();
+        tlmi_source_close();
         close_parts();
         memset(&last_statistics, 0, sizeof last_statistics);
     }

@@ -171,11 +171,11 @@ static void end_line(line_search *search)
         search->bytes--;
     uint32_t bytes = search->bytes == TLMI_LINE_BYTES ? whole_characters(search->text, search->bytes) : search->bytes;
     uint32_t record = RECORD_BYTES + bytes;
-    if (record > state.room_bytes || !tlmi_meta_line(search->code, search->line, search->text, bytes)) {
+    if (bytes > 0 && (record > state.room_bytes || !tlmi_meta_line(search->code, search->line, search->text, bytes))) {
         state.room_bytes = 0;
         return;
     }
-    state.room_bytes -= record;
+    state.room_bytes -= bytes > 0 ? record : 0;
     tlmi_map_put(&state.lines, key_of(search->number, search->line), WRITTEN);
     search->file->open_lines--;
 }

@@ -14,7 +14,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.recording.format.sanitize import plain
+from tlmem.recording.format.sanitize import whole
 
 TOTALS_GROUP = 0xFFFFFFFF
 """Group of the last record of a snapshot: with it the snapshot is whole."""
@@ -126,14 +126,14 @@ def parse(payload: bytes) -> Holding:
         middle, end = at + edge_bytes, at + edge_bytes + type_bytes
         if end > len(payload):
             raise ValueError("a step is longer than the record")
-        edge, type_name = plain(_text(payload[at:middle])), _text(payload[middle:end])
+        edge, type_name = whole(_text(payload[at:middle])), _text(payload[middle:end])
         most = 0
         if kind in BOUNDED:
             type_name, _, bound = type_name.partition("\n")
             most = int(bound) if bound.isdecimal() else 0
         is_frame = kind in (StepKind.LOCAL, StepKind.GENERATOR) and type_name.count("\n") == 2
         found.append(
-            ChainStep(kind, plain(type_name, but="\n" if is_frame else ""), edge, items, most)
+            ChainStep(kind, whole(type_name, but="\n" if is_frame else ""), edge, items, most)
         )
         at = end
     return Holding(

@@ -14,7 +14,7 @@ import numpy as np
 
 from tlmem.recording.format.blocks import LAST_RECORD, MetaRecord
 from tlmem.recording.format.chains import Holding, parse
-from tlmem.recording.format.sanitize import plain
+from tlmem.recording.format.sanitize import plain, whole
 
 CODE, SITE, THREAD, NOTE, LABEL, HOLDING, LINE = 1, 2, 3, 4, 5, 6, 7
 NO_STACK, CUT_ROOT = 0, 1
@@ -22,7 +22,7 @@ FIRST_SITE = 2
 """Sites 0 (no Python stack) and 1 (root of stacks that were cut) have no frame."""
 
 LAYOUT = "\n\t"
-"""What may stand in a note: the command of ``-c`` is a whole program."""
+"""What may stand in the note ``command``: that of ``-c`` is a whole program."""
 LONGEST_LINE = 256
 MOST_LINES, MOST_LINE_BYTES = 65_536, 8 << 20
 """Characters of one source line; source lines of a recording, and their bytes. The recorder writes
@@ -80,7 +80,7 @@ class Names:
     def _add(self, kind: int, payload: bytes) -> None:
         if kind == THREAD:
             thread, flags, os_id, ticks = _THREAD.unpack_from(payload)
-            name = plain(_text(payload[_THREAD.size :]))
+            name = whole(_text(payload[_THREAD.size :]))
             self.threads[thread] = ThreadName(os_id, name, bool(flags & 1), ticks)
             return
         if kind == HOLDING:
@@ -104,7 +104,8 @@ class Names:
             self.codes[code] = Code(plain(file), plain(name), first_line)
         elif kind == NOTE:
             key, value = _split(rest, *words)
-            self.notes[plain(key)] = plain(value, but=LAYOUT)
+            escaped = whole if key.startswith(("op.", "pool.")) else plain
+            self.notes[plain(key)] = escaped(value, LAYOUT if key == "command" else "")
         elif kind == LINE:
             code, line, text_bytes = words
             (text,) = _split(rest, text_bytes)
@@ -115,12 +116,12 @@ class Names:
             self.lines[code, line] = source_text(text)
         else:
             (text,) = _split(rest, words[1])
-            self.labels[words[0]] = plain(text)
+            self.labels[words[0]] = whole(text)
 
 
 def source_text(text: str) -> str:
     """A line of source, made plain: without its indentation, tabs as spaces, of bounded length."""
-    return plain(text[:LONGEST_LINE].replace("\t", " ").strip())
+    return whole(text[:LONGEST_LINE].replace("\t", " ").strip())
 
 
 def _text(data: bytes) -> str:
