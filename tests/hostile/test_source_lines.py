@@ -126,8 +126,16 @@ def test_a_folder_stands_for_the_one_that_the_program_ran_in(project: Path, tmp_
     assert text_of(recording, project) == "the line"
 
 
+def test_a_relative_name_is_looked_for_below_the_folder(project: Path, tmp_path: Path) -> None:
+    old_file(project / "train.c")
+    recording = story.write_story(tmp_path / "a.tlm", script="train.c")
+
+    assert text_of(recording, project) == "the line"
+    assert tlmem.read(recording).source_line("train.c", 12) == ""
+
+
 @pytest.mark.parametrize(
-    "way", ["outside", "dots", "link", "linked folder", "cwd", "prefix", "nul"]
+    "way", ["outside", "dots", "link", "linked folder", "cwd", "prefix", "nul", "relative"]
 )
 def test_no_name_leads_out_of_the_folder(
     way: str, secret: Path, project: Path, tmp_path: Path
@@ -144,6 +152,7 @@ def test_no_name_leads_out_of_the_folder(
         "cwd": ("/builds/../private/shadow", "/builds"),
         "prefix": (str(tmp_path / "project-two" / "shadow"), ""),
         "nul": (f"{project}/out.py\0", ""),
+        "relative": ("../private/shadow", ""),
     }[way]
     more = [writer.note("cwd", directory)]
     recording = story.write_story(tmp_path / "a.tlm", script=script, more=more)

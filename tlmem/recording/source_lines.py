@@ -108,14 +108,17 @@ class SourceLines:
     def _candidates(self, file: str) -> Iterable[tuple[str, str]]:
         """Where the file may be: as it is named, or below a folder as it was below the program's.
 
-        Names that are no paths, as ``<string>``, have none.
+        A compiler of C may have been given a relative path. Names that are no paths, as
+        ``<string>``, have none.
         """
-        if not file.startswith("/") or "\0" in file:
+        if file.startswith("<") or "\0" in file:
             return
-        inside = self._directory and file.startswith(self._directory.rstrip("/") + "/")
-        relative = file[len(self._directory.rstrip("/")) + 1 :] if inside else ""
+        relative = "" if file.startswith("/") else file
+        if self._directory and file.startswith(self._directory.rstrip("/") + "/"):
+            relative = file[len(self._directory.rstrip("/")) + 1 :]
         for root in self._roots:
-            yield file, root
+            if file.startswith("/"):
+                yield file, root
             if relative:
                 yield os.path.join(root, relative), root
 
