@@ -36,7 +36,11 @@ def record(folder: Path, program: str | bytes, *options: str) -> Recording:
 
 
 def test_reports_print_lines_of_a_file_that_is_gone(tmp_path: Path) -> None:
-    record(tmp_path, FILL + "for i in range(400):\n    kept.append(np.ones(500))  # here\n")
+    record(
+        tmp_path,
+        FILL
+        + "import time\nfor i in range(300):\n    time.sleep(0.001)\n    kept.append(np.ones(500))  # here\n",
+    )
     (tmp_path / "program.py").unlink()
     for form in ("text", "html"):
         done = plain(["-m", "tlmem", "report", "--format", form, "run.tlm"], tmp_path)
