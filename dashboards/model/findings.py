@@ -15,6 +15,7 @@ from tlmem.analysis.ledger.history import History, HistoryStep
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.model import SEVERITIES, Finding, StackFrame
 from tlmem.analysis.places import place
+from tlmem.report.markdown import fenced, words
 from tlmem.report.text import circumstances
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -147,14 +148,17 @@ def finding_blocks(finding: Finding, life: History | None = None) -> list[Block]
 
 
 def markdown(finding: Finding, life: History | None, origin: str) -> str:
-    """The blocks as Markdown for an issue; ``origin`` says which recording they are from."""
+    """The blocks as Markdown for an issue; ``origin`` says which recording they are from.
+
+    Names cannot become links, mentions or HTML there, nor end a fence.
+    """
     parts = []
     for number, block in enumerate(finding_blocks(finding, life)):
         level = "###" if number == 0 else "####"
-        body = "\n".join(block.lines)
-        body = f"```\n{body}\n```" if block.code else "\n".join(f"{line}  " for line in block.lines)
-        parts.append(f"{level} {block.heading}\n\n{body}")
-    return "\n\n".join([*parts, f"From {origin}."]) + "\n"
+        lines = "\n".join(f"{words(line)}  " for line in block.lines)
+        body = fenced(block.lines) if block.code else lines
+        parts.append(f"{level} {words(block.heading)}\n\n{body}")
+    return "\n\n".join([*parts, f"From {words(origin)}."]) + "\n"
 
 
 def stack_lines(stack: Sequence[StackFrame], blamed: StackFrame | None = None) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """Rows, order and search of findings, and all about one."""
 
+import re
+
 import pytest
 from tlmem.dashboards.model.findings import SORTS, finding_blocks, finding_rows, markdown
 from tlmem.dashboards.model.loading import Loaded
@@ -89,10 +91,22 @@ def test_stacks_of_misuse_have_source_lines() -> None:
         assert blocks[heading][-1].strip() == "main.use()"
 
 
+def test_no_name_acts_in_an_issue() -> None:
+    nasty = "`` ``` @octocat <img src=x> [x](https://evil.example) #1"
+    here = StackFrame(f"/a/{nasty}.py", 3, nasty, lambda file, line, function: "```\n```")
+    text = markdown(
+        Finding("floating", "warning", 1, 1, nasty, site=here, stack=(here,)), None, "x"
+    )
+    outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+    for part in ("`", "@octocat", "<img", "[x]", "://", "#1"):
+        assert part not in outside.replace("####", "").replace("&#", "")
+
+
 def test_markdown_can_be_put_into_an_issue(loaded: Loaded) -> None:
     finding = loaded.analysis.findings[0]
     text = markdown(finding, history(loaded.recording, "1"), "story.tlm")
 
     assert text.startswith("### ‼ error: growing-site at train.py:12\n")
-    assert text.count("```") % 2 == 0 and "#### Stack\n\n```\n" in text
+    assert text.count("```") % 2 == 0 and "#### Stack\n\n```text\n" in text
     assert text.endswith("From story.tlm.\n")
