@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,16 +30,19 @@ FRAMES_PER_S = 120
 """So often at most something is drawn, unless TEXTUAL_FPS says otherwise."""
 
 
-def browse(file: str, other: str | None = None) -> int:
+def browse(file: str, other: str | None = None, source_roots: Sequence[str] = ()) -> int:
     """Shows a recording until the reader quits.
 
+    Args:
+        other: a recording to compare it with.
+        source_roots: folders whose files may be read for source lines.
     Returns:
         0.
     Raises:
         TlmemError: a file is missing, no recording, empty or damaged beyond use; the exit code is
             the error's own.
     """
-    members = [Loaded(path) for path in family_of(Path(file))]
+    members = [Loaded(path, source_roots) for path in family_of(Path(file))]
     if other is not None:
         Loaded(Path(other))
     _set_terminal()

@@ -7,8 +7,6 @@ Does not cover: how findings are made (``tlmem.analysis``).
 
 from __future__ import annotations
 
-import linecache
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +15,7 @@ from tlmem.analysis.ledger.history import History, HistoryStep
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.model import SEVERITIES, Finding, StackFrame
 from tlmem.analysis.places import place
+from tlmem.report.markdown import fenced, words
 from tlmem.report.text import circumstances
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -119,18 +118,14 @@ class Block:
     code: bool = False
 
 
-def finding_blocks(
-    finding: Finding, life: History | None = None, recorded_unix_ns: int = 0
-) -> list[Block]:
+def finding_blocks(finding: Finding, life: History | None = None) -> list[Block]:
     """Everything that is known of a finding.
 
     Args:
         life: the history of its example object.
-        recorded_unix_ns: when the recording began; source files that changed later are named.
     """
-    changed = changed_since(finding, recorded_unix_ns)
-    head = (*_head(finding), *([changed] if changed else []))
-    blocks = [Block(f"{MARKS[finding.severity]}: {finding.kind} at {where(finding)}", head)]
+    heading = f"{MARKS[finding.severity]}: {finding.kind} at {where(finding)}"
+    blocks = [Block(heading, _head(finding))]
     if finding.kind in FIXES:
         blocks.append(
             Block("To mend it", (f"{FIXES[finding.kind][:1].upper()}{FIXES[finding.kind][1:]}.",))
@@ -152,15 +147,18 @@ def finding_blocks(
     return blocks
 
 
-def markdown(finding: Finding, life: History | None, origin: str, recorded_unix_ns: int = 0) -> str:
-    """The blocks as Markdown for an issue; ``origin`` says which recording they are from."""
+def markdown(finding: Finding, life: History | None, origin: str) -> str:
+    """The blocks as Markdown for an issue; ``origin`` says which recording they are from.
+
+    Names cannot become links, mentions or HTML there, nor end a fence.
+    """
     parts = []
-    for number, block in enumerate(finding_blocks(finding, life, recorded_unix_ns)):
+    for number, block in enumerate(finding_blocks(finding, life)):
         level = "###" if number == 0 else "####"
-        body = "\n".join(block.lines)
-        body = f"```\n{body}\n```" if block.code else "\n".join(f"{line}  " for line in block.lines)
-        parts.append(f"{level} {block.heading}\n\n{body}")
-    return "\n\n".join([*parts, f"From {origin}."]) + "\n"
+        lines = "\n".join(f"{words(line)}  " for line in block.lines)
+        body = fenced(block.lines) if block.code else lines
+        parts.append(f"{level} {words(block.heading)}\n\n{body}")
+    return "\n\n".join([*parts, f"From {words(origin)}."]) + "\n"
 
 
 def stack_lines(stack: Sequence[StackFrame], blamed: StackFrame | None = None) -> Iterator[str]:
@@ -168,27 +166,10 @@ def stack_lines(stack: Sequence[StackFrame], blamed: StackFrame | None = None) -
     for frame in stack[:MOST_FRAMES]:
         mark = ">" if blamed is not None and frame == blamed else " "
         yield f"{mark} {frame.file}:{frame.line} in {frame.function}"
-        source = source_of(frame)
-        if source:
-            yield f"      {source}"
+        if frame.text:
+            yield f"      {frame.text}"
     if len(stack) > MOST_FRAMES:
         yield f"  and {len(stack) - MOST_FRAMES} more frames"
-
-
-def changed_since(finding: Finding, recorded_unix_ns: int) -> str:
-    """A sentence when the file of a finding is newer than its recording; empty when it is not."""
-    file = finding.site.file if finding.site else ""
-    try:
-        newer = bool(file) and os.stat(file).st_mtime_ns > recorded_unix_ns > 0
-    except (OSError, ValueError):
-        return ""
-    name = file.rpartition("/")[2]
-    return f"{name} has changed since it was recorded; its lines may be others." if newer else ""
-
-
-def source_of(frame: StackFrame) -> str:
-    """The text of a line where its file can still be read, else nothing."""
-    return linecache.getline(frame.file, frame.line).strip() if frame.file else ""
 
 
 def history_lines(life: History) -> Iterator[str]:
@@ -238,7 +219,7 @@ def _head(finding: Finding) -> tuple[str, ...]:
         numbers.append(f"growing by {format_rate(finding.slope_bytes_per_s)}")
     if numbers:
         lines.append(", ".join(numbers))
-    source = source_of(finding.site) if finding.site else ""
+    source = finding.site.text if finding.site else ""
     if source and finding.site:
         lines.append(f"{place(finding.site)}:  {source}")
     return tuple(lines)

@@ -7,6 +7,7 @@ at the sites (``call_tree``).
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -31,9 +32,13 @@ class FrameTable:
 
     Args:
         sites: the table of that name.
+        source: finds the text of a line.
     """
 
-    def __init__(self, sites: pd.DataFrame) -> None:
+    def __init__(
+        self, sites: pd.DataFrame, source: Callable[[str, int, str], str] | None = None
+    ) -> None:
+        self._source = source
         numbers = sites.index.to_numpy(np.int64)
         size = int(numbers.max(initial=0)) + 2
         self._columns = [sites[name] for name in ("file", "line", "function")]
@@ -99,7 +104,7 @@ class FrameTable:
             texts = [column.iloc[rows].tolist() for column in self._columns]
             users = self._users[new].tolist()
             for site, file, line, function, own in zip(new.tolist(), *texts, users, strict=True):
-                frame = StackFrame(str(file), int(line), str(function))
+                frame = StackFrame(str(file), int(line), str(function), self._source)
                 number = self._numbers.get(frame)
                 if number is None:
                     number = self._numbers[frame] = len(self.known)

@@ -63,10 +63,10 @@ class Loaded:
         TlmemError: the file is missing, no recording, empty or damaged beyond use.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, source_roots: Sequence[str] = ()) -> None:
         self.path = path
         self.first_look: Glance = glance(path)
-        self.recording = read_for_command(path)
+        self.recording = read_for_command(path, source_roots=source_roots)
         self._lock = threading.RLock()
         self._lives: dict[int, History | None] = {}
 
@@ -121,7 +121,7 @@ class Loaded:
     @kept
     def frames(self) -> FrameTable:
         """The frames of all sites."""
-        return FrameTable(self.recording.sites)
+        return FrameTable(self.recording.sites, self.recording.source_line)
 
     @kept
     def scopes(self) -> ScopeIndex:

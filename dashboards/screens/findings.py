@@ -169,16 +169,14 @@ class FindingsPage(Page):
             self.in_background(lambda: loaded.history(number), show, "history")
 
     def _show_blocks(self, finding: Finding, life: History | None) -> None:
-        blocks = finding_blocks(finding, life, self.loaded.recording.created_unix_ns)
+        blocks = finding_blocks(finding, life)
         self.query_one("#detail", Words).show(as_text(blocks))
 
     def action_copy(self) -> None:
         """The finding as Markdown, to the clipboard of the terminal."""
         finding = self.finding
         if finding is not None:
-            recording = self.loaded.recording
-            name, began = self.loaded.path.name, recording.created_unix_ns
-            self.app.copy_to_clipboard(markdown(finding, self.life, name, began))
+            self.app.copy_to_clipboard(markdown(finding, self.life, self.loaded.path.name))
             self.notify("The finding is in the clipboard as Markdown.")
 
     async def action_timeline(self) -> None:

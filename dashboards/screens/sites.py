@@ -25,7 +25,6 @@ from tlmem.dashboards.model.call_tree import (
     main_path,
     visible_rows,
 )
-from tlmem.dashboards.model.findings import source_of
 from tlmem.dashboards.model.time_axis import moment
 from tlmem.dashboards.widgets.box_chart import BoxChart
 from tlmem.dashboards.widgets.prompt import Prompt
@@ -193,8 +192,7 @@ class SitesPage(Page):
             frame = node.frame
             if frame.file:
                 text.append(f"{frame.file}:{frame.line} in {frame.function}\n", style="bold")
-                source = source_of(frame)
-                text.append(f"    {source}\n" if source else "")
+                text.append(f"    {frame.text}\n" if frame.text else "")
             for name, total, own in zip(METRICS, node.total, node.own, strict=True):
                 write = format_count if name == "objects" else format_bytes
                 text.append(f"{METRIC_WORDS[name]}: {write(total)}")

@@ -211,6 +211,13 @@ const char *tlm_status_text(tlm_status status);
 tlm_status tlm_note(const char *key, const char *text);
 /* Records a mark with the current site. */
 tlm_status tlm_mark(const char *label, int64_t index);
+/* Text of source that is in no file, such as that of a cell: the file gets the lines of it that sites are on, now and, when it
+ * is offered before the first site and there is room, later too. */
+tlm_status tlm_source_offer(const char *name, const char *text, uint64_t bytes);
+/* Other code has that name, too: only what is named so is of the text that was offered. */
+tlm_status tlm_source_code(const char *name, const char *function, uint32_t first_line);
+/* How many lines are wanted of a file that cannot be read. */
+uint32_t tlm_source_missing(const char *name);
 /* Names the calling thread in the file. */
 tlm_status tlm_thread_name(const char *name);
 /* Records one event with the current site of the calling thread. For tests and for sources written in Python. */

@@ -71,6 +71,7 @@ bool tlmi_meta_site(uint32_t site, uint32_t parent, uint32_t code, uint32_t line
 bool tlmi_meta_thread(uint32_t thread, uint32_t flags, uint64_t os_id, uint64_t ticks, const char *name);
 bool tlmi_meta_note(const char *key, const char *text);
 bool tlmi_meta_label(uint32_t label, const char *text);
+bool tlmi_meta_line(uint32_t code, uint32_t line, const char *text, uint32_t bytes);
 bool tlmi_meta_holding(const void *payload, uint32_t bytes); /* who holds arrays; the source lays it out */
 
 /* ---- label.c: names as numbers, see tlmem.h ---- */

@@ -9,7 +9,7 @@
 #include "log/recording.h"
 
 enum { RECORD_HEADER = 16, TEXT_LIMIT = 65536 };
-enum { CODE = 1, SITE = 2, THREAD = 3, NOTE = 4, LABEL = 5, HOLDING = 6 };
+enum { CODE = TLMI_META_CODE, SITE = TLMI_META_SITE, THREAD = 3, NOTE = 4, LABEL = 5, HOLDING = 6, LINE = 7 };
 
 typedef struct {
     const void *start;
@@ -139,6 +139,12 @@ bool tlmi_meta_label(uint32_t label, const char *text)
     return append_locked(LABEL, (part[]){{head, sizeof head}, {text, head[1]}}, 2);
 }
 
+bool tlmi_meta_line(uint32_t code, uint32_t line, const char *text, uint32_t bytes)
+{
+    uint32_t head[3] = {code, line, bounded(bytes)};
+    return append_locked(LINE, (part[]){{head, sizeof head}, {text, head[2]}}, 2);
+}
+
 bool tlmi_meta_holding(const void *payload, uint32_t bytes)
 {
     return append_locked(HOLDING, (part[]){{payload, bytes}}, 1);
@@ -170,6 +176,36 @@ bool tlmi_meta_peek(bool (*visit)(void *context, const uint8_t *records, uint32_
             return true;
     }
     return false;
+}
+
+/* What is written in slot `number` of ours, and how much; NULL: there is no such slot. */
+static const uint8_t *written_in(uint32_t number, uint32_t *bytes)
+{
+    const uint8_t *map = NULL;
+    pthread_mutex_lock(&tlmi_recording.lock);
+    if (meta.open && number < meta.slots_count) {
+        map = tlmi_file.slots[meta.slots[number]].map;
+        *bytes = atomic_load(&((const tlmi_slot_header *)map)->used_bytes);
+    }
+    pthread_mutex_unlock(&tlmi_recording.lock);
+    return map ? map + TLMI_SLOT_HEADER_BYTES : NULL;
+}
+
+void tlmi_meta_follow(tlmi_meta_position *from, void (*visit)(uint8_t type, const uint8_t *payload, uint32_t bytes))
+{
+    uint32_t end = 0;
+    for (bool is_full = true; is_full; from->slot += is_full, from->bytes = is_full ? 0 : from->bytes) {
+        uint32_t unused;
+        is_full =
+            written_in(from->slot + 1, &unused) != NULL; /* asked first: then nothing comes to this slot any more */
+        const uint8_t *records = written_in(from->slot, &end);
+        while (records != NULL && from->bytes < end) {
+            uint32_t head[4];
+            memcpy(head, records + from->bytes, sizeof head);
+            visit((uint8_t)head[3], records + from->bytes + RECORD_HEADER, head[1]);
+            from->bytes += head[0];
+        }
+    }
 }
 
 void tlmi_meta_release(void)

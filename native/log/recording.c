@@ -33,6 +33,7 @@ static void on_fork_child(void)
 {
     atomic_store(&tlmi_recording_on, false);
     tlmi_self.end = tlmi_self.cursor = NULL;
+    tlmi_source_after_fork();
     pthread_mutex_init(&tlmi_recording.lock, NULL);
     pthread_mutex_init(&tlmi_recording.work, NULL);
 }
@@ -69,6 +70,7 @@ static tlm_status open_parts(const tlm_recording_options *options)
     if (!tlmi_codec_open() || !tlmi_segment_open() || !tlmi_meta_open() || !tlmi_compact_open() ||
         !tlmi_site_init(options->stack_depth))
         return TLM_NO_MEMORY;
+    tlmi_source_open(options->limit_bytes);
     tlmi_interpreter_now()->stacks_open(options->stack_depth);
     tlmi_sampler_open(options->sample_smaps != 0, &tlmi_file.file);
     return TLM_OK;
@@ -94,6 +96,7 @@ static tlm_status start(const tlm_recording_options *options)
     if (status != TLM_OK) {
         if (created && tlmi_file.file.fd >= 0)
             tlmi_file_remove();
+        tlmi_source_close();
         close_parts();
         return status;
     }
@@ -148,6 +151,7 @@ static tlm_status stop(bool seal)
     tlmi_sample_full(true);
     atomic_store(&tlmi_recording_on, false);
     tlmi_service_stop();
+    tlmi_source_step(true);
     pthread_mutex_lock(&r->work);
     pthread_mutex_lock(&r->lock);
     tlmi_file_guard();
@@ -170,6 +174,7 @@ static tlm_status stop(bool seal)
     last_statistics.folded_events = tlmi_file.header->folded_events;
     last_statistics.running = 0;
     last_error = tlmi_file.error;
+    tlmi_source_close(); /* before the lock: it takes it itself */
     pthread_mutex_lock(&r->lock);
     close_parts();
     running = false;
@@ -223,6 +228,7 @@ void tlm_fork_after_in_child(void)
 {
     if (running) {
         tlmi_segment_forget();
+        tlmi_source_close();
         close_parts();
         memset(&last_statistics, 0, sizeof last_statistics);
     }

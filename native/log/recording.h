@@ -86,6 +86,13 @@ bool tlmi_meta_open(void);
 void tlmi_meta_close(void);
 /* Calls visit(records, bytes) for each meta slot in order, under recording.lock. */
 bool tlmi_meta_each(bool (*visit)(void *context, const uint8_t *records, uint32_t bytes), void *context);
+/* How far the records were followed; begins with zeros. */
+typedef struct {
+    uint32_t slot, bytes;
+} tlmi_meta_position;
+enum { TLMI_META_CODE = 1, TLMI_META_SITE = 2 };
+/* Calls visit(type, payload, bytes) for each record since the position, without the lock, and moves it on. */
+void tlmi_meta_follow(tlmi_meta_position *from, void (*visit)(uint8_t type, const uint8_t *payload, uint32_t bytes));
 void tlmi_meta_release(void); /* gives the slots back; no names can be added any more */
 
 /* ---- segment.c ---- */
@@ -144,6 +151,14 @@ bool tlmi_compact_all(void);
 /* ---- seal.c ---- */
 bool tlmi_seal(void); /* under work, all segments closed; false: the file stays open but complete */
 
+/* ---- source.c: the text of lines. docs/format.md has the bounds. Its lock comes before those above ---- */
+enum { TLMI_LINE_BYTES = 256, TLMI_MOST_LINES = 65536, TLMI_MOST_LINES_BYTES = 4 << 20 };
+void tlmi_source_open(uint64_t limit_bytes); /* without memory there will be no lines */
+void tlmi_source_close(void); /* under neither lock */
+void tlmi_source_after_fork(void); /* in the child, before anything else of this file */
+/* Reads the lines that are new; with `all`, also of files that were read a moment ago. Opens files: of the service thread, and
+ * of the one that ends the recording. */
+void tlmi_source_step(bool all);
 /* ---- service.c ---- */
 bool tlmi_service_start(void);
 void tlmi_service_stop(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * service.c: our one thread. It takes samples on time and compacts full segments.
+ * service.c: our one thread. It takes samples on time, compacts full segments and reads source lines.
  *
  * It blocks every signal, so that the program's threads get theirs, but for faults while it touches the file; it holds no GIL, calls no Python and no malloc. It is
  * joined before a fork and started again after it: no thread of ours is alive across a fork.
@@ -10,6 +10,7 @@
 #include "log/recording.h"
 
 enum { STACK_BYTES = 256 * 1024 };
+#define LINES_NS UINT64_C(100000000)
 
 static pthread_t thread;
 static bool running;
@@ -18,10 +19,6 @@ static bool quit; /* under recording.lock */
 static void wait_until(uint64_t deadline_ns)
 {
     tlmi_recording_state *r = &tlmi_recording;
-    if (deadline_ns == UINT64_MAX) {
-        pthread_cond_wait(&r->wake, &r->lock);
-        return;
-    }
     tlmi_system_wait_until(&r->wake, &r->lock, deadline_ns);
 }
 
@@ -41,17 +38,21 @@ static void *serve(void *unused)
 {
     tlmi_recording_state *r = &tlmi_recording;
     uint64_t interval = (uint64_t)r->sample_ms * 1000000u;
-    uint64_t due = interval ? tlmi_clock_ns() + interval : UINT64_MAX;
+    uint64_t due = interval ? tlmi_clock_ns() + interval : UINT64_MAX, lines_due = tlmi_clock_ns() + LINES_NS;
     (void)unused;
     pthread_mutex_lock(&r->lock);
     while (!quit) {
-        bool on_time = due == UINT64_MAX || tlmi_clock_ns() < due;
-        if (!on_time || (r->compacting && r->pending_count)) {
+        uint64_t now = tlmi_clock_ns();
+        bool on_time = now < due, wants_lines = now >= lines_due;
+        if (!on_time || wants_lines || (r->compacting && r->pending_count)) {
             pthread_mutex_unlock(&r->lock);
             tlmi_faults_let_in(true);
             if (!on_time) {
                 sample();
                 due = tlmi_clock_ns() + interval;
+            } else if (wants_lines) {
+                tlmi_source_step(false);
+                lines_due = tlmi_clock_ns() + LINES_NS;
             } else if (!tlmi_compact_step()) {
                 sched_yield(); /* no room: the thread that needs it will say so */
             }
@@ -59,7 +60,7 @@ static void *serve(void *unused)
             pthread_mutex_lock(&r->lock);
             continue;
         }
-        wait_until(due);
+        wait_until(due < lines_due ? due : lines_due);
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;

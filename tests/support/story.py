@@ -6,6 +6,7 @@ it (train.py:21) and never releases it, an activation goes through a tape and a 
 NumPy makes a temporary array in a library (called at train.py:15).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from support import writer
@@ -40,8 +41,15 @@ MULTIPLY = 16
 ANON, FILE, MALLOC_USED, MALLOC_FREE, PYTHON_ARENA, PYTHON_LARGE, RECORDER = range(1, 8)
 
 
-def write_story(path: Path, form: str = "sealed", leaks: bool = True, pid: int = 100) -> Path:
-    """Writes the recording and returns its path."""
+def write_story(
+    path: Path,
+    form: str = "sealed",
+    leaks: bool = True,
+    pid: int = 100,
+    script: str = SCRIPT,
+    more: Sequence[bytes] = (),
+) -> Path:
+    """Writes the recording and returns its path; ``more`` are names beside its own."""
     main = [_at(0.02, MARK, 4, 0, 0)]
     main += [
         _at(0.05, DEVICE_ALLOC, 0x7000, 8_000_000, 3, device=CPU),
@@ -55,7 +63,7 @@ def write_story(path: Path, form: str = "sealed", leaks: bool = True, pid: int =
     return writer.RecordingWriter(
         header=writer.Header(pid=pid),
         form=form,
-        meta=_names(),
+        meta=[*_names(script), *more],
         threads={1: writer.events(main), 2: writer.events(_samples(leaks))},
     ).write(path)
 
@@ -124,16 +132,16 @@ def _samples(leaks: bool) -> list[tuple]:
     return rows
 
 
-def _names() -> list[bytes]:
+def _names(script: str) -> list[bytes]:
     notes = {
-        "script": SCRIPT,
+        "script": script,
         "command": "train.py --steps 120",
         "python.sites": "/usr/lib/site-packages",
         f"op.{MULTIPLY}": "multiply",
         "pool.6": "buffers",
         "exit": "0",
     }
-    codes = {1: (SCRIPT, "<module>"), 2: (SCRIPT, "train"), 3: (SCRIPT, "Reader.take")}
+    codes = {1: (script, "<module>"), 2: (script, "train"), 3: (script, "Reader.take")}
     codes[4] = (LIBRARY, "pad")
     sites = [(2, 0, 1, 40), (3, 2, 2, 10), (4, 2, 2, 12), (5, 2, 3, 21)]
     sites += [(6, 2, 2, 15), (8, 6, 4, 70), (7, 2, 2, 16)]

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from tlmem.recording.format.chains import ChainStep, Holding
+from tlmem.recording.source_lines import SourceLines
 from tlmem.recording.tables.holdings import holdings_table, steps_table
 from tlmem.recording.tables.schema import frame
 
@@ -40,6 +41,11 @@ class Told(SimpleNamespace):
     """The part of a recording that analyses read; each one is itself alone, as recordings are."""
 
     __hash__ = object.__hash__
+    source_lines = SourceLines({}, {})
+
+    def source_line(self, file: str, line: int, function: str) -> str:
+        """Nothing: no source was recorded."""
+        return self.source_lines.line(file, line, function)
 
 
 @dataclass

@@ -134,9 +134,14 @@ def record(kind: int, payload: bytes) -> bytes:
     return head + whole[16:]
 
 
+def encoded(text: str) -> bytes:
+    """UTF-8, with halves of characters passed through."""
+    return text.encode("utf-8", "surrogatepass")
+
+
 def code(number: int, file: str, function: str, first_line: int = 1) -> bytes:
     """Names a code object."""
-    texts = [text.encode("utf-8", "surrogatepass") for text in (file, function)]
+    texts = [encoded(file), encoded(function)]
     return record(1, struct.pack("<IIII", number, first_line, *map(len, texts)) + b"".join(texts))
 
 
@@ -149,19 +154,23 @@ def thread(
     number: int, name: str = "", main: bool = False, os_id: int = 0, ticks: int = 0
 ) -> bytes:
     """Names a thread."""
-    return record(3, struct.pack("<IIQQ", number, main, os_id, ticks) + name.encode())
+    return record(3, struct.pack("<IIQQ", number, main, os_id, ticks) + encoded(name))
 
 
 def note(key: str, value: str) -> bytes:
     """A note about the run."""
-    return record(
-        4, struct.pack("<II", len(key.encode()), len(value.encode())) + (key + value).encode()
-    )
+    texts = [encoded(key), encoded(value)]
+    return record(4, struct.pack("<II", *map(len, texts)) + b"".join(texts))
+
+
+def line(code_number: int, line_number: int, text: bytes) -> bytes:
+    """The text of a line of source."""
+    return record(7, struct.pack("<III", code_number, line_number, len(text)) + text)
 
 
 def label(number: int, text: str) -> bytes:
     """The text of a mark."""
-    return record(5, struct.pack("<II", number, len(text.encode())) + text.encode())
+    return record(5, struct.pack("<II", number, len(encoded(text))) + encoded(text))
 
 
 def holding(

@@ -21,11 +21,22 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class StackFrame:
-    """One place in a program; ``line`` is 0 where it is not known."""
+    """One place in a program; ``line`` is 0 where it is not known.
+
+    ``source`` finds the text of a line in the recording that the place is of.
+    """
 
     file: str
     line: int
     function: str
+    source: Callable[[str, int, str], str] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The line itself, without its indentation; empty where it is not known."""
+        if self.source is None or not self.file:
+            return ""
+        return self.source(self.file, self.line, self.function)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -69,7 +69,9 @@ class Places:
                 row = row_of[target] if 0 <= target < size else -1
                 frame = UNKNOWN
                 if row >= 0 and (files[row] or lines[row]):
-                    frame = StackFrame(files[row], int(lines[row]), functions[row])
+                    frame = StackFrame(
+                        files[row], int(lines[row]), functions[row], recording.source_line
+                    )
                 group = group_of_blamed[target] = known.setdefault(frame, len(frames))
                 if group == len(frames):
                     frames.append(frame)
@@ -92,7 +94,9 @@ class Places:
     def stack(self, site: int) -> tuple[StackFrame, ...]:
         """The whole stack of a site, innermost first."""
         return tuple(
-            StackFrame(frame["file"], int(frame["line"]), frame["function"])
+            StackFrame(
+                frame["file"], int(frame["line"]), frame["function"], self.recording.source_line
+            )
             for frame in self.recording.stack(site)
         )
 

@@ -45,6 +45,18 @@ def add_range(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def add_source_root(parser: argparse._ActionsContainer) -> None:
+    """The option that lets files be read for source lines."""
+    parser.add_argument(
+        "--source-root",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="read source lines that the recording does not have from files below this folder; "
+        "may be given several times",
+    )
+
+
 def add_budgets(parser: argparse._ActionsContainer) -> None:
     """The options of ``check`` that ``record --check`` takes too."""
     parser.add_argument(

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tlmem.cli.arguments import UsageError, add_budgets, add_output
+from tlmem.cli.arguments import UsageError, add_budgets, add_output, add_source_root
 
 if TYPE_CHECKING:
     from tlmem.gate.budgets import CheckOptions
@@ -27,7 +27,7 @@ def run(words: list[str]) -> int:
     from tlmem.gate.check import check as check_files
     from tlmem.gate.check import report
 
-    checked = check_files(given.files, options_of(given))
+    checked = check_files(given.files, options_of(given), given.source_root)
     return report(checked, given.format, given.output, more_of(given))
 
 
@@ -55,6 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="*", metavar="FILE", help="a recording")
     parser.add_argument("--list-budgets", action="store_true", help="print every budget there is")
     add_budgets(parser)
+    add_source_root(parser)
     add_output(parser, "text", "json", "markdown", "junit", "github", "sarif")
     parser.add_argument(
         "--repeat",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlmem.cli.arguments import add_output, new_parser
+from tlmem.cli.arguments import add_output, add_source_root, new_parser
 
 
 def run(words: list[str]) -> int:
@@ -18,7 +18,10 @@ def run(words: list[str]) -> int:
     )
     parser.add_argument("--all", action="store_true", help="every step of a long life")
     add_output(parser, "text", "json")
+    add_source_root(parser)
     given = parser.parse_args(words)
     from tlmem.report.history import run_history
 
-    return run_history(given.file, given.object, given.format, given.output, given.all)
+    return run_history(
+        given.file, given.object, given.format, given.output, given.all, given.source_root
+    )

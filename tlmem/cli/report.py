@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlmem.cli.arguments import add_output, new_parser
+from tlmem.cli.arguments import add_output, add_source_root, new_parser
 
 
 def run(words: list[str]) -> int:
@@ -10,7 +10,8 @@ def run(words: list[str]) -> int:
     parser = new_parser("report", "Summarizes a recording: does it leak, where, how fast.")
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording")
     add_output(parser, "text", "json", "html", "markdown")
+    add_source_root(parser)
     given = parser.parse_args(words)
     from tlmem import report
 
-    return report.run(given.files, given.format, given.output)
+    return report.run(given.files, given.format, given.output, given.source_root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlmem.cli.arguments import new_parser, require_terminal
+from tlmem.cli.arguments import add_source_root, new_parser, require_terminal
 
 
 def run(words: list[str]) -> int:
@@ -16,8 +16,9 @@ def run(words: list[str]) -> int:
     parser.add_argument(
         "--diff", metavar="OTHER", help="a recording to compare it with, on the screen diff"
     )
+    add_source_root(parser)
     given = parser.parse_args(words)
     from tlmem.dashboards import opening
 
     require_terminal(given.file)
-    return opening.browse(given.file, given.diff)
+    return opening.browse(given.file, given.diff, given.source_root)

@@ -7,6 +7,7 @@ Covers: which tables, their texts, columns and units. Does not cover: what they 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from tlmem.recording.tables.schema import SCHEMA, TEXT
 ABOUT = "recording.json"
 """The file beside the tables that says what was recorded, and each column's unit and meaning."""
 CHUNK_ROWS = 200_000
+_FORMULA = re.compile("[\\s\"']*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+"""What a spreadsheet takes for the begin of a formula, at the begin of a cell or behind quotes."""
 
 
 class MissingLibrary(TlmemError):
@@ -34,10 +38,13 @@ def names(ending: str) -> tuple[str, ...]:
 
 
 def write_csv(recording: Recording, folder: Path) -> str:
-    """Writes every table as CSV with a row of names; times are ns, and NaN is an empty cell."""
+    """Writes every table as CSV with a row of names; times are ns, and NaN is an empty cell.
+
+    A text that a spreadsheet would take for a formula has ``'`` before it.
+    """
 
     def write(table: pd.DataFrame, name: str, indexed: bool) -> None:
-        table.to_csv(
+        changed_texts(table, _no_formula).to_csv(
             folder / f"{name}.csv",
             index=indexed,
             chunksize=CHUNK_ROWS,
@@ -102,12 +109,17 @@ def encodable(table: pd.DataFrame) -> pd.DataFrame:
 
     A path on Linux is bytes, and Python has such halves for those that are not UTF-8.
     """
+    return changed_texts(table, _encodable)
+
+
+def changed_texts(table: pd.DataFrame, change: Callable[[object], object]) -> pd.DataFrame:
+    """A table with every text changed; itself where none does."""
     changes = {}
     for name in table.columns:
         column = table[name]
         if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
             continue
-        texts = [_encodable(text) for text in column]
+        texts = [change(text) for text in column]
         if texts != column.to_list():
             changes[name] = pd.Series(texts, column.index)
     return table.assign(**changes) if changes else table
@@ -116,6 +128,12 @@ def encodable(table: pd.DataFrame) -> pd.DataFrame:
 def _encodable(text: object) -> object:
     """A text with escapes for halves of characters; what is no text, as one that is missing."""
     return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
+
+
+def _no_formula(text: object) -> object:
+    if not isinstance(text, str) or not _FORMULA.match(text) or _NUMBER.fullmatch(text):
+        return text
+    return f"'{text}"
 
 
 def about(recording: Recording, rows: dict[str, int]) -> str:

@@ -24,8 +24,13 @@ SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 """The environment variable in which GitHub Actions names the file of a job's summary."""
 
 
-def check(paths: Sequence[str | Path], options: CheckOptions) -> Checked:
+def check(
+    paths: Sequence[str | Path], options: CheckOptions, source_roots: Sequence[str] = ()
+) -> Checked:
     """Judges every program; files of processes that others of them started belong to those.
+
+    Args:
+        source_roots: folders whose files may be read for source lines.
 
     Raises:
         BadOptions: the options contradict each other, or its suppressions cannot be read.
@@ -43,7 +48,7 @@ def check(paths: Sequence[str | Path], options: CheckOptions) -> Checked:
     results, unreadable = [], []
     for file in files:
         try:
-            results.append(judge(inputs.read([file], known), options, baseline))
+            results.append(judge(inputs.read([file], known, source_roots), options, baseline))
         except TlmemError as error:
             unreadable.append(Unreadable(file, str(error), error.exit_code))
     return Checked(tuple(results), tuple(unreadable))

@@ -116,10 +116,14 @@ class Subject:
         return compare(baseline.side, self.side)
 
 
-def read(paths: Sequence[Path | str], known: tuple[Suppression, ...] = ()) -> Subject:
+def read(
+    paths: Sequence[Path | str],
+    known: tuple[Suppression, ...] = (),
+    source_roots: Sequence[str] = (),
+) -> Subject:
     """Reads and analyses recordings.
 
     Raises:
         TlmemError: a file is missing, no recording, empty or damaged beyond use.
     """
-    return Subject(summarise([str(path) for path in paths]), known)
+    return Subject(summarise([str(path) for path in paths], source_roots), known)

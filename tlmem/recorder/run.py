@@ -38,6 +38,9 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
     )
     summary.remember_stderr()
     recording.start()
+    if program.text:
+        recording.offer_source(program.file, program.text, program.code)
+        program.text = b""
     children.follow()
     began = time.monotonic()
     atexit.register(_finish, recording, began)

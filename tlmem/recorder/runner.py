@@ -24,10 +24,14 @@ class Program:
     Attributes:
         name: for the default name of the recording: the script's or module's.
         script: absolute path of the script; empty for a module or a piece of code.
+        text: its source, when no file has it; then ``file`` is what its code has for one.
     """
 
     name = ""
     script = ""
+    file = ""
+    text = b""
+    code: Any = None
 
     def __init__(self, arguments: list[str]) -> None:
         self.arguments = arguments
@@ -53,7 +57,7 @@ class Script(Program):
         self.path = path
         self.name = os.path.basename(path)
         self.script = _absolute(path)
-        self.code: Any = _compile_file(path, self.script)
+        self.code = _compile_file(path, self.script)
 
     def words(self) -> list[str]:
         return [self.path, *self.arguments]
@@ -116,11 +120,13 @@ class Code(Program):
     """A piece of source, as after ``-c``."""
 
     name = "string"
+    file = "<string>"
 
     def __init__(self, source: str, arguments: list[str]) -> None:
         super().__init__(arguments)
         self.source = source + "\n"
-        self.code: Any = compile(self.source, "<string>", "exec", 0, True)
+        self.text = self.source.encode("utf-8", "surrogatepass")
+        self.code = compile(self.source, self.file, "exec", 0, True)
 
     def words(self) -> list[str]:
         return ["-c", self.source[:-1], *self.arguments]
@@ -133,7 +139,7 @@ class Code(Program):
 
             by_code = "_interactive_cache" in vars(linecache)  # 3.13.0 still has it by name
             register: Any = vars(linecache)["_register_code"]
-            register(self.code if by_code else "<string>", self.source, "<string>")
+            register(self.code if by_code else self.file, self.source, self.file)
         code, self.code = self.code, None
         return code, main.__dict__
 
@@ -142,10 +148,12 @@ class Input(Program):
     """A program that is read from standard input to its end, as for ``python -``."""
 
     name = "stdin"
+    file = "<stdin>"
 
     def __init__(self, arguments: list[str]) -> None:
         super().__init__(arguments)
-        self.code: Any = compile(_standard_input(), "<stdin>", "exec", 0, True)
+        self.text = _standard_input()
+        self.code = compile(self.text, self.file, "exec", 0, True)
 
     def words(self) -> list[str]:
         return ["-", *self.arguments]

@@ -8,6 +8,7 @@ import atexit
 import gc
 import os
 import sys
+from types import CodeType
 from typing import TYPE_CHECKING
 
 from tlmem.recorder.failure import CannotRecord, refusal
@@ -122,6 +123,41 @@ class Session:
 
         lib.tlm_note(encode(key), encode(value))
 
+    def offer_source(self, name: str, text: bytes, code: CodeType) -> None:
+        """Gives the file the text of a program that is in no file.
+
+        Args:
+            name: what its code has as the name of its file; other code may have it, too.
+            text: the whole program.
+            code: what was compiled from it, which the text is of.
+        """
+        from tlmem._native import lib
+
+        if lib.tlm_source_offer(encode(name), text, len(text)) != lib.TLM_OK:
+            return
+        codes = [code]
+        for each in codes:  # grows while it is gone through
+            codes += [inner for inner in each.co_consts if isinstance(inner, CodeType)]
+            lib.tlm_source_code(encode(name), encode(each.co_qualname), each.co_firstlineno)
+
+    def _offer_cached_lines(self) -> None:
+        """Gives the file lines that only this interpreter has, such as those of cells.
+
+        The cache is the program's, and so is every object in it: none of its methods is called.
+        """
+        from tlmem._native import lib
+
+        cache = getattr(sys.modules.get("linecache"), "cache", None)
+        for name, entry in list(cache.items()) if type(cache) is dict else []:
+            if type(name) is not str or type(entry) is not tuple or len(entry) != 4:
+                continue
+            _, changed, lines, _ = entry
+            if changed is not None or type(lines) is not list:
+                continue  # a file, which is read where it lies
+            if lib.tlm_source_missing(encode(name)):
+                text = encode("".join([line for line in lines if type(line) is str]))
+                lib.tlm_source_offer(encode(name), text, len(text))
+
     def note_collector(self) -> None:
         """Says when Python's garbage collector looks at everything, and what was frozen since."""
         self.note("gc.threshold", ",".join(map(str, gc.get_threshold())))
@@ -157,6 +193,7 @@ class Session:
             self.ended = True
             lib.tlm_holders_now(1, 0 if error is None else id(error))
             self.note_collector()
+            self._offer_cached_lines()
 
     def sample(self) -> None:
         """Takes every memory sample now: a point that the report can rely on."""

@@ -7,7 +7,7 @@ Does not cover: columns of the tables (``schema``) or the format of the file (do
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from tlmem.recording.format.segments import (
     read_header,
 )
 from tlmem.recording.format.symbols import Names
+from tlmem.recording.source_lines import SourceLines, real_folders
 from tlmem.recording.tables import holdings, memory, object_events, runtime, tapes
 from tlmem.recording.tables.blame import SiteTable, site_table
 from tlmem.recording.tables.device_memory import device_memory
@@ -51,6 +52,7 @@ def read(
     stop: float | None = None,
     *,
     detail_events: int | None = None,
+    source_roots: Sequence[str | os.PathLike[str]] = (),
 ) -> Recording:
     """Opens a recording; its tables are read when first asked for.
 
@@ -66,21 +68,26 @@ def read(
             every second one is dropped when there are more than 400,000 and 100,000, and misuses
             beyond the first 1,000 are only counted. None: every event is kept, of a file of up to
             2 MB as many of the latest as 500 MB of memory are enough for.
+        source_roots: folders whose files may be read for source lines that the recording does not
+            have. No file that a recording names is opened otherwise.
     Raises:
-        MissingFile: it does not exist or cannot be opened.
+        MissingFile: it, or a folder, does not exist or cannot be opened.
         NotARecording: it is something else.
         EmptyRecording: it has no events.
         DamagedRecording: nothing in it can be trusted.
         UnsupportedVersion: its format is newer than this tlmem.
     """
-    return Recording(Path(path), start, stop, detail_events, bounded=False)
+    return Recording(Path(path), start, stop, detail_events, source_roots, bounded=False)
 
 
 def read_for_command(
-    path: str | os.PathLike[str], start: float | None = None, stop: float | None = None
+    path: str | os.PathLike[str],
+    start: float | None = None,
+    stop: float | None = None,
+    source_roots: Sequence[str | os.PathLike[str]] = (),
 ) -> Recording:
     """The same as commands read: of a file of any length at most ten million events in detail."""
-    return Recording(Path(path), start, stop, limits.DETAIL_OF_COMMANDS)
+    return Recording(Path(path), start, stop, limits.DETAIL_OF_COMMANDS, source_roots)
 
 
 class Recording:
@@ -96,9 +103,11 @@ class Recording:
         start: float | None = None,
         stop: float | None = None,
         detail_events: int | None = None,
+        source_roots: Sequence[str | os.PathLike[str]] = (),
         bounded: bool = True,
     ) -> None:
         self.path = path
+        self.source_roots = real_folders(source_roots)
         self._bounded = bounded
         self.start, self.stop, self.detail_events = start, stop, detail_events
         self._source = Source(path)
@@ -456,6 +465,27 @@ class Recording:
     def blame_table(self) -> pd.Series:
         """For each site, the site of its innermost frame in the user's code."""
         return self.sites["blamed"]
+
+    # ---- source lines ----
+
+    def source_line(self, file: str, line: int, function: str = "") -> str:
+        """The text of a line of the program; empty where it is not known.
+
+        Args:
+            file, line, function: as in the table ``sites``.
+        """
+        return self.source_lines.line(file, line, function)
+
+    @cached_property
+    def source_lines(self) -> SourceLines:
+        """What was recorded of the program's source, and where else it may be read."""
+        return SourceLines(
+            self._names.codes,
+            self._names.lines,
+            self.source_roots,
+            self.info.get("cwd", ""),
+            self.created_unix_ns + int(self.seconds * 1e9),
+        )
 
     # ---- how it is read ----
 

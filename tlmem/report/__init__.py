@@ -45,8 +45,16 @@ FORMATS = {
 __all__ = ["FORMATS", "Summary", "run", "summarise"]
 
 
-def run(paths: Sequence[str], format: str = "text", out: str | None = None) -> int:
+def run(
+    paths: Sequence[str],
+    format: str = "text",
+    out: str | None = None,
+    source_roots: Sequence[str] = (),
+) -> int:
     """Writes a report of recordings to a file or to stdout and returns the exit code.
+
+    Args:
+        source_roots: folders whose files may be read for source lines.
 
     Returns:
         0; 2 when a file is missing, is not a recording, or the output cannot be written; 3 when a
@@ -54,7 +62,7 @@ def run(paths: Sequence[str], format: str = "text", out: str | None = None) -> i
         sentence on stderr.
     """
     try:
-        report = FORMATS[format](summarise(paths))
+        report = FORMATS[format](summarise(paths, source_roots))
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     return write(report, out)

@@ -6,6 +6,7 @@ names allow. Does not cover: what is in it; see ``analysis.ledger.history``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tlmem.analysis.ledger.history import History, HistoryStep, history
@@ -29,7 +30,12 @@ NUMBERS = ("step", "seconds", "count")
 
 
 def run_history(
-    path: str, which: str, format: str = "text", out: str | None = None, every: bool = False
+    path: str,
+    which: str,
+    format: str = "text",
+    out: str | None = None,
+    every: bool = False,
+    source_roots: Sequence[str] = (),
 ) -> int:
     """Writes the life of one object and returns the exit code.
 
@@ -38,7 +44,8 @@ def run_history(
         written; 3 when the recording is empty or damaged beyond use.
     """
     try:
-        life = history(read_for_command(path), which)
+        recording = read_for_command(path, source_roots=source_roots)
+        life = history(recording, which)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     render = render_json if format == "json" else render_text

@@ -130,8 +130,11 @@ def sum_of(every: Sequence[Attribution]) -> Attribution:
     return Attribution(**sums, known=any(parts.known for parts in every))
 
 
-def summarise(paths: Sequence[str]) -> Summary:
+def summarise(paths: Sequence[str], source_roots: Sequence[str] = ()) -> Summary:
     """Reads and analyses recordings; one path stands for its whole family.
+
+    Args:
+        source_roots: folders whose files may be read for source lines.
 
     Raises:
         TlmemError: a file is missing, no recording, empty or damaged beyond use.
@@ -145,7 +148,7 @@ def summarise(paths: Sequence[str]) -> Summary:
     processes = []
     for file in files:
         try:
-            recording = read_for_command(file)
+            recording = read_for_command(file, source_roots=source_roots)
             processes.append(Process(recording, analyse(recording)))
         except TlmemError:
             if file in first or not processes:

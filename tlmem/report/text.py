@@ -7,7 +7,6 @@ Does not cover: how numbers are found; see ``tlmem.analysis``.
 
 from __future__ import annotations
 
-import linecache
 import shlex
 import textwrap
 from collections.abc import Iterable
@@ -65,6 +64,7 @@ PARTS = (
 """Sign, field and name of each row."""
 ALWAYS = ("residual", "resident")
 LARGEST = 3
+MOST_REFUSED = 3
 LEAST_OF_PEAK = 0.05
 HIGHER = 1.02
 """A peak that is less than this above the moment of judging is not shown."""
@@ -242,6 +242,11 @@ def recording_block(process: Process) -> str:
     if command:
         rows.insert(2, f"  {clipped(' '.join(command.split()), WIDTH - 2)}")
     rows.extend(wrap(f"problem: {problem}", "  ") for problem in recording.problems)
+    lines = recording.source_lines
+    if lines.is_missing and recording.totals.total_count:
+        rows.append(wrap("It has no source lines; --source-root DIR reads files below DIR.", "  "))
+    for file, why in list(lines.refused.items())[:MOST_REFUSED]:
+        rows.append(wrap(f"The lines of {file} are not shown: {why}.", "  "))
     handler = recording.info.get("numpy.handler", "")
     if handler and handler != "default_allocator":
         rows.append(
@@ -260,10 +265,8 @@ def named(frame: StackFrame | None) -> str:
 
 
 def source_line(frame: StackFrame | None) -> list[str]:
-    """The text of a line, when its file can still be read."""
-    if frame is None or not frame.file:
-        return []
-    text = linecache.getline(frame.file, frame.line).strip()
+    """The text of a line, where it is known."""
+    text = frame.text if frame is not None else ""
     return [f"{'':12}{clipped(text, WIDTH - 12)}"] if text else []
 
 

@@ -6,7 +6,6 @@ options of pytest (``pytest_plugin``), what a test took (``measuring``).
 
 from __future__ import annotations
 
-import linecache
 import os
 import shlex
 from dataclasses import dataclass
@@ -146,7 +145,6 @@ def _lines(shares: tuple[Share, ...]) -> list[str]:
             continue
         place = f"{os.path.relpath(share.site.file)}:{share.site.line} in {share.site.function}"
         found.append(f"  {place}: {objects}, {format_bytes(share.bytes)}")
-        source = linecache.getline(share.site.file, share.site.line).strip()
-        if source:
-            found.append(f"      {source[:90]}")
+        if share.site.text:
+            found.append(f"      {share.site.text[:90]}")
     return found

@@ -27,7 +27,7 @@ def render(checked: Checked) -> str:
             for used in result.used
             if not used.findings
         ]
-        lines.append(f"{name_of(result)}: {conclusion(result)}")
+        lines.append(_line(f"{name_of(result)}: {conclusion(result)}"))
     lines += [
         _command("error", {"title": "tlmem check"}, file.sentence) for file in checked.unreadable
     ]
@@ -60,6 +60,11 @@ def _command(name: str, properties: dict[str, str], message: str) -> str:
     """A workflow command with everything in it escaped."""
     given = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
     return f"::{name} {given}::{_data(message)}"
+
+
+def _line(text: str) -> str:
+    """A line of the log that is no command."""
+    return text.replace("::", ": :") if text.lstrip().startswith("::") else text
 
 
 def _data(text: str) -> str:

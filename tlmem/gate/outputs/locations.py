@@ -21,11 +21,15 @@ def root() -> str:
 
 
 def relative(file: str) -> str:
-    """A file as seen from the root, absolute when it is not below it."""
-    try:
-        return Path(file).resolve().relative_to(Path(root()).resolve()).as_posix()
-    except ValueError:
-        return file
+    """A file as seen from the root, absolute when it is not below it.
+
+    By its name alone: a recording names any file, and following links would touch it.
+    """
+    name = os.path.abspath(file)
+    for top in (root(), os.path.realpath(root())):
+        if name.startswith(top.rstrip("/") + "/"):
+            return name[len(top.rstrip("/")) + 1 :]
+    return file
 
 
 def blamed(row: BudgetResult) -> Finding | None:

@@ -12,6 +12,7 @@ from tlmem.gate.growth_rates import alive_at, curve_of
 from tlmem.gate.inputs import Judged
 from tlmem.gate.outputs.locations import name_of, path_of, relative
 from tlmem.gate.outputs.text import conclusion
+from tlmem.report.markdown import code, words
 from tlmem.units import format_bytes, format_count, format_seconds
 
 WORDS = {PASS: "pass", OVER: "**over**", UNSURE: "within noise", UNKNOWN: "**not judged**"}
@@ -23,44 +24,44 @@ SHADES = "▁▂▃▄▅▆▇█"
 def render(checked: Checked) -> str:
     """All programs, each under its own heading."""
     blocks = [program(result) for result in checked.results]
-    blocks += [f"### {_cell(str(f.path))}\n\n{_cell(f.sentence)}" for f in checked.unreadable]
+    blocks += [f"### {words(str(f.path))}\n\n{words(f.sentence)}" for f in checked.unreadable]
     return "\n\n".join(blocks) + "\n"
 
 
 def program(result: Result) -> str:
     """One program."""
-    lines = [f"### Memory of {_cell(name_of(result))}", "", f"**{conclusion(result)}**", ""]
+    lines = [f"### Memory of {words(name_of(result))}", "", f"**{conclusion(result)}**", ""]
     lines += ["| budget | measured | limit | |", "|---|---|---|---|"]
     lines += [
-        f"| {_cell(row.name)} | {_cell(row.measured)} | {_cell(row.limit)} | {WORDS[row.state]} |"
+        f"| {words(row.name)} | {words(row.measured)} | {words(row.limit)} | {WORDS[row.state]} |"
         for row in result.rows
     ]
     for row in result.rows:
         if row.state != PASS:
             lines += ["", *_told(row)]
-    lines += [f"\nRefused: {_cell(doubt.sentence)}" for doubt in result.refused]
-    lines += [f"\nAllowed ({doubt.kind}): {_cell(doubt.sentence)}" for doubt in result.allowed]
+    lines += [f"\nRefused: {words(doubt.sentence)}" for doubt in result.refused]
+    lines += [f"\nAllowed ({doubt.kind}): {words(doubt.sentence)}" for doubt in result.allowed]
     for used in result.used:
-        known = f"`{_code(used.suppression.pattern)}` ({_cell(used.suppression.origin)})"
+        known = f"{code(used.suppression.pattern)} ({words(used.suppression.origin)})"
         amount = f"{format_count(used.objects)} objects, {format_bytes(used.bytes)}"
         lines.append(
             f"\nSuppressed by {known}: {amount}." if used.findings else f"\nUnused: {known}"
         )
-    lines += [f"\n{_cell(note)}" for note in result.notes]
+    lines += [f"\n{words(note)}" for note in result.notes]
     lines += ["", *curves(result.subject.processes[0]), ""]
-    lines.append(f"Recording: `{_code(path_of(result))}`")
+    lines.append(f"Recording: {code(path_of(result))}")
     return "\n".join(lines)
 
 
 def _told(row: BudgetResult) -> list[str]:
     """Why a row did not pass, with the lines to blame."""
-    lines = [_cell(row.sentence)]
+    lines = [words(row.sentence)]
     for finding in [f for f in row.findings if f.site][:3]:
         assert finding.site is not None
         place = f"{relative(finding.site.file)}:{finding.site.line}"
-        lines.append(f"- `{_code(place)}` in `{_code(finding.site.function)}`")
+        lines.append(f"- {code(place)} in {code(finding.site.function)}")
         if finding.evidence not in row.sentence:
-            lines[-1] += f": {_cell(finding.evidence)}"
+            lines[-1] += f": {words(finding.evidence)}"
     return lines
 
 
@@ -89,14 +90,3 @@ def _shades(values: np.ndarray) -> str:
     if not wide:
         return SHADES[0] * len(values)
     return "".join(SHADES[int((value - low) / wide * (len(SHADES) - 1) + 0.5)] for value in values)
-
-
-def _cell(text: str) -> str:
-    """A text that says the same in Markdown, also inside a table."""
-    for mark in ("\\", "|", "<", "*", "_", "`"):
-        text = text.replace(mark, "\\" + mark)
-    return " ".join(text.split())
-
-
-def _code(text: str) -> str:
-    return " ".join(text.replace("`", "'").replace("|", "\\|").split())

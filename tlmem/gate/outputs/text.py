@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import shlex
 
 from tlmem.analysis.model import Finding, StackFrame
@@ -19,7 +18,7 @@ from tlmem.gate.decision import (
     reasons,
 )
 from tlmem.gate.outputs.locations import path_of
-from tlmem.report.text import WIDTH, clipped, named
+from tlmem.report.text import named, source_line
 from tlmem.report.text import wrap as wrapped
 from tlmem.units import format_bytes, format_count
 
@@ -63,8 +62,7 @@ def blame(row: BudgetResult) -> list[str]:
             continue
         shown |= {finding.site} if finding.site else set()
         lines.append(f"{'':8}{named(finding.site)}")
-        if finding.site and (text := linecache.getline(finding.site.file, finding.site.line)):
-            lines.append(f"{'':12}{clipped(text.strip(), WIDTH - 12)}")
+        lines += source_line(finding.site)
         if finding.evidence != row.sentence and finding.evidence not in row.sentence:
             lines.append(wrap(finding.evidence, 12))
         lines += callers(finding)

@@ -30,7 +30,7 @@ BLOCK_MAGIC = b"TLBK"
 EVENTS_BLOCK, META_BLOCK, FOLD_BLOCK, INDEX_BLOCK = 1, 2, 3, 4
 _HEADER = struct.Struct("<4sBBHQIIQQQII16II4x")
 _RECORD = struct.Struct("<IIIB3x")
-LAST_RECORD = 6
+LAST_RECORD = 7
 """The highest type of meta records that there is; a reader ignores what is above it."""
 _CHECKED_IN_DAMAGE = 4
 """Behind damage, so many times the length of the names is summed up in search of a sound one."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.recording.format.limits import MOST_CHAIN_ADDRESSES, MOST_CHAIN_STEPS
-from tlmem.recording.format.sanitize import plain
+from tlmem.recording.format.sanitize import whole
 
 TOTALS_GROUP = 0xFFFFFFFF
 """Group of the last record of a snapshot: with it the snapshot is whole."""
@@ -135,14 +135,14 @@ def parse(payload: bytes) -> Holding:
         middle, end = at + edge_bytes, at + edge_bytes + type_bytes
         if end > len(payload):
             raise ValueError("a step is longer than the record")
-        edge, type_name = plain(_text(payload[at:middle])), _text(payload[middle:end])
+        edge, type_name = whole(_text(payload[at:middle])), _text(payload[middle:end])
         most = 0
         if kind in BOUNDED:
             type_name, _, bound = type_name.partition("\n")
             most = whole_number(bound)
         is_frame = kind in (StepKind.LOCAL, StepKind.GENERATOR) and type_name.count("\n") == 2
         found.append(
-            ChainStep(kind, plain(type_name, but="\n" if is_frame else ""), edge, items, most)
+            ChainStep(kind, whole(type_name, but="\n" if is_frame else ""), edge, items, most)
         )
         at = end
     return Holding(

@@ -1,4 +1,4 @@
-"""The names in a recording: code, call sites, threads, notes, labels, chains.
+"""The names in a recording: code, call sites, their source lines, threads, notes, labels, chains.
 
 Covers: what the meta records say. Does not cover: where the records lie (``segments``), which
 frame of a stack is blamed (``tables.blame``).
@@ -15,16 +15,20 @@ import numpy as np
 from tlmem.recording.format.blocks import LAST_RECORD, MetaRecord
 from tlmem.recording.format.chains import Holding, parse
 from tlmem.recording.format.limits import LONGEST_NAME, LONGEST_NOTE
-from tlmem.recording.format.sanitize import plain
+from tlmem.recording.format.sanitize import plain, whole
 
-CODE, SITE, THREAD, NOTE, LABEL, HOLDING = 1, 2, 3, 4, 5, 6
+CODE, SITE, THREAD, NOTE, LABEL, HOLDING, LINE = 1, 2, 3, 4, 5, 6, 7
 NO_STACK, CUT_ROOT = 0, 1
 FIRST_SITE = 2
 """Sites 0 (no Python stack) and 1 (root of stacks that were cut) have no frame."""
 
 LAYOUT = "\n\t"
-"""What may stand in a note: the command of ``-c`` is a whole program."""
-_WORDS = {CODE: 4, SITE: 4, NOTE: 2, LABEL: 2}
+"""What may stand in the note ``command``: that of ``-c`` is a whole program."""
+LONGEST_LINE = 256
+MOST_LINES, MOST_LINE_BYTES = 65_536, 8 << 20
+"""Characters of one source line; source lines of a recording, and their bytes. The recorder writes
+half as many bytes at most."""
+_WORDS = {CODE: 4, SITE: 4, NOTE: 2, LABEL: 2, LINE: 3}
 _THREAD = struct.Struct("<IIQQ")
 
 
@@ -57,6 +61,9 @@ class Names:
     threads: dict[int, ThreadName] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     labels: dict[int, str] = field(default_factory=dict)
+    lines: dict[tuple[int, int], str] = field(default_factory=dict)
+    """(Code, line) -> its text."""
+    line_bytes: int = 0
     holdings: dict[tuple[int, int], Holding] = field(default_factory=dict)
     """(Snapshot, group) -> what a chain of Python objects held."""
     damaged: int = 0
@@ -125,7 +132,7 @@ class Names:
     def _add(self, kind: int, payload: bytes) -> None:
         if kind == THREAD:
             thread, flags, os_id, ticks = _THREAD.unpack_from(payload)
-            name = plain(_text(payload[_THREAD.size :][:LONGEST_NAME]))
+            name = whole(_text(payload[_THREAD.size :][:LONGEST_NAME]))
             self.threads[thread] = ThreadName(os_id, name, bool(flags & 1), ticks)
             return
         if kind == HOLDING:
@@ -152,10 +159,24 @@ class Names:
             self.codes[code] = Code(plain(file), plain(name), first_line)
         elif kind == NOTE:
             key, value = _split(rest, *words, most=LONGEST_NOTE)
-            self.notes[plain(key)] = plain(value, but=LAYOUT)
+            escaped = whole if key.startswith(("op.", "pool.")) else plain
+            self.notes[plain(key)] = escaped(value, LAYOUT if key == "command" else "")
+        elif kind == LINE:
+            code, line, text_bytes = words
+            (text,) = _split(rest, text_bytes)
+            self.line_bytes += text_bytes
+            is_new = (code, line) not in self.lines
+            if self.line_bytes > MOST_LINE_BYTES or (is_new and len(self.lines) == MOST_LINES):
+                raise ValueError
+            self.lines[code, line] = source_text(text)
         else:
             (text,) = _split(rest, words[1])
-            self.labels[words[0]] = plain(text)
+            self.labels[words[0]] = whole(text)
+
+
+def source_text(text: str) -> str:
+    """A line of source, made plain: without its indentation, tabs as spaces, of bounded length."""
+    return whole(text[:LONGEST_LINE].replace("\t", " ").strip())
 
 
 def _text(data: bytes) -> str:
