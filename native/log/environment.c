@@ -3,6 +3,7 @@
  *
  *   TLMEM_RECORD=FILE            where to write; %p in it becomes the process number. A file that exists is left alone
  *   TLMEM_RECORD_MAX_FILE=SIZE   keep the file below this: 200MB, 64MiB, 100000000
+ *   TLMEM_RECORD_MODE=OCTAL      who may read and write the file: 600 unless given, three digits, the first 6 or 7
  *   TLMEM_RECORD_CHILDREN=1      forked children record to files of their own, as the recorder names them: X.PID.tlm for X.tlm
  *
  * The file is sealed by exit(), after the program's own handlers; a process that ends in another way leaves an open one, which
@@ -90,6 +91,18 @@ static bool read_size(const char *text, uint64_t *bytes)
         return false;
     *bytes = (uint64_t)size;
     return true;
+}
+
+static bool read_mode(const char *text, uint32_t *mode)
+{
+    enum { OWNER = 0600, ALL = 0777 };
+    char *end;
+    *mode = 0;
+    if (!text || !text[0])
+        return true;
+    unsigned long number = strtoul(text, &end, 8);
+    *mode = (uint32_t)number;
+    return strspn(text, "01234567") == strlen(text) && *end == 0 && number <= ALL && (number & OWNER) == OWNER;
 }
 
 static bool says_yes(const char *text)
@@ -199,15 +212,32 @@ __attribute__((constructor)) static void begin_if_told(void)
 {
     const char *file = getenv("TLMEM_RECORD");
     const char *limit = getenv("TLMEM_RECORD_MAX_FILE");
+    const char *mode = getenv("TLMEM_RECORD_MODE");
     if (!file || !file[0] || getuid() != geteuid() || getgid() != getegid() || is_python_here())
         return;
     children = says_yes(getenv("TLMEM_RECORD_CHILDREN"));
     if (!read_size(limit, &options.limit_bytes))
         complain("TLMEM_RECORD_MAX_FILE is", limit, "it should be a size such as 200MB, 64MiB or 100000000");
+    else if (!read_mode(mode, &options.mode))
+        complain("TLMEM_RECORD_MODE is", mode, "it should be three octal digits, the first 6 or 7, such as 640");
     else if (!fill_path(file))
         complain("TLMEM_RECORD is", file, "that path is too long");
     else if (begin())
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* What happened to the file from outside; a disk without room is noted in the file itself. */
+static void complain_of_loss(void)
+{
+    static const char *const what[] = {
+        [TLM_ENDED_CUT] = "the recording ended before the program, as another program cut short",
+        [TLM_ENDED_REMOVED] = "the recording ended before the program, as somebody removed",
+        [TLM_ENDED_FAILED] = "the recording ended before the program, as the disk failed of",
+    };
+    tlm_recording_statistics now;
+    tlm_recording_stats(&now);
+    if (now.stopped >= TLM_ENDED_CUT)
+        complain(what[now.stopped], path, "record where files stay as they are while the program runs");
 }
 
 __attribute__((destructor)) static void seal_at_exit(void)
@@ -217,4 +247,5 @@ __attribute__((destructor)) static void seal_at_exit(void)
     recorded = 0;
     tlm_mark("tlmem:end", 0);
     tlm_recording_stop(1);
+    complain_of_loss();
 }

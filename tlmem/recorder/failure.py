@@ -1,6 +1,7 @@
 """The one exception of the recording side, and the sentences for what the C core refuses."""
 
 import os
+from errno import EISDIR
 
 from tlmem.errors import TlmemError
 
@@ -31,6 +32,8 @@ def refusal(status: int, errno: int, path: str, text: str) -> CannotRecord:
             f"'{path}' is a symbolic link, and recordings are not written through links; give -o "
             "FILE with the path that it leads to, or remove it."
         )
+    if status == lib.TLM_EXISTS and os.path.isdir(path):
+        status, errno = lib.TLM_IO, EISDIR
     if status == lib.TLM_EXISTS and os.path.lexists(path) and not os.path.isfile(path):
         return CannotRecord(
             f"'{path}' exists and is not a regular file; give -o FILE to write somewhere else."
