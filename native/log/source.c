@@ -11,6 +11,7 @@
  * device can act. Their numbers are high ones (own_memory.c). Closing a file gives up every record lock that the process has
  * on it, and programs lock their own script: a file with such a lock is left alone until it is free.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -280,7 +281,10 @@ static void search_file(uint32_t number)
     if (is_locked(file->inode))
         return;
     tlmi_own_file own;
-    tlmi_own_file_keep(&own, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == EINTR))
+        return; /* later */
+    tlmi_own_file_keep(&own, fd);
     if (own.fd < 0 || fstat(own.fd, &status) != 0 || !is_sound(file, &status)) {
         file->is_useless = true;
         tlmi_own_file_close(&own);

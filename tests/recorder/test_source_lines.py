@@ -158,6 +158,18 @@ def test_no_descriptor_is_left(tmp_path: Path) -> None:
     )
 
 
+def test_a_program_without_a_free_descriptor_gets_its_lines_later(tmp_path: Path) -> None:
+    program = FILL + (
+        "import resource, time\n"
+        "before = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))\n"
+        "kept.append(np.ones(500))\n"
+        "time.sleep(0.5)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, before)\n"
+    )
+    assert lines_of(record(tmp_path, program), "program.py")[6] == "kept.append(np.ones(500))"
+
+
 def test_children_have_lines_of_their_own(tmp_path: Path) -> None:
     program = FILL + (
         "import os\n"
