@@ -175,7 +175,7 @@ def _add(outcomes: dict[str, str], test: str, outcome: str) -> None:
 def check(recording: Path) -> Recordings:
     """Reads every recording of a run in another process, the program's own with the report."""
     words = [sys.executable, "-P", str(HERE / "reading.py"), str(recording)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=recording.parent)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return Recordings(faults=[f"reading ended with {done.returncode}: {done.stderr[-2000:]}"])
     return Recordings(**json.loads(done.stdout))

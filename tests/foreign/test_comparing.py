@@ -113,12 +113,14 @@ def test_the_plugin_and_the_reader_agree_on_every_outcome(tmp_path: Path) -> Non
     }
 
 
-def test_a_lost_event_and_a_damaged_file_are_faults(tmp_path: Path) -> None:
+def test_a_recording_that_is_damaged_or_missing_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "run.tlm").write_bytes(b"not a recording")
-    (tmp_path / "run.5.tlm").write_bytes(b"")
+    (tmp_path / "run.5.tlm").write_bytes(b"neither is this")
     found = running.check(tmp_path / "run.tlm")
+    missing = running.check(tmp_path / "none" / "run.tlm")
 
     assert [fault.split(":")[0] for fault in found.faults] == ["tlmem report", "run.5.tlm"]
+    assert len(missing.faults) == 1
 
 
 def test_the_page_replaces_the_rows_of_this_suite_and_python_only(tmp_path: Path) -> None:
