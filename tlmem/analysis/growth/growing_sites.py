@@ -381,7 +381,7 @@ def held_by_most(size: NDArray[np.int64], weight: NDArray[np.int64]) -> int:
     weight = weight[order]
     before = np.cumsum(weight) - weight
     others = np.clip(count - large - before, 0, weight)
-    return int((size[order] * others).sum() * count / max(1, count - large))
+    return int(int((size[order] * others).sum()) * count / max(1, count - large))
 
 
 def without_passing(

@@ -75,7 +75,7 @@ CHAIN_STEPS_OF_ANY_FILE = 200_000
 BYTES_PER_CHAIN_STEP = 8
 LARGEST_SIZE = 1 << 52
 """No object and no sample is larger; sums of all are below ``LARGEST_SUM``."""
-LARGEST_SUM = 1 << 62
+LARGEST_SUM = 1 << 60
 
 
 def most_events(file_bytes: int) -> int:

@@ -216,7 +216,10 @@ class Tape:
         if not tensors:
             return [uses for _, uses in rows]
         known = dict(rows)
-        return [known.get(core.engine.slot(each), 0) for each in tensors]
+        for each in tensors:
+            if not isinstance(each, core.Operand):
+                raise TypeError(f"use_counts takes tensors, not {type(each).__name__}")
+        return [known.get(each._slot, 0) for each in tensors]
 
     def _uses(self) -> list[tuple[int, int]]:
         """Slot and count of each value, the oldest first."""
