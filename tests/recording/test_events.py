@@ -49,10 +49,13 @@ def c_enum(first: str) -> dict[str, int]:
     for member in filter(None, (part.strip() for part in body.split(","))):
         name, _, value = (part.strip() for part in member.partition("="))
         number = re.fullmatch(r"(\w+)(?: << (\d+))?", value)
-        if value and not (number and number[1][0].isdigit()):  # an expression of other members
+        if number and number[1].startswith("TLMI_"):  # a member of another enum
+            following = c_enum(number[1])[number[1]]
+        elif value and not (number and number[1][0].isdigit()):  # an expression of other members
             break
-        if number:
-            following = int(number[1], 0) << int(number[2] or 0)
+        elif number:
+            is_octal = re.fullmatch(r"0\d+", number[1])
+            following = int(number[1], 8 if is_octal else 0) << int(number[2] or 0)
         found[name] = following
         following += 1
     return found
@@ -194,7 +197,7 @@ def test_sizes_and_types_of_slots_and_blocks_are_the_same_in_c() -> None:
     }
     assert c_define("TLMI_SLOT_MAGIC") == segments.SLOT_MAGIC
     assert c_define("TLMI_BLOCK_MAGIC").to_bytes(4, "little") == blocks.BLOCK_MAGIC
-    assert r'magic[8] = "TLMEM\r\n\x1a"' in c_text()
+    assert r'MAGIC[8] = "TLMEM\r\n\x1a"' in c_text()
     assert segments.MAGIC == b"TLMEM\r\n\x1a"
     assert f"header->version = {segments.VERSION};" in c_text()
 

@@ -18,7 +18,7 @@ def one(monkeypatch: pytest.MonkeyPatch) -> None:
     program.alloc(10)
     recording = program.recording()
     summary = Summary((Process(recording, analyse(recording)),))
-    monkeypatch.setattr(report, "summarise", lambda paths: summary)
+    monkeypatch.setattr(report, "summarise", lambda paths, source_roots: summary)
 
 
 @pytest.mark.usefixtures("one")
