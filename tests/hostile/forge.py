@@ -437,9 +437,21 @@ def repeated(events: np.ndarray, count: int) -> Iterator[bytes]:
         yield patched(block, seq=n + 1, first=len(events) * n, begin=begin + later, end=end + later)
 
 
+def room(count: int) -> list[bytes]:
+    """Free slots: a longer file may hold more."""
+    return [writer.slot(0, b"", seq=n + 1) for n in range(count)]
+
+
 @forgery
 def three_million_allocations_without_a_free() -> bytes:
-    return file(repeated(rows(8184, step=4), 400), names=base_names())
+    return file(repeated(rows(8184, step=4), 400), names=base_names(), slots=room(2))
+
+
+@forgery
+def twelve_million_events_that_are_folded() -> bytes:
+    kind = np.tile([ALLOC, FREE], 4092).astype("u1")
+    events = rows(8184, kind, object=64 * (1 + np.arange(8184) // 2 % 9), step=4)
+    return file(repeated(events, 1500), names=base_names(), slots=room(4))
 
 
 # ---- many tiny legal things ----

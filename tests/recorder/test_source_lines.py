@@ -39,7 +39,8 @@ def test_reports_print_lines_of_a_file_that_is_gone(tmp_path: Path) -> None:
     record(
         tmp_path,
         FILL
-        + "import time\nfor i in range(300):\n    time.sleep(0.001)\n    kept.append(np.ones(500))  # here\n",
+        + "import time\nfor i in range(300):\n    time.sleep(0.001)\n"
+        + "    kept.append(np.ones(500))  # here\n",
     )
     (tmp_path / "program.py").unlink()
     for form in ("text", "html"):

@@ -43,7 +43,7 @@ def c_enum(first: str) -> dict[str, int]:
     (body,) = (
         body
         for body in re.findall(r"enum \{(.*?)\}", c_text(), re.S)
-        if re.search(rf"(^|[\s,]){first}\b", body)
+        if re.search(rf"(^|,)\s*{first}\b", body)
     )
     found, following = {}, 0
     for member in filter(None, (part.strip() for part in body.split(","))):

@@ -57,6 +57,7 @@ FOLDED_PER_BYTE = 8
 MOST_FOLDED_THREADS = 200_000
 MOST_CHECKPOINTS_TRIED = 8
 
+LARGEST_THREAD = 1 << 24
 LONGEST_NAME = 65_535
 """Bytes of one file, function, thread or label; the recorder cuts labels there."""
 LONGEST_NOTE = 1_000_000

@@ -14,7 +14,7 @@ import numpy as np
 
 from tlmem.recording.format.blocks import LAST_RECORD, MetaRecord
 from tlmem.recording.format.chains import Holding, parse
-from tlmem.recording.format.limits import LONGEST_NAME, LONGEST_NOTE
+from tlmem.recording.format.limits import LARGEST_THREAD, LONGEST_NAME, LONGEST_NOTE
 from tlmem.recording.format.sanitize import plain, whole
 
 CODE, SITE, THREAD, NOTE, LABEL, HOLDING, LINE = 1, 2, 3, 4, 5, 6, 7
@@ -132,8 +132,10 @@ class Names:
     def _add(self, kind: int, payload: bytes) -> None:
         if kind == THREAD:
             thread, flags, os_id, ticks = _THREAD.unpack_from(payload)
+            if thread > LARGEST_THREAD:
+                raise ValueError
             name = whole(_text(payload[_THREAD.size :][:LONGEST_NAME]))
-            self.threads[thread] = ThreadName(os_id, name, bool(flags & 1), ticks)
+            self.threads[thread] = ThreadName(min(os_id, 2**63 - 1), name, bool(flags & 1), ticks)
             return
         if kind == HOLDING:
             holding = parse(payload)

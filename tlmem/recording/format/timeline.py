@@ -45,7 +45,7 @@ _WITH_SIZES = (
 )
 _EVENTS_IN_A_SUM = 32
 """2**32 events of a size that is ``LARGEST_SUM`` shifted by so much add up to it at most."""
-LAST_THREAD = 1 << 24
+LAST_THREAD = limits.LARGEST_THREAD
 _LONGEST_SILENCE_NS = 86_400_000_000_000
 
 
