@@ -172,7 +172,7 @@ tlm_status tlmi_file_create(const tlm_recording_options *options)
         tlmi_file.error = errno;
         return errno == EEXIST ? TLM_EXISTS : TLM_IO;
     }
-    tlmi_own_file_keep(&tlmi_file.file, fd);
+    tlmi_own_file_keep_out_of_reach(&tlmi_file.file, fd);
     if (options->overwrite && ftruncate(tlmi_file_number(), 0) != 0) {
         tlmi_file.error = errno;
         tlmi_file_close();
@@ -290,6 +290,10 @@ uint32_t tlmi_file_room(void)
 bool tlmi_file_write(uint64_t offset, const void *start, size_t bytes)
 {
     const uint8_t *at = start;
+    if (!tlmi_system_may_write(offset + bytes)) {
+        tlmi_file.error = EFBIG;
+        return false;
+    }
     while (bytes) {
         ssize_t written = pwrite(tlmi_file_number(), at, bytes, (off_t)offset);
         if (written < 0 && errno == EINTR)

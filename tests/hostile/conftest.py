@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+pytest.register_assert_rewrite("support.hostile")
+
 LONG = os.environ.get("TLMEM_HOSTILE") == "long"
 """Whether the tests marked ``long`` run too."""
 
