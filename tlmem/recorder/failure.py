@@ -1,8 +1,11 @@
 """The one exception of the recording side, and the sentences for what the C core refuses."""
 
-import os
+from os import strerror
 
 from tlmem.errors import TlmemError
+from tlmem.recorder.bound import STEADY, core
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 
 class CannotRecord(TlmemError):
@@ -24,8 +27,7 @@ def refusal(status: int, errno: int, path: str, text: str) -> CannotRecord:
         path: the recording, as the user wrote it.
         text: ``tlm_status_text(status)``.
     """
-    from tlmem._native import lib
-
+    lib = core.lib
     if status == lib.TLM_EXISTS:
         return CannotRecord(
             f"'{path}' exists; give -f to overwrite it, or -o FILE to write somewhere else."
@@ -41,7 +43,7 @@ def refusal(status: int, errno: int, path: str, text: str) -> CannotRecord:
         )
     if status == lib.TLM_IO and errno:
         return CannotRecord(
-            f"cannot write '{path}' ({os.strerror(errno)}); give -o FILE with a path that can be "
+            f"cannot write '{path}' ({strerror(errno)}); give -o FILE with a path that can be "
             "written."
         )
     return CannotRecord(f"cannot record to '{path}': {text}.")

@@ -7,15 +7,19 @@ long to judge is not judged here; the line says so and the next one gives the co
 
 import os
 import shlex
-import signal
 import sys
-from typing import TYPE_CHECKING
+from io import BufferedWriter, FileIO, TextIOWrapper
+from os import strerror
+from typing import TYPE_CHECKING, Any
 
+from tlmem.recorder.bound import STEADY, core
 from tlmem.recorder.session import Session, Statistics
 from tlmem.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from tlmem.recorder.sources.quarantine import Quarantine
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 # One verdict costs about 0.6 s to load the reading side and 1.5 us an event.
 JUDGED_EVENTS = 2_000_000
@@ -25,62 +29,93 @@ NANOSECONDS_PER_EVENT = 1500
 
 def say(sentence: str, quiet: bool) -> None:
     """Writes one line to stderr, unless the program has closed or replaced what stderr was."""
-    if quiet or not _stderr_is_open():
+    if quiet or not core.lib.tlm_stderr_is_open():
         return
-    text = f"tlmem: {sentence}\n".encode("utf-8", "backslashreplace")
+    flush_if_plain(vars(sys).get("stderr"))
     try:
-        if sys.stderr is not None:
-            sys.stderr.flush()
-        os.write(2, text)
-    except (OSError, ValueError):
-        return
-
-
-_stderr_at_start: "tuple[int, int] | None" = None
-
-
-def remember_stderr() -> None:
-    """Notes what stderr is now. A program may reuse its number for a file of its own."""
-    global _stderr_at_start
-    _stderr_at_start = _stderr_identity()
-
-
-def _stderr_identity() -> "tuple[int, int] | None":
-    try:
-        status = os.fstat(2)
+        _write(2, f"tlmem: {sentence}\n".encode("utf-8", "backslashreplace"))
     except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        return
 
 
-def _stderr_is_open() -> bool:
-    identity = _stderr_identity()
-    return identity is not None and _stderr_at_start in (None, identity)
+_write = os.write
 
 
-def write(recording: Session, result: Statistics, seconds: float) -> None:
-    """Writes whether the program leaks, what was lost, and which command comes next.
+def flush_if_plain(stream: Any) -> None:
+    """Flushes a stream of Python's own; the program's objects would notice."""
+    if type(stream) is not TextIOWrapper:
+        return
+    buffer = stream.buffer
+    if type(buffer) is not BufferedWriter or type(buffer.raw) is not FileIO:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        return  # Python meets the same failure in a moment and reports it its own way
+
+
+class Closing:
+    """What is said at the end, prepared before the program runs: afterwards names may be others.
 
     Args:
-        recording: stopped.
-        result: what ``stop`` returned.
-        seconds: how long the program ran.
+        recording: of the program.
     """
-    say(_verdict(recording.path, result.events, seconds), False)
-    if result.quarantine is not None:
-        say(_zombies(result.quarantine), False)
-    if result.stopped or result.lost_events:
-        reason = f" ({os.strerror(result.errno)})" if result.errno else ""
-        early = " and the recording stopped before the program ended" if result.stopped else ""
-        say(
-            f"{format_count(result.lost_events)} events could not be recorded{reason}{early}; give "
-            "-o FILE on a disk with more room, or --max-file SIZE.",
-            False,
+
+    def __init__(self, recording: Session) -> None:
+        import tlmem
+
+        root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
+        words = [sys.executable, "-P", "-c", _JUDGE, root, recording.path, str(PATIENCE_S)]
+        ffi = core.ffi
+        self._texts = [ffi.new("char[]", os.fsencode(word)) for word in words]
+        self._judge = ffi.new("char *[]", [*self._texts, ffi.NULL])
+        self._next = f"next: tlmem report {shlex.quote(recording.shown_path)}"
+        core.lib.tlm_remember_stderr()
+
+    def write(self, result: Statistics, seconds: float) -> None:
+        """Has it written when the interpreter is gone: the verdict, what was lost, what next.
+
+        Args:
+            result: what ``stop`` returned.
+            seconds: how long the program ran.
+        """
+        recorded = f"recorded {count_text(result.events)} events in {seconds:.1f} s; not judged yet"
+        many = result.events > JUDGED_EVENTS
+        many = many and result.events * NANOSECONDS_PER_EVENT > seconds * 1e8
+        lines = [*_losses(result), self._next]
+        if result.quarantine is not None:
+            lines.insert(0, _zombies(result.quarantine))
+        core.lib.tlm_last_words(
+            core.ffi.NULL if many else self._judge,
+            _bytes(f"{recorded}, as they are many." if many else f"{recorded}."),
+            b"".join(b"tlmem: " + _bytes(line) + b"\n" for line in lines),
         )
-    elif not result.sealed:
-        reason = f" ({os.strerror(result.errno)})" if result.errno else ""
-        say(f"every event is in the file, but it could not be sealed{reason}.", False)
-    say(f"next: tlmem report {shlex.quote(recording.shown_path)}", False)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _steady(function: Any) -> Any:
+    """The same function with built-in functions of its own."""
+    return type(function)(function.__code__, {**function.__globals__, "__builtins__": STEADY})
+
+
+count_text = _steady(format_count)
+bytes_text = _steady(format_bytes)
+
+
+def _losses(result: Statistics) -> list[str]:
+    reason = f" ({strerror(result.errno)})" if result.errno else ""
+    if result.stopped or result.lost_events:
+        early = " and the recording stopped before the program ended" if result.stopped else ""
+        return [
+            f"{count_text(result.lost_events)} events could not be recorded{reason}{early}; give "
+            "-o FILE on a disk with more room, or --max-file SIZE."
+        ]
+    if not result.sealed:
+        return [f"every event is in the file, but it could not be sealed{reason}."]
+    return []
 
 
 def _zombies(quarantine: "Quarantine") -> str:
@@ -88,65 +123,19 @@ def _zombies(quarantine: "Quarantine") -> str:
     found = quarantine.touches + quarantine.written
     left = quarantine.left_count
     sentence = (
-        f"zombie: {format_count(quarantine.count)} freed objects of "
-        f"{format_bytes(quarantine.bytes)} went into quarantine"
+        f"zombie: {count_text(quarantine.count)} freed objects of "
+        f"{bytes_text(quarantine.bytes)} went into quarantine"
     )
     if left:
-        sentence += f", {format_count(left)} of them left it early to make room"
+        sentence += f", {count_text(left)} of them left it early to make room"
     if quarantine.unguarded_count:
         sentence += (
-            f", {format_count(quarantine.unguarded_count)} had no pages of their own, as "
+            f", {count_text(quarantine.unguarded_count)} had no pages of their own, as "
             "16 384 others had them"
         )
     if not found:
         return f"{sentence}; none was touched."
-    return f"{sentence}; {format_count(found)} uses after a free were found, see the report."
-
-
-def _verdict(path: str, events: int, seconds: float) -> str:
-    recorded = f"recorded {format_count(events)} events in {seconds:.1f} s; not judged yet"
-    if events > JUDGED_EVENTS and events * NANOSECONDS_PER_EVENT > seconds * 1e8:
-        return f"{recorded}, as they are many."
-    return _ask_reading_side(path) or f"{recorded}."
-
-
-def _ask_reading_side(path: str) -> str:
-    """The verdict's sentence; empty when there is none.
-
-    Nothing is imported for it here: what the program has put on ``sys.path`` would be found first.
-    """
-    import tlmem
-
-    root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
-    words = [sys.executable, "-P", "-c", _JUDGE, root, path, str(PATIENCE_S)]
-    try:
-        # A handler of the program must not hear of a child that is not its own.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    except ValueError:
-        return ""
-    try:
-        answer, other_end = os.pipe()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        duplicates = [(os.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 2)]
-        duplicates.append((os.POSIX_SPAWN_DUP2, other_end, 1))
-        child = os.posix_spawn(
-            sys.executable,
-            words,
-            os.environ,
-            file_actions=duplicates,
-            setsigmask=[],
-            setsigdef=[signal.SIGALRM],
-        )
-        os.close(other_end)
-        text = b""
-        while piece := os.read(answer, 65536):
-            text += piece
-        os.close(answer)
-        os.close(nothing)
-        os.waitpid(child, 0)
-    except (OSError, KeyboardInterrupt):
-        return ""
-    return " ".join(text.decode("utf-8", "replace").split())
+    return f"{sentence}; {count_text(found)} uses after a free were found, see the report."
 
 
 _JUDGE = """
