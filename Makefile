@@ -14,7 +14,7 @@ export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup house demo test test-python test-native bench detection pictures attribution corpus soak foreign mutants lint format clean
+.PHONY: help setup house demo test test-python test-native hostile bench detection pictures attribution corpus soak foreign mutants lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test-python: setup ## the Python tests only
 
 test-native: setup ## the C tests under AddressSanitizer, UBSan, ThreadSanitizer and valgrind
 	$(BIN)/pytest -n $(JOBS) -m native
+
+hostile: setup ## forged files and hostile programs, the long ones too
+	TLMEM_HOSTILE=long $(BIN)/pytest -n $(JOBS) tests/hostile
 
 bench: setup ## measure: ns per event, whole programs beside others, bytes per event, reading
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

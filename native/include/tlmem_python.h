@@ -46,11 +46,37 @@ tlm_status tlm_holders_offer(void);
 /* Since the start. Cannot fail. */
 void tlm_holders_stats(tlm_holders_statistics *out);
 
-/* ---- running a program (outermost.c) ---- */
-/* Calls Python code with no frame below it, in the calling thread; takes the GIL itself. callable: id() of a code object,
- * then arguments is id() of its globals; or of anything else that is called, then of its argument tuple. Appends None, or
- * the exception that came out, to the list whose id() is outcome. TLM_UNSUPPORTED: nothing was called. */
-tlm_status tlm_call_outermost(uint64_t callable, uint64_t arguments, uint64_t outcome);
+/* ---- running a program (python/program/) ---- */
+/* Everything is the id() of an object; callers keep them while the call lasts. */
+typedef struct {
+    uint64_t outcome; /* a list of two, which is emptied: code and its globals; or what is called and its arguments */
+    uint64_t end;     /* called with the exception that ended the program or None, while its frames are alive */
+    uint64_t finish;  /* called when the program's exit handlers have run */
+    uint64_t add_exit_handler; /* atexit.register */
+    int inspects;              /* python -i */
+    int is_script;             /* the interpreter takes __file__ out of its globals when it is over */
+} tlm_program;
+/* Runs a program with no frame below it and ends the process as Python does after it; takes the GIL itself. Returns only
+ * when the interpreter goes on by hand (python -i): then the exception or None is in outcome, and finish was not called.
+ * TLM_UNSUPPORTED: this Python is not known, and nothing was called. */
+tlm_status tlm_run_program(const tlm_program *program);
+/* Appends functions to the list whose id() it is. TLM_NO_MEMORY. The first: calls the object with this id(), unseen by the
+ * program's hooks, and returns None. The others: before a fork, after it in the parent, after it in the child, where they
+ * call the object in the same way. */
+tlm_status tlm_sheltered_function(uint64_t callable, uint64_t list);
+tlm_status tlm_fork_functions(uint64_t in_child, uint64_t list);
+/* From now on the object with this id() is asked for the command line of each Python process with -c: it gets the list and
+ * returns one. It is kept. */
+tlm_status tlm_follow_commands(uint64_t change);
+/* Wraps NumPy's allocator as soon as NumPy is imported; 0: no longer. */
+tlm_status tlm_numpy_await(int wanted);
+/* Notes what stderr and the environment are now. */
+void tlm_remember_stderr(void);
+/* Whether stderr is still what it was. */
+int tlm_stderr_is_open(void);
+/* When the interpreter is gone: writes "tlmem: " with what the command (a list that ends with NULL) prints, or `instead`, and then
+ * `more`. All are copied. A forked child says nothing. */
+void tlm_last_words(const char *const *command, const char *instead, const char *more);
 
 /* ---- objects of Python and objects of ours (pyadopted.c, pyreference.c, pyorigin.c, pybuffer.c) ---- */
 /* For the `drop` of adopted memory, from any thread; the context comes from tlm_python_keep. They let go of a Python object,
@@ -63,7 +89,7 @@ void *tlm_python_keep(uint64_t owner);
  * the place where a tensor is made. TLM_NO_MEMORY. */
 tlm_status tlm_python_types(uint64_t folder, uint64_t list);
 
-/* ---- fork (service_restart.c) ---- */
+/* ---- fork (python/program/service_restart.c) ---- */
 /* In place of tlm_fork_after_in_parent, by a Python handler in the main thread: does it as soon as the interpreter is back
  * from the fork, so that Python does not count our thread (service_restart.c). Settle does it at once if it is still to be done; call
  * it before the next fork and before the end of the recording. Cannot fail. */

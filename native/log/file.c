@@ -412,7 +412,7 @@ bool tlmi_file_write(uint64_t offset, const void *start, size_t bytes)
     /* All room was reserved: a shorter file was cut short, and to write on would only leave a hole. */
     if (tlmi_file.lost || !tlmi_own_file_look(&tlmi_file.file, &length, &names) || length < offset + bytes)
         return false;
-    if (!tlmi_system_may_be_long(offset + bytes)) {
+    if (!tlmi_system_may_write(offset + bytes)) {
         tlmi_file.error = EFBIG;
         return false;
     }

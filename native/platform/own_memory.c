@@ -109,19 +109,41 @@ void tlm_own_fail_after(uint64_t n)
     atomic_store(&fail_countdown, n);
 }
 
-/* Low numbers are the program's, and many a program closes those below 256; far higher ones cost the kernel memory. */
-enum { LEAST_NUMBER = 1000, NUMBERS_KEPT = 16 };
+/* Low numbers are the program's, and many a program closes those below 256; far higher ones cost the kernel memory. Where
+ * the program may have fewer than MODEST, each of ours would be one that it misses: numbers above its limit are best. */
+enum { LEAST_NUMBER = 1000, NUMBERS_KEPT = 16, MODEST = 8192 };
 
-void tlmi_own_file_keep(tlmi_own_file *file, int fd)
+/* Makes room above the program's limit; the caller puts the limit back. Where it may not be raised, the program goes without
+ * the numbers. */
+static bool raise_limit(const struct rlimit *before)
+{
+    struct rlimit raised = *before;
+    raised.rlim_cur = before->rlim_cur < LEAST_NUMBER ? LEAST_NUMBER + NUMBERS_KEPT : before->rlim_cur + NUMBERS_KEPT;
+    if (raised.rlim_cur > raised.rlim_max)
+        raised.rlim_cur = before->rlim_cur + NUMBERS_KEPT;
+    if (raised.rlim_cur > raised.rlim_max)
+        raised.rlim_max = raised.rlim_cur; /* only the superuser may */
+    return setrlimit(RLIMIT_NOFILE, &raised) == 0;
+}
+
+static void keep(tlmi_own_file *file, int fd, bool out_of_reach)
 {
     *file = (tlmi_own_file){.fd = fd};
     if (fd < 0)
         return;
     struct rlimit limit;
     long least = LEAST_NUMBER;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < LEAST_NUMBER + NUMBERS_KEPT)
+    bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
+    bool raised = known && out_of_reach && limit.rlim_cur <= MODEST && raise_limit(&limit);
+    if (raised)
+        least = limit.rlim_cur < LEAST_NUMBER ? LEAST_NUMBER : (long)limit.rlim_cur;
+    else if (known && limit.rlim_cur < LEAST_NUMBER + NUMBERS_KEPT)
         least = (long)limit.rlim_cur - NUMBERS_KEPT;
     int high = least > fd ? fcntl(fd, F_DUPFD_CLOEXEC, (int)least) : -1;
+    if (high < 0 && raised && (long)limit.rlim_cur > fd)
+        high = fcntl(fd, F_DUPFD_CLOEXEC, (int)limit.rlim_cur);
+    if (raised)
+        setrlimit(RLIMIT_NOFILE, &limit);
     if (high >= 0) {
         close(fd);
         file->fd = high;
@@ -131,6 +153,23 @@ void tlmi_own_file_keep(tlmi_own_file *file, int fd)
         file->device = (uint64_t)now.st_dev;
         file->inode = (uint64_t)now.st_ino;
     }
+}
+
+void tlmi_own_file_keep(tlmi_own_file *file, int fd)
+{
+    keep(file, fd, false);
+}
+
+void tlmi_own_file_keep_out_of_reach(tlmi_own_file *file, int fd)
+{
+    keep(file, fd, true);
+}
+
+bool tlmi_own_file_is_in_the_way(const tlmi_own_file *file)
+{
+    struct rlimit limit;
+    return file->fd >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < LEAST_NUMBER &&
+           (rlim_t)file->fd < limit.rlim_cur;
 }
 
 bool tlmi_own_file_look(const tlmi_own_file *file, uint64_t *bytes, uint64_t *names)

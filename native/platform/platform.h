@@ -74,8 +74,11 @@ typedef struct {
     uint64_t device;
     uint64_t inode;
 } tlmi_own_file;
-void tlmi_own_file_keep(tlmi_own_file *file, int fd);  /* takes an open file over; -1 for none */
-bool tlmi_own_file_is_ours(const tlmi_own_file *file); /* false: none, or its number is another file's by now */
+void tlmi_own_file_keep(tlmi_own_file *file, int fd); /* takes an open file over; -1 for none */
+/* The same, if possible under a number above the program's limit. It raises the limit for a moment: only at a start. */
+void tlmi_own_file_keep_out_of_reach(tlmi_own_file *file, int fd);
+bool tlmi_own_file_is_in_the_way(const tlmi_own_file *file); /* the program has few numbers, and this is one of them */
+bool tlmi_own_file_is_ours(const tlmi_own_file *file);       /* false: none, or its number is another file's by now */
 /* Its length, and how many names it has. false: it is not ours. */
 bool tlmi_own_file_look(const tlmi_own_file *file, uint64_t *bytes, uint64_t *names);
 void tlmi_own_file_close(tlmi_own_file *file); /* unless it is another's by now */
@@ -91,10 +94,9 @@ bool tlmi_system_is_main_thread(void);
 /* A condition whose deadlines are those of tlmi_clock_ns. */
 void tlmi_system_condition_init(pthread_cond_t *condition);
 void tlmi_system_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline_ns);
-/* Whether a file may be this long. What goes beyond sends SIGXFSZ, which is for the program to do. */
-bool tlmi_system_may_be_long(uint64_t bytes);
 /* Reserves [from, from + bytes) on disk and extends a file that ends at `from` over it. 0, or errno: it ends there still. */
 int tlmi_system_extend_file(int fd, uint64_t from, uint64_t bytes);
+bool tlmi_system_may_write(uint64_t end); /* false: a file may not be so long, and to try would raise SIGXFSZ */
 /* The contents of private memory from byte `kept` on are not needed any more: zeros, or anything, and whole pages stop being
  * resident where the system can do that. */
 void tlmi_system_drop_pages(void *memory, uint64_t bytes, uint64_t kept);

@@ -39,17 +39,39 @@ static allocator_statistics (*ask_allocator)(void);
 static uint64_t page_bytes;
 static uint64_t log_inode;
 
-static void reopen_file(tlmi_own_file *file, const char *path)
+static bool wants_smaps;
+
+static int open_file(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Opens it again where the program has closed it, or where it was put away. */
+static void open_again(tlmi_own_file *file, const char *path)
+{
+    if (!tlmi_own_file_is_ours(file))
+        tlmi_own_file_keep(file, open_file(path));
+}
+
+/* A program that may have 24 files misses each one of ours: it has them only while they are read. */
+static void put_away(tlmi_own_file *file)
+{
+    if (tlmi_own_file_is_in_the_way(file))
+        tlmi_own_file_close(file);
+}
+
+static void open_first(tlmi_own_file *file, const char *path)
 {
     tlmi_own_file_close(file);
-    tlmi_own_file_keep(file, path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC));
+    tlmi_own_file_keep_out_of_reach(file, open_file(path));
+    put_away(file);
 }
 
 static bool read_text(tlmi_own_file *file, const char *path, char *text, size_t room)
 {
-    if (file->fd >= 0 && !tlmi_own_file_is_ours(file))
-        reopen_file(file, path);
+    open_again(file, path);
     ssize_t got = file->fd < 0 ? -1 : pread(file->fd, text, room - 1, 0);
+    put_away(file);
     text[got > 0 ? got : 0] = 0;
     return got > 0;
 }
@@ -68,19 +90,20 @@ void tlmi_system_open(bool ask_smaps, uint64_t inode)
 {
     log_inode = inode;
     page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    reopen_file(&statm, statm_path);
-    reopen_file(&status, status_path);
-    reopen_file(&smaps, ask_smaps ? smaps_path : NULL);
-    reopen_file(&mappings, mappings_path);
+    wants_smaps = ask_smaps;
+    open_first(&statm, statm_path);
+    open_first(&status, status_path);
+    if (ask_smaps)
+        open_first(&smaps, smaps_path);
+    open_first(&mappings, mappings_path);
     ask_allocator = (allocator_statistics (*)(void))dlsym(RTLD_DEFAULT, "mallinfo2");
 }
 
 void tlmi_system_close(void)
 {
-    reopen_file(&statm, NULL);
-    reopen_file(&status, NULL);
-    reopen_file(&smaps, NULL);
-    reopen_file(&mappings, NULL);
+    tlmi_own_file *const all[] = {&statm, &status, &smaps, &mappings};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tlmi_own_file_close(all[i]);
 }
 
 bool tlmi_system_resident(tlmi_resident *out)
@@ -123,7 +146,7 @@ void tlmi_system_smaps(tlmi_sample *taken)
 {
     char text[4096];
     uint64_t bytes, dirty;
-    if (!read_text(&smaps, smaps_path, text, sizeof text))
+    if (!wants_smaps || !read_text(&smaps, smaps_path, text, sizeof text))
         return;
     if (find_bytes(text, "\nPss:", &bytes))
         tlmi_sample_add(taken, TLM_METRIC_PSS, bytes);
@@ -135,11 +158,11 @@ static bool read_mappings(tlmi_mappings_reader *reader, bool other_guards)
 {
     char text[8192];
     off_t at = 0;
-    if (mappings.fd >= 0 && !tlmi_own_file_is_ours(&mappings))
-        reopen_file(&mappings, mappings_path);
+    open_again(&mappings, mappings_path);
     tlmi_mappings_begin(reader, log_inode, other_guards);
     for (ssize_t got; mappings.fd >= 0 && (got = pread(mappings.fd, text, sizeof text, at)) > 0; at += got)
         tlmi_mappings_feed(reader, text, (size_t)got);
+    put_away(&mappings);
     return at > 0;
 }
 

@@ -66,15 +66,15 @@ void tlmi_system_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, ui
 #endif
 }
 
-bool tlmi_system_may_be_long(uint64_t bytes)
+bool tlmi_system_may_write(uint64_t end)
 {
     struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur;
 }
 
 int tlmi_system_extend_file(int fd, uint64_t from, uint64_t bytes)
 {
-    if (!tlmi_system_may_be_long(from + bytes))
+    if (!tlmi_system_may_write(from + bytes))
         return EFBIG;
 #if defined(__APPLE__)
     fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, (off_t)bytes, 0};

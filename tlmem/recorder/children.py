@@ -6,26 +6,31 @@ when they are Python.
 
 The child of ``X.tlm`` with process number P records to ``X.P.tlm``. A forked child starts in
 ``os.register_at_fork``. A spawned one learns it from its command line: a prelude is put before the
-``-c`` program that ``multiprocessing`` starts it with, so nothing is left in the environment.
+``-c`` program that ``multiprocessing`` starts it with, so nothing is left in the environment. It is
+caught where all command lines leave Python, at ``_posixsubprocess.fork_exec``, so that nothing has
+to be imported for it or waited for.
 """
 
-import _posixsubprocess
 import os
-import sys
-from _thread import get_native_id
+from os import getpid
+from sys import modules
 from typing import Any
 
 from tlmem.recorder import session, summary
+from tlmem.recorder.bound import STEADY, core, shelter
 from tlmem.recorder.failure import CannotRecord
 from tlmem.recorder.options import Options
 from tlmem.recorder.session import Session
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 FOLLOWED = ("from multiprocessing.spawn import", "from multiprocessing.forkserver import")
 # Below every priority a program would choose, so that sealing is the last thing a worker does.
 LAST = -(10**9)
 
 _hooked = False
-_spawn_wrapped = False
+_root = ""
+"""The folder that tlmem is imported from."""
 _armed: "Lineage | None" = None
 
 
@@ -49,16 +54,13 @@ class Lineage:
         """The recording of the calling process, not started."""
         stem = self.path.removesuffix(".tlm")
         options = Options(**{**self.options.as_dict(), "overwrite": True})  # type: ignore[arg-type]
-        return Session(f"{stem}.{os.getpid()}.tlm", options, self.pid, self.notes)
+        return Session(f"{stem}.{getpid()}.tlm", options, self.pid, self.notes)
 
     def prelude(self, server: bool) -> str:
         """Python code that makes a new interpreter record itself, or a server only its children."""
-        import tlmem
-
-        root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
         values = (self.path, self.pid, self.options.as_dict(), self.notes, server)
         return (
-            f"import sys; sys.path.insert(0, {root!r}); "
+            f"import sys; sys.path.insert(0, {_root!r}); "
             "from tlmem.recorder.children import adopt; del sys.path[0]; "
             f"adopt(*{values!r}); del sys, adopt; "
         )
@@ -66,13 +68,19 @@ class Lineage:
 
 def follow() -> None:
     """Follows the children of this process from now on, as long as it is being recorded."""
-    global _hooked
-    if not _hooked:
-        os.register_at_fork(
-            before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
-        )
-        _hooked = True
-    _wrap_spawn()
+    global _hooked, _root
+    if _hooked:
+        return
+    _hooked = True
+    import tlmem
+
+    _root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
+    core.load()
+    made: list[Any] = []
+    core.lib.tlm_fork_functions(id(_after_in_child), id(made))
+    before, in_parent, in_child = made
+    os.register_at_fork(before=before, after_in_parent=in_parent, after_in_child=in_child)
+    core.lib.tlm_follow_commands(id(_with_prelude))
 
 
 def adopt(
@@ -102,28 +110,9 @@ def _begin(lineage: Lineage) -> None:
     try:
         child.start()
     except CannotRecord as refused:
-        summary.say(f"process {os.getpid()} is not recorded: {refused}", lineage.options.quiet)
+        summary.say(f"process {getpid()} is not recorded: {refused}", lineage.options.quiet)
         return
     child.mark("tlmem:begin")
-
-
-def _before_fork() -> None:
-    if session.active is not None:
-        from tlmem._native import lib
-
-        lib.tlm_fork_settle()
-        lib.tlm_fork_before()
-
-
-def _after_in_parent() -> None:
-    if session.active is not None:
-        from tlmem._native import lib
-
-        # Elsewhere than in the main thread of Linux there were several threads anyhow.
-        if sys.version_info >= (3, 12) and get_native_id() == os.getpid():
-            lib.tlm_fork_after_in_parent_soon()
-        else:
-            lib.tlm_fork_after_in_parent()
 
 
 def _after_in_child() -> None:
@@ -132,57 +121,37 @@ def _after_in_child() -> None:
     if lineage is None:
         return
     _armed = None
-    if session.forget_after_fork() is not None:
-        from tlmem._native import lib
-
-        lib.tlm_fork_after_in_child()
+    session.forget_after_fork()
     _begin(lineage)
-    util: Any = sys.modules.get("multiprocessing.util")
+    util: Any = modules.get("multiprocessing.util")
     if util is not None and session.active is not None:
         # A worker clears the inherited finalizers first, then runs these, then its own work.
         util.register_after_fork(session.active, _seal_worker_last)
 
 
 def _seal_worker_last(recording: Session) -> None:
-    from multiprocessing import util
-
-    util.Finalize(None, _seal_worker, args=(recording,), exitpriority=LAST)
+    util: Any = modules["multiprocessing.util"]
+    util.Finalize(None, shelter(_seal_worker), args=(recording,), exitpriority=LAST)
 
 
 def _seal_worker(recording: Session) -> None:
     """Seals a multiprocessing worker, which leaves by ``os._exit``: no exit handler runs."""
-    if session.active is not recording or recording.pid != os.getpid():
+    if session.active is not recording or recording.pid != getpid():
         return
-    import threading
-
-    vars(threading)["_shutdown"]()  # what the worker does next: its threads belong to the recording
+    threading: Any = modules["threading"]
+    threading._shutdown()  # what the worker does next: its threads belong to the recording
     recording.sample()
     recording.mark("tlmem:end")
     summary.say_fate(recording, recording.stop())
-
-
-def _wrap_spawn() -> None:
-    """Lets every command line of ``multiprocessing`` pass by us.
-
-    It is caught where all of them leave Python, at ``_posixsubprocess.fork_exec``, so that nothing
-    has to be imported for it or waited for. Other command lines go through as they are.
-    """
-    global _spawn_wrapped
-    if _spawn_wrapped:
-        return
-    _spawn_wrapped = True
-    original: Any = vars(_posixsubprocess)["fork_exec"]
-
-    def fork_exec(args: Any, *others: Any) -> Any:
-        return original(_with_prelude(args), *others)
-
-    vars(_posixsubprocess)["fork_exec"] = fork_exec
 
 
 def _with_prelude(arguments: Any) -> Any:
     """The command line of a new interpreter, with our prelude before a ``-c`` that we know."""
     lineage = _lineage()
     if lineage is None or type(arguments) is not list or "-c" not in arguments:
+        return arguments
+    spawn: Any = modules.get("multiprocessing.spawn")
+    if spawn is None or not arguments or arguments[0] != vars(spawn).get("_python_exe"):
         return arguments
     at = arguments.index("-c") + 1
     program = arguments[at] if at < len(arguments) else None

@@ -1,9 +1,13 @@
 """The one exception of the recording side, and the sentences for what the C core refuses."""
 
-import os
 from errno import EISDIR
+from os import lstat, strerror
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from tlmem.errors import TlmemError
+from tlmem.recorder.bound import STEADY, core
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 
 class CannotRecord(TlmemError):
@@ -25,16 +29,16 @@ def refusal(status: int, errno: int, path: str, text: str) -> CannotRecord:
         path: the recording, as the user wrote it.
         text: ``tlm_status_text(status)``.
     """
-    from tlmem._native import lib
-
-    if status == lib.TLM_EXISTS and os.path.islink(path):
+    lib = core.lib
+    mode = _mode_of(path) if status == lib.TLM_EXISTS else 0
+    if S_ISLNK(mode):
         return CannotRecord(
             f"'{path}' is a symbolic link, and recordings are not written through links; give -o "
             "FILE with the path that it leads to, or remove it."
         )
-    if status == lib.TLM_EXISTS and os.path.isdir(path):
+    if S_ISDIR(mode):
         status, errno = lib.TLM_IO, EISDIR
-    if status == lib.TLM_EXISTS and os.path.lexists(path) and not os.path.isfile(path):
+    elif mode and not S_ISREG(mode):
         return CannotRecord(
             f"'{path}' exists and is not a regular file; give -o FILE to write somewhere else."
         )
@@ -53,7 +57,15 @@ def refusal(status: int, errno: int, path: str, text: str) -> CannotRecord:
         )
     if status == lib.TLM_IO and errno:
         return CannotRecord(
-            f"cannot write '{path}' ({os.strerror(errno)}); give -o FILE with a path that can be "
+            f"cannot write '{path}' ({strerror(errno)}); give -o FILE with a path that can be "
             "written."
         )
     return CannotRecord(f"cannot record to '{path}': {text}.")
+
+
+def _mode_of(path: str) -> int:
+    """What kind of file a path is, links not followed; 0 when there is none."""
+    try:
+        return lstat(path).st_mode
+    except OSError:
+        return 0

@@ -3,9 +3,12 @@
 Does not cover: the command line that these come from (``tlmem.cli``).
 """
 
+from tlmem.recorder.bound import STEADY
 from tlmem.recorder.failure import CannotRecord
 from tlmem.recorder.sources import NAMES as SOURCES
 from tlmem.units import parse_bytes
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 STACK_DEPTH = 64
 RSS_INTERVAL_MS = 10

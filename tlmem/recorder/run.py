@@ -1,15 +1,17 @@
 """``tlmem record``: run one program, record it, and write the summary at the end."""
 
-import atexit
 import os
 import shlex
-import sys
-import time
+from time import monotonic
 
-from tlmem.recorder import children, runner, session, summary
+from tlmem.recorder import children, runner, session
+from tlmem.recorder.bound import STEADY
 from tlmem.recorder.options import Options
 from tlmem.recorder.runner import Program
 from tlmem.recorder.session import Session
+from tlmem.recorder.summary import Closing, say_fate
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 
 def record(kind: str, target: str, arguments: list[str], path: str | None, options: Options) -> int:
@@ -36,14 +38,13 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
         options,
         notes={"command": shlex.join(program.words()), "script": program.script},
     )
-    summary.remember_stderr()
     recording.start()
     if program.text:
         recording.offer_source(program.file, program.text, program.code)
         program.text = b""
     children.follow()
-    began = time.monotonic()
-    atexit.register(_finish, recording, began)
+    closing = Closing(recording)
+    began = monotonic()
 
     def end(error: BaseException | None) -> None:
         if session.active is not None:  # in a forked child it is the child's own
@@ -52,7 +53,18 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
             session.active.note("exit", _exit_text(error))
             session.active.end(error)
 
-    runner.run(program, lambda: recording.mark("tlmem:begin"), end)
+    def finish() -> None:  # after the program's own exit handlers
+        current = session.active
+        if current is None:
+            return
+        seconds = monotonic() - began
+        result = current.stop()
+        if current is not recording:
+            say_fate(current, result)
+        elif not options.quiet:
+            closing.write(result, seconds)
+
+    runner.run(program, lambda: recording.mark("tlmem:begin"), end, finish)
     return 0
 
 
@@ -69,36 +81,16 @@ def _program(kind: str, target: str, arguments: list[str]) -> Program:
         raise
 
 
+_code_of = SystemExit.__dict__["code"].__get__
+"""A class derived from it may have a property of this name, which belongs to the program."""
+
+
 def _exit_text(error: BaseException | None) -> str:
     if error is None:
         return "0"
     if isinstance(error, SystemExit):
-        if error.code is None:
+        code = _code_of(error)
+        if code is None:
             return "0"
-        return str(error.code & 0xFF) if isinstance(error.code, int) else "1"
+        return str(code & 0xFF) if isinstance(code, int) else "1"
     return type(error).__qualname__
-
-
-def _finish(recording: Session, began: float) -> None:
-    """Runs after the program's own exit handlers: seals, then speaks unless in a forked child.
-
-    Args:
-        recording: of the program.
-        began: ``time.monotonic()`` when it started.
-    """
-    current = session.active
-    if current is None:
-        return
-    seconds = time.monotonic() - began
-    result = current.stop()
-    if current is not recording:
-        summary.say_fate(current, result)
-        return
-    if recording.options.quiet:
-        return
-    if sys.stdout is not None:
-        try:
-            sys.stdout.flush()
-        except (OSError, ValueError):
-            pass  # Python meets the same failure in a moment and reports it its own way
-    summary.write(recording, result, seconds)

@@ -7,12 +7,14 @@ always does: print, join threads, run exit handlers, choose the exit code.
 Does not cover: recording. The runner works without the extension module.
 """
 
+import atexit
 import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from tlmem.errors import TlmemError
+from tlmem.recorder.bound import core
 from tlmem.recorder.failure import CannotRecord
 
 Call = Callable[..., Any]
@@ -195,30 +197,39 @@ _replaced: list[Any] = []
 """The module that was ``__main__``: Python uses its names to the end, without a reference."""
 
 
-def run(program: Program, begin: Call, end: Callable[[BaseException | None], None]) -> None:
-    """Runs a program to the end of its main code and lets through what ended it.
+def run(
+    program: Program, begin: Call, end: Callable[[BaseException | None], None], finish: Call
+) -> None:
+    """Runs a program and ends the process as Python does after it.
+
+    Returns, or lets through what ended the program, only where the interpreter goes on by hand
+    (``python -i``) or is one that the extension module does not know.
 
     Args:
         program: what to run; usable once.
         begin: called right before its first line.
         end: called right after its last, with the exception that ended it or None, while its frames
             are still alive.
+        finish: called after its exit handlers.
     """
     main = _fresh_main()
     _replaced.append(sys.modules.get("__main__"))
     sys.modules["__main__"] = main
     prefix = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
     prefix = prefix[: -2 if prefix[-2:-1] == ["-m"] else -1] or [sys.executable]
-    call, arguments = program.enter(main)
+    outcome: list[Any] = [*program.enter(main)]  # only the list holds them: at the end nothing may
     sys.orig_argv = [*prefix, *program.words()]
-    scope = main.__dict__ if isinstance(program, Script | Input) else {}
+    is_script = isinstance(program, Script | Input)
     del main, program, prefix
     begin()
-    outcome: list[Any] = []
-    _call_outermost(call, arguments, outcome)
-    del call, arguments
+    is_over = _run_outermost(outcome, end, finish, is_script)
+    atexit.register(finish)
+    if not is_over:
+        _call(outcome)
     error = outcome.pop()
-    end(error)
+    if not is_over:
+        end(error)
+    scope = vars(sys.modules["__main__"]) if is_script else {}
     if error is None or not isinstance(error, SystemExit):
         _leave(scope, error)
     if isinstance(error, TlmemError):
@@ -230,18 +241,29 @@ def run(program: Program, begin: Call, end: Callable[[BaseException | None], Non
             error = None
 
 
-def _call_outermost(call: Any, arguments: Any, outcome: list[Any]) -> None:
-    """Calls and appends None or the exception, whose traceback begins with the called code.
+def _run_outermost(outcome: list[Any], end: Call, finish: Call, is_script: bool) -> bool:
+    """Runs to the end of the process, or leaves the outcome; False when nothing was run.
 
-    Without the extension module, or on a Python that it does not know, our frames stay below.
+    Args:
+        outcome: what to call and its arguments; then None or the exception.
+        end, finish: as of ``run``.
+        is_script: it has a ``__file__`` that goes when it is over.
     """
     try:
-        from tlmem._native import lib
+        core.load()
     except ImportError:
-        pass
-    else:
-        if lib.tlm_call_outermost(id(call), id(arguments), id(outcome)) == lib.TLM_OK:
-            return
+        return False
+    program = core.ffi.new("tlm_program *")
+    program.end, program.finish = id(end), id(finish)
+    program.add_exit_handler, program.outcome = id(atexit.register), id(outcome)
+    program.is_script, program.inspects = is_script, sys.flags.interactive
+    return bool(core.lib.tlm_run_program(program) == core.lib.TLM_OK)
+
+
+def _call(outcome: list[Any]) -> None:
+    """Calls and leaves None or the exception, whose traceback begins with the called code."""
+    call, arguments = outcome
+    outcome.clear()
     try:
         if isinstance(arguments, dict):
             exec(call, arguments)

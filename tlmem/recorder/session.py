@@ -5,20 +5,27 @@ Covers: the life of one file in one process. Does not cover: which children get 
 """
 
 import atexit
-import gc
 import os
 import sys
-from types import CodeType
-from typing import TYPE_CHECKING
+from gc import get_freeze_count, get_threshold
+from os import fsencode, getcwd, getpid
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, cast
 
+from tlmem.recorder.bound import STEADY, core, shelter
 from tlmem.recorder.failure import CannotRecord, refusal
 from tlmem.recorder.options import Options
-from tlmem.recorder.sources import chosen, imports
+from tlmem.recorder.sources import chosen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tlmem.recorder.sources.quarantine import Quarantine
 
+globals()["__builtins__"] = STEADY  # of the functions below
+
 active: "Session | None" = None
+_modules = sys.modules
 
 
 class Statistics:
@@ -70,14 +77,14 @@ class Session:
         self, path: str, options: Options, parent_pid: int = 0, notes: dict[str, str] | None = None
     ) -> None:
         self.shown_path = path
-        self.path = os.path.abspath(path)
+        self.path = path if path.startswith("/") else os.path.abspath(path)
         self.options = options
         self.parent_pid = parent_pid
         self.notes = dict(notes or {})
         self.pid = 0
         self.ended = False
         self._sources = chosen(options)
-        self._frozen = gc.get_freeze_count()
+        self._frozen = get_freeze_count()
 
     def start(self) -> None:
         """Creates the file and installs the sources.
@@ -86,9 +93,9 @@ class Session:
             CannotRecord: nothing was started and no file is left behind.
         """
         global active
-        from tlmem._native import ffi, lib
-
-        path = ffi.new("char[]", os.fsencode(self.path))
+        core.load()
+        ffi, lib = core.ffi, core.lib
+        path = ffi.new("char[]", fsencode(self.path))
         request = ffi.new("tlm_recording_options *")
         request.path = path
         request.overwrite = self.options.overwrite
@@ -106,7 +113,7 @@ class Session:
             text = ffi.string(lib.tlm_status_text(status)).decode()
             raise refusal(status, lib.tlm_recording_errno(), self.shown_path, text)
         active = self
-        self.pid = os.getpid()
+        self.pid = getpid()
         environment = environment_notes(self.options)
         of_sources = {key: text for each in self._sources for key, text in each.notes().items()}
         for key, value in {**environment, **of_sources, **self.notes}.items():
@@ -119,9 +126,7 @@ class Session:
 
     def note(self, key: str, value: str) -> None:
         """Adds a text to the file; a note that finds no room is left out, the program goes on."""
-        from tlmem._native import lib
-
-        lib.tlm_note(encode(key), encode(value))
+        core.lib.tlm_note(encode(key), encode(value))
 
     def offer_source(self, name: str, text: bytes, code: CodeType) -> None:
         """Gives the file the text of a program that is in no file.
@@ -131,8 +136,7 @@ class Session:
             text: the whole program.
             code: what was compiled from it, which the text is of.
         """
-        from tlmem._native import lib
-
+        lib = core.lib
         if lib.tlm_source_offer(encode(name), text, len(text)) != lib.TLM_OK:
             return
         codes = [code]
@@ -145,9 +149,8 @@ class Session:
 
         The cache is the program's, and so is every object in it: none of its methods is called.
         """
-        from tlmem._native import lib
-
-        cache = getattr(sys.modules.get("linecache"), "cache", None)
+        lib, module = core.lib, _modules.get("linecache")
+        cache = vars(module).get("cache") if type(module) is ModuleType else None
         for name, entry in list(cache.items()) if type(cache) is dict else []:
             if type(name) is not str or type(entry) is not tuple or len(entry) != 4:
                 continue
@@ -160,26 +163,20 @@ class Session:
 
     def note_collector(self) -> None:
         """Says when Python's garbage collector looks at everything, and what was frozen since."""
-        self.note("gc.threshold", ",".join(map(str, gc.get_threshold())))
-        self.note("gc.frozen", str(gc.get_freeze_count() - self._frozen))
+        self.note("gc.threshold", ",".join(map(str, get_threshold())))
+        self.note("gc.frozen", str(get_freeze_count() - self._frozen))
 
     def mark(self, label: str, index: int = 0) -> None:
         """Records a point in time with the calling stack."""
-        from tlmem._native import lib
-
-        lib.tlm_mark(encode(label), index)
+        core.lib.tlm_mark(encode(label), index)
 
     def snapshot(self) -> None:
         """Finds out now which Python objects hold arrays."""
-        from tlmem._native import lib
-
-        lib.tlm_holders_now(0, 0)
+        core.lib.tlm_holders_now(0, 0)
 
     def offer_snapshot(self) -> None:
         """The same if it can be afforded."""
-        from tlmem._native import lib
-
-        lib.tlm_holders_offer()
+        core.lib.tlm_holders_offer()
 
     def end(self, error: "BaseException | None" = None) -> None:
         """Takes the last snapshot of holders, once: while what the program used is still there.
@@ -188,24 +185,19 @@ class Session:
             error: what ended the program; its tracebacks hold too.
         """
         if not self.ended:
-            from tlmem._native import lib
-
             self.ended = True
-            lib.tlm_holders_now(1, 0 if error is None else id(error))
+            core.lib.tlm_holders_now(1, 0 if error is None else id(error))
             self.note_collector()
             self._offer_cached_lines()
 
     def sample(self) -> None:
         """Takes every memory sample now: a point that the report can rely on."""
-        from tlmem._native import lib
-
-        lib.tlm_sample_now()
+        core.lib.tlm_sample_now()
 
     def stop(self) -> Statistics:
         """Removes the sources, seals the file and returns what was recorded."""
         global active
-        from tlmem._native import ffi, lib
-
+        ffi, lib = core.ffi, core.lib
         active = None
         lib.tlm_fork_settle()
         self.end()
@@ -228,11 +220,8 @@ class Session:
         )
 
     def _quarantine(self) -> "Quarantine | None":
-        if not self.options.quarantine_bytes:
-            return None
-        from tlmem.recorder.sources.quarantine import Quarantine
-
-        return next(each for each in self._sources if isinstance(each, Quarantine))
+        found = [each for each in self._sources if each.name == "quarantine"]
+        return cast("Quarantine", found[0]) if found else None
 
 
 def encode(text: str) -> bytes:
@@ -240,29 +229,41 @@ def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+_environment: dict[str, str] = {}
+"""What was noted first. A forked child notes the same, whatever the program made of ``sys``."""
+
+
 def environment_notes(options: Options) -> dict[str, str]:
     """What every recording says about the process that made it."""
+    if not _environment:
+        _environment.update(_of_this_process())
+    try:
+        directory = getcwd()
+    except OSError:
+        directory = ""
+    return {
+        **_environment,
+        "cwd": directory,
+        "stack_depth": str(options.stack_depth),
+        "quarantine_bytes": str(options.quarantine_bytes),
+        "holders": options.holders,
+    }
+
+
+def _of_this_process() -> dict[str, str]:
     import tlmem
 
     system = os.uname()
-    try:
-        directory = os.getcwd()
-    except FileNotFoundError:
-        directory = ""
     library = os.path.dirname(os.__file__)
     platform_library = os.path.join(
         sys.base_exec_prefix, sys.platlibdir, "python" + ".".join(map(str, sys.version_info[:2]))
     )
     sites = [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]
     return {
-        "cwd": directory,
         "executable": sys.executable,
         "python": sys.version.split()[0],
         "platform": f"{system.sysname} {system.release} {system.machine}",
         "tlmem": tlmem.__version__,
-        "stack_depth": str(options.stack_depth),
-        "quarantine_bytes": str(options.quarantine_bytes),
-        "holders": options.holders,
         "python.stdlib": os.pathsep.join(dict.fromkeys([library, platform_library])),
         "python.sites": os.pathsep.join(dict.fromkeys(sites)),
         "tlmem.path": os.path.dirname(os.path.abspath(tlmem.__file__)),
@@ -273,35 +274,34 @@ def _libraries(notes: dict[str, str]) -> bytes:
     """Folders of modules that are not the program's own, each on a line."""
     folders = [notes["tlmem.path"]]
     for key in ("python.stdlib", "python.sites"):
-        folders += notes[key].split(os.pathsep)
-    return encode("\n".join(folder + os.sep for folder in folders if folder))
+        folders += notes[key].split(":")
+    return encode("\n".join(folder + "/" for folder in folders if folder))
 
 
 def forget_after_fork() -> "Session | None":
     """In a forked child: what the parent was recording; this process records nothing now."""
     global active
     former, active = active, None
-    imports.forget_all()
     return former
 
 
 def seal_at_exit() -> None:
     """Arranges that a recording still running when the interpreter ends is sealed."""
-    atexit.register(_seal)
+    from tlmem.recorder.summary import say_fate
+
+    atexit.register(shelter(lambda: _seal(say_fate)))
 
 
-def _seal() -> None:
+def _seal(say: "Callable[[Session, Statistics], None]") -> None:
     ending = active
-    if ending is not None and ending.pid == os.getpid():
-        from tlmem.recorder import summary
-
-        summary.say_fate(ending, ending.stop())
+    if ending is not None and ending.pid == getpid():
+        say(ending, ending.stop())
 
 
 def require_native() -> None:
     """Raises CannotRecord when the extension module is missing; says how to get it."""
     try:
-        import tlmem._native  # noqa: F401
+        core.load()
     except ImportError as error:
         raise CannotRecord(
             f"this installation can read recordings but not make them ({error}); install tlmem "

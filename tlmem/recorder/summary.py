@@ -6,85 +6,107 @@ long to judge is not judged here; the line says so and the next one gives the co
 """
 
 import os
-import shlex
-import signal
+import re
 import sys
-from typing import TYPE_CHECKING
+from io import BufferedWriter, FileIO, TextIOWrapper
+from os import fsencode, scandir, stat, strerror
+from typing import TYPE_CHECKING, Any
 
+from tlmem.recorder.bound import STEADY, core
 from tlmem.recorder.session import Session, Statistics
 from tlmem.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from tlmem.recorder.sources.quarantine import Quarantine
 
+globals()["__builtins__"] = STEADY  # of the functions below
+
 # One verdict costs about 0.6 s to load the reading side and 1.5 us an event.
 JUDGED_EVENTS = 2_000_000
 PATIENCE_S = 30
 NANOSECONDS_PER_EVENT = 1500
+UNSAFE = re.compile(r"[^\w@%+=:,./-]", re.ASCII)
 
 
 def say(sentence: str, quiet: bool) -> None:
     """Writes one line to stderr, unless the program has closed or replaced what stderr was."""
-    if quiet or not _stderr_is_open():
+    if quiet or not core.lib.tlm_stderr_is_open():
         return
-    text = f"tlmem: {sentence}\n".encode("utf-8", "backslashreplace")
+    flush_if_plain(vars(sys).get("stderr"))
     try:
-        if sys.stderr is not None:
-            sys.stderr.flush()
-        os.write(2, text)
-    except (OSError, ValueError):
-        return
-
-
-_stderr_at_start: "tuple[int, int] | None" = None
-
-
-def remember_stderr() -> None:
-    """Notes what stderr is now. A program may reuse its number for a file of its own."""
-    global _stderr_at_start
-    _stderr_at_start = _stderr_identity()
-
-
-def _stderr_identity() -> "tuple[int, int] | None":
-    try:
-        status = os.fstat(2)
+        _write(2, f"tlmem: {sentence}\n".encode("utf-8", "backslashreplace"))
     except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        return
 
 
-def _stderr_is_open() -> bool:
-    identity = _stderr_identity()
-    return identity is not None and _stderr_at_start in (None, identity)
+_write = os.write
 
 
-def write(recording: Session, result: Statistics, seconds: float) -> None:
-    """Writes whether the program leaks, what was lost, and which command comes next.
+def flush_if_plain(stream: Any) -> None:
+    """Flushes a stream of Python's own; the program's objects would notice."""
+    if type(stream) is not TextIOWrapper:
+        return
+    buffer = stream.buffer
+    if type(buffer) is not BufferedWriter or type(buffer.raw) is not FileIO:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        return  # Python meets the same failure in a moment and reports it its own way
+
+
+class Closing:
+    """What is said at the end, prepared before the program runs: afterwards names may be others.
 
     Args:
-        recording: stopped.
-        result: what ``stop`` returned.
-        seconds: how long the program ran.
+        recording: of the program.
     """
-    place, shown = _place_of(recording, result)
-    say(_verdict(place, result.events, seconds), False)
-    if result.quarantine is not None:
-        say(_zombies(result.quarantine), False)
-    if fate := fate_of(recording, result):
-        say(fate, False)
-    elif result.ended or result.lost_events:
-        reason = f" ({os.strerror(result.errno)})" if result.errno else ""
-        early = " and the recording stopped before the program ended" if result.ended else ""
-        say(
-            f"{format_count(result.lost_events)} events could not be recorded{reason}{early}; give "
-            "-o FILE on a disk with more room, or --max-file SIZE.",
-            False,
+
+    def __init__(self, recording: Session) -> None:
+        import tlmem
+
+        root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
+        words = [sys.executable, "-P", "-c", _JUDGE, root, recording.path, str(PATIENCE_S)]
+        ffi = core.ffi
+        self._recording = recording
+        self._texts = [ffi.new("char[]", os.fsencode(word)) for word in words]
+        self._judge = ffi.new("char *[]", [*self._texts, ffi.NULL])
+        core.lib.tlm_remember_stderr()
+
+    def write(self, result: Statistics, seconds: float) -> None:
+        """Has it written when the interpreter is gone: the verdict, what was lost, what next.
+
+        Args:
+            result: what ``stop`` returned.
+            seconds: how long the program ran.
+        """
+        place, shown = _place_of(self._recording, result)
+        lines = _losses(self._recording, result)
+        if result.quarantine is not None:
+            lines.insert(0, _zombies(result.quarantine))
+        if shown:
+            lines.append(f"next: tlmem report {_quoted(shown)}")
+        many = result.events > JUDGED_EVENTS
+        many = many and result.events * NANOSECONDS_PER_EVENT > seconds * 1e8
+        core.lib.tlm_last_words(
+            core.ffi.NULL if many or not place else self._command(place),
+            _bytes(f"{_recorded(result, seconds, many and bool(place), bool(place))}."),
+            b"".join(b"tlmem: " + _bytes(line) + b"\n" for line in lines),
         )
-    elif not result.sealed:
-        reason = f" ({os.strerror(result.errno)})" if result.errno else ""
-        say(f"every event is in the file, but it could not be sealed{reason}.", False)
-    if shown:
-        say(f"next: tlmem report {shlex.quote(shown)}", False)
+
+    def _command(self, place: str) -> Any:
+        """The words that start the judge, for a recording that may have been moved."""
+        if place != self._recording.path:
+            self._texts[-2] = core.ffi.new("char[]", fsencode(place))
+            self._judge[len(self._texts) - 2] = self._texts[-2]
+        return self._judge
+
+
+def _recorded(result: Statistics, seconds: float, many: bool, there: bool) -> str:
+    text = f"recorded {count_text(result.events)} events in {seconds:.1f} s"
+    if not there:
+        return text
+    return f"{text}; not judged yet" + (", as they are many" if many else "")
 
 
 def say_fate(recording: Session, result: Statistics) -> None:
@@ -95,8 +117,7 @@ def say_fate(recording: Session, result: Statistics) -> None:
 
 def fate_of(recording: Session, result: Statistics) -> str:
     """What happened to the file of a recording from outside, as a sentence; empty: nothing."""
-    from tlmem._native import lib
-
+    lib = core.lib
     name = f"'{recording.shown_path}'"
     early = "and the recording stopped before the program ended"
     other = "give -o FILE a place"
@@ -125,22 +146,55 @@ def _place_of(recording: Session, result: Statistics) -> tuple[str, str]:
     """
     if not result.moved:
         try:
-            empty = os.path.getsize(recording.path) == 0
+            empty = stat(recording.path).st_size == 0
         except OSError:
             empty = True
         return ("", "") if empty else (recording.path, recording.shown_path)
-    folder = os.path.dirname(recording.path)
+    folder, slash, _ = recording.path.rpartition("/")
     try:
-        with os.scandir(folder) as entries:
+        with scandir(folder or "/") as entries:
             names = [each.name for each in entries if each.inode() == result.inode]
     except OSError:
         names = []
     if not names:
         return "", ""
-    return (
-        os.path.join(folder, names[0]),
-        os.path.join(os.path.dirname(recording.shown_path), names[0]),
-    )
+    beside = recording.shown_path.rpartition("/")
+    return folder + slash + names[0], beside[0] + beside[1] + names[0]
+
+
+def _quoted(text: str) -> str:
+    """A word for a shell, as ``shlex.quote`` writes it."""
+    if text and not UNSAFE.search(text):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _steady(function: Any) -> Any:
+    """The same function with built-in functions of its own."""
+    return type(function)(function.__code__, {**function.__globals__, "__builtins__": STEADY})
+
+
+count_text = _steady(format_count)
+bytes_text = _steady(format_bytes)
+
+
+def _losses(recording: Session, result: Statistics) -> list[str]:
+    if fate := fate_of(recording, result):
+        return [fate]
+    reason = f" ({strerror(result.errno)})" if result.errno else ""
+    if result.ended or result.lost_events:
+        early = " and the recording stopped before the program ended" if result.ended else ""
+        return [
+            f"{count_text(result.lost_events)} events could not be recorded{reason}{early}; give "
+            "-o FILE on a disk with more room, or --max-file SIZE."
+        ]
+    if not result.sealed:
+        return [f"every event is in the file, but it could not be sealed{reason}."]
+    return []
 
 
 def _zombies(quarantine: "Quarantine") -> str:
@@ -148,67 +202,19 @@ def _zombies(quarantine: "Quarantine") -> str:
     found = quarantine.touches + quarantine.written
     left = quarantine.left_count
     sentence = (
-        f"zombie: {format_count(quarantine.count)} freed objects of "
-        f"{format_bytes(quarantine.bytes)} went into quarantine"
+        f"zombie: {count_text(quarantine.count)} freed objects of "
+        f"{bytes_text(quarantine.bytes)} went into quarantine"
     )
     if left:
-        sentence += f", {format_count(left)} of them left it early to make room"
+        sentence += f", {count_text(left)} of them left it early to make room"
     if quarantine.unguarded_count:
         sentence += (
-            f", {format_count(quarantine.unguarded_count)} had no pages of their own, as "
+            f", {count_text(quarantine.unguarded_count)} had no pages of their own, as "
             "16 384 others had them"
         )
     if not found:
         return f"{sentence}; none was touched."
-    return f"{sentence}; {format_count(found)} uses after a free were found, see the report."
-
-
-def _verdict(path: str, events: int, seconds: float) -> str:
-    recorded = f"recorded {format_count(events)} events in {seconds:.1f} s; not judged yet"
-    if not path:
-        return recorded.partition(";")[0] + "."
-    if events > JUDGED_EVENTS and events * NANOSECONDS_PER_EVENT > seconds * 1e8:
-        return f"{recorded}, as they are many."
-    return _ask_reading_side(path) or f"{recorded}."
-
-
-def _ask_reading_side(path: str) -> str:
-    """The verdict's sentence; empty when there is none.
-
-    Nothing is imported for it here: what the program has put on ``sys.path`` would be found first.
-    """
-    import tlmem
-
-    root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
-    words = [sys.executable, "-P", "-c", _JUDGE, root, path, str(PATIENCE_S)]
-    try:
-        # A handler of the program must not hear of a child that is not its own.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    except ValueError:
-        return ""
-    try:
-        answer, other_end = os.pipe()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        duplicates = [(os.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 2)]
-        duplicates.append((os.POSIX_SPAWN_DUP2, other_end, 1))
-        child = os.posix_spawn(
-            sys.executable,
-            words,
-            os.environ,
-            file_actions=duplicates,
-            setsigmask=[],
-            setsigdef=[signal.SIGALRM],
-        )
-        os.close(other_end)
-        text = b""
-        while piece := os.read(answer, 65536):
-            text += piece
-        os.close(answer)
-        os.close(nothing)
-        os.waitpid(child, 0)
-    except (OSError, KeyboardInterrupt):
-        return ""
-    return " ".join(text.decode("utf-8", "replace").split())
+    return f"{sentence}; {count_text(found)} uses after a free were found, see the report."
 
 
 _JUDGE = """

@@ -1,17 +1,21 @@
 """The sources of events, a module for each.
 
 In: the options of a recording. Out: events and samples in the log, and notes about them.
-May import: recorder. Inside functions: _native.
+May import: recorder.
 Third-party: none.
 
 What tlmem's own runtime does needs no module here: the C core records it in every recording.
-``imports`` calls a source when the extension module that it waits for has been loaded.
+NumPy's is installed when NumPy is imported.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from tlmem.recorder.bound import STEADY
+
 if TYPE_CHECKING:
     from tlmem.recorder.options import Options
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 NAMES = ("runtime", "numpy")
 """What ``--source`` can name. ``runtime`` is recorded in any case."""
@@ -22,6 +26,8 @@ class Source:
 
     The methods of this class do nothing.
     """
+
+    name = ""
 
     def prepare(self, request: Any) -> None:
         """Before the recording starts; ``request`` is the ``tlm_recording_options`` it gets."""
@@ -42,16 +48,26 @@ class Source:
 
 def chosen(options: "Options") -> list[Source]:
     """The sources of one recording, in the order in which they are installed."""
+    if not _classes:
+        _load()
+    found: list[Source] = [_classes["python heap"](), _classes["resident"](options)]
+    if "numpy" in options.sources:
+        found.append(_classes["numpy"]())
+    if options.quarantine_bytes:
+        if "quarantine" not in _classes:  # a child has what its parent has, and imports nothing
+            from tlmem.recorder.sources.quarantine import Quarantine
+
+            _classes["quarantine"] = Quarantine
+        found.append(_classes["quarantine"](options))
+    return found
+
+
+_classes: dict[str, Any] = {}
+
+
+def _load() -> None:
+    from tlmem.recorder.sources.numpy import Numpy
     from tlmem.recorder.sources.python_heap import PythonHeap
     from tlmem.recorder.sources.resident import ResidentMemory
 
-    found: list[Source] = [PythonHeap(), ResidentMemory(options)]
-    if "numpy" in options.sources:
-        from tlmem.recorder.sources.numpy import Numpy
-
-        found.append(Numpy())
-    if options.quarantine_bytes:
-        from tlmem.recorder.sources.quarantine import Quarantine
-
-        found.append(Quarantine(options))
-    return found
+    _classes.update({"python heap": PythonHeap, "resident": ResidentMemory, "numpy": Numpy})

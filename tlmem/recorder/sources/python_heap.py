@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from tlmem.recorder.bound import STEADY, core
 from tlmem.recorder.sources import Source
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 
 class PythonHeap(Source):
@@ -12,17 +15,11 @@ class PythonHeap(Source):
 
     def prepare(self, request: Any) -> None:
         # Before the recording starts, so that its first sample knows Python's heap.
-        from tlmem._native import lib
-
-        self._is_ours = lib.tlm_pyheap_install() == lib.TLM_OK
+        self._is_ours = core.lib.tlm_pyheap_install() == core.lib.TLM_OK
 
     def cancel(self) -> None:
-        from tlmem._native import lib
-
         if self._is_ours:  # else a recording that is running counts it
-            lib.tlm_pyheap_uninstall()
+            core.lib.tlm_pyheap_uninstall()
 
     def remove(self) -> None:
-        from tlmem._native import lib
-
-        lib.tlm_pyheap_uninstall()
+        core.lib.tlm_pyheap_uninstall()

@@ -1,7 +1,10 @@
 """Zombie mode: freed memory stays unreadable for a while, and a use after free is an event."""
 
+from tlmem.recorder.bound import STEADY, core
 from tlmem.recorder.options import Options
 from tlmem.recorder.sources import Source
+
+globals()["__builtins__"] = STEADY  # of the functions below
 
 
 class Quarantine(Source):
@@ -17,6 +20,8 @@ class Quarantine(Source):
     All of them are known once it is removed.
     """
 
+    name = "quarantine"
+
     def __init__(self, options: Options) -> None:
         self._limit_bytes = options.quarantine_bytes
         self._nth = options.quarantine_nth
@@ -24,16 +29,12 @@ class Quarantine(Source):
         self.touches = self.written = 0
 
     def install(self) -> None:
-        from tlmem._native import lib
-
-        lib.tlm_quarantine_start(self._limit_bytes, self._nth)
+        core.lib.tlm_quarantine_start(self._limit_bytes, self._nth)
 
     def remove(self) -> None:
-        from tlmem._native import ffi, lib
-
-        lib.tlm_quarantine_stop()
-        counters = ffi.new("tlm_quarantine_statistics *")
-        lib.tlm_quarantine_stats(counters)
+        core.lib.tlm_quarantine_stop()
+        counters = core.ffi.new("tlm_quarantine_statistics *")
+        core.lib.tlm_quarantine_stats(counters)
         self.count = int(counters.count)
         self.bytes = int(counters.bytes)
         self.left_count = int(counters.left_count)
