@@ -88,7 +88,7 @@ def text_of(sums: dict[str, dict]) -> str:
     names = sorted(sums, key=_order)
     tests = sum(each["tests"] for each in sums.values())
     differ = sum(len(each["different"]) for each in sums.values())
-    text = f"{tests:,} tests were run both ways; "
+    text = f"{tests:,} tests of all Pythons together were run both ways; "
     text += f"{differ:,} of them have another outcome when recorded.\n\n"
     text += HEAD + "".join(_row(name, sums[name]) for name in names)
     different = _single_tests(names, sums, "different")

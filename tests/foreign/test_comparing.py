@@ -140,5 +140,7 @@ def test_the_page_replaces_the_rows_of_this_suite_and_python_only(tmp_path: Path
     rows = [line.split(" | ")[:4] for line in text.splitlines() if line.startswith("| NumPy")]
 
     assert rows == [["| NumPy 2.4", "3.11", "1", "5"], ["| NumPy 2.5", "3.12", "1", "9"]]
-    assert text.startswith(f"above\n{pages.BEGIN}14 tests were run both ways; 0 of them")
+    assert text.startswith(
+        f"above\n{pages.BEGIN}14 tests of all Pythons together were run both ways; 0 of them"
+    )
     assert text.endswith(f"{pages.END}below\n")
