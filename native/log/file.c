@@ -261,7 +261,7 @@ static tlm_status open_new(const tlm_recording_options *options)
     if (fchmod(fd, mode) != 0) {
         /* A file system without rights: what it gives is all there is. */
     }
-    tlmi_own_file_keep(&tlmi_file.file, fd);
+    tlmi_own_file_keep_out_of_reach(&tlmi_file.file, fd);
     return TLM_OK;
 }
 

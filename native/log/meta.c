@@ -202,6 +202,9 @@ void tlmi_meta_follow(tlmi_meta_position *from, void (*visit)(uint8_t type, cons
         while (records != NULL && from->bytes < end) {
             uint32_t head[4];
             memcpy(head, records + from->bytes, sizeof head);
+            /* What another program wrote over the file must not lead out of the slot, nor round and round in it. */
+            if (head[0] < RECORD_HEADER || head[0] > end - from->bytes || head[1] > head[0] - RECORD_HEADER)
+                return;
             visit((uint8_t)head[3], records + from->bytes + RECORD_HEADER, head[1]);
             from->bytes += head[0];
         }

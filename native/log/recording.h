@@ -154,8 +154,8 @@ bool tlmi_seal(void); /* under work, all segments closed; false: the file stays 
 /* ---- source.c: the text of lines. docs/format.md has the bounds. Its lock comes before those above ---- */
 enum { TLMI_LINE_BYTES = 256, TLMI_MOST_LINES = 65536, TLMI_MOST_LINES_BYTES = 4 << 20 };
 void tlmi_source_open(uint64_t limit_bytes); /* without memory there will be no lines */
-void tlmi_source_close(void); /* under neither lock */
-void tlmi_source_after_fork(void); /* in the child, before anything else of this file */
+void tlmi_source_close(void);                /* under neither lock */
+void tlmi_source_after_fork(void);           /* in the child, before anything else of this file */
 /* Reads the lines that are new; with `all`, also of files that were read a moment ago. Opens files: of the service thread, and
  * of the one that ends the recording. */
 void tlmi_source_step(bool all);

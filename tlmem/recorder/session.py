@@ -290,6 +290,7 @@ def seal_at_exit() -> None:
     from tlmem.recorder.summary import say_fate
 
     atexit.register(shelter(lambda: _seal(say_fate)))
+    core.lib.tlm_remember_stderr()
 
 
 def _seal(say: "Callable[[Session, Statistics], None]") -> None:
