@@ -169,9 +169,10 @@ PROGRAMS: dict[str, str | Program] = {
             os.register_at_fork(
                 before=lambda n=n: os.write(1, b"before %d\\n" % n),
                 after_in_parent=lambda n=n: os.write(1, b"parent %d\\n" % n),
-                after_in_child=lambda n=n: os.write(1, b"child %d\\n" % n))
-        if (pid := os.fork()) == 0: os._exit(0)
-        os.waitpid(pid, 0)
+                after_in_child=lambda n=n: in_child.append(n))
+        in_child = []
+        if (pid := os.fork()) == 0: os._exit(in_child == [0, 1])
+        print(os.waitpid(pid, 0)[1])
         """,
     "handlers of a fork raise": """
         import os

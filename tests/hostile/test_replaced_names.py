@@ -69,15 +69,18 @@ PROGRAMS: dict[str, str | Program] = {
         builtins.__import__ = broken
         print("end")
         """,
-    "import is reported": """
+    "import is reported": Program(
+        """
         import builtins
         original = builtins.__import__
         def told(name, *rest):
             original("os").write(1, f"import {name}\\n".encode())
             return original(name, *rest)
         builtins.__import__ = told
-        import json
+        import beside
         """,
+        files={"beside.py": ""},
+    ),
     "import is deleted": "import builtins; print('end'); del builtins.__import__",
     "every builtin is deleted": """
         import builtins

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "python/program/shelter.h"
@@ -18,10 +19,14 @@
 
 #if TLMI_FRAMES_KNOWN
 
-#if PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX < 0x030E0000
+#define EXIT_HANDLERS_KNOWN 1
+#undef _PyGC_FINALIZED /* the private headers define it again */
 #define Py_BUILD_CORE 1
 #include "internal/pycore_interp.h"
 #undef Py_BUILD_CORE
+#else
+#define EXIT_HANDLERS_KNOWN 0
 #endif
 
 static PyObject *object_of(uint64_t id)
@@ -74,21 +79,6 @@ static void finish_now(void *unused)
     call_in_shelter(finish, NULL);
 }
 
-/* Calls finish after every exit handler of the program, out of the sight of the module atexit. */
-#if PY_VERSION_HEX >= 0x030C0000
-
-static void finish_last(PyObject *add_exit_handler)
-{
-    (void)add_exit_handler;
-#if PY_VERSION_HEX >= 0x030D0000
-    PyUnstable_AtExit(PyInterpreterState_Get(), finish_now, NULL);
-#else
-    _Py_AtExit(PyInterpreterState_Get(), finish_now, NULL);
-#endif
-}
-
-#else
-
 static PyObject *finish_by_handler(PyObject *own, PyObject *none)
 {
     (void)own;
@@ -97,26 +87,26 @@ static PyObject *finish_by_handler(PyObject *own, PyObject *none)
     Py_RETURN_NONE;
 }
 
-/* Before 3.12 there are only handlers: ours becomes the first of the list, which is called last. */
+/* Registers finish as an exit handler that is called after all that are there. When the program is over it becomes the first
+ * of the list, which is called last; where the list is not known it is registered before the program begins. */
 static void finish_last(PyObject *add_exit_handler)
 {
     static PyMethodDef method = {"tlmem", finish_by_handler, METH_NOARGS, NULL};
-    struct atexit_state *handlers = &PyInterpreterState_Get()->atexit;
     PyObject *function = PyCFunction_New(&method, NULL);
-    int count = handlers->ncallbacks;
     PyObject *done = function ? PyObject_CallOneArg(add_exit_handler, function) : NULL;
-    if (done != NULL && handlers->ncallbacks == count + 1) {
-        atexit_callback *ours = handlers->callbacks[count];
-        for (int i = count; i > 0; i--)
-            handlers->callbacks[i] = handlers->callbacks[i - 1];
-        handlers->callbacks[0] = ours;
+#if EXIT_HANDLERS_KNOWN
+    struct atexit_state *handlers = &PyInterpreterState_Get()->atexit;
+    int last = handlers->ncallbacks - 1;
+    if (done != NULL && last > 0) {
+        void **callbacks = (void **)handlers->callbacks, *ours = callbacks[last];
+        memmove(callbacks + 1, callbacks, (size_t)last * sizeof *callbacks);
+        callbacks[0] = ours;
     }
+#endif
     Py_XDECREF(done);
     Py_XDECREF(function);
     PyErr_Clear();
 }
-
-#endif
 
 /* As the interpreter flushes its streams after a script, before it prints an exception. */
 static void flush_streams(void)
@@ -187,6 +177,8 @@ tlm_status tlm_run_program(const tlm_program *program)
     PyObject *end = Py_NewRef(object_of(program->end));
     finish = Py_NewRef(object_of(program->finish));
     PyObject *add_exit_handler = Py_NewRef(object_of(program->add_exit_handler));
+    if (!EXIT_HANDLERS_KNOWN)
+        finish_last(add_exit_handler);
     void *callers = TLMI_CURRENT_FRAME(tstate);
     int depth = TLMI_RECURSION_LIMIT(tstate) - TLMI_RECURSION_REMAINING(tstate);
     TLMI_CURRENT_FRAME(tstate) = NULL;
@@ -202,7 +194,8 @@ tlm_status tlm_run_program(const tlm_program *program)
     if (names != NULL)
         flush_streams();
     if (!goes_on_by_hand(program->inspects)) {
-        finish_last(add_exit_handler);
+        if (EXIT_HANDLERS_KNOWN)
+            finish_last(add_exit_handler);
         leave(error, names);
     }
 
