@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * hooks.c: where the interpreter calls the recorder while a program runs: forks, new processes, NumPy's import, the end.
+ * interpose.c: where the interpreter calls the recorder while a program runs: forks, new processes, NumPy's import, the end.
  *
  * What it calls are functions in C: they have no frame, need no depth of recursion, and depend on no name that the program
  * may have replaced. What they leave to Python code is called in shelter. All of it is under the GIL.
