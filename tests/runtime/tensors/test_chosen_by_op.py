@@ -15,7 +15,9 @@ INDEX = np.array([[2, -1, 0], [1, 1, -3]])
 
 
 @pytest.mark.parametrize("dtype", NAMES)
-@pytest.mark.parametrize("lay", [lambda x: x, lambda x: x.T, lambda x: x[::2]], ids=str)
+@pytest.mark.parametrize(
+    "lay", [lambda x: x, lambda x: x.T, lambda x: x[::2]], ids=["whole", "turned", "every second"]
+)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_what_is_chosen_is_what_numpy_chooses(dtype: str, lay: Any, axis: int) -> None:
     x = lay(tlmem.tensor(np.arange(36).reshape(6, 6), dtype))
