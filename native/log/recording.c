@@ -34,8 +34,7 @@ static void on_fork_child(void)
     atomic_store(&tlmi_recording_on, false);
     tlmi_self.end = tlmi_self.cursor = NULL;
     tlmi_source_after_fork();
-    pthread_mutex_init(&tlmi_recording.lock, NULL);
-    pthread_mutex_init(&tlmi_recording.work, NULL);
+    on_fork_parent(); /* this thread holds both, here as there */
 }
 
 static void install_fork_handlers(void)

@@ -39,7 +39,7 @@ static allocator_statistics (*ask_allocator)(void);
 static uint64_t page_bytes;
 static uint64_t log_inode;
 
-static bool wants_smaps;
+static bool wants_smaps, is_open;
 
 static int open_file(const char *path)
 {
@@ -49,7 +49,7 @@ static int open_file(const char *path)
 /* Opens it again where the program has closed it, or where it was put away. */
 static void open_again(tlmi_own_file *file, const char *path)
 {
-    if (!tlmi_own_file_is_ours(file))
+    if (is_open && !tlmi_own_file_is_ours(file))
         tlmi_own_file_keep(file, open_file(path));
 }
 
@@ -91,6 +91,7 @@ void tlmi_system_open(bool ask_smaps, uint64_t inode)
     log_inode = inode;
     page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     wants_smaps = ask_smaps;
+    is_open = true;
     open_first(&statm, statm_path);
     open_first(&status, status_path);
     if (ask_smaps)
@@ -101,6 +102,7 @@ void tlmi_system_open(bool ask_smaps, uint64_t inode)
 
 void tlmi_system_close(void)
 {
+    is_open = false;
     tlmi_own_file *const all[] = {&statm, &status, &smaps, &mappings};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tlmi_own_file_close(all[i]);

@@ -1,4 +1,4 @@
-"""A view of a frame's buffer escapes; its memory ends with the function all the same.
+"""A view of a frame's buffer is acquired and handed out; its memory ends with the function.
 
 Fixed: The sum of a slot's buffer escapes from the frame, which is memory of its own.
 """
@@ -17,7 +17,10 @@ def halves(step: int, keep: bool) -> tlmem.Tensor | None:
         tlmem.multiply(tlmem.full((16, 64), step), 0.5, out=buffer)
         if not keep:
             return None
-        return tlmem.escape(buffer.sum() if FIXED else buffer)
+        if FIXED:
+            return tlmem.escape(buffer.sum())
+        tlmem.acquire(buffer, "results")
+        return buffer
 
 
 def main() -> None:

@@ -40,15 +40,16 @@ def exact_findings(
     Args:
         growing: the groups of lines that grow; these findings are made of the other lines.
     """
-    ledger = recording.holders
     if recording.lost_events or recording.missing_events or recording.end_ns is None:
         return []
-    if not len(ledger) or lives.folded:
+    if lives.folded or not lives.runtime.any():
         return []
-    open_rows = ledger[ledger["end_ns"] < 0]
+    ledger = recording.holders
+    open_rows = ledger.loc[ledger["end_ns"] < 0, ["object", "kind", "number"]]
+    if not open_rows["kind"].isin((int(HolderKind.FLOATING), *SCOPES)).any():
+        return []
     floating = open_rows["kind"] == int(HolderKind.FLOATING)
-    held = set(open_rows.loc[~floating, "object"].tolist())
-    left_alone = [number for number in open_rows.loc[floating, "object"] if number not in held]
+    left_alone = np.setdiff1d(open_rows.loc[floating, "object"], open_rows.loc[~floating, "object"])
     scopes, threads = recording.scopes, recording.threads
     main = threads.index[threads["main"]]
     entered = scopes.index[(scopes["exit_ns"] < 0) & scopes["thread"].isin(main)]
@@ -59,7 +60,7 @@ def exact_findings(
             lives,
             places,
             growing,
-            in_scopes["object"].unique().tolist(),
+            in_scopes["object"].unique(),
             "scope-not-left",
             lambda what: waits(what, scopes.loc[in_scopes["number"].unique()], places),
         ),
@@ -70,7 +71,7 @@ def by_line(
     lives: Lifetimes,
     places: Places,
     growing: Collection[int],
-    objects: list[int],
+    objects: NDArray[np.int64],
     kind: str,
     say: Callable[[str], str],
 ) -> list[Finding]:
