@@ -152,9 +152,7 @@ def acquires_until(recording: Recording, moment: int) -> Acquires:
     arrays = objects[~objects.index.isin(held["object"]) & (objects["born_ns"] <= moment)]
     freed = (arrays["died_ns"] >= 0) & (arrays["died_ns"] <= moment)
     held, ended = held[taken], ended[taken]
-    name = held["holder"].astype(object)
-    numbered = held["kind"].isin(_NUMBERED)
-    name[numbered] = name[numbered].str.replace(r" #\d+$", "", regex=True)
+    name = np.where(held["kind"].isin(_NUMBERED), *_without_and_with_numbers(held["holder"]))
     return Acquires(
         object=np.concatenate([held["object"], arrays.index]).astype(np.int64),
         site=np.concatenate([held["begin_site"], arrays["born_site"]]).astype(np.int64),
@@ -164,8 +162,23 @@ def acquires_until(recording: Recording, moment: int) -> Acquires:
                 np.where(freed, arrays["died_site"].astype(np.int64), -1),
             ]
         ),
-        holder=np.concatenate([name.to_numpy(object), _unnamed(arrays)]),
+        holder=np.concatenate([name, _unnamed(arrays)]),
     )
+
+
+def _without_and_with_numbers(
+    holders: pd.Series,
+) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """Names of holders without their numbers, and as they are; equal names are one object."""
+    codes, found = pd.factorize(holders)
+    names = np.asarray(found, object)
+    once: dict[str, str] = {}
+    bare = np.empty(len(names), object)
+    for at, name in enumerate(names):
+        head, mark, number = name.rpartition(" #")
+        short = head if mark and number.isdecimal() else name
+        bare[at] = once.setdefault(short, short)
+    return bare[codes], names[codes]
 
 
 def _unnamed(objects: pd.DataFrame) -> NDArray[np.object_]:
