@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -128,19 +129,34 @@ class Window:
         inside = (samples["time_ns"] >= begin_ns) & (samples["time_ns"] <= end_ns)
         self.samples = samples[inside]
         self.time_ns = self.samples["time_ns"].to_numpy(np.int64)
+        self._metrics: dict[str, tuple[NDArray[np.bool_], Floats]] = {}
 
     def taken(self, name: str) -> NDArray[np.bool_]:
         """Which samples have a metric."""
-        if name not in self.samples:
-            return np.zeros(len(self.samples), bool)
-        return self.samples[name].notna().to_numpy()
+        return self._metric(name)[0]
 
     def bytes(self, name: str) -> Floats:
         """A metric in every sample: its last known value, 0 when it was never taken."""
-        if not self.taken(name).any():
-            return np.zeros(len(self.samples))
-        return self.samples[name].ffill().bfill().to_numpy(np.float64)
+        return self._metric(name)[1]
 
+    def _metric(self, name: str) -> tuple[NDArray[np.bool_], Floats]:
+        """Which samples have a metric, and its value in every sample; looked up once."""
+        found = self._metrics.get(name)
+        if found is None:
+            values = np.full(len(self.samples), np.nan)
+            if name in self.samples:
+                values = self.samples[name].to_numpy(np.float64, na_value=np.nan)
+            taken = ~np.isnan(values)
+            rows = np.flatnonzero(taken)
+            if len(rows):
+                latest = np.maximum.accumulate(np.where(taken, np.arange(len(taken)), rows[0]))
+                values = values[latest]
+            else:
+                values = np.zeros(len(values))
+            found = self._metrics[name] = taken, values
+        return found
+
+    @cached_property
     def importing(self) -> NDArray[np.bool_]:
         """Which samples ended a time in which Python imported modules.
 
@@ -156,7 +172,7 @@ class Window:
     def without_imports(self, values: Floats) -> Floats:
         """A curve without its changes while modules were imported."""
         steps = np.diff(values, prepend=values[:1])
-        return values[:1] + np.cumsum(np.where(self.importing(), 0.0, steps))
+        return values[:1] + np.cumsum(np.where(self.importing, 0.0, steps))
 
 
 def judge_samples(
