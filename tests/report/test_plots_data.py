@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from support.traces import Program, Ring
 
+from tlmem.analysis.lifetimes import alive_at, alive_by_group
 from tlmem.analysis.memory import attribution
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding
@@ -15,7 +16,6 @@ from tlmem.report.plots.plot_data import (
     NEVER,
     NothingToDraw,
     PlotView,
-    alive_at,
     label_of,
     mean_alive,
     peak_alive,
@@ -43,9 +43,9 @@ def leak(count: int = 2000) -> Program:
 def test_bytes_are_alive_from_birth_until_just_before_death() -> None:
     times = np.array([0, 10, 20, 30])
     born, died = np.array([10, 11, 5]), np.array([20, NEVER, 9])
-    held = alive_at(times, born, died, np.array([8, 16, 4]), np.zeros(3, np.int32), 1)
+    held = alive_at(times, born, died, np.array([8, 16, 4]))
 
-    assert held.tolist() == [[0, 8, 16, 16]]
+    assert held.tolist() == [0, 8, 16, 16]
 
 
 def test_alive_at_agrees_with_counting_one_by_one() -> None:
@@ -55,7 +55,7 @@ def test_alive_at_agrees_with_counting_one_by_one() -> None:
     size, group = rng.integers(1, 100, 500), rng.integers(0, 5, 500).astype(np.int32)
     times = np.arange(0, 1200, 37)
 
-    held = alive_at(times, born, died, size, group, 5)
+    held = alive_by_group(times, born, died, size, group, 5)
 
     expected = [
         [size[(group == g) & (born <= t) & (died > t)].sum() for t in times] for g in range(5)

@@ -162,6 +162,43 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
     )
 
 
+def alive_at(times: Ints | Floats, born: Ints, died: Ints, amount: NDArray | None = None) -> Floats:
+    """How many objects are alive at each of some times, or what they have together.
+
+    This and ``alive_by_group`` are the only places that count what is alive over time.
+
+    Args:
+        times: ascending, in ns.
+        born, died: of each object; it is alive from ``born`` until just before ``died``.
+        amount: of each object, such as its bytes; one for each when left out.
+    """
+    return alive_by_group(times, born, died, amount, np.zeros(len(born), np.int32), 1)[0]
+
+
+def alive_by_group(
+    times: Ints | Floats,
+    born: Ints,
+    died: Ints,
+    amount: NDArray | None,
+    group: NDArray[np.int32],
+    groups: int,
+) -> Floats:
+    """The same of each group of objects.
+
+    Args:
+        group: of each object, from 0 to ``groups`` - 1.
+        groups: how many there are.
+    Returns:
+        One row for each group, one column for each time.
+    """
+    width = len(times) + 1
+    change = np.zeros(groups * width)
+    for moments, sign in ((born, 1.0), (died, -1.0)):
+        key = group.astype(np.int64) * width + np.searchsorted(times, moments, side="left")
+        change += sign * np.bincount(key, weights=amount, minlength=groups * width)
+    return np.cumsum(change.reshape(groups, width)[:, :-1], axis=1)
+
+
 def exact_sums(
     recording: Recording, places: Places, group_of_site: NDArray, groups: int
 ) -> LineSums:

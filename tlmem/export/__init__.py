@@ -1,7 +1,7 @@
 """Recordings in the formats of other tools; ``run(path, to, ...)`` is ``tlmem export``.
 
 In: a recording. Out: a file, or a folder of tables, written whole or not at all.
-May import: errors, events, units, output, recording, report.
+May import: errors, events, units, output, recording, analysis, report.
 Third-party: numpy, pandas. Inside functions: pyarrow.
 
 Each format has a module of its own. See also: docs/how-to/export.md.

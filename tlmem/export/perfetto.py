@@ -15,11 +15,12 @@ from typing import IO
 
 import numpy as np
 
+from tlmem.analysis.lifetimes import alive_at
 from tlmem.errors import TlmemError
 from tlmem.export.protobuf import message, number, text
 from tlmem.recording.reader import Recording, read_for_command
 from tlmem.report.plots.objects import object_lives
-from tlmem.report.plots.plot_data import NothingToDraw, PlotView, alive_at
+from tlmem.report.plots.plot_data import NothingToDraw, PlotView
 from tlmem.report.plots.sites import REST, sites_over_time
 from tlmem.units import format_count
 
@@ -146,7 +147,7 @@ def write_counters(trace: Trace, view: PlotView, process: int, offset_ns: int) -
             write_counter(trace, process, name, unit, times + offset_ns, values)
     times = view.moments(MOMENTS)
     size = objects.size * objects.weight
-    tracked = alive_at(times, objects.born, objects.died, size, np.zeros_like(objects.group), 1)[0]
+    tracked = alive_at(times, objects.born, objects.died, size)
     write_counter(trace, process, "tracked memory", BYTES, times + offset_ns, tracked)
     try:
         lines = sites_over_time(view, MOST_LINES, MOMENTS)

@@ -18,7 +18,7 @@ from tlmem.analysis.growth import process_growth
 from tlmem.analysis.growth.process_growth import Window
 from tlmem.analysis.growth.rates import MOST_POINTS, rate_of
 from tlmem.analysis.growth.robust import low_in_bins, spread, theil_sen
-from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.gate.amounts import OBJECTS, SECOND
 from tlmem.gate.budget_kinds import suggestion
 from tlmem.gate.inputs import Judged
@@ -138,18 +138,13 @@ def _tracked(lives: Lifetimes, kind: str) -> Curve:
     begin, end = lives.work_begin_ns, lives.judged_ns
     moments = np.linspace(begin, end, TRACKED_POINTS).astype(np.int64)
     floor = TRACKED_FLOOR_OBJECTS if kind == OBJECTS else TRACKED_FLOOR_BYTES
-    return Curve(moments, alive_at(lives, moments, kind), floor)
+    return Curve(moments, tracked_at(lives, moments, kind), floor)
 
 
-def alive_at(lives: Lifetimes, moments: NDArray[np.int64], kind: str) -> Floats:
+def tracked_at(lives: Lifetimes, moments: NDArray[np.int64], kind: str) -> Floats:
     """Objects alive at some moments, or their bytes."""
     amount = lives.weight if kind == OBJECTS else lives.weight * lives.size
-    made = np.concatenate(([0], np.cumsum(amount)))
-    order = np.argsort(lives.died, kind="stable")
-    lost = np.concatenate(([0], np.cumsum(amount[order])))
-    born = np.searchsorted(lives.born, moments, side="right")
-    died = np.searchsorted(lives.died[order], moments, side="right")
-    return (made[born] - lost[died]).astype(np.float64)
+    return alive_at(moments, lives.born, lives.died, amount)
 
 
 def _by_mark(
@@ -164,7 +159,7 @@ def _by_mark(
         )
     if exact:
         times = times[times <= judged.lives.judged_ns]
-        values = alive_at(judged.lives, times, kind)
+        values = tracked_at(judged.lives, times, kind)
         return Curve(times, values, curve.floor), np.arange(len(times), dtype=np.float64)
     inside = (curve.time_ns >= times[0]) & (curve.time_ns <= times[-1])
     at = curve.time_ns[inside]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.growth.change_points import MOST_POINTS, change_points
 from tlmem.analysis.growth.process_growth import Window, native_bytes, python_bytes
 from tlmem.analysis.growth.rates import rate_of
-from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.model import MarkGrowth, Rate
 
 FEWEST_MARKS = 8
@@ -75,19 +75,10 @@ def growth_per_mark(
     """Growth per step of each label, that with most marks first."""
     if not marks.times:
         return ()
-    deaths = np.argsort(lives.died, kind="stable")
-    made = np.concatenate(([0], np.cumsum(lives.size * lives.weight)))
-    counted = np.concatenate(([0], np.cumsum(lives.weight)))
-    freed = np.concatenate(([0], np.cumsum((lives.size * lives.weight)[deaths])))
-    uncounted = np.concatenate(([0], np.cumsum(lives.weight[deaths])))
-    died = lives.died[deaths]
-
     found = []
     for label, times in marks.times.items():
-        born_by = np.searchsorted(lives.born, times, "right")
-        died_by = np.searchsorted(died, times, "right")
-        held = (made[born_by] - freed[died_by]).astype(np.float64)
-        objects = (counted[born_by] - uncounted[died_by]).astype(np.float64)
+        held = alive_at(times, lives.born, lives.died, lives.size * lives.weight)
+        objects = alive_at(times, lives.born, lives.died, lives.weight)
         start = steady_from(held)
         steps = np.arange(start, len(times), dtype=np.float64)
         outside = rates_of_samples(samples, times[start:])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tlmem.gate.decision import OVER, PASS, UNKNOWN, UNSURE, BudgetResult, Checked, Result
-from tlmem.gate.growth_rates import alive_at, curve_of
+from tlmem.gate.growth_rates import curve_of, tracked_at
 from tlmem.gate.inputs import Judged
 from tlmem.gate.outputs.locations import name_of, path_of, relative
 from tlmem.gate.outputs.text import conclusion
@@ -69,7 +69,7 @@ def curves(judged: Judged) -> list[str]:
     """What the memory plot shows, as numbers."""
     lives = judged.lives
     moments = np.linspace(lives.work_begin_ns, lives.judged_ns, MOMENTS).astype(np.int64)
-    columns = {"arrays and tensors": alive_at(lives, moments, "bytes")}
+    columns = {"arrays and tensors": tracked_at(lives, moments, "bytes")}
     for name in ("resident", "native", "python"):
         curve = curve_of(judged, name, "bytes")
         if len(curve.values):

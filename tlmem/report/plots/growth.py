@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.analysis.growth import process_growth
+from tlmem.analysis.lifetimes import alive_at
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Rate, interval
 from tlmem.report.plots import style
-from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, PlotView, alive_at, label_of
+from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, PlotView, label_of
 from tlmem.units import format_rate
 
 if TYPE_CHECKING:
@@ -110,15 +111,8 @@ def tracked_curve(view: PlotView) -> GrowthCurve:
 def held_over_time(view: PlotView, rows: Ints) -> tuple[Ints, Floats]:
     """Bytes of some objects alive at each moment of the range."""
     objects, times = view.objects, view.moments(MOMENTS)
-    held = alive_at(
-        times,
-        objects.born[rows],
-        objects.died[rows],
-        (objects.size * objects.weight)[rows],
-        np.zeros(len(rows), np.int32),
-        1,
-    )
-    return times, held[0]
+    amount = (objects.size * objects.weight)[rows]
+    return times, alive_at(times, objects.born[rows], objects.died[rows], amount)
 
 
 def fitted(name: str, times_ns: Ints, held: Floats, finding: Finding) -> GrowthCurve:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from tlmem.analysis.lifetimes import alive_at
 from tlmem.analysis.memory.attribution import Moments
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Attribution
 from tlmem.report.plots import style
-from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, PlotView, alive_at
+from tlmem.report.plots.plot_data import Floats, Ints, NothingToDraw, PlotView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +75,7 @@ def memory_over_time(
     times = view.moments(2 * moments)
     objects = view.objects
     size = objects.size * objects.weight
-    tracked = alive_at(times, objects.born, objects.died, size, np.zeros_like(objects.group), 1)[0]
+    tracked = alive_at(times, objects.born, objects.died, size)
     chosen = highest_samples(samples, view.begin_ns, view.end_ns, moments)
     if len(chosen) == 0 and len(objects) == 0:
         raise NothingToDraw(f"{view.recording.path} holds no object and no sample of memory.")

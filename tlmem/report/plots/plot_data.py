@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis import Analysis, analyse
+from tlmem.analysis.lifetimes import alive_at
 from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import Places
 from tlmem.errors import TlmemError
@@ -121,29 +122,6 @@ class PlotView:
         return np.linspace(self.begin_ns, self.end_ns, count).astype(np.int64)
 
 
-def alive_at(
-    times_ns: Ints, born: Ints, died: Ints, size: Ints, group: NDArray[np.int32], groups: int
-) -> Floats:
-    """Bytes of each group alive at each of some times.
-
-    Args:
-        times_ns: ascending.
-        born, died: of each object, in ns; it is alive from ``born`` until just before ``died``.
-        size: bytes of each object.
-        group: of each object, from 0 to ``groups`` - 1.
-        groups: how many there are.
-    Returns:
-        Bytes, one row for each group, one column for each time.
-    """
-    width = len(times_ns) + 1
-    change = np.zeros(groups * width)
-    for moments, sign in ((born, 1.0), (died, -1.0)):
-        column = np.searchsorted(times_ns, moments, side="left")
-        key = group.astype(np.int64) * width + column
-        change += sign * np.bincount(key, weights=size, minlength=groups * width)
-    return np.cumsum(change.reshape(groups, width)[:, :-1], axis=1)
-
-
 def mean_alive(
     edges_ns: Ints, born: Ints, died: Ints, size: Ints, group: NDArray[np.int32], groups: int
 ) -> Floats:
@@ -154,7 +132,7 @@ def mean_alive(
 
     Args:
         edges_ns: ascending, no two alike.
-        born, died, size, group, groups: as for ``alive_at``.
+        born, died, size, group, groups: as for ``alive_by_group``.
     Returns:
         Bytes, one row for each group, one column for each pair of edges.
     """
@@ -181,15 +159,14 @@ def peak_alive(edges_ns: Ints, born: Ints, died: Ints, size: Ints) -> Floats:
     Args:
         edges_ns: ascending.
         born: ascending.
-        died, size: as for ``alive_at``.
+        died, size: as for ``alive_by_group``.
     """
     order = np.argsort(died, kind="stable")
     dead_bytes = np.concatenate(([0], np.cumsum(size[order])))
     dead = np.searchsorted(died[order], born, side="right")
     # Of several born in one moment the last one sees all of them.
     held = (np.cumsum(size) - dead_bytes[dead]).astype(float)
-    zero = np.zeros(len(born), np.int32)
-    level = alive_at(edges_ns, born, died, size, zero, 1)[0]
+    level = alive_at(edges_ns, born, died, size)
     peaks = np.maximum(level[:-1], level[1:])
     inside = (born >= edges_ns[0]) & (born <= edges_ns[-1])
     column = np.searchsorted(edges_ns, born[inside], side="left") - 1

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tlmem.analysis.lifetimes import alive_at
 from tlmem.events import HOLDER_NUMBER_BITS, HolderKind, Kind
 from tlmem.report.plots import style
-from tlmem.report.plots.plot_data import NEVER, Floats, Ints, NothingToDraw, PlotView, alive_at
+from tlmem.report.plots.plot_data import NEVER, Floats, Ints, NothingToDraw, PlotView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,9 +90,7 @@ def kept_objects(view: PlotView, number: int, times_ns: Ints) -> Floats:
         held["begin_ns"].to_numpy(np.int64),
         np.where(end < 0, NEVER, end),
         size,
-        np.zeros(len(held), np.int32),
-        1,
-    )[0]
+    )
 
 
 def kept_buffers(events: pd.DataFrame, times_ns: Ints) -> Floats:
