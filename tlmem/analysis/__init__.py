@@ -1,7 +1,7 @@
 """What a recording means: ``analyse(recording)`` says what grows, who holds it, where memory is.
 
 In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
-Each folder or module imports only those to its left: ``model`` (results), ``places`` (lines),
+Each folder or module imports only those to its left: ``model`` (results), ``rules``, ``places``,
 ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
 ``ledger`` < ``verdict``, ``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.places import Places
+from tlmem.analysis.rules import RULES
 from tlmem.events import FIRST_RUNTIME_DEVICE, Device
 
 if TYPE_CHECKING:
@@ -20,23 +21,6 @@ if TYPE_CHECKING:
 
 NEVER = np.iinfo(np.int64).max
 """``died_ns`` of an object that was alive when the recording ended."""
-ACTIVE_SHARE = 0.985
-"""Activity ends with this share of the allocations: a few more may follow when the work is done."""
-UNWOUND_SHARE = 0.5
-"""Less than this share of the usual live set left at the end: the program's frames have unwound."""
-FEWEST_STEPS = 50
-"""Allocations that it takes to tell how far a program had come by them."""
-LATEST_END = 0.8
-"""Share of the run up to which allocations must go on to tell how far the program had come."""
-LATEST_BEGIN = 0.4
-"""Share of the run after which work has begun even when no array was made: imports take less."""
-USUAL_GAPS = 0.99
-"""Share of the gaps between events or samples that are the program's own pace; longer ones are
-pauses."""
-LONGEST_PAUSE = 0.02
-"""The most that one pause counts, as a share of all the time at the program's own pace."""
-UNWINDING_SHARE = 0.1
-"""What is freed in this last share of the run may be freed because the program ends."""
 FEWEST_SAMPLES = 12
 """With fewer samples the run is measured by the clock on the wall: a pause would be most of it."""
 
@@ -95,7 +79,7 @@ class Lifetimes:
     def work_begin_ns(self) -> int:
         """When the program's own work began: at its first array, but not late in the run."""
         first = int(self.born[0]) if len(self) else self.begin_ns
-        latest = self.begin_ns + LATEST_BEGIN * (self.cut_ns - self.begin_ns)
+        latest = self.begin_ns + RULES.latest_begin * (self.cut_ns - self.begin_ns)
         return max(self.begin_ns, min(first, int(latest)))
 
     def progress(self, time_ns: Ints) -> list[Floats]:
@@ -103,9 +87,9 @@ class Lifetimes:
 
         Empty when there are too few allocations to tell, or none in the last part of the run.
         """
-        if len(self) < FEWEST_STEPS or self.born[self.active] < self.work_begin_ns + LATEST_END * (
-            self.judged_ns - self.work_begin_ns
-        ):
+        if len(self) < RULES.fewest_steps or self.born[
+            self.active
+        ] < self.work_begin_ns + RULES.reach * (self.judged_ns - self.work_begin_ns):
             return []
         return [np.interp(time_ns, self.born, clock) for clock in self.clocks[:2]]
 
@@ -156,7 +140,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         cut_ns=cut_ns,
         unwinding_ns=unwinding_ns,
         judged_ns=moment_of_judging(born, died, size, cut_ns, unwinding_ns),
-        active=int(ACTIVE_SHARE * max(0, len(born) - 1)),
+        active=int(RULES.active * max(0, len(born) - 1)),
         runtime=(device >= FIRST_RUNTIME_DEVICE) | (device == Device.PROBE),
         folded=recording.fold is not None,
     )
@@ -258,9 +242,9 @@ def without_pauses(times: NDArray) -> Floats:
     if len(times) == 0:
         return np.zeros(0)
     gaps = np.diff(times, prepend=times[0]).astype(np.float64)
-    position = int(USUAL_GAPS * (len(gaps) - 1))
+    position = int(RULES.usual_gaps * (len(gaps) - 1))
     usual = np.partition(gaps, position)[: position + 1]
-    longest = max(float(usual[position]), LONGEST_PAUSE * float(usual.sum()))
+    longest = max(float(usual[position]), RULES.longest_pause * float(usual.sum()))
     return np.cumsum(np.minimum(gaps, longest))
 
 
@@ -281,11 +265,11 @@ def begin_of_unwinding(born: Ints, died: Ints, samples: Ints, begin_ns: int, cut
         ([begin_ns], samples[(samples > begin_ns) & (samples < cut_ns)], [cut_ns])
     )
     clock = without_pauses(ticks) if len(ticks) > FEWEST_SAMPLES else ticks - float(begin_ns)
-    share = UNWINDING_SHARE * clock[-1]
+    share = RULES.unwinding * clock[-1]
     last_part = int(np.interp(clock[-1] - share, clock, ticks))
     if len(born) == 0:
         return last_part
-    frees = np.sort(died[(died > born[int(ACTIVE_SHARE * (len(born) - 1))]) & (died <= cut_ns)])
+    frees = np.sort(died[(died > born[int(RULES.active * (len(born) - 1))]) & (died <= cut_ns)])
     gaps = np.diff(np.interp(np.append(frees, cut_ns), ticks, clock))
     following = len(gaps) - int(np.argmax(gaps[::-1] > share)) if (gaps > share).any() else 0
     return min(last_part, int(frees[following])) if following < len(frees) else last_part
@@ -321,11 +305,11 @@ def moment_of_judging(
     middle_count, middle_held = np.median(count), np.median(held)
     if min(middle_count, usual_count) <= 0:
         return cut_ns
-    if count_left >= UNWOUND_SHARE * middle_count and held_left >= UNWOUND_SHARE * middle_held:
+    if count_left >= RULES.unwound * middle_count and held_left >= RULES.unwound * middle_held:
         return cut_ns
-    there = (count >= UNWOUND_SHARE * usual_count) & (held >= UNWOUND_SHARE * usual_held)
+    there = (count >= RULES.unwound * usual_count) & (held >= RULES.unwound * usual_held)
     if not there.any():
-        there = held >= UNWOUND_SHARE * usual_held
+        there = held >= RULES.unwound * usual_held
     latest = int(last[np.flatnonzero(there)[-1]])
     later = np.concatenate((born[latest + 1 :], deaths[deaths > born[latest]], [cut_ns]))
     moment = max(int(born[latest]), int(later.min()) - 1)

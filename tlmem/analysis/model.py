@@ -94,13 +94,50 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Check:
+    """One condition: what a figure was compared with, and whether that held.
+
+    ``rule`` names it in the table of rules, ``how`` is ``at least`` or ``at most``.
+    """
+
+    rule: str
+    figure: float
+    threshold: float
+    how: str
+    held: bool
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The conditions that one curve was asked; all of them held, or the last one did not."""
+
+    subject: str
+    checks: tuple[Check, ...]
+
+    @property
+    def held(self) -> bool:
+        """Whether the curve grows by these conditions."""
+        return all(check.held for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question on the way to a verdict, its answer, and the curves that were asked for it."""
+
+    text: str
+    answer: str
+    asked: tuple[Asked, ...] = ()
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The answer to "does it grow?": one of ``OUTCOMES`` and the sentence that says why.
 
     ``slope_bytes_per_s`` and ``grown_bytes`` are 0 when nothing grows and None when that could not
     be judged. ``slope_low_bytes_per_s`` and ``slope_high_bytes_per_s`` are the ends of the slope's
     95 % interval, None when nothing grows. ``resolution_bytes_per_s`` says, of ``stable``, which
-    steady growth of native memory would have been seen.
+    steady growth of native memory would have been seen. ``trace`` are the questions that were
+    asked, in order; the last one decided.
     """
 
     outcome: str
@@ -110,6 +147,7 @@ class Verdict:
     slope_low_bytes_per_s: float | None = None
     slope_high_bytes_per_s: float | None = None
     resolution_bytes_per_s: float | None = None
+    trace: tuple[Question, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

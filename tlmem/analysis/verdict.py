@@ -10,34 +10,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.growing_arrays import Enlargement
-from tlmem.analysis.growth.growing_sites import (
-    FEW_SURVIVORS,
-    FEWEST_SURVIVORS,
-    LEAST_BYTES_OF_FEW,
-    MANY_SURVIVORS,
-    GrowingSite,
-)
+from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.per_mark import Marks, step_of_line
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
 from tlmem.analysis.places import Places, place
+from tlmem.analysis.rules import RULES
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
-SHORTEST_RUN_S = 0.15
-"""A run this long without a finding is stable. A program that runs for 0.2 s is recorded for about
-50 ms less: the interpreter's start and end are not in the recording."""
-PYTHON_BYTES_PER_ARRAY = 4_000
-"""A kept array keeps Python objects too; up to this much for each is not growth of its own."""
 
 LATE_SHARE = 0.15
 """Growth that begins after this share of the time until it is judged is said to last since then."""
-FEWEST_PASSES = 10
-"""After so many backward passes records that pile up are not those of one long graph."""
 
 MANNERS = {
     "kept": "",
@@ -190,7 +178,7 @@ def without_one_long_graph(resident: Resident, recording: Recording) -> Resident
     """What the samples say, without records that pile up for a pass that is still to come."""
     if all(rise.kind != "tape" for rise in resident.rises):
         return resident
-    if len(recording.passes) >= FEWEST_PASSES:
+    if len(recording.passes) >= RULES.fewest_passes:
         return resident
     rises = tuple(rise for rise in resident.rises if rise.kind != "tape")
     return replace(resident, rises=rises)
@@ -211,7 +199,7 @@ def brought_along(evidence: Evidence) -> int:
     arrays += sum(growth.survivors for growth in evidence.growths)
     held = sum(growth.bytes for growth in evidence.growths)
     held += sum(found.bytes for found in garbage)
-    return max(held, arrays * PYTHON_BYTES_PER_ARRAY)
+    return max(held, int(arrays * RULES.python_per_array))
 
 
 def resident_findings(evidence: Evidence) -> list[Finding]:
@@ -318,8 +306,8 @@ def seen(resolution: float | None) -> list[str]:
     if resolution is None:
         return []
     return [
-        f"Seen would have been {FEW_SURVIVORS} arrays of one line, kept evenly through the run "
-        f"({FEWEST_SURVIVORS} with {format_bytes(LEAST_BYTES_OF_FEW)} together), or native memory "
+        f"Seen would have been {RULES.few_survivors:.0f} arrays of one line, kept evenly through the run "
+        f"({RULES.fewest_survivors:.0f} with {format_bytes(RULES.least_bytes_of_few)} together), or native memory "
         f"that grows steadily by {format_rate(resolution)}."
     ]
 
@@ -357,9 +345,9 @@ def reason_not_to_judge(evidence: Evidence) -> str:
         )
     if evidence.filling:
         return f"{evidence.filling[0].evidence[:-1]}; run it for longer."
-    if seconds < SHORTEST_RUN_S:
+    if seconds < RULES.shortest_run_s:
         return (
-            f"the run lasted {format_seconds(seconds)} and no line kept {MANY_SURVIVORS} arrays "
+            f"the run lasted {format_seconds(seconds)} and no line kept {RULES.many_survivors:.0f} arrays "
             f"evenly; run it for {format_seconds(0.2)} or longer."
         )
     if not evidence.resident.judged:

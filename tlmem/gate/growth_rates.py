@@ -19,6 +19,7 @@ from tlmem.analysis.growth.process_growth import Window
 from tlmem.analysis.growth.rates import MOST_POINTS, rate_of
 from tlmem.analysis.growth.robust import low_in_bins, spread, theil_sen
 from tlmem.analysis.lifetimes import Lifetimes, alive_at
+from tlmem.analysis.rules import RULES
 from tlmem.gate.amounts import OBJECTS, SECOND
 from tlmem.gate.budget_kinds import suggestion
 from tlmem.gate.inputs import Judged
@@ -35,11 +36,11 @@ TRACKED_POINTS = 2000
 TRACKED_FLOOR_BYTES = 2_500
 TRACKED_FLOOR_OBJECTS = 20
 FLOORS = {
-    "resident": process_growth.RESIDENT_FLOOR_BYTES,
-    "native": process_growth.NATIVE_FLOOR_BYTES,
-    "python": process_growth.PYTHON_FLOOR_BYTES,
-    "device": process_growth.DRIVER_FLOOR_BYTES,
-    "recorder": process_growth.PYTHON_FLOOR_BYTES,
+    "resident": RULES.resident_bytes,
+    "native": RULES.native_bytes,
+    "python": RULES.heap_bytes,
+    "device": RULES.heap_bytes,
+    "recorder": RULES.heap_bytes,
 }
 """Less than this in the whole run is below what a healthy process drifts by."""
 

@@ -79,7 +79,7 @@ def test_a_few_large_arrays_make_no_leak_of_tiny_results(large: int) -> None:
 
 def test_large_arrays_among_many_tiny_ones_are_a_leak() -> None:
     program = Program()
-    for _ in range(12):
+    for _ in range(15):
         program.alloc(10, 60_000)
         for _ in range(11):
             program.alloc(10, 16)

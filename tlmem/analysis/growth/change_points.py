@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.robust import low_in_bins, theil_sen
+from tlmem.analysis.rules import RULES
 
 Floats = NDArray[np.float64]
 MOST_POINTS = 60
@@ -28,16 +29,6 @@ numbers for each regime, and three times what a criterion of information would a
 LEAST_NOISE = 0.015
 """Share of a curve's whole range that is never worth a change point."""
 LOW_QUANTILE = 0.3
-LEAST_SHARE = 0.3
-"""The last regime must be this much of the curve."""
-ALIKE = (0.5, 1.6)
-"""A regime that rises so many times as fast as the next belongs to it: a pace varies."""
-JUMP = 0.3
-"""A step of so much of the last regime's rise parts it from the one before, however alike."""
-SLOWING = 1.25
-"""An earlier regime that rises so many times as fast as the last says that the rise is ending."""
-GIVEN_BACK = 0.3
-"""So much of the last regime's rise, risen and freed before it, says that it will be again."""
 
 
 def change_points(x: Floats, y: Floats, least: float) -> list[int]:
@@ -60,7 +51,9 @@ def change_points(x: Floats, y: Floats, least: float) -> list[int]:
     return [0, *search.predict(pen=PENALTY * np.log(len(x)))[:-1]]
 
 
-def last_regime(x: Floats, y: Floats, least: float, given_back: float = GIVEN_BACK) -> float | None:
+def last_regime(
+    x: Floats, y: Floats, least: float, given_back: float | None = None
+) -> float | None:
     """Where, in x, the last regime begins that growth may be judged on; None: nowhere.
 
     It is at least ``LEAST_SHARE`` of the curve, no regime before it of any length rises faster, and
@@ -74,6 +67,7 @@ def last_regime(x: Floats, y: Floats, least: float, given_back: float = GIVEN_BA
     """
     if len(x) < FEWEST_POINTS or x[-1] <= x[0]:
         return None
+    given_back = float(RULES.given_back if given_back is None else given_back)
     x, y = low_in_bins(x, y, min(MOST_POINTS, len(x) // 2), LOW_QUANTILE)
     starts = change_points(x, y, least)
     while len(starts) > 1:
@@ -81,13 +75,13 @@ def last_regime(x: Floats, y: Floats, least: float, given_back: float = GIVEN_BA
         before, after = theil_sen(x[first], y[first]), theil_sen(x[second], y[second])
         offsets = np.median(y[first] - after * x[first]), np.median(y[second] - after * x[second])
         jump = abs(float(offsets[1] - offsets[0]))
-        if not ALIKE[0] * after <= before <= ALIKE[1] * after or jump > JUMP * float(
+        if not RULES.alike * after <= before <= after / RULES.alike or jump > RULES.jump * float(
             after * np.ptp(x[second])
         ):
             break
         starts.pop()
     start = starts[-1]
-    if x[-1] - x[start] < LEAST_SHARE * (x[-1] - x[0]):
+    if x[-1] - x[start] < RULES.span * (x[-1] - x[0]):
         return None
     slope = theil_sen(x[start:], y[start:])
     rise = slope * float(x[-1] - x[start])
@@ -96,9 +90,9 @@ def last_regime(x: Floats, y: Floats, least: float, given_back: float = GIVEN_BA
     earlier = [
         theil_sen(x[begin:end], y[begin:end])
         for begin, end in zip(starts, starts[1:], strict=False)
-        if x[end] - x[begin] >= 0.5 * LEAST_SHARE * (x[-1] - x[start])
+        if x[end] - x[begin] >= 0.5 * RULES.span * (x[-1] - x[start])
     ]
-    if any(other > SLOWING * slope for other in earlier):
+    if any(other > RULES.slowing * slope for other in earlier):
         return None
     return float(x[start]) if risen_and_fallen(y[: start + 1]) <= given_back * rise else None
 

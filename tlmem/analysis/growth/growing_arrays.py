@@ -18,12 +18,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.growth.growing_sites import reaches_the_end
 from tlmem.analysis.growth.robust import unevenness
 from tlmem.analysis.lifetimes import Lifetimes
-
-FEWEST_STEPS = 20
-LEAST_BYTES = 1_000_000
-LEAST_FACTOR = 4
-UNEVENNESS = 0.35
-RISING_SHARE = 0.95
+from tlmem.analysis.rules import RULES
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class Enlargement:
 
 def enlarging_lines(lives: Lifetimes, groups: int) -> list[Enlargement]:
     """All lines whose arrays are replaced by ever larger ones, largest first."""
-    large = np.unique(lives.group[lives.size >= LEAST_BYTES])
+    large = np.unique(lives.group[lives.size >= RULES.least_bytes_of_values])
     found = []
     for group in large.tolist():
         enlargement = judge_line(lives, group, np.flatnonzero(lives.group == group))
@@ -55,17 +50,17 @@ def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Enlarge
     size = lives.size[rows]
     main = rows[size >= 0.5 * np.maximum.accumulate(size)]
     size = lives.size[main].astype(np.float64)
-    if len(main) < FEWEST_STEPS or size[-1] < LEAST_FACTOR * size[0]:
+    if len(main) < RULES.few_survivors or size[-1] < RULES.least_factor * size[0]:
         return None
     rising = np.count_nonzero(np.diff(size) >= 0) / (len(size) - 1)
     replaced = np.count_nonzero(lives.died[main[:-2]] <= lives.born[main[2:]]) / (len(main) - 2)
     copied = np.count_nonzero(lives.died[main[:-1]] > lives.born[main[1:]]) / (len(main) - 1)
-    if min(rising, replaced, copied) < RISING_SHARE:
+    if min(rising, replaced, copied) < RULES.bounded:
         return None
     if not reaches_the_end(lives, main, int(lives.born[main[-1]])):
         return None
     x = np.arange(len(size)) / (len(size) - 1)
-    if unevenness(x, (size - size[0]) / (size[-1] - size[0])) > UNEVENNESS:
+    if unevenness(x, (size - size[0]) / (size[-1] - size[0])) > RULES.unevenness:
         return None
     return Enlargement(
         group=group,

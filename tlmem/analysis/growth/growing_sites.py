@@ -24,6 +24,7 @@ Covers: tracked objects by blamed line and by call path. Does not cover: memory 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,44 +33,24 @@ from numpy.typing import NDArray
 from tlmem.analysis.growth.change_points import last_regime
 from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.growth.robust import floor_curve, share_at, unevenness
-from tlmem.analysis.lifetimes import NEVER, Lifetimes, exact_sums
+from tlmem.analysis.lifetimes import NEVER, Lifetimes, alive_at, exact_sums
 from tlmem.analysis.model import Rate, StackFrame
 from tlmem.analysis.places import Places
+from tlmem.analysis.rules import RULES, Checks, Rule
 
-FEWEST_SURVIVORS = 10
-FEW_SURVIVORS = 20
-LEAST_BYTES = 2_500
-LEAST_BYTES_OF_FEW = 100_000
-LARGE_SHARE = 0.25
-MANY_SURVIVORS = 300
-"""With so many survivors of one line even a run shorter than ``SHORTEST_GROWTH_S`` is judged."""
-SHORTEST_GROWTH_S = 0.1
-
-UNEVENNESS = 0.27
-UNEVENNESS_OF_CHANCE = 0.4
-LATE_RATE = 0.3
-REACH = 0.8
-LEAST_REACH = 0.2
-WALL_REACH = 0.4
-SPAN = 0.3
 FIRST_FEW = 0.02
 LATE_BEGIN = 0.15
 """A line grows from its first survivors on, but for a few, when they come this late in its life."""
-UNWINDING = 0.1
-"""Once this share of what survived has died, the program is giving back what it held."""
-DRAWDOWN = 0.3
-BACKLOG_DRAWDOWN = 0.1
-OWN_CLOCK = 0.6
-LONE_UNEVENNESS = 0.6
-"""When a line drives every clock but time, time alone decides, which a busy machine bends most; but
-then it must rise as this says at the end, and up to here:"""
-LONE_LATE_RATE = 0.4
-LONE_WALL_REACH = 0.7
-LONE_REACH = 0.85
 FEWEST_MOMENTS, MOST_MOMENTS = 12, 60
 """Moments at which a line's bytes are looked at to say how fast they rise."""
 GENERATIONS = 10
+"""Parts of a line's life, each of which has survivors of its own."""
+LATE = (0.8, 0.92)
+"""Positions behind which a rise must go on; of few survivors the first of them, or none."""
 LAST_FEW = 8
+"""Survivors that may be temporaries of the last moment."""
+LATEST_FREES = 300
+"""Frees of a line that tell where its objects are usually freed."""
 DEEPEST = 3
 """Callers that are looked at."""
 MOST_PATHS = 16
@@ -80,14 +61,6 @@ LARGEST_PATH = 1_000_000
 """Objects up to which a path is judged; it bounds the time that a large recording takes."""
 MOMENTS = 200
 """Moments at which a line's live count is looked at, to find its last regime."""
-LATE_SURVIVORS = 40
-"""Survivors that it takes to say that a line that was steady grows from some moment on."""
-LATE_GAIN = 0.8
-"""Share of them that the live count of the line must have gained."""
-GIVEN_BACK = 0.1
-"""Of their number, what may have risen and gone before."""
-SHARED_RISE = 0.5
-"""Share of what a path gains in the second half of its life that the whole line must gain too."""
 
 
 @dataclass(frozen=True)
@@ -121,17 +94,26 @@ class GrowingSite:
         return self.rate.value
 
 
-def growing_lines(lives: Lifetimes, places: Places) -> list[GrowingSite]:
-    """All lines that grow, and growing paths of the other lines, most bytes first."""
+def growing_lines(
+    lives: Lifetimes, places: Places, asked: dict[int, Checks] | None = None
+) -> list[GrowingSite]:
+    """All lines that grow, and growing paths of the other lines, most bytes first.
+
+    Args:
+        asked: takes the conditions that each line was asked.
+    """
     if len(lives) == 0:
         return []
     order = np.argsort(lives.group, kind="stable")
     sizes = np.bincount(lives.group, minlength=places.count)
     ends = np.cumsum(sizes)
     found = []
-    for group in np.flatnonzero(sizes >= FEWEST_SURVIVORS).tolist():
+    for group in np.flatnonzero(sizes >= RULES.fewest_survivors).tolist():
         rows = order[ends[group] - sizes[group] : ends[group]]
-        growth = judge_line(lives, group, rows)
+        checks = Checks()
+        growth = judge_line(lives, group, rows, checks=checks)
+        if asked is not None and checks:
+            asked[group] = checks
         growth = growth or growing_lately(lives, group, rows)
         found += [growth] if growth is not None else growing_paths(lives, places, group, rows)
     return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
@@ -150,16 +132,16 @@ def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Gro
     in_time = np.linspace(born[0], born[-1], MOMENTS)
     in_births = born[np.linspace(0, len(born) - 1, MOMENTS).astype(np.int64)].astype(np.float64)
     for times, positions in ((in_time, in_time), (in_births, np.arange(MOMENTS, dtype=np.float64))):
-        held = counts_at(born, died, times)
-        begin = last_regime(positions, held, LATE_SURVIVORS, GIVEN_BACK)
+        held = alive_at(times, born, died)
+        begin = last_regime(positions, held, RULES.late_survivors, RULES.late_given_back)
         if begin is None or begin <= positions[0]:
             continue
         start = int(np.searchsorted(positions, begin))
-        growth = judge_line(lives, group, line[born >= times[start]], chance=0.0)
-        if growth is None or growth.survivors < LATE_SURVIVORS:
+        growth = judge_line(lives, group, line[born >= times[start]], chance=False)
+        if growth is None or growth.survivors < RULES.late_survivors:
             continue
         end = int(np.searchsorted(times, growth.judged_ns, "right")) - 1
-        if held[end] - held[start] >= LATE_GAIN * growth.survivors:
+        if held[end] - held[start] >= RULES.late_gain * growth.survivors:
             return growth
     return None
 
@@ -167,16 +149,7 @@ def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Gro
 def may_grow_lately(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:
     """A quick look that spares most lines the search for regimes."""
     late = born[int(0.9 * (len(born) - 1))]
-    return int(np.count_nonzero((died > late) & (born <= late))) >= LATE_SURVIVORS // 2
-
-
-def counts_at(
-    born: NDArray[np.int64], died: NDArray[np.int64], times: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """How many of a line's objects are alive at these times (ns)."""
-    gone = np.sort(died[died <= born[-1]])
-    counts = np.searchsorted(born, times, "right") - np.searchsorted(gone, times, "right")
-    return counts.astype(np.float64)
+    return int(np.count_nonzero((died > late) & (born <= late))) >= RULES.late_survivors // 2
 
 
 def growing_paths(
@@ -189,7 +162,7 @@ def growing_paths(
     born = lives.born[line]
     late = int(0.9 * (len(line) - 1))
     alive = line[: late + 1][lives.died[line[: late + 1]] > born[late]]
-    if len(alive) < FEW_SURVIVORS:
+    if len(alive) < RULES.few_survivors:
         return []
     sites = np.flatnonzero(places.group_of_site == group)
     judged: set[bytes] = {sites.tobytes()}
@@ -201,7 +174,7 @@ def growing_paths(
         survivors = np.bincount(path_of_site[lives.site[alive]], minlength=len(callers) + 1)
         survivors[0] = 0
         candidates = np.argsort(-survivors, kind="stable")[:MOST_PATHS]
-        candidates = candidates[survivors[candidates] >= FEW_SURVIVORS]
+        candidates = candidates[survivors[candidates] >= RULES.few_survivors]
         if len(candidates) == 0:
             continue
         path_of_row = path_of_site[lives.site[line]]
@@ -219,7 +192,7 @@ def growing_paths(
                     lives,
                     sums=exact_sums(places.recording, places, path_of_site, len(callers) + 1),
                 )
-            growth = judge_line(view, path, rows, chance=0.0)
+            growth = judge_line(view, path, rows, chance=False)
             if growth is not None and grows_with(lives, line, rows, growth):
                 found.append(replace(growth, group=group, callers=callers[path - 1]))
         if found:
@@ -236,36 +209,29 @@ def grows_with(
     """
 
     path = path[lives.born[path] <= growth.judged_ns]
-    middle_ns = int(lives.born[path[len(path) // 2]])
-    width = max(1, (growth.judged_ns - middle_ns) // PARTS)
-    edges = middle_ns + width * np.arange(PARTS + 1)
+    moments = np.linspace(lives.born[path[len(path) // 2]], growth.judged_ns, PARTS + 1)
 
-    def late_rise(rows: NDArray[np.int64]) -> int:
-        died = lives.died[rows]
-        if lives.folded:
-            made = np.concatenate(([0], np.cumsum(lives.weight[rows])))
-        else:
-            made = np.arange(len(rows) + 1)
-        counts = made[np.searchsorted(lives.born[rows], edges, side="right")]
-        gone = died <= edges[-1]
-        part = np.clip(-((middle_ns - died[gone]) // width), 0, PARTS)
-        weight = lives.weight[rows][gone] if lives.folded else None
-        counts = counts - np.cumsum(np.bincount(part, weight, minlength=PARTS + 1))
-        return int(counts[-1] - counts.min())
+    def late_rise(rows: NDArray[np.int64]) -> float:
+        counts = alive_at(moments, lives.born[rows], lives.died[rows], lives.weight[rows])
+        return float(counts[-1] - counts.min())
 
-    return late_rise(line) >= SHARED_RISE * late_rise(path)
+    return late_rise(line) >= RULES.shared_rise * late_rise(path)
 
 
 def judge_line(
     lives: Lifetimes,
     group: int,
     line: NDArray[np.int64],
-    chance: float = UNEVENNESS_OF_CHANCE,
+    chance: bool = True,
+    checks: Checks | None = None,
 ) -> GrowingSite | None:
     """Whether one line grows; ``line`` are its objects in order of birth.
 
-    ``chance`` is the unevenness that is put down to chance when there is one survivor.
+    Args:
+        chance: whether some unevenness is put down to chance, the more the fewer survivors.
+        checks: takes the conditions that it was asked.
     """
+    checks = Checks() if checks is None else checks
     born, died = lives.born[line], lives.died[line]
     if not may_grow(born, died):
         return None
@@ -274,15 +240,17 @@ def judge_line(
     alive = lives.died[rows] > max(judged_ns, lives.unwinding_ns)
     weight = lives.weight[rows]
     survivors = int(weight[alive].sum())
-    if not are_enough(survivors, held_by_most(lives.size[rows[alive]], weight[alive])):
+    if not are_enough(survivors, held_by_most(lives.size[rows[alive]], weight[alive]), checks):
         return None
-    if lives.run_seconds < SHORTEST_GROWTH_S and survivors < MANY_SURVIVORS:
+    if survivors < RULES.many_survivors and not checks.at_least(
+        RULES.shortest_run_s, lives.run_seconds
+    ):
         return None
     own = own_shares(lives, rows)
-    lone = sum(share <= OWN_CLOCK for share in own) == 1
-    if not reaches_the_end(lives, rows, judged_ns, lone):
+    lone = sum(share <= RULES.own_clock for share in own) == 1
+    if not reaches_the_end(lives, rows, judged_ns, lone, checks):
         return None
-    if not rises_evenly(lives, rows, alive, chance, own):
+    if not rises_evenly(lives, rows, alive, chance, own, checks):
         return None
     alive_rows = without_passing(lives, rows, alive)
     alive_rows = alive_rows[first_of_growth(lives, rows, alive_rows) :]
@@ -353,20 +321,21 @@ def held_at_moments(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Bytes of a line that are alive at evenly spread times (ns) of its life, and these times."""
     born, died = lives.born[rows], lives.died[rows]
-    held = (lives.size[rows] * lives.weight[rows]).astype(np.float64)
     times = np.linspace(born[0], born[-1], moments)
-    gone = np.flatnonzero(died <= born[-1])
-    gone = gone[np.argsort(died[gone], kind="stable")]
-    made = np.concatenate(([0.0], np.cumsum(held)))[np.searchsorted(born, times, "right")]
-    freed = np.concatenate(([0.0], np.cumsum(held[gone])))
-    return times, made - freed[np.searchsorted(died[gone], times, "right")]
+    return times, alive_at(times, born, died, lives.size[rows] * lives.weight[rows])
 
 
-def are_enough(survivors: int, held: int) -> bool:
+def are_enough(survivors: int, held: int, checks: Checks | None = None) -> bool:
     """Whether so many survivors, of so many bytes, are a habit and not a buffer or a model."""
-    if survivors < FEWEST_SURVIVORS or held < LEAST_BYTES and survivors < MANY_SURVIVORS:
-        return False
-    return survivors >= FEW_SURVIVORS or held >= LEAST_BYTES_OF_FEW
+    checks = Checks() if checks is None else checks
+    if survivors >= RULES.few_survivors:
+        enough = checks.at_least(RULES.few_survivors, survivors)
+    else:
+        enough = checks.at_least(RULES.fewest_survivors, survivors)
+        enough = enough and checks.at_least(RULES.least_bytes_of_few, held)
+    if not enough or survivors >= RULES.many_survivors:
+        return enough
+    return checks.at_least(RULES.least_bytes, held)
 
 
 def held_by_most(size: NDArray[np.int64], weight: NDArray[np.int64]) -> int:
@@ -376,7 +345,7 @@ def held_by_most(size: NDArray[np.int64], weight: NDArray[np.int64]) -> int:
     would be enough by themselves. Of few survivors a quarter are the largest.
     """
     count = int(weight.sum())
-    large = min(FEWEST_SURVIVORS - 1, int(LARGE_SHARE * count))
+    large = min(RULES.fewest_survivors - 1, int(RULES.large_share * count))
     order = np.argsort(size, kind="stable")
     weight = weight[order]
     before = np.cumsum(weight) - weight
@@ -392,7 +361,7 @@ def without_passing(
     They are those of the last few that were freed soon after, where others of the line had been.
     """
     survivors = rows[alive]
-    usual = np.unique(lives.died_site[rows[~alive][-MANY_SURVIVORS:]])
+    usual = np.unique(lives.died_site[rows[~alive][-LATEST_FREES:]])
     last = survivors[-LAST_FEW:]
     passing = (lives.died[last] != NEVER) & np.isin(lives.died_site[last], usual)
     return np.concatenate((survivors[:-LAST_FEW], last[~passing]))
@@ -402,21 +371,19 @@ def may_grow(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:
     """A quick look that spares most lines the full one: are more alive late than in the middle?"""
     late = born[int(0.9 * (len(born) - 1))]
     alive_late = int(np.count_nonzero((died > late) & (born <= late)))
-    if alive_late < FEWEST_SURVIVORS // 2:
+    if alive_late < RULES.fewest_survivors // 2:
         return False
     middle = max(born[len(born) // 2], (born[0] + late) // 2)
     alive_middle = int(np.count_nonzero((died > middle) & (born <= middle)))
     early = int(np.count_nonzero((died > late) & (born < middle)))
-    return early >= FEWEST_SURVIVORS // 4 or alive_late > 1.1 * alive_middle
+    return early >= RULES.fewest_survivors // 4 or alive_late > 1.1 * alive_middle
 
 
 def live_counts(
     born: NDArray[np.int64], died: NDArray[np.int64], weight: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """How many were alive just after each birth."""
-    order = np.argsort(died, kind="stable")
-    dead = np.searchsorted(died[order], born, side="right")
-    return np.cumsum(weight) - np.concatenate(([0], np.cumsum(weight[order])))[dead]
+    return alive_at(born, born, died, weight).astype(np.int64)
 
 
 def highest_near_end(counts: NDArray[np.int64]) -> int:
@@ -430,23 +397,31 @@ def highest_near_end(counts: NDArray[np.int64]) -> int:
 
 
 def reaches_the_end(
-    lives: Lifetimes, rows: NDArray[np.int64], judged_ns: int, lone: bool = False
+    lives: Lifetimes,
+    rows: NDArray[np.int64],
+    judged_ns: int,
+    lone: bool = False,
+    checks: Checks | None = None,
 ) -> bool:
     """Whether a line's life covers a good part of the program's activity and lasts to its end.
 
     Of a ``lone`` line, which drives all clocks but time, time alone tells, and more is asked.
     """
+    checks = Checks() if checks is None else checks
     begin = lives.clocks[:, 0]
     whole = np.maximum(lives.clocks[:, lives.active] - begin, 1e-9)
     reach = np.sort(np.clip((lives.clocks[:, rows[-1]] - begin) / whole, 0, 1))
     span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
     # What survived until here may take long to be freed when the program ends.
-    unwinding_ns = np.quantile(lives.died[rows][lives.died[rows] > judged_ns], UNWINDING)
+    unwinding_ns = np.quantile(lives.died[rows][lives.died[rows] > judged_ns], RULES.unwinding)
     end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns, lives.unwinding_ns))
     wall = (judged_ns - lives.born[0]) / max(1, end_ns - lives.born[0])
-    if wall < (LONE_WALL_REACH if lone else WALL_REACH) or span[1] < SPAN:
-        return False
-    return bool(reach[1] >= (LONE_REACH if lone else REACH) and reach[0] >= LEAST_REACH)
+    return (
+        checks.at_least(RULES.lone_wall_reach if lone else RULES.wall_reach, wall)
+        and checks.at_least(RULES.span, span[1])
+        and checks.at_least(RULES.reach, reach[1])
+        and checks.at_least(RULES.least_reach, reach[0])
+    )
 
 
 def own_shares(lives: Lifetimes, rows: NDArray[np.int64]) -> tuple[float, float, float]:
@@ -460,8 +435,9 @@ def rises_evenly(
     lives: Lifetimes,
     rows: NDArray[np.int64],
     alive: NDArray[np.bool_],
-    chance: float,
+    chance: bool,
     own: tuple[float, float, float],
+    checks: Checks,
 ) -> bool:
     """Whether floor and survivors rise evenly on enough clocks that are not the line's own."""
     weight = lives.weight[rows]
@@ -471,56 +447,87 @@ def rises_evenly(
     floor = floor_curve(before) / survivors
     kept = np.cumsum(weight * alive) / survivors
     drawdown = float(np.max(np.maximum.accumulate(counts) - before)) / survivors
+    known = int(np.count_nonzero(alive))
+    late = LATE[: int(known >= RULES.few_survivors) + int(known >= 3 * RULES.few_survivors)]
+    allowed = float(RULES.chance) / np.sqrt(known) if chance else 0.0
 
-    voting, uneven, late = voting_clocks(
-        own, UNEVENNESS + chance / np.sqrt(np.count_nonzero(alive)), LATE_RATE
-    )
-    votes = [
-        rises_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, uneven, late)
-        for clock in voting
-    ]
-    return sum(votes) >= min(2, max(1, len(votes) - 1))
+    def on(clock: int, lone: bool) -> Checks:
+        return rise_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, allowed, lone, late)
+
+    return votes(checks, own, on)
 
 
-def voting_clocks(
-    own: tuple[float, float, float], uneven: float, late: float
-) -> tuple[list[int], float, float]:
-    """Clocks that a line does not drive itself, and what unevenness and late rate they allow.
+def votes(
+    checks: Checks, own: tuple[float, float, float], on: Callable[[int, bool], Checks]
+) -> bool:
+    """Whether conditions hold on enough of the clocks that a line does not drive itself.
 
-    A clock that the line drives would call anything even.
+    A clock that the line drives would call anything even. Two clocks must agree where three vote.
+
+    Args:
+        own: how much of each clock the line drives.
+        on: the conditions on one clock, which may be the only one.
     """
-    voting = [clock for clock, share in enumerate(own) if share <= OWN_CLOCK]
-    if len(voting) == 1:
-        return voting, LONE_UNEVENNESS, LONE_LATE_RATE
-    return voting, uneven, late
+    voting = [clock for clock, share in enumerate(own) if share <= RULES.own_clock]
+    asked = sorted((on(clock, len(voting) == 1) for clock in voting), key=Checks.failed)
+    decides = asked[min(2, max(1, len(voting) - 1)) - 1]
+    checks.extend(decides)
+    return decides.failed() == 0
 
 
-def rises_on(
+def rise_on(
     clock: NDArray[np.float64],
     floor: NDArray[np.float64],
     kept: NDArray[np.float64],
     alive: NDArray[np.bool_],
     drawdown: float,
-    uneven: float,
-    late_rate: float,
-) -> bool:
-    """Whether floor and survivors rise evenly, and to the end, on one clock."""
-    count = int(np.count_nonzero(alive))
+    allowed: float,
+    lone: bool,
+    late: tuple[float, ...],
+) -> Checks:
+    """What one clock says: do floor and survivors rise evenly, and to the end?"""
+    checks = Checks()
     first = clock[len(clock) // 100]
-    if clock[-1] <= first:
-        return False
-    x = np.clip((clock - first) / (clock[-1] - first), 0, 1)
-    if unevenness(x, floor) > uneven:
-        return False
-    late = [0.8, 0.92] if count >= 60 else [0.8] if count >= FEW_SURVIVORS else []
-    if any(1 - share_at(x, floor, at) < late_rate * (1 - at) for at in late):
-        return False
-    if drawdown <= BACKLOG_DRAWDOWN:
-        return True
-    if unevenness(x, kept) > uneven:
-        return False
-    generations = GENERATIONS if count >= FEW_SURVIVORS else GENERATIONS // 2
+    x = np.clip((clock - first) / max(clock[-1] - first, 1e-9), 0, 1)
+    uneven = RULES.lone_unevenness if lone else RULES.unevenness
+    limit = float(uneven) + (0.0 if lone else allowed)
+    if not even(checks, x, floor, uneven, limit, late, lone) or drawdown <= RULES.backlog:
+        return checks
+    # What fell in between is a backlog, unless survivors come from everywhere.
+    few = np.count_nonzero(alive) < RULES.few_survivors
+    generations = GENERATIONS // 2 if few else GENERATIONS
     born_in = np.minimum((x[alive] * generations).astype(int), generations - 1)
     made = np.bincount(born_in, minlength=generations)
-    steady = bool(np.all(made >= 0.25 * made.mean()))
-    return bool(np.count_nonzero(made) >= 0.7 * generations and (steady or drawdown <= DRAWDOWN))
+    least = RULES.least_generation * made.mean()
+    (
+        checks.at_most(uneven, unevenness(x, kept), limit)
+        and checks.at_least(RULES.generations, np.count_nonzero(made) / generations)
+        and (made.min() >= least or checks.at_most(RULES.drawdown, drawdown))
+    )
+    return checks
+
+
+def even(
+    checks: Checks,
+    x: NDArray[np.float64],
+    share: NDArray[np.float64],
+    rule: Rule,
+    limit: float,
+    late: tuple[float, ...] = LATE,
+    lone: bool = False,
+) -> bool:
+    """Whether a rise is even and goes on to the end: the one question about the shape of a curve.
+
+    Args:
+        checks: takes the conditions.
+        x: positions from 0 to 1, ascending.
+        share: share of the whole rise that is reached at each.
+        rule, limit: the most unevenness, and the rule that it was made from.
+        late: positions behind which it must rise on.
+        lone: whether this is the only clock.
+    """
+    late_rule = RULES.lone_late_rate if lone else RULES.late_rate
+    paces = [(1 - share_at(x, share, at)) / (1 - at) for at in late]
+    return checks.at_most(rule, unevenness(x, share), limit) and (
+        not paces or checks.at_least(late_rule, min(paces))
+    )

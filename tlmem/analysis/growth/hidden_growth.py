@@ -17,52 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.growing_sites import (
-    FEW_SURVIVORS,
-    FEWEST_SURVIVORS,
     GENERATIONS,
-    LATE_RATE,
-    LEAST_BYTES_OF_FEW,
-    OWN_CLOCK,
-    UNEVENNESS,
     GrowingSite,
     are_enough,
-    counts_at,
+    even,
     held_by_most,
     judge_line,
     own_shares,
     rate_of_line,
     reaches_the_end,
-    voting_clocks,
+    votes,
 )
-from tlmem.analysis.growth.robust import floor_curve, share_at, unevenness
-from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.growth.robust import floor_curve, unevenness
+from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.places import Places
+from tlmem.analysis.rules import RULES, Checks
 
-FEWEST_VALUES = 4
-"""Objects alive at a time; a single one that becomes larger may be a larger problem."""
-LEAST_BYTES_OF_VALUES = 1_000_000
-LEAST_FACTOR = 4.0
-"""What values hold at the end, as a multiple of what they held after a tenth of their births."""
-MOST_MORE_VALUES = 1.5
-"""Up to this many times as many may be alive at the end as after a quarter of the births."""
-FEWEST_TROUGHS = 6
-"""Six values rise by chance in 1 of 720 cases; each one more may add a pair that does not."""
-TOOTH = 0.1
-"""A fall of so much of the highest count is a flush; smaller ones are noise."""
 MOMENTS = 600
-LATE_TROUGH = 0.7
-"""The last trough must lie behind this share of the line's life."""
-LEAST_RISE_OF_TROUGHS = 0.5
-"""What the troughs rise by, as a multiple of the median tooth."""
-USUAL_AGES = 0.99
-"""Share of the ages at which objects of a line die that are usual."""
-LONGEST_AGE = 0.5
-"""The usual age, in births, must be shorter than this share of all births of the line."""
-STAYED = 0.8
-"""Share of the objects that outlived the usual age that must be alive at the end."""
-FEWEST_LINES = 3
-LARGEST_PART = 0.5
-"""One line has no more than this share of what lines keep together."""
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -82,13 +53,13 @@ def hidden_growth(
     known = {growth.group for growth in growths}
     end_ns = max(int(lives.born[-1]), lives.unwinding_ns)
     survivors = np.bincount(lives.group[lives.died > end_ns], minlength=places.count)
-    candidates = np.flatnonzero(survivors >= FEWEST_VALUES)
+    candidates = np.flatnonzero(survivors >= RULES.fewest_values)
     order = np.argsort(lives.group, kind="stable")
     starts = np.searchsorted(lives.group[order], np.arange(places.count + 1))
     found = []
     for group in candidates.tolist():
         rows = order[starts[group] : starts[group + 1]]
-        if group in known or len(rows) < FEW_SURVIVORS:
+        if group in known or len(rows) < RULES.few_survivors:
             continue
         growth = (
             beside_others(lives, group, rows)
@@ -114,13 +85,13 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     ages = np.searchsorted(born, died, side="right") - np.arange(len(line))
     if stays.all() or not stays.any():
         return None
-    usual = int(np.quantile(ages[~stays], USUAL_AGES, method="higher")) + 1
-    if usual > LONGEST_AGE * len(line):
+    usual = int(np.quantile(ages[~stays], RULES.usual_ages, method="higher")) + 1
+    if usual > RULES.longest_age * len(line):
         return None
     old = np.arange(len(line)) < len(line) - usual
     outlived = np.count_nonzero(old & (stays | (ages > usual)))
     kept = np.flatnonzero(old & stays)
-    if len(kept) < FEW_SURVIVORS or len(kept) < STAYED * outlived:
+    if len(kept) < RULES.few_survivors or len(kept) < RULES.stayed * outlived:
         return None
     rows = line[kept]
     if not are_enough(len(rows), held_by_most(lives.size[rows], lives.weight[rows])):
@@ -129,10 +100,11 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
         return None
     window = np.count_nonzero(old)
     share = np.arange(1, len(kept) + 1) / len(kept)
-    if unevenness(kept / window, share) > UNEVENNESS:
+    if unevenness(kept / window, share) > RULES.unevenness:
         return None
     made_in = np.bincount(kept * GENERATIONS // window, minlength=GENERATIONS)
-    if np.count_nonzero(made_in >= 0.25 * made_in.mean()) < 0.7 * GENERATIONS:
+    fair = made_in >= RULES.least_generation * made_in.mean()
+    if np.count_nonzero(fair) < RULES.generations * GENERATIONS:
         return None
     return site_of(lives, group, line, rows, "beside")
 
@@ -141,19 +113,19 @@ def rising_backlog(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | No
     """The growth of a line that is freed in bulk again and again, each time to a higher level."""
     born, died = lives.born[line], lives.died[line]
     moments = born[np.linspace(0, len(born) - 1, MOMENTS).astype(np.int64)].astype(np.float64)
-    levels = counts_at(born, died, moments)
-    tops, troughs = teeth(levels, TOOTH * float(levels.max()))
-    if len(troughs) < FEWEST_TROUGHS:
+    levels = alive_at(moments, born, died)
+    tops, troughs = teeth(levels, RULES.tooth * float(levels.max()))
+    if len(troughs) < RULES.fewest_troughs:
         return None
     low = levels[troughs]
     falling = np.count_nonzero(np.triu(low[:, None] >= low, 1))
-    if falling > len(low) - FEWEST_TROUGHS or troughs[-1] < LATE_TROUGH * len(levels):
+    if falling > len(low) - RULES.fewest_troughs or troughs[-1] < RULES.late_trough * len(levels):
         return None
     rise, tooth = float(low[-1] - low[0]), float(np.median(levels[tops] - low))
-    if rise < max(FEW_SURVIVORS, LEAST_RISE_OF_TROUGHS * tooth):
+    if rise < max(RULES.few_survivors, RULES.rise_of_troughs * tooth):
         return None
     x = (troughs - troughs[0]) / (troughs[-1] - troughs[0])
-    if float(np.max(np.abs((low - low[0]) / rise - x))) > UNEVENNESS:
+    if float(np.max(np.abs((low - low[0]) / rise - x))) > RULES.unevenness:
         return None
     end_ns = max(int(born[-1]), lives.unwinding_ns)
     rows = line[died > end_ns]
@@ -191,37 +163,34 @@ def larger_values(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     end_ns = max(int(born[-1]), lives.unwinding_ns)
     rows = line[died > end_ns]
     held = int(lives.size[rows].sum())
-    if len(rows) < FEWEST_VALUES or held < LEAST_BYTES_OF_VALUES:
+    if len(rows) < RULES.fewest_values or held < RULES.least_bytes_of_values:
         return None
-    order = np.argsort(died, kind="stable")
-    dead = np.searchsorted(died[order], born, side="right")
-    freed = np.concatenate(([0], np.cumsum(size[order])))[dead]
-    after, count = np.cumsum(size) - freed, np.arange(len(line)) - dead
-    floor = floor_curve(np.append(after[1:] - size[1:], held)).astype(np.float64)
-    if floor[len(line) // 10] * LEAST_FACTOR > held:
+    after, count = alive_at(born, born, died, size), alive_at(born, born, died) - 1
+    floor = floor_curve(np.append(after[1:] - size[1:], held))
+    if floor[len(line) // 10] * RULES.least_factor > held:
         return None
-    if len(rows) > MOST_MORE_VALUES * int(count[len(line) // 4 :].min()):
+    if len(rows) > RULES.more_values * int(count[len(line) // 4 :].min()):
         return None
-    if held_by_most(lives.size[rows], lives.weight[rows]) < LEAST_BYTES_OF_VALUES:
+    if held_by_most(lives.size[rows], lives.weight[rows]) < RULES.least_bytes_of_values:
         return None
     if not lasts(lives, line):
         return None
     share = (floor - floor[0]) / (held - floor[0])
-    if not rises_on_clocks(lives, line, share, own_of=line):
+    if not rises_on_clocks(lives, line, share):
         return None
     return site_of(lives, group, line, rows, "larger")
 
 
 def growing_together(lives: Lifetimes) -> list[GrowingSite]:
     """Lines that only together keep ever more large objects, and none of them most of these."""
-    large = np.flatnonzero(lives.size >= LEAST_BYTES_OF_FEW)
-    if len(large) < FEWEST_SURVIVORS:
+    large = np.flatnonzero(lives.size >= RULES.least_bytes_of_few)
+    if len(large) < RULES.fewest_survivors:
         return []
-    whole = judge_line(lives, -1, large, chance=0.0)
+    whole = judge_line(lives, -1, large, chance=False)
     if whole is None or whole.rows is None:
         return []
     groups, counts = np.unique(lives.group[whole.rows], return_counts=True)
-    if len(groups) < FEWEST_LINES or counts.max() > LARGEST_PART * counts.sum():
+    if len(groups) < RULES.fewest_lines or counts.max() > RULES.largest_part * counts.sum():
         return []
     return [
         site_of(
@@ -237,28 +206,21 @@ def growing_together(lives: Lifetimes) -> list[GrowingSite]:
 
 def lasts(lives: Lifetimes, line: Rows) -> bool:
     """Whether a line works until the end of the program's run."""
-    lone = sum(share <= OWN_CLOCK for share in own_shares(lives, line)) == 1
+    lone = sum(share <= RULES.own_clock for share in own_shares(lives, line)) == 1
     return reaches_the_end(lives, line, int(lives.born[line[-1]]), lone)
 
 
-def rises_on_clocks(lives: Lifetimes, rows: Rows, share: Floats, own_of: Rows) -> bool:
-    """Whether a share of a rise that is reached at each row rises evenly, and to the end.
+def rises_on_clocks(lives: Lifetimes, line: Rows, share: Floats) -> bool:
+    """Whether a share of a rise that is reached at each birth of a line rises evenly to the end."""
 
-    Args:
-        own_of: the line whose own clocks do not count.
-    """
-    votes = []
-    voting, uneven, late = voting_clocks(own_shares(lives, own_of), UNEVENNESS, LATE_RATE)
-    for clock in voting:
-        ticks = lives.clocks[clock, rows]
-        whole = ticks[-1] - ticks[0]
-        x = np.clip((ticks - ticks[0]) / max(whole, 1e-9), 0, 1)
-        votes.append(
-            whole > 0
-            and unevenness(x, share) <= uneven
-            and all(1 - share_at(x, share, at) >= late * (1 - at) for at in (0.8, 0.92))
-        )
-    return sum(votes) >= min(2, max(1, len(votes) - 1))
+    def on(clock: int, lone: bool) -> Checks:
+        checks, ticks = Checks(), lives.clocks[clock, line]
+        x = np.clip((ticks - ticks[0]) / max(ticks[-1] - ticks[0], 1e-9), 0, 1)
+        uneven = RULES.lone_unevenness if lone else RULES.unevenness
+        even(checks, x, share, uneven, uneven, lone=lone)
+        return checks
+
+    return votes(Checks(), own_shares(lives, line), on)
 
 
 def site_of(lives: Lifetimes, group: int, line: Rows, rows: Rows, manner: str) -> GrowingSite:

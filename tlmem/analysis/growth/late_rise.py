@@ -22,17 +22,10 @@ from tlmem.analysis.growth.process_growth import (
     python_bytes,
 )
 from tlmem.analysis.growth.robust import floor_curve
+from tlmem.analysis.rules import RULES
 
-LAST_PART = 0.3
-"""Share of the run at whose begin what rises to the end is measured."""
 AT_END = 0.1
 """In this share at the very end it must rise on, at ``GOING_ON`` of that pace or faster."""
-GOING_ON = 0.4
-LARGEST_STEP = 0.7
-"""More of the rise than this from one sample to the next is a step."""
-LEAST_BYTES = 8_000_000
-LEAST_SHARE = 0.15
-"""Of resident memory."""
 NAMES = {"python": "Python's own heap", "native": "native memory"}
 
 
@@ -55,15 +48,15 @@ def still_rising(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Unsettled
     window = Window(samples, begin_ns, end_ns)
     if not len(window.time_ns):
         return None
-    level = LEAST_SHARE * float(np.max(window.bytes("anon") + window.bytes("file")))
+    level = RULES.unsettled_share * float(np.max(window.bytes("anon") + window.bytes("file")))
     found = []
     for kind, rows, values in (
         ("python", window.taken("python_arena"), python_bytes(window)),
         ("native", window.taken("malloc_used"), native_bytes(window)),
     ):
         rose = risen(window.time_ns[rows], window.without_imports(values)[rows])
-        if rose >= max(LEAST_BYTES, level):
-            found.append(Unsettled(kind, round(rose), LAST_PART * (end_ns - begin_ns) / 1e9))
+        if rose >= max(RULES.unsettled_bytes, level):
+            found.append(Unsettled(kind, round(rose), RULES.last_part * (end_ns - begin_ns) / 1e9))
     return max(found, key=lambda rise: rise.bytes, default=None)
 
 
@@ -75,12 +68,16 @@ def risen(time_ns: np.ndarray, values: Floats) -> float:
     if len(values) < FEWEST_TO_JUDGE:
         return 0.0
     last_ns, whole = float(time_ns[-1]), float(time_ns[-1] - time_ns[0])
-    late_ns, at_end_ns = last_ns - LAST_PART * whole, last_ns - AT_END * whole
+    late_ns, at_end_ns = last_ns - RULES.last_part * whole, last_ns - AT_END * whole
     floor = floor_curve(values)
     late, at_end = np.interp([late_ns, at_end_ns], time_ns, floor)
     before = float(np.max(values[time_ns <= late_ns], initial=late))
     rose, lately = float(floor[-1]) - before, float(floor[-1] - at_end)
     largest = float(np.max(np.diff(floor)))
-    if rose <= 0 or largest > LARGEST_STEP * rose or lately < GOING_ON * AT_END / LAST_PART * rose:
+    if (
+        rose <= 0
+        or largest > RULES.single_step * rose
+        or lately < RULES.going_on * AT_END / RULES.last_part * rose
+    ):
         return 0.0
     return rose

@@ -17,39 +17,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.change_points import last_regime
+from tlmem.analysis.growth.growing_sites import LATE, even
 from tlmem.analysis.growth.rates import doubt_about, rate_of
-from tlmem.analysis.growth.robust import (
-    floor_curve,
-    low_in_bins,
-    share_at,
-    spread,
-    theil_sen,
-)
+from tlmem.analysis.growth.robust import floor_curve, low_in_bins, spread, theil_sen
 from tlmem.analysis.lifetimes import without_pauses
-from tlmem.analysis.model import Rate
+from tlmem.analysis.model import Asked, Rate
+from tlmem.analysis.rules import RULES, Checks, Rule
 
 Floats = NDArray[np.float64]
 
-WARM_UP = 0.35
-"""Share of the run, from the program's first array or the begin of its code, that is not judged."""
 FEWEST_SAMPLES = 6
 FEWEST_TO_JUDGE = 4
 SHORTEST_WINDOW_S = 0.05
-UNEVENNESS = 0.3
-LATE_RATE = 0.3
-LATE_FROM = 0.75
 UNWINDING_FROM = 0.8
-UNWOUND_SHARE = 0.3
 MOST_BINS = 24
 FEWEST_BINS = 5
 LOW_QUANTILE = 0.3
-LARGEST_STEP = 0.4
-NOISE_FACTOR = 2.0
-SURE_SHARE = 0.4
-"""The low end of the slope's interval must be this much of the slope."""
-LATE_UNEVENNESS = 0.2
-LATE_SIZE = 2.0
-"""A rise of the last regime alone must be so many times the least size."""
 LATE_BEGIN = 0.6
 """From here on a curve must rise for its last regime to be looked for."""
 SEEN_FACTOR, SEEN_NOISE, SEEN_DOUBT = 1.5, 10.0, 4.0
@@ -59,18 +42,8 @@ NOISE_SLACK = 0.1
 """The most that noise, as a share of the rise, adds to what unevenness and steps may be."""
 CROWDED = 2
 """Points that are so many times nearer to each other than evenly spread ones are one."""
-NATIVE_FLOOR_BYTES = 150_000
-RESIDENT_FLOOR_BYTES = 4_000_000
-PYTHON_FLOOR_BYTES = 1_000_000
-DRIVER_FLOOR_BYTES = 1_000_000
-TAPE_FLOOR_BYTES = 1_000_000
-RELATIVE_FLOOR = 0.01
 ALLOCATOR_BYTES = 16
 """What the C allocator adds to each block for itself, on average."""
-RETAINED_BYTES = 30_000_000
-IDLE_BYTES = 40_000_000
-"""More than the 32 MiB that a device's pool of buffers may keep by default."""
-RETAINED_SHARE = 0.5
 FEWEST_ASKED = 3
 """The C allocator is asked seldom when its memory is in many pieces; resident memory often."""
 
@@ -176,7 +149,11 @@ class Window:
 
 
 def judge_samples(
-    samples: pd.DataFrame, begin_ns: int, end_ns: int, progress: Progress | None = None
+    samples: pd.DataFrame,
+    begin_ns: int,
+    end_ns: int,
+    progress: Progress | None = None,
+    asked: list[Asked] | None = None,
 ) -> Resident:
     """Judges the samples between two moments, the program's warm-up left out.
 
@@ -185,33 +162,75 @@ def judge_samples(
         begin_ns, end_ns: from the begin of the program's work to the moment of judging.
         progress: how far the program had come at any time, on other clocks than that of the wall;
             a rise may be even on any of them.
+        asked: takes the conditions that each curve was asked.
     """
     window = Window(samples, begin_ns, end_ns)
     steady_ns = steady_begin(window.time_ns, begin_ns, end_ns)
     rises: list[Rise] = []
-    judged = False
-    native, resolution = native_bytes(window), None
-    for kind, rows, values, floor in (
-        ("tape", window.taken("tapes"), window.bytes("tapes"), TAPE_FLOOR_BYTES),
-        ("native", window.taken("malloc_used"), native, NATIVE_FLOOR_BYTES),
-        ("python", window.taken("python_arena"), python_bytes(window), PYTHON_FLOOR_BYTES),
-        ("python", window.taken("python_arena"), small_objects(window), PYTHON_FLOOR_BYTES),
-        ("python", window.taken("python_arena"), large_objects(window), PYTHON_FLOOR_BYTES),
-        ("native", window.taken("anon"), outside_bytes(window), RESIDENT_FLOOR_BYTES),
-        ("driver", window.taken("device_unused"), excess_bytes(window), DRIVER_FLOOR_BYTES),
+    judged, resolution = False, None
+    for kind, subject, rows, values, floor in (
+        ("tape", "tapes", window.taken("tapes"), window.bytes("tapes"), RULES.heap_bytes),
+        (
+            "native",
+            "native memory",
+            window.taken("malloc_used"),
+            native_bytes(window),
+            RULES.native_bytes,
+        ),
+        (
+            "python",
+            "Python's heap",
+            window.taken("python_arena"),
+            python_bytes(window),
+            RULES.heap_bytes,
+        ),
+        (
+            "python",
+            "Python's small objects",
+            window.taken("python_arena"),
+            small_objects(window),
+            RULES.heap_bytes,
+        ),
+        (
+            "python",
+            "Python's large blocks",
+            window.taken("python_arena"),
+            large_objects(window),
+            RULES.heap_bytes,
+        ),
+        (
+            "native",
+            "resident memory that nothing explains",
+            window.taken("anon"),
+            outside_bytes(window),
+            RULES.resident_bytes,
+        ),
+        (
+            "driver",
+            "unused memory of devices",
+            window.taken("device_unused"),
+            excess_bytes(window),
+            RULES.heap_bytes,
+        ),
     ):
         steady = rows & (window.time_ns >= steady_ns)
         if end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9 or steady.sum() < FEWEST_TO_JUDGE:
             continue
+        by_malloc = floor is RULES.native_bytes
         judged = judged or kind == "native"
-        if values is native:
+        if by_malloc:
             resolution = resolution_of(window.time_ns[steady] / 1e9, values[steady], floor)
         times = window.time_ns[rows]
         clocks = progress(times) if progress is not None else []
         # While modules are imported, Python's heap and libraries grow evenly and no array is made.
-        if not clocks or values is native:
+        if not clocks or by_malloc:
             clocks = [times / 1e9, *clocks]
-        rise = first_rise(kind, times / 1e9, clocks, window.without_imports(values)[rows], floor)
+        tries: list[Checks] = []
+        values = window.without_imports(values)[rows]
+        rise = first_rise(kind, times / 1e9, clocks, values, floor, tries)
+        if asked is not None and tries:
+            furthest = max(tries, key=lambda checks: (not checks.failed(), len(checks)))
+            asked.append(Asked(subject, tuple(furthest)))
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
     return Resident(
@@ -229,7 +248,7 @@ def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int) -> float:
     """
     ticks = np.concatenate(([begin_ns], times, [end_ns]))
     clock = without_pauses(ticks)
-    return float(np.interp(WARM_UP * clock[-1], clock, ticks))
+    return float(np.interp(RULES.warm_up * clock[-1], clock, ticks))
 
 
 def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
@@ -244,7 +263,7 @@ def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
     slope = theil_sen(middles, lows)
     noise = spread(lows - slope * middles)
     doubt = doubt_about(times, values, slope) * seconds
-    level = RELATIVE_FLOOR * float(np.median(lows))
+    level = RULES.relative * float(np.median(lows))
     return SEEN_FACTOR * max(floor, level, SEEN_NOISE * noise, SEEN_DOUBT * doubt) / seconds
 
 
@@ -300,40 +319,54 @@ def outside_bytes(window: Window) -> Floats:
 
 
 def first_rise(
-    kind: str, times: Floats, clocks: list[Floats], values: Floats, floor: float
+    kind: str,
+    times: Floats,
+    clocks: list[Floats],
+    values: Floats,
+    floor: float,
+    tries: list[Checks],
 ) -> Rise | None:
     """The rise on the first clock that shows one; at the end, memory may have been freed.
 
     A ``main()`` that returns frees what it held, which takes a while: then the highest point among
     the last samples is the end. The steady state is what follows the warm-up, or else the last
     regime of the curve.
+
+    Args:
+        tries: takes the conditions of each try.
     """
     start = int(UNWINDING_FROM * (len(values) - 1))
     highest = start + int(np.argmax(values[start:]))
-    given_back = values[highest] - values[-1] > UNWOUND_SHARE * (values[highest] - values[0])
-    for end in (len(values), highest + 1) if given_back else (len(values),):
+    freed = values[highest] - values[-1] > RULES.freed_at_end * (values[highest] - values[0])
+    for end in (len(values), highest + 1) if freed else (len(values),):
         for clock in clocks:
             steady = after_warm_up(clock[:end])
             if steady.sum() < FEWEST_SAMPLES:
                 steady = after_warm_up(times[:end])
-            rise = rise_within(kind, times[:end], clock[:end], values[:end], steady, floor)
+            tries.append(Checks())
+            rise = rise_within(
+                kind, times[:end], clock[:end], values[:end], steady, floor, tries[-1]
+            )
             if rise is not None:
                 return rise
-        rise = late_rise(kind, times[:end], clocks[0][:end], values[:end], floor)
+        rise = late_rise(kind, times[:end], clocks[0][:end], values[:end], floor, tries)
         if rise is not None:
             return rise
     return None
 
 
-def late_rise(kind: str, times: Floats, clock: Floats, values: Floats, floor: float) -> Rise | None:
+def late_rise(
+    kind: str, times: Floats, clock: Floats, values: Floats, floor: float, tries: list[Checks]
+) -> Rise | None:
     """The rise in the last regime, when that begins after the warm-up."""
     if not rises_late(values, floor):
         return None
     begin = last_regime(clock, values, floor)
     if begin is None or begin <= after_warm_up_begin(clock):
         return None
-    late_floor = LATE_SIZE * floor
-    return rise_within(kind, times, clock, values, clock >= begin, late_floor, LATE_UNEVENNESS)
+    tries.append(Checks())
+    late_floor = RULES.late_size * floor
+    return rise_within(kind, times, clock, values, clock >= begin, late_floor, tries[-1])
 
 
 def rises_late(values: Floats, floor: float) -> bool:
@@ -353,10 +386,10 @@ def rise_within(
     values: Floats,
     steady: NDArray[np.bool_],
     floor: float,
-    uneven: float = UNEVENNESS,
+    checks: Checks,
 ) -> Rise | None:
     """The rise of the samples of a steady state on one clock."""
-    grown = steady_rise(clock[steady], values[steady], floor, uneven)
+    grown = steady_rise(clock[steady], values[steady], floor, checks)
     if grown is None:
         return None
     seconds = max(1e-3, float(np.ptp(times[steady])))
@@ -371,17 +404,22 @@ def after_warm_up(clock: Floats) -> NDArray[np.bool_]:
 
 def after_warm_up_begin(clock: Floats) -> float:
     """Where the warm-up is over at the latest."""
-    return float(clock[0] + WARM_UP * (clock[-1] - clock[0]))
+    return float(clock[0] + RULES.warm_up * (clock[-1] - clock[0]))
 
 
 def steady_rise(
-    clock: Floats, values: Floats, floor_bytes: float, uneven: float = UNEVENNESS
+    clock: Floats, values: Floats, least_bytes: float, checks: Checks | None = None
 ) -> Rate | None:
     """By how many bytes a curve over any clock rises evenly to its end; None when it does not.
 
     A few large steps (a lazy import, a buffer made once), a plateau at the end and noise are no
     rise; nor is one whose interval reaches down to little or nothing.
+
+    Args:
+        least_bytes: the least rise that counts.
+        checks: takes the conditions.
     """
+    checks = Checks() if checks is None else checks
     if len(values) < FEWEST_SAMPLES or clock[-1] <= clock[0]:
         return None
     bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
@@ -392,20 +430,30 @@ def steady_rise(
     x = (clock - clock[0]) / (clock[-1] - clock[0])
     grown = theil_sen(x, values)
     noise = spread(values - grown * x)
-    least = max(floor_bytes, RELATIVE_FLOOR * float(np.median(values)), NOISE_FACTOR * noise)
     floor = np.maximum(floor_curve(values) - values[0], 0)
-    if grown < least or floor[-1] < 0.5 * least:
+    level = RULES.relative * float(np.median(values))
+    least = max(least_bytes, level, RULES.noise * noise)
+    rule = RULES.relative if level == least else RULES.noise
+    rule = least_bytes if isinstance(least_bytes, Rule) and least == least_bytes else rule
+    if not checks.at_least(rule, min(grown, 2 * floor[-1]), least):
         return None
     share = floor / floor[-1]
-    largest = float(np.max(np.diff(share, prepend=0.0)))
     slack = min(NOISE_SLACK, noise / grown)
-    if float(np.max(np.abs(share - x))) > uneven + slack or largest > LARGEST_STEP + slack:
+    if not checks.at_most(
+        RULES.largest_step,
+        float(np.max(np.diff(share, prepend=0.0))),
+        RULES.largest_step + slack,
+    ):
         return None
-    if 1 - share_at(x, share, LATE_FROM) < LATE_RATE * (1 - LATE_FROM):
+    if not even(checks, x, share, RULES.unevenness, RULES.unevenness + slack, LATE[:1]):
         return None
     spaced = without_crowds(every)
     rate = rate_of(every[spaced], all_values[spaced])
-    return rate if rate is not None and rate.low >= SURE_SHARE * rate.value else None
+    if rate is None or not checks.at_least(
+        RULES.sure, rate.low / rate.value if rate.value else 0.0
+    ):
+        return None
+    return rate
 
 
 def without_crowds(x: Floats) -> NDArray[np.int64]:
@@ -435,11 +483,11 @@ def retained_memory(window: Window, handed_out: Floats, steady_ns: float) -> Ret
     resident = window.bytes("anon") - window.bytes("recorder")
     found = []
     for free, by, fewest in (
-        (free_in_allocator(window, resident, handed_out), ALLOCATOR, RETAINED_BYTES),
-        (idle_on_devices(window, resident, handed_out), POOL, IDLE_BYTES),
+        (free_in_allocator(window, resident, handed_out), ALLOCATOR, RULES.retained_bytes),
+        (idle_on_devices(window, resident, handed_out), POOL, RULES.idle_bytes),
     ):
         least = float(free[rows].min())
-        if least >= max(fewest, RETAINED_SHARE * float(resident[rows][-1])):
+        if least >= max(fewest, RULES.retained_share * float(resident[rows][-1])):
             times = window.time_ns[rows]
             found.append(Retained(round(least), float(times[-1] - times[0]) / 1e9, by))
     return max(found, key=lambda retained: retained.bytes, default=Retained())

@@ -19,6 +19,7 @@ from tlmem.analysis.holders.snapshots import PYTHON, Chain, Snapshots, holders_o
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Holder, StackFrame
 from tlmem.analysis.places import Places, place
+from tlmem.analysis.rules import RULES
 from tlmem.events import TAPE_OP_BITS, HolderKind
 from tlmem.units import format_count
 
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 
 MOST_LINES = 20
 """Growing lines that are looked at, worst first."""
-NEARLY_ALL = 0.8
-"""Share of the survivors of a line that must be of one kind to say that the line is."""
-FEWEST_KNOWN = 10
-"""Survivors whose holders must be known to speak for the others of their line."""
 FEW = 0.1
 """A holder of fewer of the survivors than this share is not named in a sentence."""
 MOST_NAMES = 3
@@ -74,7 +71,7 @@ class Survivors:
         """The survivors in words, such as ``1 500 objects made at model.py:10``."""
         what = self.lives.noun(self.growth.group)
         text = f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
-        if 0 < self.known < NEARLY_ALL * len(self.rows):
+        if 0 < self.known < RULES.nearly_all * len(self.rows):
             text += (
                 f", judged by the {format_count(self.known)} whose holders are in the recording,"
             )
@@ -82,15 +79,18 @@ class Survivors:
 
     def held_only_by(self, *kinds: HolderKind) -> bool:
         """Whether nearly all of the survivors are held by holders of these kinds and no others."""
-        if self.known < FEWEST_KNOWN:
+        if self.known < RULES.fewest_known:
             return False
         fits = self.now["kind"].isin([int(kind) for kind in kinds])
         others = self.now.loc[~fits, "object"].nunique()
-        return self.now["object"].nunique() - others >= NEARLY_ALL * self.known
+        return self.now["object"].nunique() - others >= RULES.nearly_all * self.known
 
     def nearly_all(self, rows: pd.DataFrame) -> bool:
         """Whether nearly all of the survivors are among these rows of the ledger."""
-        return self.known >= FEWEST_KNOWN and rows["object"].nunique() >= NEARLY_ALL * self.known
+        return (
+            self.known >= RULES.fewest_known
+            and rows["object"].nunique() >= RULES.nearly_all * self.known
+        )
 
     @property
     def holder_names(self) -> str:
@@ -183,7 +183,7 @@ def when_judged(lives: Lifetimes, growth: GrowingSite, rows: Ints) -> int:
     """
     later = max(growth.judged_ns, lives.judged_ns)
     there = np.count_nonzero(lives.died[rows] > later)
-    return later if there >= NEARLY_ALL * len(rows) else growth.judged_ns
+    return later if there >= RULES.nearly_all * len(rows) else growth.judged_ns
 
 
 def surviving_rows(

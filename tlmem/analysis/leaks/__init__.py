@@ -1,7 +1,7 @@
 """What kind of leak a growing line is; one class of leaks a file.
 
 In: growing lines with their survivors. Out: findings.
-May import: events, units, analysis.model, analysis.places, analysis.lifetimes,
+May import: events, units, analysis.model, analysis.rules, analysis.places, analysis.lifetimes,
 analysis.growth, analysis.holders.
 Third-party: numpy, pandas.
 """

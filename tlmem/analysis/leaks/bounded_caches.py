@@ -12,19 +12,11 @@ have ever more items. Does not cover: bounds that a program keeps itself, by tak
 from __future__ import annotations
 
 from tlmem.analysis.holders.snapshots import Chain, holders_of
-from tlmem.analysis.holders.survivors import FEWEST_KNOWN, Survivors
-from tlmem.analysis.leaks.python_objects import MAJORITY, python_holds, seen, total
+from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.leaks.python_objects import python_holds, seen, total
 from tlmem.analysis.model import Finding
+from tlmem.analysis.rules import RULES
 from tlmem.units import format_bytes
-
-NEARLY_EVERY = 0.95
-"""Share of the survivors that were seen which must be in containers with a bound."""
-FILLED = 0.25
-"""Share of its bound that a container must have reached: one of a million items bounds nothing."""
-MOST_OF_AN_ITEM = 4
-"""With more arrays for each item, what the items are may grow themselves."""
-SLACK = 1.1
-"""Up to how much more than what fits may survive: objects on their way in or out."""
 
 
 def fills_a_bound(line: Survivors) -> bool:
@@ -32,12 +24,12 @@ def fills_a_bound(line: Survivors) -> bool:
     bounded = in_bounds(line)
     if not bounded or not python_holds(line):
         return False
-    if sum(len(chain.objects) for chain in bounded) < FEWEST_KNOWN:
+    if sum(len(chain.objects) for chain in bounded) < RULES.fewest_known:
         return False
     seen_in_all, count = total(line.chains), line.growth.survivors
-    if total(bounded) < NEARLY_EVERY * seen_in_all or seen_in_all < MAJORITY * count:
+    if total(bounded) < RULES.bounded * seen_in_all or seen_in_all < RULES.majority * count:
         return False
-    return count <= SLACK * sum(chain.arrays * room(chain) for chain in bounded)
+    return count <= RULES.slack * sum(chain.arrays * room(chain) for chain in bounded)
 
 
 def in_bounds(line: Survivors) -> list[Chain]:
@@ -46,8 +38,8 @@ def in_bounds(line: Survivors) -> list[Chain]:
         chain
         for chain in line.chains
         if chain.most
-        and chain.items >= FILLED * chain.most
-        and chain.arrays <= MOST_OF_AN_ITEM * chain.items
+        and chain.items >= RULES.filled * chain.most
+        and chain.arrays <= RULES.most_of_an_item * chain.items
     ]
 
 

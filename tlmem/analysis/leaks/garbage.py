@@ -27,13 +27,12 @@ from tlmem.analysis.leaks.python_objects import only_cycles, seen
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import Places
+from tlmem.analysis.rules import RULES
 from tlmem.units import format_count, format_rate
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
-MOST_CONTAINERS = 1_000_000
-"""A collector that waits for more new containers than this is as good as off."""
 LARGE_BYTES = 10_000_000
 """Garbage of so many bytes is worth a warning, as the collector counts objects, not bytes."""
 MODULE = "<module>"
@@ -54,7 +53,7 @@ def containers_between(notes: Mapping[str, str]) -> int | None:
     count = first
     for threshold in others:
         count *= max(1, threshold)
-    return count if 0 < count <= MOST_CONTAINERS and frozen <= 0 else None
+    return count if 0 < count <= RULES.most_containers and frozen <= 0 else None
 
 
 @dataclass(frozen=True)

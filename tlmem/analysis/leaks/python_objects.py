@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlmem.analysis.holders.snapshots import Chain, holders_of
-from tlmem.analysis.holders.survivors import FEWEST_KNOWN, NEARLY_ALL, Survivors
+from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.model import Finding
+from tlmem.analysis.rules import RULES
 from tlmem.events import HolderKind
 from tlmem.units import format_bytes, format_count, format_seconds
 
 SMALL_VIEW = 0.5
 """Views that show less than this share of what they keep are small."""
-MAJORITY = 0.5
-"""Share that one holder must have to be named alone, and of survivors that must have been seen."""
 SPEAKS = 0.2
 """Share of the survivors that a snapshot must have seen to name who holds them."""
 PYTHON_HOLDERS = (HolderKind.HANDLE, HolderKind.EXPORT)
@@ -83,13 +82,13 @@ def container_named(line: Survivors) -> tuple[str, bool]:
 
     Empty when no snapshot saw enough of the survivors to speak for them.
     """
-    if not line.chains or sum(len(chain.objects) for chain in line.chains) < FEWEST_KNOWN:
+    if not line.chains or sum(len(chain.objects) for chain in line.chains) < RULES.fewest_known:
         return "", True
     holders, seen_in_all = holders_of(list(line.chains)), total(line.chains)
     if seen_in_all < SPEAKS * line.growth.survivors:
         return "", True
     largest = holders[0]
-    if largest.count >= MAJORITY * seen_in_all:
+    if largest.count >= RULES.majority * seen_in_all:
         return largest.name, True
     share = format_count(round(100 * largest.count / seen_in_all))
     return f"several holders (mixed; the largest is {largest.name}, with {share} %)", False
@@ -97,12 +96,12 @@ def container_named(line: Survivors) -> tuple[str, bool]:
 
 def nearly_all(line: Survivors, chains: Sequence[Chain]) -> bool:
     """Whether these are nearly all chains that a snapshot saw, and those most of the survivors."""
-    if sum(len(chain.objects) for chain in chains) < FEWEST_KNOWN:
+    if sum(len(chain.objects) for chain in chains) < RULES.fewest_known:
         return False
     seen_in_all = total(line.chains)
-    if seen_in_all < MAJORITY * line.growth.survivors:
+    if seen_in_all < RULES.majority * line.growth.survivors:
         return False
-    return total(chains) >= NEARLY_ALL * seen_in_all
+    return total(chains) >= RULES.nearly_all * seen_in_all
 
 
 def total(chains: Sequence[Chain]) -> int:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.holders.survivors import NEARLY_ALL, Survivors, ops_of
+from tlmem.analysis.holders.survivors import Survivors, ops_of
 from tlmem.analysis.model import Finding
+from tlmem.analysis.rules import RULES
 from tlmem.events import FIRST_TAPE_OP, HolderKind
 from tlmem.units import format_count
 
@@ -28,7 +29,7 @@ def grads_outlive_step(line: Survivors) -> Finding | None:
     cleared = gradients.loc[~still | (gradients["end_ns"] >= 0), "object"].nunique()
     why = (
         f"cleared, yet {line.holder_names} has them since {line.taken_at}"
-        if cleared >= NEARLY_ALL * gradients["object"].nunique()
+        if cleared >= RULES.nearly_all * gradients["object"].nunique()
         else "never cleared: their leaves are new ones in each step, and stay"
     )
     return line.finding(
@@ -42,7 +43,7 @@ def saved_outlives_backward(line: Survivors) -> Finding | None:
     if times is None:
         return None
     passed = times[which_retained(line, times)]
-    if len(passed) < NEARLY_ALL * line.known:
+    if len(passed) < RULES.nearly_all * line.known:
         return None
     return line.finding(
         "saved-outlives-backward",

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.growth.process_growth import (
     UNWINDING_FROM,
-    UNWOUND_SHARE,
-    WARM_UP,
     Window,
     handed_out_bytes,
 )
 from tlmem.analysis.memory.mappings import mapping_snapshots
 from tlmem.analysis.model import Attribution, Change, Peak
+from tlmem.analysis.rules import RULES
 
 NEAR_PEAK = 0.95
 """A mapping snapshot that shows so much of the peak shows the peak."""
@@ -79,7 +78,7 @@ def attribute_run(
     end = moments.undisturbed(end, work_begin_ns + UNWINDING_FROM * (judged_ns - work_begin_ns))
     level, highest = moments.parts(end), moments.highest()
     peak = Peak(moments.parts(highest), seconds(highest))
-    steady_ns = work_begin_ns + WARM_UP * (moments.time_ns[end] - work_begin_ns)
+    steady_ns = work_begin_ns + RULES.warm_up * (moments.time_ns[end] - work_begin_ns)
     begin = moments.nearest(steady_ns, end)
     if begin >= end:
         return level, None, peak
@@ -170,7 +169,7 @@ class Moments:
         highest = int(lately[np.argmax(self.resident[lately])])
         first = self.resident[np.argmax(every)]
         back = self.resident[highest] - self.resident[end]
-        if back > UNWOUND_SHARE * (self.resident[highest] - first):
+        if back > RULES.freed_at_end * (self.resident[highest] - first):
             return self.last(int(self.time_ns[highest]))
         return end
 
