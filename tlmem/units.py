@@ -37,8 +37,8 @@ def format_rate(bytes_per_second: float) -> str:
 
 
 def format_count(value: float) -> str:
-    """A count with thousands set apart by a no-break space: ``1 998``."""
-    return f"{round(value):,}".replace(",", "\N{NO-BREAK SPACE}")
+    """A count with a comma between thousands: ``1,998``."""
+    return f"{round(value):,}"
 
 
 def format_seconds(seconds: float) -> str:

@@ -137,7 +137,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     (found,) = [finding for finding in live if finding.kind == "growing-site"]
     assert (found.holders[0].count, found.holders[0].kind) == (4000, "python")
     assert found.holders[0].name == (
-        "list 'heads' (module __main__, 4\u00a0000 items) through the view's base"
+        "list 'heads' (module __main__, 4,000 items) through the view's base"
     )
 
 
@@ -148,7 +148,7 @@ def test_a_snapshot_on_request_sees_what_is_gone_at_the_end(tmp_path: Path) -> N
 
     assert asked["words"] == (
         "dict 'cache' of Model (local variable 'model' of work() at program.py:14, "
-        "3\u00a0000 items)"
+        "3,000 items)"
     )
     assert (asked["arrays"], asked["held_bytes"], asked["used_bytes"]) == (
         *(3000, 9_600_000, 9_600_000),
@@ -163,7 +163,7 @@ def test_reports_and_histories_tell_it(tmp_path: Path) -> None:
 
     assert growing["holders"][0]["kind"] == "python"
     assert growing["holders"][0]["used_bytes"] < 0.01 * growing["holders"][0]["held_bytes"]
-    assert "Held in Python by list 'heads' (module __main__, 4\u00a0000 items)" in life
+    assert "Held in Python by list 'heads' (module __main__, 4,000 items)" in life
     assert "held by list 'heads'" in tlmem_output(tmp_path, "report", path.name)
 
 

@@ -57,11 +57,11 @@ TABLE: list[tuple[list[Step], str]] = [
             Step(INSTANCE, "__main__.Model", "cache"),
             Step(DICT, "dict", "[]", 1200),
         ],
-        "dict 'cache' of Model (variable 'model', module __main__, 1\u00a0200 items)",
+        "dict 'cache' of Model (variable 'model', module __main__, 1,200 items)",
     ),
     (
         [Step(MODULE, "__main__", "load"), Step(LRU, "__main__.load", "[]", 1200)],
-        "lru_cache of load() (module __main__, 1\u00a0200 entries)",
+        "lru_cache of load() (module __main__, 1,200 entries)",
     ),
     (
         [Step(MODULE, "__main__", "load"), Step(LRU, "__main__.load", "[]", 1)],
@@ -69,7 +69,7 @@ TABLE: list[tuple[list[Step], str]] = [
     ),
     (
         [Step(MODULE, "__main__", "load"), Step(LRU, "__main__.load", "[]", 7, 1280)],
-        "lru_cache of load() (module __main__, 7 of at most 1\u00a0280 entries)",
+        "lru_cache of load() (module __main__, 7 of at most 1,280 entries)",
     ),
     (
         [MAIN, Step(DEQUE, "collections.deque", "[]", 9, 9)],
@@ -106,7 +106,7 @@ TABLE: list[tuple[list[Step], str]] = [
             Step(EXCEPTION, "__main__.BadBatch", "__traceback__"),
             local("batch", "check", 16),
         ],
-        "list 'errors' (local variable of main() at train.py:12, 2\u00a0000 items) through the "
+        "list 'errors' (local variable of main() at train.py:12, 2,000 items) through the "
         "traceback of BadBatch and local variable 'batch' of check() at train.py:16",
     ),
     (
@@ -299,7 +299,7 @@ def test_words_without_numbers_are_the_same_at_every_moment() -> None:
     assert without_numbers(said(1, 12)) == (
         "list 'rows' (local variable of main() at train.py) through the view's base"
     )
-    assert without_numbers("deque 'a' (module b, 7 of at most 1\u00a0280 items)") == (
+    assert without_numbers("deque 'a' (module b, 7 of at most 1,280 items)") == (
         "deque 'a' (module b)"
     )
     assert without_numbers("tuple '__defaults__' of step() (1 item)") == (

@@ -32,7 +32,7 @@ def test_the_verdict_comes_first(comment: str) -> None:
 
 
 def test_numbers_and_findings_are_tables(comment: str) -> None:
-    assert "| tracked in all | 32.0 MB | 4\u00a0000 |" in comment
+    assert "| tracked in all | 32.0 MB | 4,000 |" in comment
     assert re.search(r"\| ❌ error \| growing-site \| `program.py:20 work` \| 16.0 MB ", comment)
 
 

@@ -3,7 +3,7 @@
 In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
 Each folder or module imports only those to its left: ``model`` (results), ``rules``, ``places``,
 ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
-``ledger`` < ``verdict``, ``compare`` < ``analyse``.
+``ledger`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
 analysis.memory, analysis.ledger.
 Third-party: numpy.
@@ -20,9 +20,11 @@ from tlmem.analysis.growth.late_rise import still_rising
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
+from tlmem.analysis.growth_findings import growth_findings, without_one_long_graph
 from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
-from tlmem.analysis.leaks.alive_at_end import live_at_end
+from tlmem.analysis.judge import Evidence, judge
+from tlmem.analysis.leaks.alive_at_end import alive_by_line, live_at_end
 from tlmem.analysis.leaks.bounded_caches import filling_finding
 from tlmem.analysis.leaks.classes import class_findings
 from tlmem.analysis.leaks.facts import exact_findings
@@ -33,24 +35,27 @@ from tlmem.analysis.leaks.garbage import (
     unclear_finding,
 )
 from tlmem.analysis.ledger.misuse import misuse_findings
-from tlmem.analysis.lifetimes import lifetimes
+from tlmem.analysis.lifetimes import Lifetimes, lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.memory.mappings import mapped_file_findings
-from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, StackFrame, Verdict
-from tlmem.analysis.places import Places
-from tlmem.analysis.verdict import (
-    Evidence,
-    enlargement_findings,
-    growth_findings,
-    judge,
-    resident_findings,
-    rises_that_count,
-    without_one_long_graph,
+from tlmem.analysis.model import (
+    SEVERITIES,
+    Analysis,
+    Asked,
+    Attribution,
+    Finding,
+    StackFrame,
+    Verdict,
 )
+from tlmem.analysis.places import Places, place
+from tlmem.analysis.rules import Checks
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
+
+MOST_ASKED = 10
+"""Lines whose conditions a verdict carries."""
 
 __all__ = ["Analysis", "Attribution", "Finding", "StackFrame", "Verdict", "analyse"]
 
@@ -64,21 +69,22 @@ def analyse(recording: Recording) -> Analysis:
     level, growth, peak = attribute_run(
         samples, lives.begin_ns, lives.work_begin_ns, lives.judged_ns
     )
-    growths = growing_lines(lives, places)
+    asked: dict[int, Checks] = {}
+    growths = growing_lines(lives, places, asked)
     growths = sorted(
         [*growths, *hidden_growth(lives, places, growths)], key=lambda growth: -growth.bytes
     )
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
+    memory: list[Asked] = []
+    resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
     evidence = Evidence(
         recording=recording,
         places=places,
         lives=lives,
         growths=[growth for growth in growths if id(growth) not in waiting],
         enlargements=enlarging_lines(lives, places.count),
-        resident=without_one_long_graph(
-            judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress), recording
-        ),
+        resident=without_one_long_graph(resident, recording),
         marks=marks,
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
@@ -86,16 +92,16 @@ def analyse(recording: Recording) -> Analysis:
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
         mapped=mapped_file_findings(level, growth),
+        lines=asked_lines(places, lives, asked),
+        memory=tuple(memory),
     )
     found = [
         *growth_findings(evidence),
-        *class_findings(recording, lines.leaks, rises_that_count(evidence)),
+        *class_findings(recording, lines.leaks, evidence.rises),
         *exact_findings(recording, places, lives, {growth.group for growth in growths}),
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
-        *enlargement_findings(evidence),
-        *resident_findings(evidence),
         *misuse_findings(recording, places),
         *evidence.mapped,
         *live_at_end(lives, places),
@@ -112,4 +118,13 @@ def analyse(recording: Recording) -> Analysis:
         per_mark=growth_per_mark(marks, lives, samples),
         per_scope=scopes_of(recording, lives),
         judged_ns=lives.judged_ns,
+    )
+
+
+def asked_lines(places: Places, lives: Lifetimes, asked: dict[int, Checks]) -> tuple[Asked, ...]:
+    """What the lines were asked that keep most bytes at the end, most first."""
+    counts, held = alive_by_line(lives, places)
+    most = sorted(asked, key=lambda group: (-int(held[group]), -int(counts[group])))
+    return tuple(
+        Asked(place(places.frames[group]), tuple(asked[group])) for group in most[:MOST_ASKED]
     )

@@ -206,7 +206,7 @@ class Rate:
     high: float
 
     def per_second(self) -> str:
-        """``4.10 MB/s (95 %: 4.02 to 4.20 MB/s)``, of bytes over seconds.
+        """``4.10 MB/s (95% CI 4.02–4.20)``, of bytes over seconds.
 
         An interval that reaches down to nothing says nothing of what is known to grow:
         ``4.10 MB/s on average``.
@@ -217,12 +217,12 @@ class Rate:
 
 
 def interval(rate: Rate, form: Callable[[float], str]) -> str:
-    """``95 %: 4.02 to 4.20 MB/s``: the unit is said once when both ends have the same."""
+    """``95% CI 4.02–4.20``: units are left out where both ends have that of the value."""
     low, high = form(rate.low), form(rate.high)
-    number, _, unit = low.rpartition(" ")
-    if unit and high.endswith(f" {unit}"):
-        low = number
-    return f"{CONFIDENCE:.0%}: {low} to {high}".replace("%", " %", 1)
+    _, _, unit = form(rate.value).rpartition(" ")
+    if unit and low.endswith(f" {unit}") and high.endswith(f" {unit}"):
+        low, high = low.removesuffix(f" {unit}"), high.removesuffix(f" {unit}")
+    return f"{CONFIDENCE:.0%} CI {low}\N{EN DASH}{high}"
 
 
 @dataclass(frozen=True)

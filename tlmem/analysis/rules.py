@@ -178,13 +178,10 @@ class RULES:
     )
     least_reach = Rule(0.2, "of the activity", "the same on the third clock", off=0.0)
     wall_reach = Rule(
-        0.4, "of the run", "growth lasts up to here in time: a pause may follow", off=0.0
-    )
-    lone_wall_reach = Rule(
         0.7,
         "of the run",
-        "the same of a line that drives every clock but time: data is loaded, then computed in place",
-        off=0.4,
+        "growth lasts up to here in time: data that is loaded or cached, and then used, is needed",
+        off=0.0,
     )
     span = Rule(
         0.3,

@@ -11,7 +11,15 @@ def run(words: list[str]) -> int:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording")
     add_output(parser, "text", "json", "html", "markdown")
     add_source_root(parser)
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="say which questions, figures and thresholds led to the verdict (text; JSON has them)",
+    )
     given = parser.parse_args(words)
+    if given.explain and given.format not in ("text", "json"):
+        parser.error(f"--explain is for text and JSON, not for {given.format}")
     from tlmem import report
 
-    return report.run(given.files, given.format, given.output, given.source_root)
+    explain = given.explain and given.format == "text"
+    return report.run(given.files, given.format, given.output, given.source_root, explain)

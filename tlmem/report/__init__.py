@@ -50,11 +50,13 @@ def run(
     format: str = "text",
     out: str | None = None,
     source_roots: Sequence[str] = (),
+    explain: bool = False,
 ) -> int:
     """Writes a report of recordings to a file or to stdout and returns the exit code.
 
     Args:
         source_roots: folders whose files may be read for source lines.
+        explain: whether the text says which questions led to the verdict; JSON always does.
 
     Returns:
         0; 2 when a file is missing, is not a recording, or the output cannot be written; 3 when a
@@ -62,7 +64,8 @@ def run(
         sentence on stderr.
     """
     try:
-        report = FORMATS[format](summarise(paths, source_roots))
+        summary = summarise(paths, source_roots)
+        report = text.render(summary, True) if explain else FORMATS[format](summary)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     return write(report, out)

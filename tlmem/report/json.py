@@ -22,6 +22,7 @@ from tlmem.analysis.model import (
     Verdict,
 )
 from tlmem.recording.format.segments import VERSION
+from tlmem.report.explain import trace_list
 from tlmem.report.summary import Process, Summary
 from tlmem.report.text import STEP_BYTES
 
@@ -83,6 +84,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
         **interval_dict(verdict),
         "resolution_bytes_per_s": rounded(verdict.resolution_bytes_per_s),
         "sentence": verdict.sentence,
+        "trace": trace_list(verdict),
     }
 
 

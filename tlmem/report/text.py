@@ -29,6 +29,7 @@ from tlmem.analysis.model import (
 )
 from tlmem.analysis.places import place
 from tlmem.events import FIRST_RUNTIME_DEVICE
+from tlmem.report.explain import explain_block
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -70,8 +71,12 @@ HIGHER = 1.02
 """A peak that is less than this above the moment of judging is not shown."""
 
 
-def render(summary: Summary) -> str:
-    """The whole report, with a line feed at its end."""
+def render(summary: Summary, explain: bool = False) -> str:
+    """The whole report, with a line feed at its end.
+
+    Args:
+        explain: whether each verdict is followed by the questions that led to it.
+    """
     blocks = [wrap(summary.verdict.sentence)]
     if summary.is_family:
         together = f"{len(summary.processes)} processes together"
@@ -84,6 +89,8 @@ def render(summary: Summary) -> str:
             title = f"Process {process.recording.pid}" + (f", {script}" if script else "")
             blocks.append(f"{title}\n{'=' * len(title)}")
             blocks.append(wrap(process.analysis.verdict.sentence))
+        if explain:
+            blocks.append(explain_block(process.analysis.verdict))
         blocks.extend(process_blocks(process))
     return "\n\n".join(blocks) + "\n"
 

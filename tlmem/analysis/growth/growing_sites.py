@@ -247,8 +247,7 @@ def judge_line(
     ):
         return None
     own = own_shares(lives, rows)
-    lone = sum(share <= RULES.own_clock for share in own) == 1
-    if not reaches_the_end(lives, rows, judged_ns, lone, checks):
+    if not reaches_the_end(lives, rows, judged_ns, checks):
         return None
     if not rises_evenly(lives, rows, alive, chance, own, checks):
         return None
@@ -400,13 +399,9 @@ def reaches_the_end(
     lives: Lifetimes,
     rows: NDArray[np.int64],
     judged_ns: int,
-    lone: bool = False,
     checks: Checks | None = None,
 ) -> bool:
-    """Whether a line's life covers a good part of the program's activity and lasts to its end.
-
-    Of a ``lone`` line, which drives all clocks but time, time alone tells, and more is asked.
-    """
+    """Whether a line's life covers a good part of the program's activity and lasts to its end."""
     checks = Checks() if checks is None else checks
     begin = lives.clocks[:, 0]
     whole = np.maximum(lives.clocks[:, lives.active] - begin, 1e-9)
@@ -417,7 +412,7 @@ def reaches_the_end(
     end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns, lives.unwinding_ns))
     wall = (judged_ns - lives.born[0]) / max(1, end_ns - lives.born[0])
     return (
-        checks.at_least(RULES.lone_wall_reach if lone else RULES.wall_reach, wall)
+        checks.at_least(RULES.wall_reach, wall)
         and checks.at_least(RULES.span, span[1])
         and checks.at_least(RULES.reach, reach[1])
         and checks.at_least(RULES.least_reach, reach[0])

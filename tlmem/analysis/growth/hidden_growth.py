@@ -206,8 +206,7 @@ def growing_together(lives: Lifetimes) -> list[GrowingSite]:
 
 def lasts(lives: Lifetimes, line: Rows) -> bool:
     """Whether a line works until the end of the program's run."""
-    lone = sum(share <= RULES.own_clock for share in own_shares(lives, line)) == 1
-    return reaches_the_end(lives, line, int(lives.born[line[-1]]), lone)
+    return reaches_the_end(lives, line, int(lives.born[line[-1]]))
 
 
 def rises_on_clocks(lives: Lifetimes, line: Rows, share: Floats) -> bool:

@@ -34,7 +34,7 @@ ANY_ITEM = ("", "[]")
 MOST_PASSED = 3
 """Things on the way from the container to the array that are named."""
 _CHANGING = re.compile(
-    r"(, |(?<=\())\d[\d\N{NO-BREAK SPACE}]* (of at most \d[\d\N{NO-BREAK SPACE}]* )?"
+    r"(, |(?<=\())\d[\d,]* (of at most \d[\d,]* )?"
     r"(items?|entry|entries)(?=\))"
     r"|(?<=\w):\d+(?=[,)]| |$)"
 )

@@ -1,0 +1,109 @@
+"""Findings about growth: of lines, of arrays that become larger, of memory outside arrays.
+
+Covers: what grows, as findings with numbers, place, stack and sentence. Does not cover: whether it
+grows (``growth``), the words (``sentences``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tlmem.analysis import sentences
+from tlmem.analysis.growth.process_growth import Resident
+from tlmem.analysis.judge import Evidence
+from tlmem.analysis.model import Finding
+from tlmem.analysis.rules import RULES
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
+
+KINDS = {
+    "tape": "tape-growth",
+    "native": "native-growth",
+    "driver": "driver-growth",
+    "python": "python-growth",
+}
+"""The finding of each kind of memory."""
+
+
+def growth_findings(evidence: Evidence) -> list[Finding]:
+    """Everything that grows: lines, larger arrays, memory outside arrays, what stays resident."""
+    return [
+        *line_findings(evidence),
+        *larger_array_findings(evidence),
+        *memory_findings(evidence),
+    ]
+
+
+def line_findings(evidence: Evidence) -> list[Finding]:
+    """One finding for each growing line."""
+    places = evidence.places
+    return [
+        Finding(
+            kind="growing-site",
+            severity="warning" if evidence.recording.missing_events else "error",
+            count=growth.survivors,
+            bytes=growth.bytes,
+            evidence=sentences.growing(places, evidence.lives, evidence.marks, growth),
+            object=growth.example,
+            site=places.frames[growth.group],
+            stack=places.stack(growth.site),
+            slope_bytes_per_s=growth.rate.value,
+            slope_low_bytes_per_s=growth.rate.low,
+            slope_high_bytes_per_s=growth.rate.high,
+            grew_from_ns=growth.first_ns,
+            grew_until_ns=growth.judged_ns,
+        )
+        for growth in evidence.growths
+    ]
+
+
+def larger_array_findings(evidence: Evidence) -> list[Finding]:
+    """One finding for each line whose arrays are replaced by ever larger ones."""
+    return [
+        Finding(
+            kind="growing-array",
+            severity="warning",
+            count=1,
+            bytes=found.last_bytes,
+            evidence=sentences.larger(evidence.places, found),
+            object=found.example,
+            site=evidence.places.frames[found.group],
+            stack=evidence.places.stack(found.site),
+            slope_bytes_per_s=(found.last_bytes - found.first_bytes) / max(1e-3, found.seconds),
+        )
+        for found in evidence.enlargements
+    ]
+
+
+def memory_findings(evidence: Evidence) -> list[Finding]:
+    """Findings about memory that belongs to no line."""
+    found = [
+        Finding(
+            kind=KINDS[rise.kind],
+            severity="warning",
+            count=0,
+            bytes=rise.bytes,
+            evidence=sentences.rising(rise, evidence.lives.begin_ns),
+            slope_bytes_per_s=rise.rate.value,
+            slope_low_bytes_per_s=rise.rate.low,
+            slope_high_bytes_per_s=rise.rate.high,
+            grew_from_ns=rise.since_ns,
+            grew_until_ns=rise.since_ns + round(rise.seconds * 1e9),
+        )
+        for rise in evidence.rises
+    ]
+    retained = evidence.resident.retained
+    if retained.bytes:
+        text = sentences.retained(retained)
+        found.append(Finding("retained", "warning", 0, retained.bytes, text))
+    return found
+
+
+def without_one_long_graph(resident: Resident, recording: Recording) -> Resident:
+    """What the samples say, without records that pile up for a pass that is still to come."""
+    if len(recording.passes) >= RULES.fewest_passes:
+        return resident
+    rises = tuple(rise for rise in resident.rises if rise.kind != "tape")
+    return replace(resident, rises=rises)

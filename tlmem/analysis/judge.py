@@ -1,0 +1,221 @@
+"""The answer to "does this program leak?": questions in order; the first that applies decides.
+
+A doubt is never a pass: only when every question was answered with no is a program stable. Each
+verdict carries the questions that were asked and what each curve was asked for them, see
+``tlmem report --explain``.
+
+Covers: the order of the questions. Does not cover: whether something grows (``growth``), what is
+said about it (``sentences``), thresholds (``rules``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tlmem.analysis import sentences
+from tlmem.analysis.growth.growing_arrays import Enlargement
+from tlmem.analysis.growth.growing_sites import GrowingSite
+from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.per_mark import Marks
+from tlmem.analysis.growth.process_growth import Resident, Rise
+from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.model import Asked, Finding, Question, Verdict
+from tlmem.analysis.places import Places
+from tlmem.analysis.rules import RULES
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything a verdict is made from.
+
+    ``garbage`` is of lines that would grow too, but only make what Python's collector will free,
+    ``unclear`` of lines of which that is not known; ``garbage_arrays`` is how many arrays it would
+    free in all. ``filling`` is of lines that may only fill a container with a bound. ``unsettled``
+    is what still rose at the end, ``mapped`` is of pages of files that did. ``lines`` and
+    ``memory`` are the conditions that lines and kinds of memory were asked.
+    """
+
+    recording: Recording
+    places: Places
+    lives: Lifetimes
+    growths: list[GrowingSite]
+    enlargements: list[Enlargement]
+    resident: Resident
+    marks: Marks = field(default_factory=lambda: Marks({}, {}))
+    garbage: list[Finding] = field(default_factory=list)
+    unclear: list[Finding] = field(default_factory=list)
+    filling: list[Finding] = field(default_factory=list)
+    garbage_arrays: int = 0
+    unsettled: Unsettled | None = None
+    mapped: list[Finding] = field(default_factory=list)
+    lines: tuple[Asked, ...] = ()
+    memory: tuple[Asked, ...] = ()
+
+    @property
+    def rises(self) -> list[Rise]:
+        """Growth outside arrays that growing arrays, or what is garbage, do not bring with them."""
+        brought = self.brought_along
+        return [rise for rise in self.resident.rises if rise.bytes > brought]
+
+    @property
+    def brought_along(self) -> int:
+        """Up to how many bytes outside arrays grow with those that do, or that are garbage."""
+        waiting = (*self.garbage, *self.unclear)
+        arrays = max(self.garbage_arrays, sum(found.count for found in waiting))
+        waiting = (*waiting, *self.filling)
+        arrays += sum(found.count for found in self.filling)
+        arrays += sum(growth.survivors for growth in self.growths)
+        held = sum(growth.bytes for growth in self.growths)
+        held += sum(found.bytes for found in waiting)
+        return max(held, int(arrays * RULES.python_per_array))
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """Asks the questions in order; the first one that applies decides."""
+    asked = []
+    for text, answer, of in QUESTIONS:
+        verdict = answer(evidence)
+        asked.append(Question(text, "no" if verdict is None else "yes", of(evidence)))
+        if verdict is not None:
+            return replace(verdict, trace=tuple(asked))
+    return replace(stable(evidence), trace=tuple(asked))
+
+
+def events_are_missing(evidence: Evidence) -> Verdict | None:
+    """What seems alive may have been freed in the hole."""
+    missing = evidence.recording.missing_events
+    return cannot(sentences.missing(missing)) if missing else None
+
+
+def a_line_grows(evidence: Evidence) -> Verdict | None:
+    """The line that keeps most bytes is named; slopes are those of all of them."""
+    growths = evidence.growths
+    if not growths:
+        return None
+    return Verdict(
+        "leak",
+        sentences.leak(evidence.places, evidence.lives, evidence.marks, growths),
+        sum(growth.rate.value for growth in growths),
+        sum(growth.bytes for growth in growths),
+        sum(growth.rate.low for growth in growths),
+        sum(growth.rate.high for growth in growths),
+    )
+
+
+def memory_grows(evidence: Evidence) -> Verdict | None:
+    """Outside arrays: of a recording that lost events, arrays may be the cause."""
+    rises = evidence.rises
+    if not rises or evidence.recording.lost_events:
+        return None
+    rise = rises[0]
+    return Verdict(
+        "leak" if rise.kind == "tape" else rise.kind,
+        sentences.verdict_of_rise(rise, evidence.lives.begin_ns),
+        rise.rate.value,
+        rise.bytes,
+        rise.rate.low,
+        rise.rate.high,
+    )
+
+
+def events_were_lost(evidence: Evidence) -> Verdict | None:
+    """An object that seems alive may have been freed."""
+    recording = evidence.recording
+    if recording.lost_events:
+        return cannot(sentences.lost(recording.lost_events, recording.info.get("stopped", "")))
+    return cannot(sentences.damaged(recording.problems[0])) if recording.problems else None
+
+
+def garbage_or_held(evidence: Evidence) -> Verdict | None:
+    """A function may have held what is garbage now."""
+    return cannot(sentences.unclear(evidence.unclear[0])) if evidence.unclear else None
+
+
+def a_cache_fills(evidence: Evidence) -> Verdict | None:
+    """Until it is full, a bounded cache grows like a leak."""
+    return cannot(sentences.filling(evidence.filling[0])) if evidence.filling else None
+
+
+def too_short(evidence: Evidence) -> Verdict | None:
+    """Nothing was found, and nothing could have been."""
+    seconds = evidence.lives.run_seconds
+    return cannot(sentences.too_short(seconds)) if seconds < RULES.shortest_run_s else None
+
+
+def too_few_samples(evidence: Evidence) -> Verdict | None:
+    """Arrays are known, the rest of the process is not."""
+    return None if evidence.resident.judged else cannot(sentences.too_few_samples())
+
+
+def something_still_rises(evidence: Evidence) -> Verdict | None:
+    """A leak that has just begun looks the same as a result that is made last."""
+    late = evidence.unsettled
+    if late is None or late.bytes <= evidence.brought_along:
+        return None
+    return cannot(sentences.unsettled(late))
+
+
+def memory_is_retained(evidence: Evidence) -> Verdict | None:
+    """The program freed it; an allocator or a pool keeps it."""
+    retained = evidence.resident.retained
+    if not retained.bytes:
+        return None
+    return Verdict("retained", sentences.verdict_of_retained(retained), 0.0, 0)
+
+
+def stable(evidence: Evidence) -> Verdict:
+    """Every question was answered with no."""
+    resolution = evidence.resident.resolution_bytes_per_s
+    notes = [*evidence.mapped[:1]]
+    return Verdict(
+        "stable",
+        " ".join(
+            [
+                sentences.stable(evidence.lives.run_seconds, resolution),
+                *sentences.waiting(evidence.garbage),
+                *(sentences.larger(evidence.places, it) for it in evidence.enlargements[:1]),
+                *(finding.evidence for finding in notes),
+            ]
+        ),
+        0.0,
+        0,
+        resolution_bytes_per_s=resolution,
+    )
+
+
+def cannot(reason: str) -> Verdict:
+    """The verdict when nothing can be said, and what to do."""
+    return Verdict("cannot-judge", f"Cannot judge: {reason}")
+
+
+def _lines(evidence: Evidence) -> tuple[Asked, ...]:
+    return evidence.lines
+
+
+def _memory(evidence: Evidence) -> tuple[Asked, ...]:
+    return evidence.memory
+
+
+def _nothing(_evidence: Evidence) -> tuple[Asked, ...]:
+    return ()
+
+
+Answer = Callable[[Evidence], Verdict | None]
+QUESTIONS: tuple[tuple[str, Answer, Callable[[Evidence], tuple[Asked, ...]]], ...] = (
+    ("Are events missing from the middle of the recording?", events_are_missing, _nothing),
+    ("Does a line keep ever more objects?", a_line_grows, _lines),
+    ("Does memory outside arrays grow?", memory_grows, _memory),
+    ("Were events lost, or is the file damaged?", events_were_lost, _nothing),
+    ("Is it unknown whether garbage was held before?", garbage_or_held, _nothing),
+    ("Does a bounded cache still fill?", a_cache_fills, _nothing),
+    ("Was the run too short?", too_short, _nothing),
+    ("Are there too few samples of resident memory?", too_few_samples, _nothing),
+    ("Does memory still rise at the end?", something_still_rises, _nothing),
+    ("Is memory that was freed still resident?", memory_is_retained, _nothing),
+)
+"""Text, answer, and the curves that are asked for it."""

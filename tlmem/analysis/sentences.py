@@ -1,0 +1,233 @@
+"""What is said about growth: every sentence of a verdict, and of the findings that it rests on.
+
+A sentence says what happened, the number, and what to do.
+
+Covers: text. Does not cover: what is true (``judge``), findings with their fields
+(``growth_findings``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tlmem.analysis.growth.growing_arrays import Enlargement
+from tlmem.analysis.growth.growing_sites import GrowingSite
+from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.per_mark import Marks, step_of_line
+from tlmem.analysis.growth.process_growth import Retained, Rise
+from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places, place
+from tlmem.analysis.rules import RULES
+from tlmem.units import format_bytes, format_count, format_rate, format_seconds
+
+LATE_SHARE = 0.15
+"""Growth that begins after this share of the time until it is judged is said to last since then."""
+MANNERS = {
+    "kept": "",
+    "larger": ", each in place of a smaller one",
+    "backlog": ": fewer are freed each time than were allocated",
+    "beside": "; all others are freed at a younger age",
+    "together": "; other lines do the same",
+}
+"""How growth hides, as part of a sentence."""
+RISES = {
+    "tape": (
+        "Records on tapes",
+        "through one backward pass after the other: a value is computed from those of all steps "
+        "before it, as in total = total + loss. Add loss.item(), or detach() what goes from step "
+        "to step.",
+    ),
+    "native": (
+        "Memory outside arrays and Python",
+        "to the end: native code (a library, an extension, ctypes) keeps what it allocates.",
+    ),
+    "driver": (
+        "Memory that devices hold beyond what live objects ever used at once",
+        "to the end: a driver, or a pool of buffers above it, keeps what was freed and does not "
+        "use it again.",
+    ),
+    "python": (
+        "Python's heap",
+        "to the end: Python objects (strings, lists, dicts, numbers) are kept, or arrays over "
+        "memory that Python allocated, such as unpickled ones.",
+    ),
+}
+"""What rises, and what that means."""
+
+
+def leak(places: Places, lives: Lifetimes, marks: Marks, growths: Sequence[GrowingSite]) -> str:
+    """``Leak at cache.py:23: 4,000 of 8,000 arrays allocated here were never freed. ...``."""
+    worst = growths[0]
+    others = len({growth.group for growth in growths}) - 1
+    more = f" {others} more line{'s grow' if others > 1 else ' grows'}." if others else ""
+    where = place(places.frames[worst.group])
+    return f"Leak at {where}: {kept(lives, marks, worst, 'here')}{more}"
+
+
+def growing(places: Places, lives: Lifetimes, marks: Marks, growth: GrowingSite) -> str:
+    """The same of one line, as a finding."""
+    return kept(lives, marks, growth, f"at {place(places.frames[growth.group])}")
+
+
+def kept(lives: Lifetimes, marks: Marks, growth: GrowingSite, where: str) -> str:
+    """What a line keeps, how much that is, how fast it grows and since when."""
+    noun = lives.noun(growth.group)
+    since = max(0.0, (growth.first_ns - lives.begin_ns) / 1e9)
+    seconds = (growth.judged_ns - growth.first_ns) / 1e9
+    begun = f" since {format_seconds(since)}" if since > LATE_SHARE * (since + seconds) else ""
+    return (
+        f"{format_count(growth.survivors)} of {format_count(growth.made)} {noun}s allocated {where}"
+        f"{called_from(growth)} were never freed{MANNERS[growth.manner]}. "
+        f"{gain(growth, seconds)}{by_steps(lives, marks, growth)}{begun}."
+    )
+
+
+def gain(growth: GrowingSite, seconds: float) -> str:
+    """By how much and how fast, as the begin of a sentence."""
+    if growth.bytes == 0:
+        return f"They have no bytes of their own (views, structs), in {format_seconds(seconds)}"
+    return f"{format_bytes(growth.bytes)} so far, growing {growth.rate.per_second()}"
+
+
+def by_steps(lives: Lifetimes, marks: Marks, growth: GrowingSite) -> str:
+    """What one step of the label keeps that a line follows best, as part of a sentence."""
+    if growth.rows is None or len(growth.rows) == 0:
+        return ""
+    step = step_of_line(marks, lives.born[growth.rows], lives.size[growth.rows])
+    if step is None:
+        return ""
+    objects = f"{step.objects:.3g} {lives.noun(growth.group)}{'' if step.objects == 1 else 's'}"
+    return f", {objects} and {format_bytes(step.bytes)} per {step.label}"
+
+
+def called_from(growth: GrowingSite) -> str:
+    """The callers that a growth is limited to, nearest first, as part of a sentence."""
+    return "".join(
+        f"{', from ' if position else ', called from '}{place(caller)}"
+        for position, caller in enumerate(growth.callers)
+    ) + ("," if growth.callers else "")
+
+
+def larger(places: Places, found: Enlargement) -> str:
+    """Of a line whose arrays are replaced by ever larger ones."""
+    return (
+        f"Each array allocated at {place(places.frames[found.group])} replaces a smaller one: from "
+        f"{format_bytes(found.first_bytes)} to {format_bytes(found.last_bytes)} in "
+        f"{format_count(found.steps)} steps and {format_seconds(found.seconds)}."
+    )
+
+
+def rising(rise: Rise, begin_ns: int) -> str:
+    """Of memory outside arrays that grows."""
+    what, meaning = RISES[rise.kind]
+    since = format_seconds(max(0.0, (rise.since_ns - begin_ns) / 1e9))
+    return (
+        f"{what} grew by {format_bytes(rise.bytes)} in {format_seconds(rise.seconds)}, "
+        f"{rise.rate.per_second()}, steadily since {since} and {meaning}"
+    )
+
+
+def verdict_of_rise(rise: Rise, begin_ns: int) -> str:
+    """The same as a verdict."""
+    head = {"tape": "Leak", "native": "Native memory", "python": "Python", "driver": "Driver"}
+    return f"{head[rise.kind]}: {rising(rise, begin_ns)}"
+
+
+def retained(found: Retained) -> str:
+    """Of freed memory that stays resident."""
+    return (
+        f"{format_bytes(found.bytes)} that the program freed stayed resident for "
+        f"{format_seconds(found.seconds)}: {found.by}."
+    )
+
+
+def verdict_of_retained(found: Retained) -> str:
+    """The same as a verdict."""
+    return f"Retained: {retained(found)}"
+
+
+def stable(seconds: float, resolution: float | None) -> str:
+    """``No leak found in 8.5 s. Smallest leak this run could have shown: ...``."""
+    found = f"No leak found in {format_seconds(seconds)}."
+    if resolution is None:
+        return found
+    return (
+        f"{found} Smallest leak this run could have shown: {RULES.few_survivors:.0f} arrays from "
+        f"one line ({RULES.fewest_survivors:.0f} with {format_bytes(RULES.least_bytes_of_few)} "
+        f"together), or {format_rate(resolution)} of native memory."
+    )
+
+
+def waiting(garbage: Sequence[Finding]) -> list[str]:
+    """How much waits for Python's garbage collector, as a sentence."""
+    if not garbage:
+        return []
+    count, held = sum(found.count for found in garbage), sum(found.bytes for found in garbage)
+    return [
+        f"{format_count(count)} arrays of {format_bytes(held)} in reference cycles wait for "
+        "Python's garbage collector, which is on."
+    ]
+
+
+def missing(events: int) -> str:
+    """Why nothing is judged when events are missing from the middle."""
+    return (
+        f"{format_count(events)} events are missing from the middle of the recording, and what "
+        "seems alive may have been freed there. Record the program again."
+    )
+
+
+def lost(events: int, stopped: str) -> str:
+    """The same when the recorder had to stop; ``stopped`` says why, where it is known."""
+    why = f" because {stopped}" if stopped else ""
+    return (
+        f"{format_count(events)} events were lost{why}, so an object that seems alive may have "
+        "been freed. Give the recording more room and run it again."
+    )
+
+
+def damaged(problem: str) -> str:
+    """The same of a file that is damaged or incomplete."""
+    return (
+        "no line keeps ever more arrays in what could be read, but parts of the recording are "
+        f"missing: {problem}."
+    )
+
+
+def unclear(found: Finding) -> str:
+    """Of garbage that a function may have held before."""
+    return (
+        f"{found.evidence[:-1]}. Run it for longer, or call tlmem.mark() or tlmem.snapshot() in "
+        "its loop."
+    )
+
+
+def filling(found: Finding) -> str:
+    """Of a cache that is not full yet."""
+    return f"{found.evidence[:-1]}. Run it for longer."
+
+
+def too_short(seconds: float) -> str:
+    """Of a run that is over before anything shows."""
+    return (
+        f"the run lasted {format_seconds(seconds)} and no line kept "
+        f"{RULES.many_survivors:.0f} arrays evenly. Run it for {format_seconds(0.2)} or longer."
+    )
+
+
+def too_few_samples() -> str:
+    """Of a run in which memory was hardly sampled."""
+    return (
+        "no line keeps ever more arrays, but there are too few samples of resident memory to "
+        "speak for the rest. Record with a shorter --rss-interval or for longer."
+    )
+
+
+def unsettled(late: Unsettled) -> str:
+    """Of memory that still rose when the program ended."""
+    return (
+        f"{late.name} rose by {format_bytes(late.bytes)} in the last "
+        f"{format_seconds(late.seconds)} and to the end, too briefly to tell a leak from a "
+        "result that is made last. Run it for longer."
+    )
