@@ -6,11 +6,12 @@ Each folder or module imports only those to its left: ``model`` (results), ``rul
 ``ledger`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
 analysis.memory, analysis.ledger.
-Third-party: numpy.
+Third-party: numpy, pandas.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
@@ -62,43 +63,16 @@ __all__ = ["Analysis", "Attribution", "Finding", "StackFrame", "Verdict", "analy
 
 def analyse(recording: Recording) -> Analysis:
     """All that can be said about one recording; the same events always give the same findings."""
-    places = Places.of(recording)
-    lives = lifetimes(recording, places)
-    samples = with_devices(recording)
-    marks = Marks.of(recording.marks, lives.judged_ns)
+    evidence = evidence_of(recording)
+    places, lives, samples = evidence.places, evidence.lives, evidence.samples
     level, growth, peak = attribute_run(
         samples, lives.begin_ns, lives.work_begin_ns, lives.judged_ns
     )
-    asked: dict[int, Checks] = {}
-    growths = growing_lines(lives, places, asked)
-    growths = sorted(
-        [*growths, *hidden_growth(lives, places, growths)], key=lambda growth: -growth.bytes
-    )
-    lines = sort_lines(recording, places, lives, growths)
-    waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
-    memory: list[Asked] = []
-    resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
-    evidence = Evidence(
-        recording=recording,
-        places=places,
-        lives=lives,
-        growths=[growth for growth in growths if id(growth) not in waiting],
-        enlargements=enlarging_lines(lives, places.count),
-        resident=without_one_long_graph(resident, recording),
-        marks=marks,
-        garbage=[garbage_finding(line) for line in lines.garbage],
-        unclear=[unclear_finding(line) for line in lines.unclear],
-        filling=[filling_finding(line) for line in lines.filling],
-        garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
-        unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
-        mapped=mapped_file_findings(level, growth),
-        lines=asked_lines(places, lives, asked),
-        memory=tuple(memory),
-    )
+    evidence = replace(evidence, mapped=mapped_file_findings(level, growth))
     found = [
         *growth_findings(evidence),
-        *class_findings(recording, lines.leaks, evidence.rises),
-        *exact_findings(recording, places, lives, {growth.group for growth in growths}),
+        *class_findings(recording, evidence.leaks, evidence.rises),
+        *exact_findings(recording, places, lives, evidence.growing),
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
@@ -115,9 +89,44 @@ def analyse(recording: Recording) -> Analysis:
         findings=tuple(found),
         growth=growth,
         peak=peak,
-        per_mark=growth_per_mark(marks, lives, samples),
+        per_mark=growth_per_mark(evidence.marks, lives, samples),
         per_scope=scopes_of(recording, lives),
         judged_ns=lives.judged_ns,
+    )
+
+
+def evidence_of(recording: Recording) -> Evidence:
+    """What the verdict on a recording rests on, but for mapped files."""
+    places = Places.of(recording)
+    lives = lifetimes(recording, places)
+    samples = with_devices(recording)
+    asked: dict[int, Checks] = {}
+    growths = growing_lines(lives, places, asked)
+    growths = sorted(
+        [*growths, *hidden_growth(lives, places, growths)], key=lambda growth: -growth.bytes
+    )
+    lines = sort_lines(recording, places, lives, growths)
+    waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
+    memory: list[Asked] = []
+    resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
+    return Evidence(
+        recording=recording,
+        places=places,
+        lives=lives,
+        samples=samples,
+        growths=[growth for growth in growths if id(growth) not in waiting],
+        growing=frozenset(growth.group for growth in growths),
+        enlargements=enlarging_lines(lives, places.count),
+        resident=without_one_long_graph(resident, recording),
+        marks=Marks.of(recording.marks, lives.judged_ns),
+        leaks=lines.leaks,
+        garbage=[garbage_finding(line) for line in lines.garbage],
+        unclear=[unclear_finding(line) for line in lines.unclear],
+        filling=[filling_finding(line) for line in lines.filling],
+        garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
+        unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
+        lines=asked_lines(places, lives, asked),
+        memory=tuple(memory),
     )
 
 

@@ -103,7 +103,7 @@ def memory_findings(evidence: Evidence) -> list[Finding]:
 
 def without_one_long_graph(resident: Resident, recording: Recording) -> Resident:
     """What the samples say, without records that pile up for a pass that is still to come."""
-    if len(recording.passes) >= RULES.fewest_passes:
+    if len(recording.passes) >= RULES.fewest_survivors:
         return resident
     rises = tuple(rise for rise in resident.rises if rise.kind != "tape")
     return replace(resident, rises=rises)

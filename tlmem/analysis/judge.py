@@ -14,12 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from tlmem.analysis import sentences
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
+from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Asked, Finding, Question, Verdict
 from tlmem.analysis.places import Places
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 class Evidence:
     """Everything a verdict is made from.
 
+    ``growths`` are lines that grow, ``leaks`` the worst of them with who keeps their objects;
+    ``growing`` are the groups of these and of lines that only seem to grow:
     ``garbage`` is of lines that would grow too, but only make what Python's collector will free,
     ``unclear`` of lines of which that is not known; ``garbage_arrays`` is how many arrays it would
     free in all. ``filling`` is of lines that may only fill a container with a bound. ``unsettled``
@@ -43,10 +48,13 @@ class Evidence:
     recording: Recording
     places: Places
     lives: Lifetimes
+    samples: pd.DataFrame
     growths: list[GrowingSite]
+    growing: frozenset[int]
     enlargements: list[Enlargement]
     resident: Resident
     marks: Marks = field(default_factory=lambda: Marks({}, {}))
+    leaks: list[Survivors] = field(default_factory=list)
     garbage: list[Finding] = field(default_factory=list)
     unclear: list[Finding] = field(default_factory=list)
     filling: list[Finding] = field(default_factory=list)

@@ -87,7 +87,7 @@ class Lifetimes:
 
         Empty when there are too few allocations to tell, or none in the last part of the run.
         """
-        if len(self) < RULES.fewest_steps or self.born[
+        if len(self) < RULES.few_survivors or self.born[
             self.active
         ] < self.work_begin_ns + RULES.reach * (self.judged_ns - self.work_begin_ns):
             return []
@@ -242,7 +242,7 @@ def without_pauses(times: NDArray) -> Floats:
     if len(times) == 0:
         return np.zeros(0)
     gaps = np.diff(times, prepend=times[0]).astype(np.float64)
-    position = int(RULES.usual_gaps * (len(gaps) - 1))
+    position = int(RULES.usual * (len(gaps) - 1))
     usual = np.partition(gaps, position)[: position + 1]
     longest = max(float(usual[position]), RULES.longest_pause * float(usual.sum()))
     return np.cumsum(np.minimum(gaps, longest))
@@ -305,11 +305,11 @@ def moment_of_judging(
     middle_count, middle_held = np.median(count), np.median(held)
     if min(middle_count, usual_count) <= 0:
         return cut_ns
-    if count_left >= RULES.unwound * middle_count and held_left >= RULES.unwound * middle_held:
+    if count_left >= RULES.majority * middle_count and held_left >= RULES.majority * middle_held:
         return cut_ns
-    there = (count >= RULES.unwound * usual_count) & (held >= RULES.unwound * usual_held)
+    there = (count >= RULES.majority * usual_count) & (held >= RULES.majority * usual_held)
     if not there.any():
-        there = held >= RULES.unwound * usual_held
+        there = held >= RULES.majority * usual_held
     latest = int(last[np.flatnonzero(there)[-1]])
     later = np.concatenate((born[latest + 1 :], deaths[deaths > born[latest]], [cut_ns]))
     moment = max(int(born[latest]), int(later.min()) - 1)

@@ -41,8 +41,8 @@ class Rule(float):
         self.name = name
 
 
-class RULES:
-    """The table. A share is of what the reason names; a size is in bytes."""
+class Rules:
+    """The table: each attribute is a rule."""
 
     # The run
     active = Rule(
@@ -50,12 +50,6 @@ class RULES:
         "of all births",
         "the program's activity ends here: a last print or plot may follow when the work is done",
         off=1.0,
-    )
-    unwound = Rule(
-        0.5,
-        "of the usual live set",
-        "less than this left at the end: the program's frames have unwound",
-        off=0.0,
     )
     unwinding = Rule(
         0.1,
@@ -69,7 +63,7 @@ class RULES:
         "work has begun here even when no array was made: imports take less",
         off=1.0,
     )
-    usual_gaps = Rule(
+    usual = Rule(
         0.99,
         "of all gaps",
         "gaps between events that are longer than nearly all are pauses",
@@ -77,9 +71,6 @@ class RULES:
     )
     longest_pause = Rule(
         0.02, "of the time without pauses", "the most that one pause counts", off=1e9
-    )
-    fewest_steps = Rule(
-        50, "births", "fewer allocations do not tell how far a program had come", off=0
     )
     shortest_run_s = Rule(
         0.15,
@@ -131,13 +122,6 @@ class RULES:
         "a cache that has just become full rises no more at the end",
         off=0.0,
     )
-    drawdown = Rule(
-        0.3,
-        "of the growth",
-        "what fell by more must have survivors from every part of its life: a list that is emptied "
-        "holds the last ones",
-        off=1e9,
-    )
     backlog = Rule(
         0.1,
         "of the growth",
@@ -147,26 +131,12 @@ class RULES:
     generations = Rule(
         0.7, "of ten parts of the life", "have survivors: they come from everywhere", off=0.0
     )
-    least_generation = Rule(
-        0.25,
-        "of the average part",
-        "every part has so many, or the fall was within `drawdown`",
-        off=0.0,
-    )
+    fair_part = Rule(0.25, "of the average part", "a part with fewer has none to speak of", off=0.0)
     own_clock = Rule(
         0.6,
         "of a clock",
         "a clock that a line drives by more does not vote: all is even on it",
         off=2.0,
-    )
-    lone_unevenness = Rule(
-        0.6,
-        "of the rise",
-        "of a line that drives every clock but time, which a busy machine bends most",
-        off=0.27,
-    )
-    lone_late_rate = Rule(
-        0.4, "of the even pace", "the same: then it must rise more at the end", off=0.3
     )
 
     # How long
@@ -176,7 +146,6 @@ class RULES:
         "growth lasts up to here on two of three clocks: warm-up and models are early",
         off=0.0,
     )
-    least_reach = Rule(0.2, "of the activity", "the same on the third clock", off=0.0)
     wall_reach = Rule(
         0.7,
         "of the run",
@@ -194,31 +163,6 @@ class RULES:
     late_survivors = Rule(
         40, "objects", "a look at every line's last part finds one that chance made grow", off=1e15
     )
-    late_gain = Rule(
-        0.8,
-        "of the survivors",
-        "the line must gain what it keeps: in a bounded cache old ones go as new ones come",
-        off=0.0,
-    )
-    late_given_back = Rule(
-        0.1,
-        "of the survivors",
-        "more had risen and gone before: a list emptied now and then",
-        off=1e9,
-    )
-    shared_rise = Rule(
-        0.5,
-        "of a path's rise",
-        "the line must gain what a call path gains: in a bounded cache one user's share may grow",
-        off=0.0,
-    )
-    alike = Rule(
-        0.5,
-        "of the next pace",
-        "a regime that rises so fast belongs to the next: a pace varies",
-        off=1.0,
-    )
-    jump = Rule(0.3, "of the last rise", "a larger step parts two regimes, however alike", off=1e9)
     slowing = Rule(
         1.25, "times the last pace", "an earlier regime was faster: the rise is ending", off=1e9
     )
@@ -241,24 +185,9 @@ class RULES:
         1.5, "times", "with more objects than so many times, it is not values that grow", off=1e9
     )
     fewest_troughs = Rule(6, "troughs", "six values rise by chance in 1 of 720 cases", off=1e15)
-    tooth = Rule(0.1, "of the highest count", "a smaller fall is noise, not a flush", off=0.01)
-    late_trough = Rule(0.7, "of the line's life", "the last trough lies behind it", off=0.0)
     rise_of_troughs = Rule(0.5, "of the median tooth", "the troughs rise by more", off=0.0)
-    usual_ages = Rule(
-        0.99,
-        "of those that died",
-        "ages at which objects of a line usually die: a ring buffer",
-        off=1.0,
-    )
-    longest_age = Rule(
-        0.5, "of the line's births", "a longer age is that of the line, not of a ring", off=1e9
-    )
-    stayed = Rule(0.8, "of those that became older", "are still alive", off=0.0)
     fewest_lines = Rule(
         3, "lines", "growth is spread over so many lines, or it is that of one", off=1e15
-    )
-    largest_part = Rule(
-        0.5, "of the survivors", "one line has no more of what lines keep together", off=1.0
     )
 
     # Samples
@@ -274,7 +203,6 @@ class RULES:
         off=0,
     )
     relative = Rule(0.01, "of the level", "a large process drifts by more", off=0.0)
-    noise = Rule(2.0, "times the noise", "a rise stands out from it", off=0.0)
     largest_step = Rule(
         0.4, "of the rise", "a few large steps are lazy imports, or buffers made once", off=1e9
     )
@@ -284,29 +212,15 @@ class RULES:
         "the low end of its interval: the slope of a curve that bends is unsure",
         off=-1e9,
     )
-    late_unevenness = Rule(0.2, "of the rise", "of the last regime alone", off=0.27)
-    late_size = Rule(2.0, "times the least size", "of the last regime alone", off=1.0)
-    freed_at_end = Rule(
-        0.3,
-        "of the rise",
-        "more was freed at the end: the highest of the last samples is the end",
-        off=1e9,
-    )
     retained_bytes = Rule(
-        30_000_000,
+        40_000_000,
         "bytes",
-        "freed memory that stays: an allocator keeps less for its own use",
+        "freed memory that stays: allocators, and pools of devices, keep less for their own use",
         off=0,
-    )
-    idle_bytes = Rule(
-        40_000_000, "bytes", "the same of devices, whose pools of buffers may keep 32 MiB", off=0
     )
     retained_share = Rule(0.5, "of resident memory", "the same", off=0.0)
 
     # What still rises at the end
-    last_part = Rule(0.3, "of the run", "what rises from here to the end has not settled", off=1.0)
-    going_on = Rule(0.4, "of that pace", "it must rise on in the last tenth of the run", off=0.0)
-    single_step = Rule(0.7, "of that rise", "a larger step is a buffer that is made once", off=1e9)
     unsettled_bytes = Rule(8_000_000, "bytes", "less is not worth a doubt", off=1e15)
     unsettled_share = Rule(0.15, "of resident memory", "the same", off=0.0)
 
@@ -317,19 +231,13 @@ class RULES:
         "Python objects that come with a kept array are not growth of their own",
         off=0,
     )
-    fewest_passes = Rule(
-        10,
-        "backward passes",
-        "before, records on a tape pile up for one pass over a long graph",
-        off=0,
-    )
     most_containers = Rule(
         1_000_000, "containers", "a collector that waits for more is as good as off", off=1e15
     )
     bounded = Rule(
         0.95,
         "of the survivors seen",
-        "are in containers with a bound: it fills, and stops then",
+        "are in containers with a bound, or something else keeps some as well",
         off=0.0,
     )
     filled = Rule(0.25, "of its bound", "a container that has less is not bounded by it", off=0.0)
@@ -341,27 +249,27 @@ class RULES:
         0.5, "of the survivors", "must have been seen in Python to say who holds them", off=0.0
     )
     nearly_all = Rule(0.8, "of the survivors", "are of one kind to say that their line is", off=0.0)
-    fewest_known = Rule(
-        10, "survivors", "fewer of known holders do not speak for the others", off=1
-    )
+
+
+RULES = Rules()
+"""The rules that hold."""
 
 
 def rules() -> list[Rule]:
     """The table in its order."""
-    return [rule for rule in vars(RULES).values() if isinstance(rule, Rule)]
+    return [rule for rule in vars(Rules).values() if isinstance(rule, Rule)]
 
 
 @contextmanager
-def without(name: str) -> Iterator[None]:
+def without(rule: Rule) -> Iterator[None]:
     """Switches one rule off, for as long as the context lasts."""
-    rule: Rule = vars(RULES)[name]
     off = Rule(rule.off, rule.unit, rule.reason, rule.off)
-    off.name = name
-    setattr(RULES, name, off)
+    off.name = rule.name
+    setattr(RULES, rule.name, off)
     try:
         yield
     finally:
-        setattr(RULES, name, rule)
+        delattr(RULES, rule.name)
 
 
 class Checks(list[Check]):

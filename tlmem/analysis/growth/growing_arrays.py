@@ -55,7 +55,7 @@ def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Enlarge
     rising = np.count_nonzero(np.diff(size) >= 0) / (len(size) - 1)
     replaced = np.count_nonzero(lives.died[main[:-2]] <= lives.born[main[2:]]) / (len(main) - 2)
     copied = np.count_nonzero(lives.died[main[:-1]] > lives.born[main[1:]]) / (len(main) - 1)
-    if min(rising, replaced, copied) < RULES.bounded:
+    if min(rising, replaced, copied) < RULES.nearly_all:
         return None
     if not reaches_the_end(lives, main, int(lives.born[main[-1]])):
         return None

@@ -36,7 +36,7 @@ from tlmem.analysis.growth.robust import floor_curve, share_at, unevenness
 from tlmem.analysis.lifetimes import NEVER, Lifetimes, alive_at, exact_sums
 from tlmem.analysis.model import Rate, StackFrame
 from tlmem.analysis.places import Places
-from tlmem.analysis.rules import RULES, Checks, Rule
+from tlmem.analysis.rules import RULES, Checks
 
 FIRST_FEW = 0.02
 LATE_BEGIN = 0.15
@@ -133,7 +133,7 @@ def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Gro
     in_births = born[np.linspace(0, len(born) - 1, MOMENTS).astype(np.int64)].astype(np.float64)
     for times, positions in ((in_time, in_time), (in_births, np.arange(MOMENTS, dtype=np.float64))):
         held = alive_at(times, born, died)
-        begin = last_regime(positions, held, RULES.late_survivors, RULES.late_given_back)
+        begin = last_regime(positions, held, RULES.late_survivors, RULES.backlog)
         if begin is None or begin <= positions[0]:
             continue
         start = int(np.searchsorted(positions, begin))
@@ -141,7 +141,7 @@ def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Gro
         if growth is None or growth.survivors < RULES.late_survivors:
             continue
         end = int(np.searchsorted(times, growth.judged_ns, "right")) - 1
-        if held[end] - held[start] >= RULES.late_gain * growth.survivors:
+        if held[end] - held[start] >= RULES.nearly_all * growth.survivors:
             return growth
     return None
 
@@ -215,7 +215,7 @@ def grows_with(
         counts = alive_at(moments, lives.born[rows], lives.died[rows], lives.weight[rows])
         return float(counts[-1] - counts.min())
 
-    return late_rise(line) >= RULES.shared_rise * late_rise(path)
+    return late_rise(line) >= RULES.majority * late_rise(path)
 
 
 def judge_line(
@@ -415,7 +415,6 @@ def reaches_the_end(
         checks.at_least(RULES.wall_reach, wall)
         and checks.at_least(RULES.span, span[1])
         and checks.at_least(RULES.reach, reach[1])
-        and checks.at_least(RULES.least_reach, reach[0])
     )
 
 
@@ -444,27 +443,25 @@ def rises_evenly(
     drawdown = float(np.max(np.maximum.accumulate(counts) - before)) / survivors
     known = int(np.count_nonzero(alive))
     late = LATE[: int(known >= RULES.few_survivors) + int(known >= 3 * RULES.few_survivors)]
-    allowed = float(RULES.chance) / np.sqrt(known) if chance else 0.0
+    limit = RULES.unevenness + (RULES.chance / np.sqrt(known) if chance else 0.0)
 
-    def on(clock: int, lone: bool) -> Checks:
-        return rise_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, allowed, lone, late)
+    def on(clock: int) -> Checks:
+        return rise_on(lives.clocks[clock, rows], floor, kept, alive, drawdown, limit, late)
 
     return votes(checks, own, on)
 
 
-def votes(
-    checks: Checks, own: tuple[float, float, float], on: Callable[[int, bool], Checks]
-) -> bool:
+def votes(checks: Checks, own: tuple[float, float, float], on: Callable[[int], Checks]) -> bool:
     """Whether conditions hold on enough of the clocks that a line does not drive itself.
 
     A clock that the line drives would call anything even. Two clocks must agree where three vote.
 
     Args:
         own: how much of each clock the line drives.
-        on: the conditions on one clock, which may be the only one.
+        on: the conditions on one clock.
     """
     voting = [clock for clock, share in enumerate(own) if share <= RULES.own_clock]
-    asked = sorted((on(clock, len(voting) == 1) for clock in voting), key=Checks.failed)
+    asked = sorted((on(clock) for clock in voting), key=Checks.failed)
     decides = asked[min(2, max(1, len(voting) - 1)) - 1]
     checks.extend(decides)
     return decides.failed() == 0
@@ -476,40 +473,35 @@ def rise_on(
     kept: NDArray[np.float64],
     alive: NDArray[np.bool_],
     drawdown: float,
-    allowed: float,
-    lone: bool,
+    limit: float,
     late: tuple[float, ...],
 ) -> Checks:
     """What one clock says: do floor and survivors rise evenly, and to the end?"""
     checks = Checks()
     first = clock[len(clock) // 100]
     x = np.clip((clock - first) / max(clock[-1] - first, 1e-9), 0, 1)
-    uneven = RULES.lone_unevenness if lone else RULES.unevenness
-    limit = float(uneven) + (0.0 if lone else allowed)
-    if not even(checks, x, floor, uneven, limit, late, lone) or drawdown <= RULES.backlog:
+    if not even(checks, x, floor, limit, late) or drawdown <= RULES.backlog:
         return checks
     # What fell in between is a backlog, unless survivors come from everywhere.
-    few = np.count_nonzero(alive) < RULES.few_survivors
-    generations = GENERATIONS // 2 if few else GENERATIONS
-    born_in = np.minimum((x[alive] * generations).astype(int), generations - 1)
-    made = np.bincount(born_in, minlength=generations)
-    least = RULES.least_generation * made.mean()
-    (
-        checks.at_most(uneven, unevenness(x, kept), limit)
-        and checks.at_least(RULES.generations, np.count_nonzero(made) / generations)
-        and (made.min() >= least or checks.at_most(RULES.drawdown, drawdown))
-    )
+    if checks.at_most(RULES.unevenness, unevenness(x, kept), limit):
+        fair_parts(checks, x[alive])
     return checks
+
+
+def fair_parts(checks: Checks, x: NDArray[np.float64]) -> bool:
+    """Whether survivors come from all parts of a life; ``x`` are their births, from 0 to 1."""
+    parts = GENERATIONS if len(x) >= RULES.few_survivors else GENERATIONS // 2
+    made = np.bincount(np.minimum((x * parts).astype(int), parts - 1), minlength=parts)
+    fair = np.count_nonzero(made >= RULES.fair_part * made.mean())
+    return checks.at_least(RULES.generations, fair / parts)
 
 
 def even(
     checks: Checks,
     x: NDArray[np.float64],
     share: NDArray[np.float64],
-    rule: Rule,
     limit: float,
     late: tuple[float, ...] = LATE,
-    lone: bool = False,
 ) -> bool:
     """Whether a rise is even and goes on to the end: the one question about the shape of a curve.
 
@@ -517,12 +509,10 @@ def even(
         checks: takes the conditions.
         x: positions from 0 to 1, ascending.
         share: share of the whole rise that is reached at each.
-        rule, limit: the most unevenness, and the rule that it was made from.
+        limit: the most unevenness, made from the rule.
         late: positions behind which it must rise on.
-        lone: whether this is the only clock.
     """
-    late_rule = RULES.lone_late_rate if lone else RULES.late_rate
     paces = [(1 - share_at(x, share, at)) / (1 - at) for at in late]
-    return checks.at_most(rule, unevenness(x, share), limit) and (
-        not paces or checks.at_least(late_rule, min(paces))
+    return checks.at_most(RULES.unevenness, unevenness(x, share), limit) and (
+        not paces or checks.at_least(RULES.late_rate, min(paces))
     )

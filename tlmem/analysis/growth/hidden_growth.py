@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.growing_sites import (
-    GENERATIONS,
     GrowingSite,
     are_enough,
     even,
+    fair_parts,
     held_by_most,
     judge_line,
     own_shares,
@@ -28,7 +28,7 @@ from tlmem.analysis.growth.growing_sites import (
     reaches_the_end,
     votes,
 )
-from tlmem.analysis.growth.robust import floor_curve, unevenness
+from tlmem.analysis.growth.robust import floor_curve
 from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES, Checks
@@ -85,13 +85,11 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     ages = np.searchsorted(born, died, side="right") - np.arange(len(line))
     if stays.all() or not stays.any():
         return None
-    usual = int(np.quantile(ages[~stays], RULES.usual_ages, method="higher")) + 1
-    if usual > RULES.longest_age * len(line):
-        return None
+    usual = int(np.quantile(ages[~stays], RULES.usual, method="higher")) + 1
     old = np.arange(len(line)) < len(line) - usual
     outlived = np.count_nonzero(old & (stays | (ages > usual)))
     kept = np.flatnonzero(old & stays)
-    if len(kept) < RULES.few_survivors or len(kept) < RULES.stayed * outlived:
+    if len(kept) < RULES.few_survivors or len(kept) < RULES.nearly_all * outlived:
         return None
     rows = line[kept]
     if not are_enough(len(rows), held_by_most(lives.size[rows], lives.weight[rows])):
@@ -99,12 +97,9 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     if not lasts(lives, line):
         return None
     window = np.count_nonzero(old)
-    share = np.arange(1, len(kept) + 1) / len(kept)
-    if unevenness(kept / window, share) > RULES.unevenness:
-        return None
-    made_in = np.bincount(kept * GENERATIONS // window, minlength=GENERATIONS)
-    fair = made_in >= RULES.least_generation * made_in.mean()
-    if np.count_nonzero(fair) < RULES.generations * GENERATIONS:
+    share, x = np.arange(1, len(kept) + 1) / len(kept), kept / window
+    checks = Checks()
+    if not even(checks, x, share, RULES.unevenness, late=()) or not fair_parts(checks, x):
         return None
     return site_of(lives, group, line, rows, "beside")
 
@@ -114,12 +109,12 @@ def rising_backlog(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | No
     born, died = lives.born[line], lives.died[line]
     moments = born[np.linspace(0, len(born) - 1, MOMENTS).astype(np.int64)].astype(np.float64)
     levels = alive_at(moments, born, died)
-    tops, troughs = teeth(levels, RULES.tooth * float(levels.max()))
+    tops, troughs = teeth(levels, RULES.backlog * float(levels.max()))
     if len(troughs) < RULES.fewest_troughs:
         return None
     low = levels[troughs]
     falling = np.count_nonzero(np.triu(low[:, None] >= low, 1))
-    if falling > len(low) - RULES.fewest_troughs or troughs[-1] < RULES.late_trough * len(levels):
+    if falling > len(low) - RULES.fewest_troughs or troughs[-1] < RULES.reach * len(levels):
         return None
     rise, tooth = float(low[-1] - low[0]), float(np.median(levels[tops] - low))
     if rise < max(RULES.few_survivors, RULES.rise_of_troughs * tooth):
@@ -190,7 +185,7 @@ def growing_together(lives: Lifetimes) -> list[GrowingSite]:
     if whole is None or whole.rows is None:
         return []
     groups, counts = np.unique(lives.group[whole.rows], return_counts=True)
-    if len(groups) < RULES.fewest_lines or counts.max() > RULES.largest_part * counts.sum():
+    if len(groups) < RULES.fewest_lines:
         return []
     return [
         site_of(
@@ -212,11 +207,10 @@ def lasts(lives: Lifetimes, line: Rows) -> bool:
 def rises_on_clocks(lives: Lifetimes, line: Rows, share: Floats) -> bool:
     """Whether a share of a rise that is reached at each birth of a line rises evenly to the end."""
 
-    def on(clock: int, lone: bool) -> Checks:
+    def on(clock: int) -> Checks:
         checks, ticks = Checks(), lives.clocks[clock, line]
         x = np.clip((ticks - ticks[0]) / max(ticks[-1] - ticks[0], 1e-9), 0, 1)
-        uneven = RULES.lone_unevenness if lone else RULES.unevenness
-        even(checks, x, share, uneven, uneven, lone=lone)
+        even(checks, x, share, RULES.unevenness)
         return checks
 
     return votes(Checks(), own_shares(lives, line), on)

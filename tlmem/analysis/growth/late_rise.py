@@ -56,7 +56,7 @@ def still_rising(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Unsettled
     ):
         rose = risen(window.time_ns[rows], window.without_imports(values)[rows])
         if rose >= max(RULES.unsettled_bytes, level):
-            found.append(Unsettled(kind, round(rose), RULES.last_part * (end_ns - begin_ns) / 1e9))
+            found.append(Unsettled(kind, round(rose), RULES.span * (end_ns - begin_ns) / 1e9))
     return max(found, key=lambda rise: rise.bytes, default=None)
 
 
@@ -68,7 +68,7 @@ def risen(time_ns: np.ndarray, values: Floats) -> float:
     if len(values) < FEWEST_TO_JUDGE:
         return 0.0
     last_ns, whole = float(time_ns[-1]), float(time_ns[-1] - time_ns[0])
-    late_ns, at_end_ns = last_ns - RULES.last_part * whole, last_ns - AT_END * whole
+    late_ns, at_end_ns = last_ns - RULES.span * whole, last_ns - AT_END * whole
     floor = floor_curve(values)
     late, at_end = np.interp([late_ns, at_end_ns], time_ns, floor)
     before = float(np.max(values[time_ns <= late_ns], initial=late))
@@ -76,8 +76,8 @@ def risen(time_ns: np.ndarray, values: Floats) -> float:
     largest = float(np.max(np.diff(floor)))
     if (
         rose <= 0
-        or largest > RULES.single_step * rose
-        or lately < RULES.going_on * AT_END / RULES.last_part * rose
+        or largest > RULES.largest_step * rose
+        or lately < RULES.late_rate * AT_END / RULES.span * rose
     ):
         return 0.0
     return rose

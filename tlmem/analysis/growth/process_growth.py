@@ -337,7 +337,7 @@ def first_rise(
     """
     start = int(UNWINDING_FROM * (len(values) - 1))
     highest = start + int(np.argmax(values[start:]))
-    freed = values[highest] - values[-1] > RULES.freed_at_end * (values[highest] - values[0])
+    freed = values[highest] - values[-1] > RULES.given_back * (values[highest] - values[0])
     for end in (len(values), highest + 1) if freed else (len(values),):
         for clock in clocks:
             steady = after_warm_up(clock[:end])
@@ -365,8 +365,7 @@ def late_rise(
     if begin is None or begin <= after_warm_up_begin(clock):
         return None
     tries.append(Checks())
-    late_floor = RULES.late_size * floor
-    return rise_within(kind, times, clock, values, clock >= begin, late_floor, tries[-1])
+    return rise_within(kind, times, clock, values, clock >= begin, floor, tries[-1])
 
 
 def rises_late(values: Floats, floor: float) -> bool:
@@ -432,9 +431,10 @@ def steady_rise(
     noise = spread(values - grown * x)
     floor = np.maximum(floor_curve(values) - values[0], 0)
     level = RULES.relative * float(np.median(values))
-    least = max(least_bytes, level, RULES.noise * noise)
-    rule = RULES.relative if level == least else RULES.noise
-    rule = least_bytes if isinstance(least_bytes, Rule) and least == least_bytes else rule
+    least = max(least_bytes, level)
+    rule = RULES.relative
+    if isinstance(least_bytes, Rule) and level <= least_bytes:
+        rule = least_bytes
     if not checks.at_least(rule, min(grown, 2 * floor[-1]), least):
         return None
     share = floor / floor[-1]
@@ -445,7 +445,7 @@ def steady_rise(
         RULES.largest_step + slack,
     ):
         return None
-    if not even(checks, x, share, RULES.unevenness, RULES.unevenness + slack, LATE[:1]):
+    if not even(checks, x, share, RULES.unevenness + slack, LATE[:1]):
         return None
     spaced = without_crowds(every)
     rate = rate_of(every[spaced], all_values[spaced])
@@ -484,7 +484,7 @@ def retained_memory(window: Window, handed_out: Floats, steady_ns: float) -> Ret
     found = []
     for free, by, fewest in (
         (free_in_allocator(window, resident, handed_out), ALLOCATOR, RULES.retained_bytes),
-        (idle_on_devices(window, resident, handed_out), POOL, RULES.idle_bytes),
+        (idle_on_devices(window, resident, handed_out), POOL, RULES.retained_bytes),
     ):
         least = float(free[rows].min())
         if least >= max(fewest, RULES.retained_share * float(resident[rows][-1])):

@@ -79,7 +79,7 @@ class Survivors:
 
     def held_only_by(self, *kinds: HolderKind) -> bool:
         """Whether nearly all of the survivors are held by holders of these kinds and no others."""
-        if self.known < RULES.fewest_known:
+        if self.known < RULES.fewest_survivors:
             return False
         fits = self.now["kind"].isin([int(kind) for kind in kinds])
         others = self.now.loc[~fits, "object"].nunique()
@@ -88,7 +88,7 @@ class Survivors:
     def nearly_all(self, rows: pd.DataFrame) -> bool:
         """Whether nearly all of the survivors are among these rows of the ledger."""
         return (
-            self.known >= RULES.fewest_known
+            self.known >= RULES.fewest_survivors
             and rows["object"].nunique() >= RULES.nearly_all * self.known
         )
 

@@ -24,7 +24,7 @@ def fills_a_bound(line: Survivors) -> bool:
     bounded = in_bounds(line)
     if not bounded or not python_holds(line):
         return False
-    if sum(len(chain.objects) for chain in bounded) < RULES.fewest_known:
+    if sum(len(chain.objects) for chain in bounded) < RULES.fewest_survivors:
         return False
     seen_in_all, count = total(line.chains), line.growth.survivors
     if total(bounded) < RULES.bounded * seen_in_all or seen_in_all < RULES.majority * count:

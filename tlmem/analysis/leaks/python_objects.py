@@ -82,7 +82,7 @@ def container_named(line: Survivors) -> tuple[str, bool]:
 
     Empty when no snapshot saw enough of the survivors to speak for them.
     """
-    if not line.chains or sum(len(chain.objects) for chain in line.chains) < RULES.fewest_known:
+    if not line.chains or sum(len(chain.objects) for chain in line.chains) < RULES.fewest_survivors:
         return "", True
     holders, seen_in_all = holders_of(list(line.chains)), total(line.chains)
     if seen_in_all < SPEAKS * line.growth.survivors:
@@ -96,7 +96,7 @@ def container_named(line: Survivors) -> tuple[str, bool]:
 
 def nearly_all(line: Survivors, chains: Sequence[Chain]) -> bool:
     """Whether these are nearly all chains that a snapshot saw, and those most of the survivors."""
-    if sum(len(chain.objects) for chain in chains) < RULES.fewest_known:
+    if sum(len(chain.objects) for chain in chains) < RULES.fewest_survivors:
         return False
     seen_in_all = total(line.chains)
     if seen_in_all < RULES.majority * line.growth.survivors:

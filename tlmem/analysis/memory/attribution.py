@@ -169,7 +169,7 @@ class Moments:
         highest = int(lately[np.argmax(self.resident[lately])])
         first = self.resident[np.argmax(every)]
         back = self.resident[highest] - self.resident[end]
-        if back > RULES.freed_at_end * (self.resident[highest] - first):
+        if back > RULES.given_back * (self.resident[highest] - first):
             return self.last(int(self.time_ns[highest]))
         return end
 
