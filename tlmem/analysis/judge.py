@@ -184,7 +184,11 @@ def stable(evidence: Evidence) -> Verdict:
         "stable",
         " ".join(
             [
-                sentences.stable(evidence.lives.run_seconds, resolution),
+                sentences.stable(
+                    evidence.lives.run_seconds,
+                    resolution,
+                    evidence.resident.python_resolution_bytes_per_s,
+                ),
                 *sentences.waiting(evidence.garbage),
                 *(sentences.larger(evidence.places, it) for it in evidence.enlargements[:1]),
                 *(finding.evidence for finding in notes),

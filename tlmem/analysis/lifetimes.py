@@ -253,7 +253,8 @@ def begin_of_unwinding(born: Ints, died: Ints, samples: Ints, begin_ns: int, cut
 
     What is freed before is freed because it is no longer needed. The last ``UNWINDING_SHARE`` of
     the run may be unwinding. So may a longer part of it in which nothing is made any more and frees
-    follow each other up to the end: large arrays take longer to free than to make.
+    follow each other up to the end, as large arrays take a while to free; but a program that frees
+    through more than ``span`` of its run is at work.
 
     Args:
         born, died: when objects were made, in ascending order, and when they were freed.
@@ -272,7 +273,12 @@ def begin_of_unwinding(born: Ints, died: Ints, samples: Ints, begin_ns: int, cut
     frees = np.sort(died[(died > born[int(RULES.active * (len(born) - 1))]) & (died <= cut_ns)])
     gaps = np.diff(np.interp(np.append(frees, cut_ns), ticks, clock))
     following = len(gaps) - int(np.argmax(gaps[::-1] > share)) if (gaps > share).any() else 0
-    return min(last_part, int(frees[following])) if following < len(frees) else last_part
+    if (
+        following == len(frees)
+        or np.interp(frees[following], ticks, clock) < (1 - RULES.span) * clock[-1]
+    ):
+        return last_part
+    return min(last_part, int(frees[following]))
 
 
 def moment_of_judging(

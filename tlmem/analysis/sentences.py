@@ -147,15 +147,22 @@ def verdict_of_retained(found: Retained) -> str:
     return f"Retained: {retained(found)}"
 
 
-def stable(seconds: float, resolution: float | None) -> str:
-    """``No leak found in 8.5 s. Smallest leak this run could have shown: ...``."""
+def stable(seconds: float, resolution: float | None, of_python: float | None = None) -> str:
+    """``No leak found in 8.5 s. Smallest leak this run could have shown: ...``.
+
+    Args:
+        seconds: how long the run was.
+        resolution, of_python: bytes per second of native memory, and of Python's heap, that would
+            have been seen; None where that is not known.
+    """
     found = f"No leak found in {format_seconds(seconds)}."
     if resolution is None:
         return found
     return (
         f"{found} Smallest leak this run could have shown: {RULES.few_survivors:.0f} arrays from "
         f"one line ({RULES.fewest_survivors:.0f} with {format_bytes(RULES.least_bytes_of_few)} "
-        f"together), or {format_rate(resolution)} of native memory."
+        f"together), {format_rate(resolution)} of native memory"
+        f"{'' if of_python is None else f', or {format_rate(of_python)} of Python objects'}."
     )
 
 

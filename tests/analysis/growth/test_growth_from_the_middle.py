@@ -84,9 +84,23 @@ def test_a_leak_whose_objects_take_long_to_be_given_back_at_the_end_is_found() -
         program.wait(100_000)
     for number in held:
         program.free(number)
-        program.wait(400_000)
+        program.wait(40_000)
 
     assert grown_lines(program) == [10]
+
+
+def test_a_program_that_frees_for_half_of_its_run_is_not_unwinding() -> None:
+    """The frontier of a search grows, and then shrinks to nothing."""
+    program, held = Program(), []
+    for _ in range(500):
+        held.append(program.alloc(10))
+        program.temporary(20)
+        program.wait(100_000)
+    for number in held:
+        program.free(number)
+        program.wait(100_000)
+
+    assert grown_lines(program) == []
 
 
 def test_what_is_built_before_a_long_time_without_allocations_does_not_grow() -> None:

@@ -83,13 +83,15 @@ class Retained:
 class Resident:
     """What the samples say. ``judged`` is False when there were too few to say anything.
 
-    ``resolution_bytes_per_s`` is how fast native memory must rise to be distinguished from none.
+    ``resolution_bytes_per_s`` is how fast native memory must rise to be distinguished from none,
+    ``python_resolution_bytes_per_s`` the same of Python's heap.
     """
 
     judged: bool
     rises: tuple[Rise, ...] = ()
     retained: Retained = Retained()
     resolution_bytes_per_s: float | None = None
+    python_resolution_bytes_per_s: float | None = None
 
 
 Progress = Callable[[NDArray[np.int64]], list[Floats]]
@@ -167,7 +169,8 @@ def judge_samples(
     window = Window(samples, begin_ns, end_ns)
     steady_ns = steady_begin(window.time_ns, begin_ns, end_ns)
     rises: list[Rise] = []
-    judged, resolution = False, None
+    judged, resolution, of_python = False, None, None
+    python = python_bytes(window)
     for kind, subject, rows, values, floor in (
         ("tape", "tapes", window.taken("tapes"), window.bytes("tapes"), RULES.heap_bytes),
         (
@@ -181,7 +184,7 @@ def judge_samples(
             "python",
             "Python's heap",
             window.taken("python_arena"),
-            python_bytes(window),
+            python,
             RULES.heap_bytes,
         ),
         (
@@ -220,6 +223,9 @@ def judge_samples(
         judged = judged or kind == "native"
         if by_malloc:
             resolution = resolution_of(window.time_ns[steady] / 1e9, values[steady], floor)
+        if values is python:  # it comes in arenas, and fewer are steps
+            floor_of_steps = RULES.heap_bytes / RULES.largest_step
+            of_python = resolution_of(window.time_ns[steady] / 1e9, values[steady], floor_of_steps)
         times = window.time_ns[rows]
         clocks = progress(times) if progress is not None else []
         # While modules are imported, Python's heap and libraries grow evenly and no array is made.
@@ -238,6 +244,7 @@ def judge_samples(
         tuple(rises),
         retained_memory(window, handed_out_bytes(window), steady_ns),
         resolution,
+        of_python,
     )
 
 
