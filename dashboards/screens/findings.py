@@ -77,6 +77,7 @@ class FindingsPage(Page):
     def on_resize(self) -> None:
         """Beside each other where there is room."""
         self.set_class(self.size.width >= 130, "wide")
+        self.call_after_refresh(self._fit_detail)
 
     # ---- the table ----
 
@@ -169,8 +170,14 @@ class FindingsPage(Page):
             self.in_background(lambda: loaded.history(number), show, "history")
 
     def _show_blocks(self, finding: Finding, life: History | None) -> None:
-        blocks = finding_blocks(finding, life)
+        width = self.query_one("#detail", Words).content_size.width
+        blocks = finding_blocks(finding, life, *([width] if width else []))
         self.query_one("#detail", Words).show(as_text(blocks))
+
+    def _fit_detail(self) -> None:
+        """Tables of the detail as wide as there is room for them now."""
+        if self._told is not None:
+            self._show_blocks(self._told, self.life)
 
     def action_copy(self) -> None:
         """The finding as Markdown, to the clipboard of the terminal."""
