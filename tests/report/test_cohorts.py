@@ -12,6 +12,7 @@ from tlmem.report import html, markdown, text
 from tlmem.report import json as json_report
 from tlmem.report.cohorts import cohort_lines, cohort_table
 from tlmem.report.summary import Process, Summary
+from tlmem.units import format_count
 
 
 def cohorts_of(*alive: tuple[int | None, ...], part_s: float = 1.25, made: int = 1000) -> Cohorts:
@@ -63,9 +64,9 @@ def test_what_has_no_room_is_left_out_but_not_the_end(width: int, heads: str) ->
     [
         (0.010, "0 to 10 ms", "30 ms"),
         (0.12, "0 to 120 ms", "360 ms"),
-        (0.6, "0.00 to 0.60 s", "1.80 s"),
+        (0.6, "0.0 to 0.6 s", "1.8 s"),
         (12.0, "0 to 12 s", "36 s"),
-        (300.0, "0.0 to 5.0 min", "15.0 min"),
+        (300.0, "0 to 5 min", "15 min"),
         (36_000.0, "0 to 10 h", "30 h"),
     ],
 )
@@ -94,14 +95,18 @@ def test_a_part_in_which_nothing_was_made_has_no_share() -> None:
 
 
 def test_what_was_folded_is_told_to_be_unknown() -> None:
-    rows = list(cohorts_of((None, 5), (0, 7)).rows)
-    rows[0] = replace(rows[0], made=None, made_bytes=None)
-    *lines, first, second = cohort_lines(
-        Cohorts((1.25, 2.5), tuple(rows), known_from_s=2.0, thinned=4), 88
-    )
+    rows = list(cohorts_of((None, 4, 5), (0, None, 7), (0, 0, 9), made=10).rows)
+    rows[:2] = (replace(row, made=None, made_bytes=None) for row in rows[:2])
+    found = Cohorts((1.25, 2.5, 3.75), tuple(rows), known_from_s=2.0, thinned=4)
+    *lines, first, second = cohort_lines(found, 88)
 
-    assert lines[2].split()[-3:] == ["?", "?", "5"]
-    assert first == "?: what was freed before 2.00 s was folded to keep the recording small"
+    assert lines[1].split() == ["allocated", "made", "at", "2.5", "s", "3.8", "s"]
+    assert [line.split("s ")[1].split() for line in lines[2:]] == [
+        ["?", "4", "5"],
+        ["?", "?", "7"],
+        ["10", "9"],
+    ]
+    assert first == "?: of what was freed before 2.00 s only sums are known"
     assert second == "of those alive at 2.00 s one of 4 is known; their counts are estimates"
 
 
@@ -147,7 +152,8 @@ def test_cells_of_the_page_are_shaded_by_share() -> None:
     page = html.render(Summary((replace(process, analysis=replace(analysis, findings=found)),)))
 
     assert page.count('style="--alive: 0.50"') == 5 * len(found)
-    assert '<th scope="row">0.0 to 1.2 s</th><td class="number">1\N{NO-BREAK SPACE}000</td>' in page
+    made = format_count(1000)
+    assert f'<th scope="row">0.0 to 1.2 s</th><td class="number">{made}</td>' in page
     assert "--shade: 216 150 196;" in page and "--shade: 141 79 125;" in page
 
 

@@ -20,10 +20,15 @@ GAP = 2
 UNITS = ((1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7_200.0, 60.0, "min"), (math.inf, 3_600.0, "h"))
 """Up to how many seconds a unit is used, how many it has, and its name."""
 
+LEAST_STEP = 5
+"""From one time to the next the last digit rises by so much at least."""
+
 
 @dataclass(frozen=True)
 class CohortTable:
     """What stands in the table; cells of a moment at which nothing was made yet are empty.
+
+    Times at which nothing is known, because it was folded, are no columns.
 
     ``shares`` are those of the objects of a row that live at each time, None where there is no
     number in the cell.
@@ -45,7 +50,8 @@ def cohort_table(cohorts: Cohorts, every: int = 1, with_units: bool = True) -> C
     """
     begins = [row.begin_s for row in cohorts.rows]
     edges, unit = in_one_unit([*begins, cohorts.times_s[-1]])
-    chosen = range((len(cohorts.times_s) - 1) % every, len(cohorts.times_s), every)
+    seen = [column for column in range(len(edges) - 1) if is_known(cohorts, column)]
+    chosen = seen[(len(seen) - 1) % every :: every]
     first, *others = [edges[column + 1] for column in chosen]
     rows, shares = [], []
     for number, row in enumerate(cohorts.rows):
@@ -99,12 +105,17 @@ def notes(cohorts: Cohorts) -> Iterable[str]:
     """What cannot be known, a sentence each."""
     since = format_seconds(cohorts.known_from_s)
     if any(row.made is None for row in cohorts.rows):
-        yield f"{UNKNOWN}: what was freed before {since} was folded to keep the recording small"
+        yield f"{UNKNOWN}: of what was freed before {since} only sums are known"
     if cohorts.thinned > 1:
         yield (
             f"of those alive at {since} one of {format_count(cohorts.thinned)} is known; "
             "their counts are estimates"
         )
+
+
+def is_known(cohorts: Cohorts, column: int) -> bool:
+    """Whether anything is known of a time."""
+    return any(row.alive[column] is not None for row in cohorts.rows[: column + 1])
 
 
 def share(alive: int | None, made: int | None, is_seen: bool) -> float | None:
@@ -121,5 +132,5 @@ def in_one_unit(seconds: Sequence[float]) -> tuple[list[str], str]:
     """Rising times as numbers of one unit, exact enough to tell them apart, and that unit."""
     size, unit = next((size, name) for most, size, name in UNITS if seconds[-1] <= most)
     step = (seconds[-1] - seconds[0]) / size / max(1, len(seconds) - 1)
-    digits = min(6, max(0, 1 - math.floor(math.log10(step)))) if step > 0 else 1
+    digits = min(6, max(0, math.ceil(-math.log10(step / LEAST_STEP)))) if step > 0 else 1
     return [f"{value / size:.{digits}f}" for value in seconds], unit
