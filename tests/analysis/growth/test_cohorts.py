@@ -74,7 +74,7 @@ def test_the_table_says_what_a_look_at_each_object_says() -> None:
     born = np.sort(chance.integers(5, 5_000, 700))
     died = np.where(chance.random(700) < 0.3, NEVER, born + chance.integers(0, 3_000, 700))
     lives = lives_of(list(zip(born.tolist(), died.tolist(), strict=True)))
-    lives = replace(lives, size=chance.integers(1, 1 << 45, 700))
+    lives = replace(lives, size=chance.integers(1, 1 << 40, 700))
     found = cohorts(lives, 4_321)
 
     edges = born[0] + (4_321 - born[0]) * np.arange(9) // 8

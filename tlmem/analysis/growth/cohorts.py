@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.growing_sites import GrowingSite
-from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.lifetimes import Lifetimes, alive_by_group
 from tlmem.analysis.model import Cohort, Cohorts, Finding
 from tlmem.analysis.places import Places
 
 MOST_PARTS = 8
-HALF = 1 << 26
 
 Ints = NDArray[np.int64]
 
@@ -80,10 +79,10 @@ def cohorts_of(
     times = edges[1:]
     # Each part ends with its own end, and the first one begins with the first birth.
     part = np.searchsorted(times, born, side="left")
-    seen = np.searchsorted(times, died, side="left")
-    count = lives.weight[rows]
-    made, alive = table(part, seen, count, parts)
-    made_bytes, alive_bytes = table(part, seen, count * lives.size[rows], parts)
+    made, alive = counted(part, times, born, died, lives.weight[rows])
+    made_bytes, alive_bytes = counted(
+        part, times, born, died, lives.weight[rows] * lives.size[rows]
+    )
 
     def since_begin(time_ns: int) -> float:
         return max(0.0, (time_ns - lives.begin_ns) / 1e9)
@@ -112,24 +111,12 @@ def cohorts_of(
         rows=tuple(cohorts),
         noun=noun,
         known_from_s=since_begin(known_from_ns),
-        thinned=int(count.max()),
+        thinned=int(lives.weight[rows].max()),
     )
 
 
-def table(part: Ints, seen: Ints, values: Ints, parts: int) -> tuple[Ints, Ints]:
-    """Sums of values by the part of birth, and of those that live at the end of each part.
-
-    Args:
-        part: the part in which each object was made.
-        seen: at how many of the ends it was not yet freed, or not yet made.
-    """
-    cell = part * (parts + 1) + seen
-    # Sums of floats are exact up to 2**53: those of either half of the digits are.
-    low, high = (
-        np.bincount(cell, half, minlength=parts * (parts + 1)).astype(np.int64)
-        for half in (values & (HALF - 1), values // HALF)
-    )
-    by_seen = (low + high * HALF).reshape(parts, parts + 1)
-    # Alive at the end of a part are those that are seen at more ends than come before it.
-    alive = by_seen.sum(axis=1, keepdims=True) - np.cumsum(by_seen, axis=1)[:, :parts]
-    return by_seen.sum(axis=1), np.triu(alive)
+def counted(part: Ints, times: Ints, born: Ints, died: Ints, amount: Ints) -> tuple[Ints, Ints]:
+    """What was made in each part, and what of it is alive at each time."""
+    made = np.bincount(part, weights=amount, minlength=len(times))
+    alive = alive_by_group(times, born, died, amount, part.astype(np.int32), len(times))
+    return made.astype(np.int64), alive.astype(np.int64)
