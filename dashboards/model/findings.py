@@ -15,6 +15,7 @@ from tlmem.analysis.ledger.history import History, HistoryStep
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.model import SEVERITIES, Finding, StackFrame
 from tlmem.analysis.places import place
+from tlmem.report.cohorts import cohort_lines
 from tlmem.report.markdown import fenced, words
 from tlmem.report.text import circumstances
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
@@ -26,6 +27,8 @@ SORTS = ("severity", "place", "bytes", "objects", "growth", "kind")
 MOST_FRAMES = 20
 MOST_STEPS = 40
 MOST_TAKEN = 2
+WIDTH = 88
+"""Of the table of cohorts, in letters, where nothing else is asked for."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,14 @@ class Block:
     code: bool = False
 
 
-def finding_blocks(finding: Finding, life: History | None = None) -> list[Block]:
+def finding_blocks(
+    finding: Finding, life: History | None = None, width: int = WIDTH
+) -> list[Block]:
     """Everything that is known of a finding.
 
     Args:
         life: the history of its example object.
+        width: letters for which a line has room; tables that can be narrower are.
     """
     heading = f"{MARKS[finding.severity]}: {finding.kind} at {where(finding)}"
     blocks = [Block(heading, _head(finding))]
@@ -132,6 +138,9 @@ def finding_blocks(finding: Finding, life: History | None = None) -> list[Block]
         )
     if finding.holders:
         blocks.append(Block("Held by", tuple(_holders(finding, life))))
+    if finding.cohorts is not None:
+        title, *lines = cohort_lines(finding.cohorts, width)
+        blocks.append(Block(f"{title[:1].upper()}{title[1:]}", tuple(lines), code=True))
     stacks = (
         ("Stack", finding.stack),
         ("Where it was made", finding.allocated),

@@ -32,6 +32,10 @@ from tlmem.analysis.model import SEVERITIES, Finding
 from .page import Page
 
 NUMBERS = ("bytes", "objects", "growth")
+WIDE = 130
+"""Columns from which on the detail is beside the table, with 6 of 11 parts: see ``app.tcss``."""
+DETAIL_FRAME = 5
+"""Columns for border, padding and scroll bar of the detail."""
 SHOWN = (SEVERITIES, ("error", "warning"), ("error",))
 """What ``f`` goes through."""
 
@@ -76,7 +80,9 @@ class FindingsPage(Page):
 
     def on_resize(self) -> None:
         """Beside each other where there is room."""
-        self.set_class(self.size.width >= 130, "wide")
+        self.set_class(self.size.width >= WIDE, "wide")
+        if self._told is not None:
+            self._show_blocks(self._told, self.life)
 
     # ---- the table ----
 
@@ -169,8 +175,14 @@ class FindingsPage(Page):
             self.in_background(lambda: loaded.history(number), show, "history")
 
     def _show_blocks(self, finding: Finding, life: History | None) -> None:
-        blocks = finding_blocks(finding, life)
+        blocks = finding_blocks(finding, life, self._detail_width)
         self.query_one("#detail", Words).show(as_text(blocks))
+
+    @property
+    def _detail_width(self) -> int:
+        """Letters for which a line of the detail has room, before it is laid out."""
+        width = self.app.size.width
+        return (width * 6 // 11 if width >= WIDE else width) - DETAIL_FRAME
 
     def action_copy(self) -> None:
         """The finding as Markdown, to the clipboard of the terminal."""

@@ -61,6 +61,7 @@ def test_a_finding_is_told_with_holder_stacks_and_history(loaded: Loaded) -> Non
     assert list(blocks) == [
         "‼ error: growing-site at train.py:12",
         "Held by",
+        "Still alive, of the objects allocated in each part of the run",
         "Stack",
         "Where reader took object 1, for good",
         "History of object 1",
@@ -72,6 +73,20 @@ def test_a_finding_is_told_with_holder_stacks_and_history(loaded: Loaded) -> Non
     )
     assert "acquire     2" in blocks["History of object 1"]
     assert "never given back" in blocks["History of object 1"]
+
+
+@pytest.mark.parametrize(("width", "times"), [(96, 8), (70, 8), (60, 4), (40, 3), (1, 1)])
+def test_the_table_of_cohorts_is_as_wide_as_there_is_room(
+    loaded: Loaded, width: int, times: int
+) -> None:
+    blocks = finding_blocks(loaded.analysis.findings[0], None, width)
+    (table,) = [block for block in blocks if block.heading.startswith("Still alive")]
+    heads = table.lines[0].replace(" ms", "").split()
+
+    assert len(table.lines) == 9 and table.code
+    assert len(heads) == len(["allocated", "made", "at"]) + times
+    assert heads[-1] == "933"
+    assert width == 1 or max(map(len, table.lines)) <= width
 
 
 def test_a_cure_is_told_where_there_is_one(loaded: Loaded) -> None:

@@ -126,7 +126,7 @@ async def test_a_zoom_is_followed_by_every_screen(story: Path) -> None:
 
 async def test_the_way_from_the_finding_to_the_holder_and_the_history(story: Path) -> None:
     app = app_of(story)
-    async with opened(app, (100, 50)) as pilot:
+    async with opened(app, (100, 65)) as pilot:
         await press(pilot, "enter")
         detail = screen_text(app)
         assert "growing-site" in detail and "reader: 120, taken at train.py:21" in detail
@@ -137,6 +137,21 @@ async def test_the_way_from_the_finding_to_the_holder_and_the_history(story: Pat
 
     assert "Object 1: 65.5 kB" in text and "by reader" in text
     assert "reference count" in text
+
+
+async def test_the_table_of_cohorts_fits_the_terminal_whatever_its_size(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (160, 45)) as pilot:
+        await press(pilot, "3")
+        for size in ((160, 45), (130, 40), (80, 60), (60, 60)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            lines = [line.rstrip() for line in screen_text(app).splitlines()]
+            heads = [line for line in lines if " made " in line and "objects" not in line]
+            first = [line for line in lines if "41 to 152 ms" in line]
+
+            assert heads[0].endswith("933") or heads[0].endswith("933 ms"), size
+            assert first[0].endswith("15") and "to 264 ms" in lines[lines.index(first[0]) + 1], size
 
 
 async def test_findings_are_sorted_searched_and_copied(story: Path) -> None:

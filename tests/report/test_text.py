@@ -168,6 +168,7 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "slope_low_bytes_per_s",
         "slope_high_bytes_per_s",
         "confidence",
+        "cohorts",
         "evidence",
     }
     assert report["findings"][0]["site"] == {

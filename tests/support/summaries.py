@@ -28,7 +28,6 @@ def process_of(program: Program, **changes: Any) -> Process:
         {"time_ns": np.zeros(0, np.int64), "label": [], "index": np.zeros(0, np.int64)}
     )
     recording.sites["blamed"] = recording.blame_table
-    recording.horizon_ns = 0
     for name, value in changes.items():
         setattr(recording, name, value)
     return Process(recording, analyse(recording))

@@ -273,6 +273,7 @@ class Program:
             ],
             totals=totals,
             fold=None,
+            horizon_ns=0,
             seconds=self.now_ns / 1e9,
             begin_ns=0,
             end_ns=self.end_ns,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tlmem.analysis.growth.cohorts import with_cohorts
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines
 from tlmem.analysis.growth.hidden_growth import hidden_growth
@@ -80,6 +81,7 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.mapped,
         *live_at_end(lives, places),
     ]
+    found = with_cohorts(found, lives, places, evidence.growths)
     found = with_holders(found, lives, places)
     found = with_python_holders(found, lives, places, evidence.growths)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))

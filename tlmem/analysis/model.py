@@ -62,6 +62,38 @@ class Holder:
 
 
 @dataclass(frozen=True)
+class Cohort:
+    """Objects made from ``begin_s`` to ``end_s`` seconds after the program began.
+
+    ``alive`` and ``alive_bytes`` are those of them that live at each time of the table. What
+    cannot be known, because a size limit folded the events, is None.
+    """
+
+    begin_s: float
+    end_s: float
+    made: int | None
+    made_bytes: int | None
+    alive: tuple[int | None, ...]
+    alive_bytes: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Cohorts:
+    """Objects of one line by when they were made, and how many of them lived on and until when.
+
+    ``times_s`` are seconds after the program began; the last is the moment of judging. Before
+    ``known_from_s`` nobody knows what was freed. Where a size limit thinned the list of live
+    objects, one of ``thinned`` is known, and counts of what was made before are estimates.
+    """
+
+    times_s: tuple[float, ...]
+    rows: tuple[Cohort, ...]
+    noun: str = "array"
+    known_from_s: float = 0.0
+    thinned: int = 1
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing worth telling, with the numbers that show it.
 
@@ -70,7 +102,8 @@ class Finding:
     committed, ``allocated`` and ``freed`` are where that object was, and ``earlier`` is the other
     place of two that collide: where a value had been saved, where the pass before began. A slope is
     that from ``grew_from_ns`` to ``grew_until_ns`` after the start of the recording. ``passing``
-    says that the objects are temporaries of the last moment.
+    says that the objects are temporaries of the last moment. ``cohorts``, of a growing line, say
+    when its objects were made and how long they lived.
     """
 
     kind: str
@@ -91,6 +124,7 @@ class Finding:
     freed: tuple[StackFrame, ...] = ()
     earlier: tuple[StackFrame, ...] = ()
     passing: bool = False
+    cohorts: Cohorts | None = None
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,16 @@ class Places:
         paths = [tuple(self.frames[group] for group in callers) for callers in known]
         return np.array(numbers, np.int64), paths
 
+    def called_from(
+        self, sites: NDArray[np.int64], callers: tuple[StackFrame, ...]
+    ) -> NDArray[np.int64]:
+        """Those of the sites whose nearest callers are these, nearest first; all without any."""
+        if not callers:
+            return sites
+        numbers, paths = self.paths(sites, len(callers))
+        mine = [number for number, path in enumerate(paths, 1) if path == callers]
+        return sites[np.isin(numbers, mine)]
+
     @property
     def count(self) -> int:
         """Number of blamed lines."""

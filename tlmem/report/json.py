@@ -15,6 +15,7 @@ from tlmem.analysis.model import (
     Analysis,
     Attribution,
     Change,
+    Cohorts,
     Finding,
     Holder,
     Peak,
@@ -168,7 +169,30 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "earlier": [frame_dict(frame) for frame in finding.earlier],
         "slope_bytes_per_s": rounded(finding.slope_bytes_per_s),
         **interval_dict(finding),
+        "cohorts": cohorts_dict(finding.cohorts),
         "evidence": finding.evidence,
+    }
+
+
+def cohorts_dict(cohorts: Cohorts | None) -> dict[str, Any] | None:
+    """When the objects of a line were made, and how many of them lived at each time."""
+    if cohorts is None:
+        return None
+    return {
+        "times_seconds": [round(time, 9) for time in cohorts.times_s],
+        "rows": [
+            {
+                "begin_seconds": round(row.begin_s, 9),
+                "end_seconds": round(row.end_s, 9),
+                "made": row.made,
+                "made_bytes": row.made_bytes,
+                "alive": list(row.alive),
+                "alive_bytes": list(row.alive_bytes),
+            }
+            for row in cohorts.rows
+        ],
+        "known_from_seconds": round(cohorts.known_from_s, 9),
+        "one_known_of": cohorts.thinned,
     }
 
 

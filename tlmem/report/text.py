@@ -29,12 +29,15 @@ from tlmem.analysis.model import (
 )
 from tlmem.analysis.places import place
 from tlmem.events import FIRST_RUNTIME_DEVICE
+from tlmem.report.cohorts import cohort_lines
 from tlmem.report.explain import explain_block
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 WIDTH = 100
 MOST_GROWING = 5
+MOST_COHORTS = 3
+"""Growing lines of which a report shows the cohorts at once."""
 MOST_ALIVE = 10
 MOST_FRAMES = 12
 MOST_MISUSES = 5
@@ -131,7 +134,7 @@ def process_blocks(process: Process) -> Iterable[str]:
 def growing_block(findings: list[Finding], ours: str = "") -> str:
     """Lines that grow, each with its source line and stack; ``ours`` is the folder of tlmem."""
     rows = ["Lines that keep ever more arrays", f"  {'bytes':>9} {'alive':>9} {'growth':>13}  line"]
-    for finding in findings[:MOST_GROWING]:
+    for number, finding in enumerate(findings[:MOST_GROWING]):
         rate = format_rate(finding.slope_bytes_per_s or 0.0)
         rows.append(
             f"  {format_bytes(finding.bytes):>9} {format_count(finding.count):>9} {rate:>13}  "
@@ -139,6 +142,8 @@ def growing_block(findings: list[Finding], ours: str = "") -> str:
         )
         rows.extend(source_line(finding.site))
         rows.extend(held_by(finding))
+        if number < MOST_COHORTS:
+            rows.extend(f"{'':12}{row}" for row in cohort_lines(finding.cohorts, WIDTH - 12))
         rows.extend(callers(finding, ours))
     if len(findings) > MOST_GROWING:
         rows.append(f"  and {len(findings) - MOST_GROWING} more lines")

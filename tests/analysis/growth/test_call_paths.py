@@ -154,3 +154,14 @@ def test_places_of_one_line_are_one_caller() -> None:
     assert near.tolist() == [1, 1, 2]
     assert [[frame.line for frame in path] for path in callers] == [[10], [11]]
     assert far.tolist() == [1, 2, 3]
+
+
+def test_cohorts_of_a_growing_path_are_those_of_the_path_alone() -> None:
+    program = CalledProgram()
+    healthy_steps(program, 800, (HELPER, 13))
+    (found,) = growing(program)
+    made = sum(1 for site in program.site if site == program.lines[(HELPER, 13)])  # type: ignore[index]
+
+    assert found.cohorts is not None
+    assert sum(row.made or 0 for row in found.cohorts.rows) == made
+    assert sum(row.alive[-1] or 0 for row in found.cohorts.rows) == found.count

@@ -202,7 +202,5 @@ def surviving_rows(
     rows = rows if isinstance(among, slice) else among[rows]
     if not growth.callers:
         return rows
-    sites = np.unique(lives.site[rows])
-    numbers, paths = places.paths(sites, len(growth.callers))
-    mine = [number for number, path in enumerate(paths, 1) if path == growth.callers]
-    return rows[np.isin(lives.site[rows], sites[np.isin(numbers, mine)])]
+    sites = places.called_from(np.unique(lives.site[rows]), growth.callers)
+    return rows[np.isin(lives.site[rows], sites)]

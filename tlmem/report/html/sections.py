@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.misuse import EARLIER
-from tlmem.analysis.model import Finding, Holder, StackFrame, Verdict
+from tlmem.analysis.model import Cohorts, Finding, Holder, StackFrame, Verdict
 from tlmem.recording.reader import Recording
 from tlmem.report import text
+from tlmem.report.cohorts import cohort_table
 from tlmem.report.html.markup import Markup, element, joined
 from tlmem.report.site_sums import LineTotals
 from tlmem.report.summary import Process
@@ -55,7 +56,11 @@ def findings(found: Sequence[Finding]) -> Markup:
     """A table with a row for each finding, its details folded."""
     if not found:
         return element("p", "None.")
-    rows = [finding_row(finding) for finding in found[:MOST_FINDINGS]]
+    unfolded = [finding for finding in found if finding.cohorts][: text.MOST_COHORTS]
+    rows = [
+        finding_row(finding, any(finding is one for one in unfolded))
+        for finding in found[:MOST_FINDINGS]
+    ]
     more = len(found) - MOST_FINDINGS
     return joined(
         table(
@@ -67,7 +72,8 @@ def findings(found: Sequence[Finding]) -> Markup:
     )
 
 
-def finding_row(finding: Finding) -> Markup:
+def finding_row(finding: Finding, with_cohorts: bool = False) -> Markup:
+    """One finding; its cohorts are to be seen at once, or with the rest of the details."""
     rank = list(SEVERITY_SIGNS).index(finding.severity)
     rate = finding.slope_bytes_per_s
     return element(
@@ -77,16 +83,27 @@ def finding_row(finding: Finding) -> Markup:
         number(finding.bytes, format_bytes(finding.bytes)),
         number(finding.count, format_count(finding.count)),
         number(rate or 0.0, format_rate(rate) if rate else ""),
-        element("td", finding.evidence, details(finding), class_="what"),
+        element(
+            "td",
+            finding.evidence,
+            cohorts(finding.cohorts) if with_cohorts else None,
+            details(finding, with_cohorts),
+            class_="what",
+        ),
     )
 
 
-def details(finding: Finding) -> Markup | None:
-    """What stands behind a finding: how to mend it, who holds, the stacks."""
+def details(finding: Finding, with_cohorts: bool = False) -> Markup | None:
+    """What stands behind a finding: how to mend it, who holds, the stacks.
+
+    Args:
+        with_cohorts: they have been shown.
+    """
     fix = FIXES.get(finding.kind)
     parts = [
         element("p", f"To mend it, {fix}.") if fix else None,
         holders(finding.holders),
+        None if with_cohorts else cohorts(finding.cohorts),
         stack("Stack", finding.stack, finding.site),
         stack("Where it was made", finding.allocated),
         stack("Where it was freed", finding.freed),
@@ -96,6 +113,45 @@ def details(finding: Finding) -> Markup | None:
     if not any(parts):
         return None
     return element("details", element("summary", "details"), *parts)
+
+
+def cohorts(found: Cohorts | None) -> Markup | None:
+    """When objects were made, and how many of them lived on: the more of them, the darker."""
+    if found is None:
+        return None
+    shown = cohort_table(found, with_units=False)
+    head, *others = shown.heads
+    rows = [
+        element(
+            "tr",
+            element("th", cells[0], scope="row"),
+            element("td", cells[1], class_="number"),
+            *(cohort_cell(*cell) for cell in zip(cells[2:], shares, strict=True)),
+        )
+        for cells, shares in zip(shown.rows, shown.shares, strict=True)
+    ]
+    made = element(
+        "table",
+        element("caption", f"{shown.title[:1].upper()}{shown.title[1:]}"),
+        element(
+            "thead",
+            element(
+                "tr",
+                element("th", head, scope="col"),
+                *(element("th", name, scope="col", class_="number") for name in others),
+            ),
+        ),
+        element("tbody", *rows),
+        class_="cohorts",
+    )
+    notes = (element("p", note, class_="quiet") for note in shown.notes)
+    return element("div", made, *notes, class_="wide")
+
+
+def cohort_cell(words: str, share: float | None) -> Markup:
+    """How many live, shaded by which share of their part that is."""
+    shade = f"--alive: {share:.2f}" if share else None
+    return element("td", words, class_="number", style=shade)
 
 
 def holders(held: Sequence[Holder]) -> Markup | None:
