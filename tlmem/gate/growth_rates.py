@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth import process_growth
-from tlmem.analysis.growth.process_growth import Window
+from tlmem.analysis.growth.curves import Window, memory_curve
 from tlmem.analysis.growth.rates import MOST_POINTS, rate_of
 from tlmem.analysis.growth.robust import low_in_bins, spread, theil_sen
 from tlmem.analysis.lifetimes import Lifetimes, alive_at
-from tlmem.analysis.rules import RULES
 from tlmem.gate.amounts import OBJECTS, SECOND
 from tlmem.gate.budget_kinds import suggestion
 from tlmem.gate.inputs import Judged
@@ -35,14 +34,6 @@ TRACKED_POINTS = 2000
 """So many moments of the curve of live objects are looked at."""
 TRACKED_FLOOR_BYTES = 2_500
 TRACKED_FLOOR_OBJECTS = 20
-FLOORS = {
-    "resident": RULES.resident_bytes,
-    "native": RULES.native_bytes,
-    "python": RULES.heap_bytes,
-    "device": RULES.heap_bytes,
-    "recorder": RULES.heap_bytes,
-}
-"""Less than this in the whole run is below what a healthy process drifts by."""
 
 
 class NotMeasured(Exception):
@@ -54,12 +45,12 @@ class TooShort(NotMeasured):
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A kind of memory over time; ``floor`` is what it may drift by without growing."""
+class Level:
+    """A kind of memory over time; ``least`` is what it may drift by without growing."""
 
     time_ns: NDArray[np.int64]
     values: Floats
-    floor: float
+    least: float
 
 
 @dataclass(frozen=True)
@@ -103,10 +94,14 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
     x, values = x[steady], curve.values[steady]
     if metric == "tracked":  # counted, so a rise is no less sure beside a large model
         values = values - values.min()
-    even = process_growth.steady_rise(x, values, curve.floor) is not None
+    even = process_growth.steady_rise(x, values, curve.least) is not None
     if per == "":
-        return _in_all(x, values, even, curve.floor if metric != "tracked" else 0.0)
-    return _rate(x, values, even)
+        return _in_all(x, values, even, curve.least if metric != "tracked" else 0.0)
+    found = process_growth.rate_of_samples(x, values) if metric != "tracked" else None
+    found = found or rate_of(*_lows(x, values))
+    if found is None:
+        raise TooShort("all samples were taken at nearly the same moment; record for longer")
+    return GrowthRate(found.value, found.low, found.high, even)
 
 
 def _steady_begin(judged: Judged) -> float:
@@ -115,31 +110,23 @@ def _steady_begin(judged: Judged) -> float:
     return process_growth.steady_begin(Window(judged.samples, begin, end).time_ns, begin, end)
 
 
-def curve_of(judged: Judged, metric: str, kind: str) -> Curve:
+def curve_of(judged: Judged, metric: str, kind: str) -> Level:
     """A kind of memory, from the begin of the program's work to the moment of judging."""
     lives = judged.lives
     if metric == "tracked":
         return _tracked(lives, kind)
     window = Window(judged.samples, lives.work_begin_ns, lives.judged_ns)
-    values, rows = {
-        "resident": lambda: (window.bytes("anon") - window.bytes("recorder"), window.taken("anon")),
-        "native": lambda: (process_growth.native_bytes(window), window.taken("malloc_used")),
-        "python": lambda: (process_growth.python_bytes(window), window.taken("python_arena")),
-        "recorder": lambda: (window.bytes("recorder"), window.taken("anon")),
-        "device": lambda: (
-            process_growth.excess_bytes(window),
-            window.taken("device_unused" if "device_unused" in judged.samples else "anon"),
-        ),
-    }[metric]()
-    return Curve(window.time_ns[rows], values[rows], FLOORS[metric])
+    curve = memory_curve(window, metric)
+    rows = curve.taken if curve.taken.any() else window.taken("anon")
+    return Level(window.time_ns[rows], curve.values[rows], curve.least)
 
 
-def _tracked(lives: Lifetimes, kind: str) -> Curve:
+def _tracked(lives: Lifetimes, kind: str) -> Level:
     """Live objects or their bytes at moments that are spread evenly over the run."""
     begin, end = lives.work_begin_ns, lives.judged_ns
     moments = np.linspace(begin, end, TRACKED_POINTS).astype(np.int64)
     floor = TRACKED_FLOOR_OBJECTS if kind == OBJECTS else TRACKED_FLOOR_BYTES
-    return Curve(moments, tracked_at(lives, moments, kind), floor)
+    return Level(moments, tracked_at(lives, moments, kind), floor)
 
 
 def tracked_at(lives: Lifetimes, moments: NDArray[np.int64], kind: str) -> Floats:
@@ -149,8 +136,8 @@ def tracked_at(lives: Lifetimes, moments: NDArray[np.int64], kind: str) -> Float
 
 
 def _by_mark(
-    judged: Judged, curve: Curve, label: str, exact: bool, kind: str
-) -> tuple[Curve, Floats]:
+    judged: Judged, curve: Level, label: str, exact: bool, kind: str
+) -> tuple[Level, Floats]:
     """The curve between the first and the last mark, over the number of marks passed."""
     times = mark_times(judged, label)
     if len(times) < FEWEST_MARKS:
@@ -161,11 +148,11 @@ def _by_mark(
     if exact:
         times = times[times <= judged.lives.judged_ns]
         values = tracked_at(judged.lives, times, kind)
-        return Curve(times, values, curve.floor), np.arange(len(times), dtype=np.float64)
+        return Level(times, values, curve.least), np.arange(len(times), dtype=np.float64)
     inside = (curve.time_ns >= times[0]) & (curve.time_ns <= times[-1])
     at = curve.time_ns[inside]
     x = np.interp(at, times, np.arange(len(times), dtype=np.float64))
-    return Curve(at, curve.values[inside], curve.floor), x
+    return Level(at, curve.values[inside], curve.least), x
 
 
 def mark_times(judged: Judged, label: str) -> NDArray[np.int64]:
@@ -185,16 +172,8 @@ def mark_times(judged: Judged, label: str) -> NDArray[np.int64]:
     raise NotMeasured(f"there is no mark or scope '{label}'; {suggestion(label, known)}")
 
 
-def _rate(x: Floats, values: Floats, even: bool) -> GrowthRate:
-    """The slope with its interval; as an array is freed, low points say what is kept."""
-    found = rate_of(*_lows(x, values))
-    if found is None:
-        raise TooShort("all samples were taken at nearly the same moment; record for longer")
-    return GrowthRate(found.value, found.low, found.high, even)
-
-
 def _lows(x: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Low points of a curve along it; of parts that are narrow enough for a slope to be found.
+    """Low points of a curve, as arrays are freed; of parts that are narrow enough for a slope.
 
     A machine that stalls, or does something else, leaves samples in few places of a run.
     """

@@ -14,13 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.growth.process_growth import (
-    FEWEST_TO_JUDGE,
-    Floats,
-    Window,
-    native_bytes,
-    python_bytes,
-)
+from tlmem.analysis.growth.curves import Floats, Window, memory_curve
+from tlmem.analysis.growth.process_growth import FEWEST_TO_JUDGE
 from tlmem.analysis.growth.robust import floor_curve
 from tlmem.analysis.rules import RULES
 
@@ -50,10 +45,9 @@ def still_rising(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Unsettled
         return None
     level = RULES.unsettled_share * float(np.max(window.bytes("anon") + window.bytes("file")))
     found = []
-    for kind, rows, values in (
-        ("python", window.taken("python_arena"), python_bytes(window)),
-        ("native", window.taken("malloc_used"), native_bytes(window)),
-    ):
+    for kind in ("python", "native"):
+        curve = memory_curve(window, kind)
+        rows, values = curve.taken, curve.values
         rose = risen(window.time_ns[rows], window.without_imports(values)[rows])
         if rose >= max(RULES.unsettled_bytes, level):
             found.append(Unsettled(kind, round(rose), RULES.span * (end_ns - begin_ns) / 1e9))

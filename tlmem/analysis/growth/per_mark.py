@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.change_points import MOST_POINTS, change_points
-from tlmem.analysis.growth.process_growth import Window, native_bytes, python_bytes
+from tlmem.analysis.growth.curves import Window, memory_curve
 from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.model import MarkGrowth, Rate
@@ -114,17 +114,12 @@ def steady_from(held: NDArray[np.float64]) -> int:
 def rates_of_samples(samples: pd.DataFrame, times: Ints) -> dict[str, Rate | None]:
     """Growth per step of what the samples show, each placed between the marks around it."""
     window = Window(samples, int(times[0]), int(times[-1]))
-    curves = {
-        "resident": ("anon", window.bytes("anon") - window.bytes("recorder")),
-        "native": ("malloc_used", native_bytes(window)),
-        "python": ("python_arena", python_bytes(window)),
-    }
     found = {}
-    for name, (metric, values) in curves.items():
-        taken = window.taken(metric)
-        if taken.sum() >= FEWEST_SAMPLES:
-            steps = np.interp(window.time_ns[taken], times, np.arange(len(times)))
-            found[name] = rate_of(steps, values[taken])
+    for name in ("resident", "native", "python"):
+        curve = memory_curve(window, name)
+        if curve.taken.sum() >= FEWEST_SAMPLES:
+            steps = np.interp(window.time_ns[curve.taken], times, np.arange(len(times)))
+            found[name] = rate_of(steps, curve.values[curve.taken])
     return found
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.change_points import last_regime
+from tlmem.analysis.growth.curves import Floats, Window, handed_out_bytes, memory_curve
 from tlmem.analysis.growth.growing_sites import LATE, even
 from tlmem.analysis.growth.rates import doubt_about, rate_of
 from tlmem.analysis.growth.robust import floor_curve, low_in_bins, spread, theil_sen
@@ -24,8 +24,8 @@ from tlmem.analysis.lifetimes import without_pauses
 from tlmem.analysis.model import Asked, Rate
 from tlmem.analysis.rules import RULES, Checks, Rule
 
-Floats = NDArray[np.float64]
-
+JUDGED = ("tapes", "native", "python", "small", "large", "outside", "device")
+"""Curves of memory that are judged, in the order in which they are named."""
 FEWEST_SAMPLES = 6
 FEWEST_TO_JUDGE = 4
 SHORTEST_WINDOW_S = 0.05
@@ -42,8 +42,6 @@ NOISE_SLACK = 0.1
 """The most that noise, as a share of the rise, adds to what unevenness and steps may be."""
 CROWDED = 2
 """Points that are so many times nearer to each other than evenly spread ones are one."""
-ALLOCATOR_BYTES = 16
-"""What the C allocator adds to each block for itself, on average."""
 FEWEST_ASKED = 3
 """The C allocator is asked seldom when its memory is in many pieces; resident memory often."""
 
@@ -97,59 +95,6 @@ class Resident:
 Progress = Callable[[NDArray[np.int64]], list[Floats]]
 
 
-class Window:
-    """The samples between two moments, each metric carried on to where it was not taken."""
-
-    def __init__(self, samples: pd.DataFrame, begin_ns: int, end_ns: int) -> None:
-        inside = (samples["time_ns"] >= begin_ns) & (samples["time_ns"] <= end_ns)
-        self.samples = samples[inside]
-        self.time_ns = self.samples["time_ns"].to_numpy(np.int64)
-        self._metrics: dict[str, tuple[NDArray[np.bool_], Floats]] = {}
-
-    def taken(self, name: str) -> NDArray[np.bool_]:
-        """Which samples have a metric."""
-        return self._metric(name)[0]
-
-    def bytes(self, name: str) -> Floats:
-        """A metric in every sample: its last known value, 0 when it was never taken."""
-        return self._metric(name)[1]
-
-    def _metric(self, name: str) -> tuple[NDArray[np.bool_], Floats]:
-        """Which samples have a metric, and its value in every sample; looked up once."""
-        found = self._metrics.get(name)
-        if found is None:
-            values = np.full(len(self.samples), np.nan)
-            if name in self.samples:
-                values = self.samples[name].to_numpy(np.float64, na_value=np.nan)
-            taken = ~np.isnan(values)
-            rows = np.flatnonzero(taken)
-            if len(rows):
-                latest = np.maximum.accumulate(np.where(taken, np.arange(len(taken)), rows[0]))
-                values = values[latest]
-            else:
-                values = np.zeros(len(values))
-            found = self._metrics[name] = taken, values
-        return found
-
-    @cached_property
-    def importing(self) -> NDArray[np.bool_]:
-        """Which samples ended a time in which Python imported modules.
-
-        Their number is looked at in each full sample; what was sampled since the one before counts.
-        """
-        looked = np.flatnonzero(self.taken("python_arena"))
-        if len(looked) == 0:
-            return np.zeros(len(self.samples), bool)
-        rose = np.diff(self.bytes("modules")[looked], prepend=np.inf) > 0
-        following = np.searchsorted(looked, np.arange(len(self.samples)))
-        return rose[np.minimum(following, len(rose) - 1)]
-
-    def without_imports(self, values: Floats) -> Floats:
-        """A curve without its changes while modules were imported."""
-        steps = np.diff(values, prepend=values[:1])
-        return values[:1] + np.cumsum(np.where(self.importing, 0.0, steps))
-
-
 def judge_samples(
     samples: pd.DataFrame,
     begin_ns: int,
@@ -170,73 +115,29 @@ def judge_samples(
     steady_ns = steady_begin(window.time_ns, begin_ns, end_ns)
     rises: list[Rise] = []
     judged, resolution, of_python = False, None, None
-    python = python_bytes(window)
-    for kind, subject, rows, values, floor in (
-        ("tape", "tapes", window.taken("tapes"), window.bytes("tapes"), RULES.heap_bytes),
-        (
-            "native",
-            "native memory",
-            window.taken("malloc_used"),
-            native_bytes(window),
-            RULES.native_bytes,
-        ),
-        (
-            "python",
-            "Python's heap",
-            window.taken("python_arena"),
-            python,
-            RULES.heap_bytes,
-        ),
-        (
-            "python",
-            "Python's small objects",
-            window.taken("python_arena"),
-            small_objects(window),
-            RULES.heap_bytes,
-        ),
-        (
-            "python",
-            "Python's large blocks",
-            window.taken("python_arena"),
-            large_objects(window),
-            RULES.heap_bytes,
-        ),
-        (
-            "native",
-            "resident memory that nothing explains",
-            window.taken("anon"),
-            outside_bytes(window),
-            RULES.resident_bytes,
-        ),
-        (
-            "driver",
-            "unused memory of devices",
-            window.taken("device_unused"),
-            excess_bytes(window),
-            RULES.heap_bytes,
-        ),
-    ):
+    for name in JUDGED:
+        curve = memory_curve(window, name)
+        rows, values, kind = curve.taken, curve.values, curve.kind
         steady = rows & (window.time_ns >= steady_ns)
         if end_ns - steady_ns < SHORTEST_WINDOW_S * 1e9 or steady.sum() < FEWEST_TO_JUDGE:
             continue
-        by_malloc = floor is RULES.native_bytes
         judged = judged or kind == "native"
-        if by_malloc:
-            resolution = resolution_of(window.time_ns[steady] / 1e9, values[steady], floor)
-        if values is python:  # it comes in arenas, and fewer are steps
-            floor_of_steps = RULES.heap_bytes / RULES.largest_step
-            of_python = resolution_of(window.time_ns[steady] / 1e9, values[steady], floor_of_steps)
+        seconds = window.time_ns[steady] / 1e9
+        if name == "native":
+            resolution = resolution_of(seconds, values[steady], curve.least)
+        if name == "python":  # it comes in arenas, and a few of them are steps
+            of_python = resolution_of(seconds, values[steady], curve.least / RULES.largest_step)
         times = window.time_ns[rows]
         clocks = progress(times) if progress is not None else []
         # While modules are imported, Python's heap and libraries grow evenly and no array is made.
-        if not clocks or by_malloc:
+        if not clocks or name == "native":
             clocks = [times / 1e9, *clocks]
         tries: list[Checks] = []
         values = window.without_imports(values)[rows]
-        rise = first_rise(kind, times / 1e9, clocks, values, floor, tries)
+        rise = first_rise(kind, times / 1e9, clocks, values, curve.least, tries)
         if asked is not None and tries:
             furthest = max(tries, key=lambda checks: (not checks.failed(), len(checks)))
-            asked.append(Asked(subject, tuple(furthest)))
+            asked.append(Asked(curve.subject, tuple(furthest)))
         if rise is not None and all(rise.kind != other.kind for other in rises):
             rises.append(rise)
     return Resident(
@@ -272,57 +173,6 @@ def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
     doubt = doubt_about(times, values, slope) * seconds
     level = RULES.relative * float(np.median(lows))
     return SEEN_FACTOR * max(floor, level, SEEN_NOISE * noise, SEEN_DOUBT * doubt) / seconds
-
-
-def handed_out_bytes(window: Window) -> Floats:
-    """Bytes that the C allocator has handed out to arrays, to the device ``cpu`` and to Python."""
-    arrays = window.bytes("tracked") - window.bytes("device_objects")
-    return arrays + window.bytes("device_host") + window.bytes("python_large")
-
-
-def native_bytes(window: Window) -> Floats:
-    """Bytes that the C allocator has handed out to none of these, nor keeps in quarantine."""
-    blocks = window.bytes("tracked_count") + window.bytes("device_host_count")
-    overhead = ALLOCATOR_BYTES * blocks + window.bytes("quarantine")
-    return window.bytes("malloc_used") - handed_out_bytes(window) - overhead
-
-
-def excess_bytes(window: Window) -> Floats:
-    """Bytes that devices hold beyond the most that live objects ever used at once.
-
-    A pool that has served a peak keeps its level and may be used again; what rises above that
-    level was not.
-    """
-    used = window.bytes("device_objects")
-    return window.bytes("device_unused") + used - np.maximum.accumulate(used)
-
-
-def python_bytes(window: Window) -> Floats:
-    """Bytes of Python's own heap: arenas of small objects and everything larger."""
-    return window.bytes("python_arena") + window.bytes("python_large")
-
-
-def small_objects(window: Window) -> Floats:
-    """Python's heap without large blocks: a table that doubles now and then hides what it holds."""
-    return window.bytes("python_arena")
-
-
-def large_objects(window: Window) -> Floats:
-    """Python's heap without arenas: one that is taken in the middle hides how large blocks rise."""
-    return window.bytes("python_large")
-
-
-def outside_bytes(window: Window) -> Floats:
-    """Resident bytes that even fully touched arrays, Python and free allocator memory cannot
-    explain.
-
-    Arrays are touched little by little after they are made, so only what rises above the level
-    before the first arrays counts.
-    """
-    rest = window.bytes("anon") - window.bytes("recorder") - python_bytes(window)
-    rest = rest - window.bytes("malloc_free") - window.bytes("device_unused")
-    base = rest[0] if len(rest) else 0.0
-    return np.maximum(rest - window.bytes("tracked"), base)
 
 
 def first_rise(
@@ -454,13 +304,24 @@ def steady_rise(
         return None
     if not even(checks, x, share, RULES.unevenness + slack, LATE[:1]):
         return None
-    spaced = without_crowds(every)
-    rate = rate_of(every[spaced], all_values[spaced])
+    rate = rate_of_samples(every, all_values)
     if rate is None or not checks.at_least(
         RULES.sure, rate.low / rate.value if rate.value else 0.0
     ):
         return None
     return rate
+
+
+def rate_of_samples(x: Floats, values: Floats) -> Rate | None:
+    """How fast a curve of samples rises, with its interval; None with too few of them.
+
+    Args:
+        x: ascending, in any unit; the rate is per unit.
+    """
+    if len(x) == 0 or x[-1] <= x[0]:
+        return None
+    spaced = without_crowds((x - x[0]) / (x[-1] - x[0]))
+    return rate_of(x[spaced], values[spaced])
 
 
 def without_crowds(x: Floats) -> NDArray[np.int64]:

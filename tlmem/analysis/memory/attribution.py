@@ -13,11 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.growth.process_growth import (
-    UNWINDING_FROM,
-    Window,
-    handed_out_bytes,
-)
+from tlmem.analysis.growth.curves import Window, handed_out_bytes
+from tlmem.analysis.growth.process_growth import UNWINDING_FROM
 from tlmem.analysis.memory.mappings import mapping_snapshots
 from tlmem.analysis.model import Attribution, Change, Peak
 from tlmem.analysis.rules import RULES

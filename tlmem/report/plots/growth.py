@@ -6,13 +6,12 @@ Does not cover: how slopes are found; see ``tlmem.analysis``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tlmem.analysis.growth import process_growth
+from tlmem.analysis.growth.curves import Window, memory_curve
 from tlmem.analysis.lifetimes import alive_at
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Rate, interval
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
 
 MOMENTS = 400
 MOST_CURVES = 4
-SAMPLED: dict[str, tuple[str, Callable[[process_growth.Window], Floats]]] = {
-    "native-growth": ("native memory", process_growth.native_bytes),
-    "python-growth": ("Python's own heap", process_growth.python_bytes),
-    "driver-growth": ("held by devices, unused", process_growth.excess_bytes),
-    "tape-growth": ("records on tapes", lambda window: window.bytes("tapes")),
+SAMPLED = {
+    "native-growth": "native",
+    "python-growth": "python",
+    "driver-growth": "device",
+    "tape-growth": "tapes",
 }
-"""Findings about samples: what they are about, and its curve."""
+"""Findings about samples, and the curve of memory that each is about."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +91,10 @@ def curve_of_line(view: PlotView, finding: Finding) -> GrowthCurve:
 
 def curve_of_samples(view: PlotView, finding: Finding) -> GrowthCurve:
     """What a finding about samples of resident memory looked at."""
-    name, values = SAMPLED[finding.kind]
-    samples = with_devices(view.recording)
-    window = process_growth.Window(samples, view.begin_ns, view.end_ns)
-    chosen = style.evenly(len(window.time_ns), MOMENTS)
-    times, held = window.time_ns[chosen], values(window)[chosen]
-    return fitted(name, times, held, finding)
+    window = Window(with_devices(view.recording), view.begin_ns, view.end_ns)
+    curve = memory_curve(window, SAMPLED[finding.kind])
+    chosen = style.evenly(len(curve.time_ns), MOMENTS)
+    return fitted(curve.subject, curve.time_ns[chosen], curve.values[chosen], finding)
 
 
 def tracked_curve(view: PlotView) -> GrowthCurve:
