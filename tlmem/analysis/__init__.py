@@ -3,7 +3,7 @@
 In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
 Each folder or module imports only those to its left: ``model`` (results), ``places`` (lines),
 ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
-``ledger`` < ``verdict``, ``compare`` < ``analyse``.
+``ledger``, ``unseen`` < ``verdict``, ``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
 analysis.memory, analysis.ledger.
 Third-party: numpy.
@@ -17,6 +17,7 @@ from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines
 from tlmem.analysis.growth.hidden_growth import hidden_growth
 from tlmem.analysis.growth.late_rise import still_rising
+from tlmem.analysis.growth.past_growth import past_findings
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
@@ -39,6 +40,7 @@ from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.memory.mappings import mapped_file_findings
 from tlmem.analysis.model import SEVERITIES, Analysis, Attribution, Finding, StackFrame, Verdict
 from tlmem.analysis.places import Places
+from tlmem.analysis.unseen import sampled_span, unseen
 from tlmem.analysis.verdict import (
     Evidence,
     enlargement_findings,
@@ -53,6 +55,11 @@ if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
 __all__ = ["Analysis", "Attribution", "Finding", "StackFrame", "Verdict", "analyse"]
+
+
+def importance(finding: Finding) -> tuple[int, bool, int]:
+    """What findings are sorted by: the severity, then the bytes, temporaries of the end last."""
+    return SEVERITIES.index(finding.severity), finding.passing, -finding.bytes
 
 
 def analyse(recording: Recording) -> Analysis:
@@ -77,7 +84,7 @@ def analyse(recording: Recording) -> Analysis:
         growths=[growth for growth in growths if id(growth) not in waiting],
         enlargements=enlarging_lines(lives, places.count),
         resident=without_one_long_graph(
-            judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress), recording
+            judge_samples(samples, *sampled_span(samples, lives), lives.progress), recording
         ),
         marks=marks,
         garbage=[garbage_finding(line) for line in lines.garbage],
@@ -86,6 +93,8 @@ def analyse(recording: Recording) -> Analysis:
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
         mapped=mapped_file_findings(level, growth),
+        past=past_findings(lives, places, growths),
+        unseen=unseen(recording, places, lives, samples, level, peak),
     )
     found = [
         *growth_findings(evidence),
@@ -95,14 +104,16 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.garbage,
         *evidence.filling,
         *enlargement_findings(evidence),
+        *evidence.past,
         *resident_findings(evidence),
         *misuse_findings(recording, places),
         *evidence.mapped,
+        *(fact.finding() for fact in evidence.unseen),
         *live_at_end(lives, places),
     ]
     found = with_holders(found, lives, places)
     found = with_python_holders(found, lives, places, evidence.growths)
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    found.sort(key=importance)
     return Analysis(
         verdict=judge(evidence),
         attribution=level,

@@ -18,11 +18,13 @@ from tlmem.analysis.growth.growing_sites import (
     GrowingSite,
 )
 from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.past_growth import larger_than, warned_of
 from tlmem.analysis.growth.per_mark import Marks, step_of_line
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
 from tlmem.analysis.places import Places, place
+from tlmem.analysis.unseen import Unseen, dominated, sentences, why_not_sampled
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ class Evidence:
     ``garbage`` is of lines that would grow too, but only make what Python's collector will free,
     ``unclear`` of lines of which that is not known; ``garbage_arrays`` is how many arrays it would
     free in all. ``filling`` is of lines that may only fill a container with a bound. ``unsettled``
-    is what still rose at the end, ``mapped`` is of pages of files that did.
+    is what still rose at the end, ``mapped`` is of pages of files that did. ``past`` is of lines
+    that grew and grow no more, ``unseen`` what the recording did not see.
     """
 
     recording: Recording
@@ -99,6 +102,8 @@ class Evidence:
     garbage_arrays: int = 0
     unsettled: Unsettled | None = None
     mapped: list[Finding] = field(default_factory=list)
+    past: list[Finding] = field(default_factory=list)
+    unseen: list[Unseen] = field(default_factory=list)
 
 
 def growth_findings(evidence: Evidence) -> list[Finding]:
@@ -270,7 +275,12 @@ def judge(evidence: Evidence) -> Verdict:
         more = f" ({others} more line{'s' if others > 1 else ''} grow{'' if others > 1 else 's'}.)"
         return Verdict(
             "leak",
-            f"Leak: {worst.evidence}{more if others else ''}",
+            " ".join(
+                [
+                    f"Leak: {worst.evidence}{more if others else ''}",
+                    *larger_than(evidence.past, worst.bytes),
+                ]
+            ),
             sum(growth.rate.value for growth in evidence.growths),
             sum(growth.bytes for growth in evidence.growths),
             sum(growth.rate.low for growth in evidence.growths),
@@ -281,13 +291,15 @@ def judge(evidence: Evidence) -> Verdict:
         outcome = "leak" if rise.kind == "tape" else rise.kind
         return Verdict(
             outcome,
-            f"{outcome.capitalize()}: {sentence}",
+            " ".join(
+                [f"{outcome.capitalize()}: {sentence}", *larger_than(evidence.past, rise.bytes)]
+            ),
             rise.rate.value,
             rise.bytes,
             rise.rate.low,
             rise.rate.high,
         )
-    doubt = reason_not_to_judge(evidence)
+    doubt = reason_not_to_judge(evidence) or dominated(evidence.unseen)
     if doubt:
         return Verdict("cannot-judge", f"Cannot judge: {doubt}")
     if evidence.resident.retained.bytes:
@@ -305,6 +317,8 @@ def judge(evidence: Evidence) -> Verdict:
                 *seen(resolution),
                 *larger,
                 *(finding.evidence for finding in evidence.mapped[:1]),
+                *warned_of(evidence.past),
+                *sentences(evidence.unseen),
             ]
         ),
         0.0,
@@ -363,10 +377,7 @@ def reason_not_to_judge(evidence: Evidence) -> str:
             f"evenly; run it for {format_seconds(0.2)} or longer."
         )
     if not evidence.resident.judged:
-        return (
-            "no line keeps ever more arrays, but there are too few samples of resident memory to "
-            "speak for the rest; record with a shorter --rss-interval or for longer."
-        )
+        return why_not_sampled(recording, evidence.lives)
     late = evidence.unsettled
     if late is not None and late.bytes > brought_along(evidence):
         return (
