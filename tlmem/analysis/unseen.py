@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from tlmem.analysis.growth.process_growth import (
     FEWEST_SAMPLES,
@@ -36,6 +35,8 @@ from tlmem.analysis.places import Places, place
 from tlmem.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tlmem.recording.reader import Recording
 
 LEAST_BYTES = 50_000_000
