@@ -68,6 +68,17 @@ tlm_status tlm_fork_functions(uint64_t in_child, uint64_t list);
 /* From now on the object with this id() is asked for the command line of each Python process with -c: it gets the list and
  * returns one. It is kept. */
 tlm_status tlm_follow_commands(uint64_t change);
+/* Processes that this one has made since it began or was forked, as far as Python made them, once they are followed; and what the
+ * system says of this one, of all below it that were waited for, and of children that run and do not record themselves. */
+typedef struct {
+    uint64_t followed, others; /* that record themselves; that do not, without helpers of multiprocessing */
+    uint64_t own_cpu_ns, own_peak_bytes;
+    uint64_t children_cpu_ns, children_peak_bytes; /* the peak with what they had before an exec */
+    uint64_t running, running_cpu_ns, running_peak_bytes;
+} tlm_processes;
+/* stem: the path of this process' recording without ".tlm", which those of children begin with; NULL: nothing of those that run.
+ * Cannot fail; what the system does not say is 0. */
+void tlm_made_processes(const char *stem, tlm_processes *out);
 /* Wraps NumPy's allocator as soon as NumPy is imported; 0: no longer. */
 tlm_status tlm_numpy_await(int wanted);
 /* Notes what stderr and the environment are now. */

@@ -3,7 +3,7 @@
 In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
 Each folder or module imports only those to its left: ``model`` (results), ``rules``, ``places``,
 ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
-``ledger`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare`` < ``analyse``.
+``ledger``, ``unseen`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
 analysis.memory, analysis.ledger.
 Third-party: numpy, pandas.
@@ -19,6 +19,7 @@ from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines
 from tlmem.analysis.growth.hidden_growth import hidden_growth
 from tlmem.analysis.growth.late_rise import still_rising
+from tlmem.analysis.growth.past_growth import past_findings
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
@@ -52,6 +53,7 @@ from tlmem.analysis.model import (
 )
 from tlmem.analysis.places import Places, place
 from tlmem.analysis.rules import Checks
+from tlmem.analysis.unseen import sampled_span, unseen
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -62,6 +64,11 @@ MOST_ASKED = 10
 __all__ = ["Analysis", "Attribution", "Finding", "StackFrame", "Verdict", "analyse"]
 
 
+def importance(finding: Finding) -> tuple[int, bool, int]:
+    """What findings are sorted by: the severity, then the bytes, temporaries of the end last."""
+    return SEVERITIES.index(finding.severity), finding.passing, -finding.bytes
+
+
 def analyse(recording: Recording) -> Analysis:
     """All that can be said about one recording; the same events always give the same findings."""
     evidence = evidence_of(recording)
@@ -69,7 +76,11 @@ def analyse(recording: Recording) -> Analysis:
     level, growth, peak = attribute_run(
         samples, lives.begin_ns, lives.work_begin_ns, lives.judged_ns
     )
-    evidence = replace(evidence, mapped=mapped_file_findings(level, growth))
+    evidence = replace(
+        evidence,
+        mapped=mapped_file_findings(level, growth),
+        unseen=unseen(recording, places, lives, samples, level, peak),
+    )
     found = [
         *growth_findings(evidence),
         *class_findings(recording, evidence.leaks, evidence.rises),
@@ -77,14 +88,16 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
+        *evidence.past,
         *misuse_findings(recording, places),
         *evidence.mapped,
+        *(fact.finding() for fact in evidence.unseen),
         *live_at_end(lives, places),
     ]
     found = with_cohorts(found, lives, places, evidence.growths)
     found = with_holders(found, lives, places)
     found = with_python_holders(found, lives, places, evidence.growths)
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    found.sort(key=importance)
     return Analysis(
         verdict=judge(evidence),
         attribution=level,
@@ -110,7 +123,7 @@ def evidence_of(recording: Recording) -> Evidence:
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
     memory: list[Asked] = []
-    resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
+    resident = judge_samples(samples, *sampled_span(samples, lives), lives.progress, memory)
     return Evidence(
         recording=recording,
         places=places,
@@ -127,6 +140,7 @@ def evidence_of(recording: Recording) -> Evidence:
         filling=[filling_finding(line) for line in lines.filling],
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
+        past=past_findings(lives, places, growths),
         lines=asked_lines(places, lives, asked),
         memory=tuple(memory),
     )

@@ -20,6 +20,7 @@ from tlmem.analysis import sentences
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.past_growth import larger_than, warned_of
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.holders.survivors import Survivors
@@ -27,6 +28,8 @@ from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Asked, Finding, Question, Verdict
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
+from tlmem.analysis.unseen import Unseen, dominated, why_not_sampled
+from tlmem.analysis.unseen import sentences as not_seen
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -41,8 +44,9 @@ class Evidence:
     ``garbage`` is of lines that would grow too, but only make what Python's collector will free,
     ``unclear`` of lines of which that is not known; ``garbage_arrays`` is how many arrays it would
     free in all. ``filling`` is of lines that may only fill a container with a bound. ``unsettled``
-    is what still rose at the end, ``mapped`` is of pages of files that did. ``lines`` and
-    ``memory`` are the conditions that lines and kinds of memory were asked.
+    is what still rose at the end, ``mapped`` is of pages of files that did. ``past`` is of lines
+    that grew and grow no more, ``unseen`` what the recording did not see. ``lines`` and ``memory``
+    are the conditions that lines and kinds of memory were asked.
     """
 
     recording: Recording
@@ -61,6 +65,8 @@ class Evidence:
     garbage_arrays: int = 0
     unsettled: Unsettled | None = None
     mapped: list[Finding] = field(default_factory=list)
+    past: list[Finding] = field(default_factory=list)
+    unseen: list[Unseen] = field(default_factory=list)
     lines: tuple[Asked, ...] = ()
     memory: tuple[Asked, ...] = ()
 
@@ -107,7 +113,12 @@ def a_line_grows(evidence: Evidence) -> Verdict | None:
         return None
     return Verdict(
         "leak",
-        sentences.leak(evidence.places, evidence.lives, evidence.marks, growths),
+        " ".join(
+            [
+                sentences.leak(evidence.places, evidence.lives, evidence.marks, growths),
+                *larger_than(evidence.past, growths[0].bytes),
+            ]
+        ),
         sum(growth.rate.value for growth in growths),
         sum(growth.bytes for growth in growths),
         sum(growth.rate.low for growth in growths),
@@ -123,7 +134,12 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
     rise = rises[0]
     return Verdict(
         "leak" if rise.kind == "tape" else rise.kind,
-        sentences.verdict_of_rise(rise, evidence.lives.begin_ns),
+        " ".join(
+            [
+                sentences.verdict_of_rise(rise, evidence.lives.begin_ns),
+                *larger_than(evidence.past, rise.bytes),
+            ]
+        ),
         rise.rate.value,
         rise.bytes,
         rise.rate.low,
@@ -157,7 +173,9 @@ def too_short(evidence: Evidence) -> Verdict | None:
 
 def too_few_samples(evidence: Evidence) -> Verdict | None:
     """Arrays are known, the rest of the process is not."""
-    return None if evidence.resident.judged else cannot(sentences.too_few_samples())
+    if evidence.resident.judged:
+        return None
+    return cannot(why_not_sampled(evidence.recording, evidence.lives))
 
 
 def something_still_rises(evidence: Evidence) -> Verdict | None:
@@ -166,6 +184,12 @@ def something_still_rises(evidence: Evidence) -> Verdict | None:
     if late is None or late.bytes <= evidence.brought_along:
         return None
     return cannot(sentences.unsettled(late))
+
+
+def most_is_unseen(evidence: Evidence) -> Verdict | None:
+    """Processes or native code that were not seen did more than what was."""
+    reason = dominated(evidence.unseen)
+    return cannot(reason) if reason else None
 
 
 def memory_is_retained(evidence: Evidence) -> Verdict | None:
@@ -179,7 +203,6 @@ def memory_is_retained(evidence: Evidence) -> Verdict | None:
 def stable(evidence: Evidence) -> Verdict:
     """Every question was answered with no."""
     resolution = evidence.resident.resolution_bytes_per_s
-    notes = [*evidence.mapped[:1]]
     return Verdict(
         "stable",
         " ".join(
@@ -191,7 +214,9 @@ def stable(evidence: Evidence) -> Verdict:
                 ),
                 *sentences.waiting(evidence.garbage),
                 *(sentences.larger(evidence.places, it) for it in evidence.enlargements[:1]),
-                *(finding.evidence for finding in notes),
+                *(finding.evidence for finding in evidence.mapped[:1]),
+                *warned_of(evidence.past),
+                *not_seen(evidence.unseen),
             ]
         ),
         0.0,
@@ -228,6 +253,7 @@ QUESTIONS: tuple[tuple[str, Answer, Callable[[Evidence], tuple[Asked, ...]]], ..
     ("Was the run too short?", too_short, _nothing),
     ("Are there too few samples of resident memory?", too_few_samples, _nothing),
     ("Does memory still rise at the end?", something_still_rises, _nothing),
+    ("Was most of the program not seen?", most_is_unseen, _nothing),
     ("Is memory that was freed still resident?", memory_is_retained, _nothing),
 )
 """Text, answer, and the curves that are asked for it."""

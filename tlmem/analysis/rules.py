@@ -224,6 +224,15 @@ class Rules:
     unsettled_bytes = Rule(8_000_000, "bytes", "less is not worth a doubt", off=1e15)
     unsettled_share = Rule(0.15, "of resident memory", "the same", off=0.0)
 
+    # What was not seen
+    unseen_bytes = Rule(
+        50_000_000,
+        "bytes",
+        "less, beside a process with NumPy, explains no problem",
+        off=0,
+    )
+    unseen_cpu_s = Rule(0.5, "s", "an interpreter takes less for its imports alone", off=0.0)
+
     # What the growth belongs to
     python_per_array = Rule(
         4_000,

@@ -223,14 +223,6 @@ def too_short(seconds: float) -> str:
     )
 
 
-def too_few_samples() -> str:
-    """Of a run in which memory was hardly sampled."""
-    return (
-        "no line keeps ever more arrays, but there are too few samples of resident memory to "
-        "speak for the rest. Record with a shorter --rss-interval or for longer."
-    )
-
-
 def unsettled(late: Unsettled) -> str:
     """Of memory that still rose when the program ended."""
     return (

@@ -25,6 +25,8 @@ from tlmem.recording.reader import Recording
 from tlmem.report.summary import Process, Summary, summarise
 
 LEAKS = "growing-site"
+RISES = ("tape-growth", "native-growth", "python-growth", "driver-growth")
+"""Kinds of growth outside arrays; the first that is found names the outcome."""
 
 
 class Judged:
@@ -96,7 +98,7 @@ class Subject:
         left = [f for f in self.findings if f.kind == LEAKS]
         if verdict.outcome != "leak" or left or not gone:
             return verdict
-        others = [f for f in self.findings if f.kind.endswith("-growth")]
+        others = [f for kind in RISES for f in self.findings if f.kind == kind]
         if others:
             outcome = others[0].kind.removesuffix("-growth")
             outcome = "leak" if outcome == "tape" else outcome

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from tlmem.recorder.bound import STEADY, core, shelter
 from tlmem.recorder.failure import CannotRecord, refusal
 from tlmem.recorder.options import Options
+from tlmem.recorder.others import package_note, process_note, sums_now
 from tlmem.recorder.sources import chosen
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Session:
         self.notes = dict(notes or {})
         self.pid = 0
         self.ended = False
+        self._made: dict[str, int] | None = None
         self._sources = chosen(options)
         self._frozen = get_freeze_count()
 
@@ -95,6 +97,7 @@ class Session:
         global active
         core.load()
         ffi, lib = core.ffi, core.lib
+        self._made = sums_now()
         path = ffi.new("char[]", fsencode(self.path))
         request = ffi.new("tlm_recording_options *")
         request.path = path
@@ -188,7 +191,14 @@ class Session:
             self.ended = True
             core.lib.tlm_holders_now(1, 0 if error is None else id(error))
             self.note_collector()
+            self.note_others()
             self._offer_cached_lines()
+
+    def note_others(self) -> None:
+        """Says what ran or held memory beside this recording."""
+        if self._made is not None:
+            self.note("processes", process_note(self.path, self._made))
+        self.note("packages", package_note(_modules))
 
     def sample(self) -> None:
         """Takes every memory sample now: a point that the report can rely on."""

@@ -6,10 +6,12 @@
  */
 #include <Python.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "log/log.h"
+#include "platform/children.h"
 #include "python/program/shelter.h"
 #include "tlmem_python.h"
 
@@ -44,6 +46,39 @@ tlm_status tlm_sheltered_function(uint64_t callable, uint64_t list)
     return good ? TLM_OK : TLM_NO_MEMORY;
 }
 
+/* ---- what was made ---- */
+
+static uint64_t followed, others; /* processes made by this one; under the GIL */
+
+/* Whether a child records itself: its recording is mapped, or it only makes others that do; and helpers of multiprocessing. */
+static bool is_seen(int pid, void *stem)
+{
+    static const char *const ours[] = {"multiprocessing.resource_tracker", "tlmem.recorder.children"};
+    char path[64], file[4200];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    for (int i = 0; i < 2; i++)
+        if (tlmi_file_contains(path, ours[i], strlen(ours[i])))
+            return true;
+    int length = snprintf(file, sizeof file, "%s.%d.tlm", (const char *)stem, pid);
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    return length < (int)sizeof file && tlmi_file_contains(path, file, (size_t)length);
+}
+
+void tlm_made_processes(const char *stem, tlm_processes *out)
+{
+    tlmi_usage own = tlmi_usage_of_this(), children = tlmi_usage_of_children(), running = {0};
+    size_t count = stem ? tlmi_running_children(is_seen, (void *)stem, &running) : 0;
+    *out = (tlm_processes){.followed = followed,
+                           .others = others,
+                           .own_cpu_ns = own.cpu_ns,
+                           .own_peak_bytes = own.peak_bytes,
+                           .children_cpu_ns = children.cpu_ns,
+                           .children_peak_bytes = children.peak_bytes,
+                           .running = count,
+                           .running_cpu_ns = running.cpu_ns,
+                           .running_peak_bytes = running.peak_bytes};
+}
+
 /* ---- fork ---- */
 
 static PyObject *before_fork(PyObject *own, PyObject *none)
@@ -59,6 +94,7 @@ static PyObject *after_fork_in_parent(PyObject *own, PyObject *none)
 {
     (void)own;
     (void)none;
+    followed++;
     /* Elsewhere than in the main thread of Linux there were several threads anyhow. */
     if (PY_VERSION_HEX >= 0x030C0000 && PyThread_get_thread_native_id() == (unsigned long)getpid())
         tlm_fork_after_in_parent_soon();
@@ -69,6 +105,7 @@ static PyObject *after_fork_in_parent(PyObject *own, PyObject *none)
 
 static PyObject *after_fork_in_child(PyObject *own, PyObject *none)
 {
+    followed = others = 0;
     tlm_fork_after_in_child();
     PyObject *arguments = PyTuple_New(0);
     if (arguments != NULL)
@@ -157,22 +194,43 @@ static bool runs_code(PyObject *command)
     return false;
 }
 
+/* Whether it is multiprocessing's own helper, which is no work of the program's. */
+static bool is_helper(PyObject *command)
+{
+    static const char helper[] = "from multiprocessing.resource_tracker";
+    for (Py_ssize_t i = 0; PyList_CheckExact(command) && i < PyList_GET_SIZE(command); i++) {
+        PyObject *word = PyList_GET_ITEM(command, i);
+        bool plain = PyUnicode_CheckExact(word) && PyUnicode_IS_ASCII(word);
+        const char *text = plain ? (const char *)PyUnicode_1BYTE_DATA(word) : "";
+        if (strncmp(text, helper, strlen(helper)) == 0)
+            return true;
+    }
+    return false;
+}
+
 static PyObject *fork_exec(PyObject *own, PyObject *arguments, PyObject *named)
 {
     (void)own;
-    PyObject *changed = NULL;
-    if (PyTuple_GET_SIZE(arguments) > 0 && runs_code(PyTuple_GET_ITEM(arguments, 0))) {
-        PyObject *only = PyTuple_Pack(1, PyTuple_GET_ITEM(arguments, 0));
+    PyObject *changed = NULL, *given = PyTuple_GET_SIZE(arguments) > 0 ? PyTuple_GET_ITEM(arguments, 0) : Py_None;
+    bool is_ours = false, is_work = true;
+    if (runs_code(given)) {
+        is_work = !is_helper(given);
+        PyObject *only = PyTuple_Pack(1, given);
         PyObject *command = only ? tlmi_shelter_call(change_command_line, only) : NULL;
         PyObject *list = command ? PySequence_List(arguments) : NULL;
         if (list != NULL && PyList_SetItem(list, 0, Py_NewRef(command)) == 0)
             changed = PyList_AsTuple(list);
+        is_ours = changed != NULL && command != given;
         Py_XDECREF(list);
         Py_XDECREF(command);
         Py_XDECREF(only);
         PyErr_Clear();
     }
+    uint64_t forks = followed; /* with a preexec_fn it is a fork, too, but what is executed does not record itself */
     PyObject *result = PyObject_Call(new_process.original, changed ? changed : arguments, named);
+    followed = forks;
+    if (result != NULL && is_work)
+        *(is_ours ? &followed : &others) += 1;
     Py_XDECREF(changed);
     return result;
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * children.h: what the system says of this process and of those that it has made.
+ */
+#ifndef TLMI_CHILDREN_H
+#define TLMI_CHILDREN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+
+/* CPU time, and the highest resident size: of children the largest one's, with what it had before an exec. */
+typedef struct {
+    uint64_t cpu_ns, peak_bytes;
+} tlmi_usage;
+
+/* Of this process, or of all below it that were waited for; all 0 where the system does not say. */
+tlmi_usage tlmi_usage_of_this(void);
+tlmi_usage tlmi_usage_of_children(void);
+/* Adds up the children of this process that run now, those that `skip` wants left out aside; their number. 0 where the system
+ * does not list them. Async-signal-safe but for `skip`. */
+size_t tlmi_running_children(bool (*skip)(int pid, void *with), void *with, tlmi_usage *sum);
+/* Whether these bytes stand in a file of /proc, of any length. */
+bool tlmi_file_contains(const char *path, const void *bytes, size_t size);
+
+#pragma GCC visibility pop
+#endif

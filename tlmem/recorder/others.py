@@ -1,0 +1,50 @@
+"""What ran or held memory beside a recording: processes that have none, packages that allocate
+themselves.
+
+Covers: two notes for the file, taken when the program's code has ended. Does not cover: giving
+children a recording of their own (``children``).
+"""
+
+from os import fsencode
+from typing import Any
+
+from tlmem.recorder.bound import STEADY, core
+
+globals()["__builtins__"] = STEADY  # of the functions below
+
+PACKAGES = (
+    *("torch", "tensorflow", "jax", "cupy", "mxnet", "paddle", "onnxruntime"),
+    *("pyarrow", "polars", "duckdb", "cv2", "vtk", "lightgbm", "xgboost"),
+)
+"""Packages that take memory of their own, which is not NumPy's."""
+SUMS = ("followed", "others", "own_cpu_ns", "children_cpu_ns")
+"""What has been counted since the process began, of ``tlm_processes``; the rest is as it is now."""
+LEVELS = (
+    *("own_peak_bytes", "children_peak_bytes"),
+    *("running", "running_cpu_ns", "running_peak_bytes"),
+)
+
+
+def sums_now() -> dict[str, int]:
+    """What has been counted so far."""
+    out = core.ffi.new("tlm_processes *")
+    core.lib.tlm_made_processes(core.ffi.NULL, out)
+    return {name: int(getattr(out, name)) for name in SUMS}
+
+
+def process_note(path: str, before: dict[str, int]) -> str:
+    """The processes of this one, as ``name=number`` with blanks between.
+
+    Args:
+        path: of this process' recording, which those of children are named after.
+        before: what had been counted when it began.
+    """
+    out = core.ffi.new("tlm_processes *")
+    core.lib.tlm_made_processes(fsencode(path.removesuffix(".tlm")), out)
+    told = [f"{name}={int(getattr(out, name)) - before[name]}" for name in SUMS]
+    return " ".join(told + [f"{name}={int(getattr(out, name))}" for name in LEVELS])
+
+
+def package_note(modules: dict[str, Any]) -> str:
+    """Which of ``PACKAGES`` the program has imported, with commas between."""
+    return ",".join([name for name in PACKAGES if name in modules])
