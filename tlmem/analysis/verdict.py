@@ -22,7 +22,7 @@ from tlmem.analysis.growth.per_mark import Marks, step_of_line
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Verdict
-from tlmem.analysis.places import Places, place
+from tlmem.analysis.places import Places, made_at, place
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def growth_findings(evidence: Evidence) -> list[Finding]:
                 evidence=(
                     f"{format_count(growth.survivors)} of {format_count(growth.made)} "
                     f"{evidence.lives.noun(growth.group)}s made "
-                    f"at {place(frame)}{called_from(growth)} since {format_seconds(since)} "
+                    f"{made_at(frame)}{called_from(growth)} since {format_seconds(since)} "
                     f"are still alive{MANNERS[growth.manner]}; {gain_of(growth, seconds)}"
                     f"{by_steps(evidence, growth)}, evenly {lasting}."
                 ),
@@ -172,7 +172,7 @@ def enlargement_findings(evidence: Evidence) -> list[Finding]:
             count=1,
             bytes=found.last_bytes,
             evidence=(
-                f"Each array made at {place(evidence.places.frames[found.group])} replaces a "
+                f"Each array made {made_at(evidence.places.frames[found.group])} replaces a "
                 f"smaller one: from {format_bytes(found.first_bytes)} to "
                 f"{format_bytes(found.last_bytes)} in {format_count(found.steps)} steps and "
                 f"{format_seconds(found.seconds)}."

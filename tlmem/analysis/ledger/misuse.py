@@ -67,7 +67,7 @@ def misuse_findings(recording: Recording, places: Places) -> list[Finding]:
     """
     table = recording.misuses
     site = table["site"].to_numpy(np.int64)
-    group = places.group_of_site[np.where(site < len(places.group_of_site), site, 0)]
+    group = places.lines[np.where(site < len(places.lines), site, 0)]
     number = table.groupby([group, "misuse"], sort=True).ngroup().to_numpy(np.int64)
     most = np.argsort(-np.bincount(number), kind="stable")[:MOST_FINDINGS]
     chosen = np.isin(number, most)
