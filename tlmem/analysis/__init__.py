@@ -1,7 +1,8 @@
 """What a recording means: ``analyse(recording)`` says what grows, who holds it, where memory is.
 
 In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
-Each folder or module imports only those to its left: ``model`` (results), ``places`` (lines),
+Each folder or module imports only those to its left: ``model`` (results), ``cells`` (code without
+a file), ``places`` (lines),
 ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
 ``ledger`` < ``verdict``, ``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
@@ -20,6 +21,8 @@ from tlmem.analysis.growth.late_rise import still_rising
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
+from tlmem.analysis.holders.cells_held import without_results
+from tlmem.analysis.holders.containers import contents_beside, with_contents, with_holder_named
 from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.leaks.alive_at_end import live_at_end
@@ -68,6 +71,7 @@ def analyse(recording: Recording) -> Analysis:
     growths = sorted(
         [*growths, *hidden_growth(lives, places, growths)], key=lambda growth: -growth.bytes
     )
+    growths = without_results(growths, lives, places)
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
     evidence = Evidence(
@@ -102,9 +106,11 @@ def analyse(recording: Recording) -> Analysis:
     ]
     found = with_holders(found, lives, places)
     found = with_python_holders(found, lives, places, evidence.growths)
+    beside = contents_beside(found, recording, lives.judged_ns)
+    found = with_contents(found, beside, recording, lives.work_begin_ns, lives.judged_ns)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Analysis(
-        verdict=judge(evidence),
+        verdict=with_holder_named(judge(evidence), beside, found),
         attribution=level,
         findings=tuple(found),
         growth=growth,
