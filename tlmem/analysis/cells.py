@@ -25,6 +25,10 @@ works for 30 % of them or more."""
 FEWEST_CELLS = 20
 """Brief pieces of code that are one place: a line that makes an array in each of fewer runs could
 not be told to grow either."""
+_OF_LIBRARY = re.compile(
+    r".*[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]", re.S | re.I
+)
+"""Files of libraries: where no frame is the program's, the innermost one of these is blamed."""
 _WITHOUT_FILE = re.compile(r"<(?!frozen )|.*[/\\]ipykernel_\d+[/\\][^/\\]*$", re.DOTALL)
 
 Ints = NDArray[np.int64]
@@ -67,7 +71,8 @@ def cells_of(
         if target not in without:
             continue
         if target not in known:
-            known[target] = _runner_of(target, without, blamed, parents)
+            runner = _runner_of(target, without, blamed, parents)
+            known[target] = 0 if _OF_LIBRARY.match(files.get(runner, "")) else runner
         runner = known[target]
         line = callers[runner] if runner else None
         run_at.setdefault(line, runner)
