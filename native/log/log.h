@@ -73,6 +73,7 @@ bool tlmi_meta_note(const char *key, const char *text);
 bool tlmi_meta_label(uint32_t label, const char *text);
 bool tlmi_meta_line(uint32_t code, uint32_t line, const char *text, uint32_t bytes);
 bool tlmi_meta_holding(const void *payload, uint32_t bytes); /* who holds arrays; the source lays it out */
+bool tlmi_meta_content(const void *payload, uint32_t bytes); /* what containers have; likewise */
 
 /* ---- label.c: names as numbers, see tlmem.h ---- */
 tlm_label tlmi_label_write(tlm_label label); /* makes sure that the recording knows it; 0: none, or no room */

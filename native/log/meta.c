@@ -9,7 +9,8 @@
 #include "log/recording.h"
 
 enum { RECORD_HEADER = 16, TEXT_LIMIT = 65536 };
-enum { CODE = TLMI_META_CODE, SITE = TLMI_META_SITE, THREAD = 3, NOTE = 4, LABEL = 5, HOLDING = 6, LINE = 7 };
+enum { CODE = TLMI_META_CODE, SITE = TLMI_META_SITE, THREAD = 3, NOTE = 4 };
+enum { LABEL = 5, HOLDING = 6, LINE = 7, CONTENT = 8 };
 
 typedef struct {
     const void *start;
@@ -148,6 +149,11 @@ bool tlmi_meta_line(uint32_t code, uint32_t line, const char *text, uint32_t byt
 bool tlmi_meta_holding(const void *payload, uint32_t bytes)
 {
     return append_locked(HOLDING, (part[]){{payload, bytes}}, 1);
+}
+
+bool tlmi_meta_content(const void *payload, uint32_t bytes)
+{
+    return append_locked(CONTENT, (part[]){{payload, bytes}}, 1);
 }
 
 static uint32_t used_of(const uint8_t *map)

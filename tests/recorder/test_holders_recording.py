@@ -342,8 +342,10 @@ import tlmem, time
 from tlmem._native import ffi, lib
 rows, counters = [], ffi.new("tlm_holders_statistics *")
 deadline = time.monotonic() + 120
-while counters.snapshots < 4 and time.monotonic() < deadline:
-    if len(rows) < 8 * 4 ** counters.snapshots: rows.append(np.ones(20_000))
+lib.tlm_holders_stats(counters)
+first = counters.snapshots
+while counters.snapshots < first + 4 and time.monotonic() < deadline:
+    if len(rows) < 8 * 4 ** (counters.snapshots - first): rows.append(np.ones(20_000))
     else: time.sleep(0.001)
     lib.tlm_holders_stats(counters)
 """
@@ -368,7 +370,7 @@ while time.monotonic() < deadline:
     passing = np.empty(size)
     time.sleep(0.001)
     lib.tlm_holders_stats(counters)
-    if counters.snapshots == len(spent): spent.append(counters.unasked_ns)
+    while len(spent) <= counters.snapshots: spent.append(counters.unasked_ns)
 print(*spent)
 """
     (tmp_path / "held.py").write_text(program(body), encoding="utf-8")
@@ -392,8 +394,10 @@ there = ctypes.c_void_p(int(ffi.cast("uintptr_t", counters)))
 address = int(ffi.cast("uintptr_t", ffi.addressof(lib, "tlm_holders_stats")))
 look = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(address)
 deadline = time.monotonic() + 120
-while counters.snapshots < 2 and time.monotonic() < deadline:
-    if len(rows) < 300 * 4 ** counters.snapshots: rows.append(np.ones(500))
+look(there)
+first = counters.snapshots
+while counters.snapshots < first + 2 and time.monotonic() < deadline:
+    if len(rows) < 300 * 4 ** (counters.snapshots - first): rows.append(np.ones(500))
     look(there)
 rows += [np.ones(500) for _ in range(9000)]
 """

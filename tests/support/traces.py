@@ -14,9 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tlmem.recording.format.chains import ChainStep, Holding
+from tlmem.recording.format.chains import (
+    CONTAINER,
+    TOTALS_GROUP,
+    UNTRACKED,
+    ChainStep,
+    Holding,
+)
 from tlmem.recording.source_lines import SourceLines
-from tlmem.recording.tables.holdings import holdings_table, steps_table
+from tlmem.recording.tables.holdings import contents_table, holdings_table, steps_table
 from tlmem.recording.tables.schema import frame
 
 LEDGER = [
@@ -89,6 +95,8 @@ class Program:
     driver_keeps: float = 0.0
     device_live: int = 0
     seen: list[Holding] = field(default_factory=list)
+    contents: list[Holding] = field(default_factory=list)
+    frames: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sample()
@@ -108,6 +116,10 @@ class Program:
 
     def site_of(self, line: int) -> int:
         return self.lines.setdefault(line, len(self.lines) + 2)
+
+    def cell(self, line: int, file: str, run_at: int | None) -> None:
+        """From now on that line is line 1 of a cell, which another line, or a library, runs."""
+        self.frames[self.site_of(line)] = (file, self.site_of(run_at) if run_at else 0)
 
     def free(self, number: int, line: int | None = None) -> None:
         """Frees an object, at the line that made it or at another one."""
@@ -169,6 +181,29 @@ class Program:
                 )
             )
 
+    def look(self, *found: tuple[list[ChainStep], int, int]) -> None:
+        """A snapshot sees containers: steps, items, and the bytes of untracked arrays in them; 0
+        bytes where it is the items that are counted."""
+        self.wait(self.step_ns)
+        number = self.contents[-1].snapshot + 1 if self.contents else 1
+        for group, (steps, count, held) in enumerate(found):
+            self.contents.append(
+                Holding(
+                    ticks=self.now_ns,
+                    snapshot=number,
+                    trigger=4,
+                    incomplete=False,
+                    arrays=count,
+                    held_bytes=held,
+                    used_bytes=0,
+                    group=group,
+                    device=0,
+                    addresses=np.empty(0, np.uint64),
+                    steps=tuple(steps),
+                    what=UNTRACKED if held else CONTAINER,
+                )
+            )
+
     def holding_objects(self) -> pd.DataFrame:
         """What the reader would find at the addresses that snapshots name."""
         rows = [
@@ -225,11 +260,14 @@ class Program:
         line_of = {site: line for line, site in self.lines.items()}
         sites = pd.DataFrame(
             {
-                "parent": [0] * len(numbers),
-                "file": ["/home/user/program.py" if n in line_of else "" for n in numbers],
+                "parent": [self.frames.get(n, ("", 0))[1] for n in numbers],
+                "file": [
+                    self.frames.get(n, ("/home/user/program.py", 0))[0] if n in line_of else ""
+                    for n in numbers
+                ],
                 "function": ["work" if n in line_of else "" for n in numbers],
-                "line": [line_of.get(n, 0) for n in numbers],
-                "depth": [1 if n in line_of else 0 for n in numbers],
+                "line": [1 if n in self.frames else line_of.get(n, 0) for n in numbers],
+                "depth": [(1 + (n in self.frames)) if n in line_of else 0 for n in numbers],
             },
             index=pd.Index(numbers, name="site"),
         )
@@ -293,6 +331,12 @@ class Program:
                 lambda ticks: ticks.astype(np.int64),
             ),
             holding_steps=steps_table(self.seen),
+            contents=contents_table(
+                {(held.snapshot, held.group): held for held in self.contents},
+                {(held.snapshot, TOTALS_GROUP): held for held in self.contents},
+                (0, self.now_ns),
+                lambda ticks: ticks.astype(np.int64),
+            ),
             holding_objects=self.holding_objects(),
             marks=pd.DataFrame(self.marks, columns=["time_ns", "label", "index"]),
             scopes=pd.DataFrame(

@@ -186,17 +186,18 @@ def holding(
     held_bytes: int = 0,
     used_bytes: int = 0,
     device: int = 1,
+    what: int = 0,
 ) -> bytes:
     """A chain of holders: steps are (kind, type, edge, items), the last two may be left out."""
     count = len(addresses) if arrays is None else arrays
     numbers = (ticks, snapshot, trigger, flags, len(steps), count, held_bytes, used_bytes)
-    payload = struct.pack("<QIBBHQQQIHBB", *numbers, group, len(addresses), device, 0)
+    payload = struct.pack("<QIBBHQQQIHBB", *numbers, group, len(addresses), device, what)
     payload += struct.pack(f"<{len(addresses)}Q", *addresses)
     for step in steps:
         kind, name, edge, items = (*step, *("", 0)[len(step) - 2 :])
         texts = edge.encode(), name.encode()
         payload += struct.pack("<BBHI", kind, *map(len, texts), items) + b"".join(texts)
-    return record(6, payload)
+    return record(8 if what else 6, payload)
 
 
 def holding_totals(snapshot: int, ticks: int, **about: int) -> bytes:

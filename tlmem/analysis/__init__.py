@@ -1,7 +1,7 @@
 """What a recording means: ``analyse(recording)`` says what grows, who holds it, where memory is.
 
 In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
-Each folder or module imports only those to its left: ``model`` (results), ``rules``, ``places``,
+Each folder or module imports only those to its left: ``model``, ``rules``, ``cells``, ``places``,
 ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
 ``ledger``, ``unseen`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
@@ -24,6 +24,8 @@ from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
 from tlmem.analysis.growth_findings import growth_findings, without_one_long_graph
+from tlmem.analysis.holders.cells_held import without_results
+from tlmem.analysis.holders.containers import contents_beside, with_contents, with_holder_named
 from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.judge import Evidence, judge
@@ -97,9 +99,11 @@ def analyse(recording: Recording) -> Analysis:
     found = with_cohorts(found, lives, places, evidence.growths)
     found = with_holders(found, lives, places)
     found = with_python_holders(found, lives, places, evidence.growths)
+    beside = contents_beside(found, recording, lives.judged_ns)
+    found = with_contents(found, beside, recording, lives.work_begin_ns, lives.judged_ns)
     found.sort(key=importance)
     return Analysis(
-        verdict=judge(evidence),
+        verdict=with_holder_named(judge(evidence), beside, found),
         attribution=level,
         findings=tuple(found),
         growth=growth,
@@ -120,6 +124,7 @@ def evidence_of(recording: Recording) -> Evidence:
     growths = sorted(
         [*growths, *hidden_growth(lives, places, growths)], key=lambda growth: -growth.bytes
     )
+    growths = without_results(growths, lives, places)
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
     memory: list[Asked] = []

@@ -23,13 +23,15 @@ CONFIDENCE = 0.95
 class StackFrame:
     """One place in a program; ``line`` is 0 where it is not known.
 
-    ``source`` finds the text of a line in the recording that the place is of.
+    ``source`` finds the text of a line in the recording that the place is of. ``cells`` is how many
+    pieces of code without a file, run there, the place stands for; 0 where it is a line.
     """
 
     file: str
     line: int
     function: str
     source: Callable[[str, int, str], str] | None = field(default=None, compare=False, repr=False)
+    cells: int = field(default=0, compare=False)
 
     @property
     def text(self) -> str:

@@ -1,7 +1,7 @@
 """Which line of the user's program every site belongs to.
 
-Covers: the blamed line of each site, groups of sites with the same blamed line, import-time sites,
-call paths.
+Covers: the blamed line of each site, groups of sites with the same blamed line, or of code without
+a file that the same line runs (``cells``), import-time sites, call paths.
 Does not cover: how the blamed frame is chosen; that is ``Recording.blame_table``.
 """
 
@@ -13,19 +13,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tlmem.analysis.cells import Cells, cells_of, is_stable
 from tlmem.analysis.model import StackFrame
+from tlmem.units import format_count
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
 IMPORT_MACHINERY = "<frozen importlib"
 UNKNOWN = StackFrame("", 0, "")
+CODE_CELLS = "<code cells>"
+"""File of the place of cells that a library runs: a notebook, doctest, a console."""
 
 
 def place(frame: StackFrame) -> str:
-    """A place in a sentence: base name and line."""
+    """A place in a sentence: base name and line; of cells how many there are, and who runs them."""
     name = frame.file.rpartition("/")[2]
+    if frame.cells:
+        where = "code cells" if name == CODE_CELLS else f"cells run at {name}:{frame.line}"
+        return f"{format_count(frame.cells)} {where}"
     return f"{name}:{frame.line}" if name else "a place without a Python stack"
+
+
+def allocated_at(frame: StackFrame) -> str:
+    """Where something was made: ``at model.py:10``, ``in 300 cells run at notebook.py:12``."""
+    return f"{'in' if frame.cells else 'at'} {place(frame)}"
 
 
 @dataclass(frozen=True)
@@ -34,7 +46,8 @@ class Places:
 
     ``group_of_site[site]`` is the number of a site's blamed line in ``frames``; ``importing[site]``
     says that an import statement of the blamed line was still running; ``blamed[site]`` and
-    ``parents[site]`` are its blamed site and its caller's, 0 for none.
+    ``parents[site]`` are its blamed site and its caller's, 0 for none. Cells that are one place are
+    one group; ``line_of_site`` has the line of each, ``None`` where that is the same.
     """
 
     recording: Recording
@@ -43,6 +56,7 @@ class Places:
     blamed: NDArray[np.int64]
     parents: NDArray[np.int64]
     frames: tuple[StackFrame, ...]
+    line_of_site: NDArray[np.int32] | None = None
 
     @classmethod
     def of(cls, recording: Recording) -> Places:
@@ -89,7 +103,18 @@ class Places:
         parent_of[numbers] = parents
         # A caller that is not in the recording ends a path, as the outermost one does.
         parent_of[(parent_of < 0) | (row_of[np.clip(parent_of, 0, size - 1)] < 0)] = 0
-        return cls(recording, group_of_site, importing, blamed, parent_of, tuple(frames))
+        lines_of = group_of_site
+        if not all(is_stable(frame.file) for frame in frames):
+            rows = zip(files.tolist(), lines.tolist(), functions.tolist(), strict=True)
+            known_lines = dict(zip(numbers.tolist(), rows, strict=True))
+            made = recording.objects["born_site"].to_numpy(np.int64)
+            group_of_site = group_of_site.copy()
+            named = {site: row[0] for site, row in known_lines.items()}
+            for cells in cells_of(named, blamed, parent_of, known_lines, made):
+                group_of_site[cells.sites] = len(frames)
+                caller = known_lines[cells.caller] if cells.caller else None
+                frames.append(_frame_of(cells, caller, recording))
+        return cls(recording, group_of_site, importing, blamed, parent_of, tuple(frames), lines_of)
 
     def stack(self, site: int) -> tuple[StackFrame, ...]:
         """The whole stack of a site, innermost first."""
@@ -101,8 +126,16 @@ class Places:
         )
 
     def blamed_frame(self, site: int) -> StackFrame:
-        """The blamed line of a site; an unknown one where the recording does not have the site."""
-        return self.frames[self.group_of_site[site if site < len(self.group_of_site) else 0]]
+        """The blamed line of a site; an unknown one where the recording does not have the site.
+
+        Of one of many cells it is the cell's own line.
+        """
+        return self.frames[self.lines[site if 0 <= site < len(self.lines) else 0]]
+
+    @property
+    def lines(self) -> NDArray[np.int32]:
+        """The number of each site's own line, where ``group_of_site`` has that of many cells."""
+        return self.group_of_site if self.line_of_site is None else self.line_of_site
 
     def paths(
         self, sites: NDArray[np.int64], depth: int
@@ -142,3 +175,15 @@ class Places:
     def count(self) -> int:
         """Number of blamed lines."""
         return len(self.frames)
+
+
+def _frame_of(
+    cells: Cells, caller: tuple[str, int, str] | None, recording: Recording
+) -> StackFrame:
+    """The place that many cells are: the line that runs them, apart from what it makes itself."""
+    if caller is None:
+        return StackFrame(CODE_CELLS, 0, "code that a library runs", cells=cells.count)
+    file, line, function = caller
+    return StackFrame(
+        file, int(line), f"code run by {function}", recording.source_line, cells=cells.count
+    )

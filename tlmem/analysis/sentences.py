@@ -17,7 +17,7 @@ from tlmem.analysis.growth.per_mark import Marks, step_of_line
 from tlmem.analysis.growth.process_growth import Retained, Rise
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
-from tlmem.analysis.places import Places, place
+from tlmem.analysis.places import Places, allocated_at, place
 from tlmem.analysis.rules import RULES
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -67,7 +67,7 @@ def leak(places: Places, lives: Lifetimes, marks: Marks, growths: Sequence[Growi
 
 def growing(places: Places, lives: Lifetimes, marks: Marks, growth: GrowingSite) -> str:
     """The same of one line, as a finding."""
-    return kept(lives, marks, growth, f"at {place(places.frames[growth.group])}")
+    return kept(lives, marks, growth, allocated_at(places.frames[growth.group]))
 
 
 def kept(lives: Lifetimes, marks: Marks, growth: GrowingSite, where: str) -> str:
@@ -111,8 +111,9 @@ def called_from(growth: GrowingSite) -> str:
 
 def larger(places: Places, found: Enlargement) -> str:
     """Of a line whose arrays are replaced by ever larger ones."""
+    where = allocated_at(places.frames[found.group])
     return (
-        f"Each array allocated at {place(places.frames[found.group])} replaces a smaller one: from "
+        f"Each array allocated {where} replaces a smaller one: from "
         f"{format_bytes(found.first_bytes)} to {format_bytes(found.last_bytes)} in "
         f"{format_count(found.steps)} steps and {format_seconds(found.seconds)}."
     )

@@ -311,6 +311,13 @@ class Recording:
         return holdings.objects_table(self._holdings, self.objects, self._to_ns)
 
     @cached_property
+    def contents(self) -> pd.DataFrame:
+        """Items of the largest containers, and arrays over memory that is not tracked."""
+        return holdings.contents_table(
+            self._names.contents, self._names.holdings, self._contents.span, self._to_ns
+        )
+
+    @cached_property
     def scopes(self) -> pd.DataFrame:
         """Scopes and frames of functions."""
         return runtime.scopes_table(

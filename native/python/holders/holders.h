@@ -67,7 +67,13 @@ typedef struct {
 #define TLMI_EDGE_KEY 0x80000000u   /* the entry's key, not its value */
 #define TLMI_EDGE_VISIT 0x40000000u /* of a list, dict or tuple: not an item, visited by its tp_traverse */
 
-enum { TLMI_TYPE_SLOTS = 4096 };
+enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32 };
+
+/* A container that was met, and how many items it has. */
+typedef struct {
+    uint32_t node;
+    uint64_t items;
+} tlmi_container;
 
 typedef struct {
     tlmi_graph graph;
@@ -85,7 +91,11 @@ typedef struct {
     PyTypeObject *array_type, *tensor_type; /* NULL: there are none */
     uint64_t array_version;
     uint64_t found_bytes; /* of owners that were met */
-    uintptr_t *ring;      /* objects of cycles */
+    bool is_elsewhere;    /* what is met is no longer the program's own */
+    tlmi_container containers[TLMI_CONTAINERS]; /* the largest of the program's own, in no order */
+    uint32_t containers_count;
+    uint32_t smallest; /* of them, when there is no room for more */
+    uintptr_t *ring;   /* objects of cycles */
     uint32_t ring_count, ring_room;
     struct {
         PyTypeObject *type;
@@ -105,7 +115,9 @@ PyObject **tlmi_array_objects(PyObject *array, uint64_t *count);
 bool tlmi_search_is_late(tlmi_search *search);
 /* Looks into every node that waits, but those of code. */
 void tlmi_search_drain(tlmi_search *search);
-/* Looks into them, too, from now on. */
+/* Looks into classes of the program's own modules, and what functions there keep for themselves. */
+void tlmi_search_drain_own_code(tlmi_search *search);
+/* Looks into all nodes of code, too, from now on. */
 void tlmi_search_drain_code(tlmi_search *search);
 /* Calls visit for every object that the object refers to, with the edge; stops when it returns anything but 0. */
 typedef int (*tlmi_meet)(void *context, PyObject *child, uint32_t edge);
@@ -129,6 +141,8 @@ void tlmi_search_unreached(tlmi_search *search);
 /* The value of a key in a dict, found without hashing; borrowed, NULL: it has none. */
 PyObject *tlmi_find_text_key(PyObject *dict, const char *key);
 #define TLMI_EDGE_UNKNOWN 0x7FFFFFFFu
+/* Whether the keys of a dict are names of attributes or variables, so that each of them is told. */
+bool tlmi_search_is_namespace(tlmi_search *search, const tlmi_node *dict);
 /* What makes an edge the same as another one: tlmi_liken for tlmi_groups_open. */
 tlmi_likeness tlmi_search_liken(void *search, uint32_t node);
 enum { TLMI_MOST_STEPS = 32, TLMI_EDGE_ROOM = 255, TLMI_TYPE_ROOM = 700, TLMI_WAY_ROOM = 128 };

@@ -360,22 +360,51 @@ int tlmi_search_each_child(tlmi_search *search, uintptr_t object, tlmi_meet meet
 
 /* ---- what is met ---- */
 
-/* The array whose memory it is; NULL: it is nobody's array's. */
+static bool is_array(const tlmi_search *search, PyObject *object)
+{
+    return Py_TYPE(object) == search->array_type || PyType_IsSubtype(Py_TYPE(object), search->array_type);
+}
+
+/* The array that owns the memory, or else the last one on the way to who does. */
 static PyObject *owner_of(const tlmi_search *search, PyObject *array)
 {
-    for (int i = 0; i < 16 && array != NULL && !owns_memory(array); i++) {
-        array = tlmi_array_base(array);
-        if (array != NULL && Py_TYPE(array) != search->array_type &&
-            !PyType_IsSubtype(Py_TYPE(array), search->array_type))
-            return NULL;
+    for (int i = 0; i < 16 && !owns_memory(array); i++) {
+        PyObject *base = tlmi_array_base(array);
+        if (base == NULL || !is_array(search, base))
+            break;
+        array = base;
     }
-    return array != NULL && owns_memory(array) ? array : NULL;
+    return array;
+}
+
+/* Whether an array that does not own its memory shows memory which is not tracked: neither of an array or a tensor, seen
+ * through a buffer, nor pages of a file. */
+static bool is_untracked(tlmi_search *search, PyObject *array)
+{
+    PyObject *base = tlmi_array_base(array);
+    if (fields_of(array)->data == NULL || (base != NULL && is_array(search, base)))
+        return false;
+    if (base != NULL && PyMemoryView_Check(base))
+        base = PyMemoryView_GET_BUFFER(base)->obj;
+    if (base == NULL)
+        return true;
+    if (is_array(search, base) || tlmi_search_kind(search, Py_TYPE(base)) == TLMI_TENSOR)
+        return false;
+    static const char *const others[] = {"mmap.mmap", "tlmem._native.Lent", "tlmem._native.Pinned", "_buffer_wrapper"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (is_named(Py_TYPE(base), others[i]))
+            return false;
+    return true;
 }
 
 static void note_array(tlmi_search *search, PyObject *array, uint32_t node)
 {
     PyObject *own = owner_of(search, array);
-    tlmi_owner *owner = own == NULL ? NULL : tlmi_graph_owner(&search->graph, TLM_DEVICE_NUMPY, address_of_array(own));
+    bool is_tracked = owns_memory(own);
+    if (!is_tracked && (bytes_of_array(search, own) == 0 || !is_untracked(search, own)))
+        return;
+    uint8_t device = is_tracked ? TLM_DEVICE_NUMPY : TLM_DEVICE_NONE;
+    tlmi_owner *owner = tlmi_graph_owner(&search->graph, device, address_of_array(own));
     if (owner == NULL)
         return;
     if (owner->held_bytes == 0)
@@ -387,7 +416,7 @@ static void note_array(tlmi_search *search, PyObject *array, uint32_t node)
     owner->is_direct = owner->is_direct || !search->parent_is_view;
     if (node != 0 && owner->node == 0) {
         owner->node = node;
-        search->found_bytes += owner->held_bytes;
+        search->found_bytes += is_tracked ? owner->held_bytes : 0;
     }
 }
 
@@ -474,24 +503,91 @@ static bool put_off(tlmi_search *search, uint32_t node)
     return true;
 }
 
+/* ---- the largest containers ---- */
+
+/* Items of what may have ever more of them, by its own count: no method is called. 0: it is no such thing. */
+static uint64_t items_of(PyObject *object, tlmi_kind kind)
+{
+    switch (kind) {
+    case TLMI_DICT:
+        return (uint64_t)PyDict_GET_SIZE(object);
+    case TLMI_LIST:
+        return (uint64_t)PyList_GET_SIZE(object);
+    case TLMI_TUPLE:
+        return (uint64_t)PyTuple_GET_SIZE(object);
+    case TLMI_SET:
+        return (uint64_t)PySet_GET_SIZE(object);
+    case TLMI_DEQUE:
+        return (uint64_t)Py_SIZE(object);
+    default:
+        return 0;
+    }
+}
+
+static void note_container(tlmi_search *search, uint32_t number, PyObject *object, tlmi_kind kind)
+{
+    enum { LEAST_ITEMS = 10 };
+    uint64_t items = search->is_elsewhere ? 0 : items_of(object, kind);
+    bool is_room = search->containers_count < TLMI_CONTAINERS;
+    if (items < LEAST_ITEMS || (!is_room && items <= search->containers[search->smallest].items))
+        return;
+    const tlmi_node *node = tlmi_graph_node(&search->graph, number);
+    if (node->parent == 0 || (kind == TLMI_DICT && tlmi_search_is_namespace(search, node)))
+        return;
+    uint32_t at = is_room ? search->containers_count++ : search->smallest;
+    search->containers[at] = (tlmi_container){number, items};
+    for (uint32_t i = 0; i < search->containers_count; i++)
+        if (i == 0 || search->containers[i].items < search->containers[search->smallest].items)
+            search->smallest = i;
+}
+
 /* false: the search is to end. */
-static bool look_into(tlmi_search *search, uint32_t node)
+static bool look_into(tlmi_search *search, uint32_t node, bool is_code_next)
 {
     uintptr_t object = tlmi_graph_node(&search->graph, node)->object;
     bool is_object = (object & TLMI_RUNNING) == 0;
-    if (is_object && !search->is_code_next && is_code(search, (PyObject *)object) && put_off(search, node))
+    if (is_object && !is_code_next && is_code(search, (PyObject *)object) && put_off(search, node))
         return true;
+    tlmi_kind kind = is_object ? tlmi_search_kind(search, Py_TYPE((PyObject *)object)) : TLMI_FRAME;
     search->parent = node;
-    search->parent_is_view = is_object && tlmi_search_kind(search, Py_TYPE((PyObject *)object)) == TLMI_ARRAY &&
-                             tlmi_array_base((PyObject *)object) != NULL;
+    search->parent_is_view = kind == TLMI_ARRAY && tlmi_array_base((PyObject *)object) != NULL;
+    if (is_object)
+        note_container(search, node, (PyObject *)object, kind);
     return tlmi_search_each_child(search, object, meet_child, search) == 0;
+}
+
+/* Classes that the program made, and functions that have more than their code. */
+static bool keeps_data(PyObject *object)
+{
+    if (PyType_Check(object))
+        return (((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
+    if (!PyFunction_Check(object))
+        return false;
+    const PyFunctionObject *function = (PyFunctionObject *)object;
+    return function->func_defaults != NULL || function->func_kwdefaults != NULL || function->func_dict != NULL;
+}
+
+void tlmi_search_drain_own_code(tlmi_search *search)
+{
+    uint32_t count = search->later_count;
+    for (uint32_t i = search->later_next; i < count && !search->is_late && !search->graph.is_full; i++) {
+        const tlmi_node *node = tlmi_graph_node(&search->graph, search->later[i]);
+        bool is_global = node->parent != 0 && tlmi_graph_node(&search->graph, node->parent)->parent == 0;
+        if (!is_global || !keeps_data((PyObject *)node->object))
+            continue;
+        look_into(search, search->later[i], true);
+        search->later[i] = 0; /* done */
+        tlmi_search_drain(search);
+    }
 }
 
 void tlmi_search_drain_code(tlmi_search *search)
 {
     search->is_code_next = true;
     while (search->later_next < search->later_count && !search->is_late && !search->graph.is_full) {
-        look_into(search, search->later[search->later_next++]);
+        uint32_t node = search->later[search->later_next++];
+        if (node != 0)
+            look_into(search, node, true);
         tlmi_search_drain(search);
     }
 }
@@ -513,7 +609,7 @@ void tlmi_search_drain(tlmi_search *search)
             fetch((const char *)object - 16); /* where what is of the collector begins */
         if (array != NULL)
             fetch_array(search, array);
-        if (!look_into(search, search->next))
+        if (!look_into(search, search->next, search->is_code_next))
             break;
     }
 }

@@ -17,7 +17,8 @@ typedef struct {
     uint32_t edge;   /* which of the parent's references; of a root: its number */
 } tlmi_node;
 
-/* Memory that is owned by an object which was met, or that one looks into. */
+/* Memory that is owned by an object which was met, or that one looks into. Where nobody tracks it (TLM_DEVICE_NONE), an
+ * array over it stands for the owner. */
 typedef struct {
     uint64_t address; /* or handle */
     uint64_t held_bytes;

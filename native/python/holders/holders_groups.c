@@ -114,6 +114,12 @@ static void count_owner(tlmi_groups *groups, tlmi_owner *owner, uint32_t number,
 {
     tlmi_shape *of = &groups->shapes[shape];
     owner->shape = shape;
+    if (owner->device == TLM_DEVICE_NONE) {
+        if (of->untracked_count++ == 0)
+            of->untracked_sample = number;
+        of->untracked_bytes += owner->held_bytes;
+        return;
+    }
     if (of->count++ == 0) {
         of->sample = number;
         groups->with_memory++;
@@ -194,13 +200,29 @@ void tlmi_groups_pick(tlmi_groups *groups)
     pick_largest(groups, TLMI_GROUPS_BY_COUNT, true);
 }
 
+uint32_t tlmi_groups_pick_untracked(const tlmi_groups *groups, uint32_t *picked)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 1; i < groups->count; i++) {
+        uint64_t bytes = groups->shapes[i].untracked_bytes;
+        if (groups->shapes[i].untracked_count == 0 ||
+            (count == TLMI_UNTRACKED_GROUPS && bytes <= groups->shapes[picked[count - 1]].untracked_bytes))
+            continue;
+        uint32_t at = count < TLMI_UNTRACKED_GROUPS ? count++ : count - 1;
+        for (; at > 0 && bytes > groups->shapes[picked[at - 1]].untracked_bytes; at--)
+            picked[at] = picked[at - 1];
+        picked[at] = i;
+    }
+    return count;
+}
+
 void tlmi_groups_sample(const tlmi_groups *groups, const tlmi_graph *graph, uint64_t *addresses, uint32_t *counts)
 {
     uint64_t met[TLMI_GROUPS] = {0};
     memset(counts, 0, TLMI_GROUPS * sizeof *counts);
     for (uint32_t i = 0; i < graph->owners_count; i++) {
         const tlmi_shape *shape = &groups->shapes[graph->owners[i].shape];
-        if (shape->pick == 0)
+        if (shape->pick == 0 || graph->owners[i].device == TLM_DEVICE_NONE)
             continue;
         uint32_t group = shape->pick - 1;
         uint64_t number = met[group]++;

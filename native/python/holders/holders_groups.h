@@ -13,6 +13,7 @@ enum {
     TLMI_GROUPS_BY_BYTES = 96,
     TLMI_GROUPS_BY_COUNT = 32,
     TLMI_GROUPS = TLMI_GROUPS_BY_BYTES + TLMI_GROUPS_BY_COUNT,
+    TLMI_UNTRACKED_GROUPS = 16,
     TLMI_SAMPLES = 64,
 };
 
@@ -31,6 +32,8 @@ typedef struct {
     uint32_t pick;   /* its group's number + 1; 0: in none */
     bool is_varied;  /* its nodes were reached by different items */
     uint64_t count, held_bytes, used_bytes;
+    uint32_t untracked_sample; /* the same of memory that nobody tracks */
+    uint64_t untracked_count, untracked_bytes;
 } tlmi_shape;
 
 typedef struct {
@@ -54,6 +57,8 @@ bool tlmi_groups_open(tlmi_groups *groups, tlmi_graph *graph, tlmi_liken liken, 
 void tlmi_groups_close(tlmi_groups *groups);
 /* Picks those that hold most: by bytes, then by number. */
 void tlmi_groups_pick(tlmi_groups *groups);
+/* The shapes that hold most memory that nobody tracks, by bytes; how many. `picked` has room for TLMI_UNTRACKED_GROUPS. */
+uint32_t tlmi_groups_pick_untracked(const tlmi_groups *groups, uint32_t *picked);
 /* Addresses of owners of every picked group, spread evenly over them: at most TLMI_SAMPLES of group g from addresses[g *
  * TLMI_SAMPLES] on, counts[g] of them. */
 void tlmi_groups_sample(const tlmi_groups *groups, const tlmi_graph *graph, uint64_t *addresses, uint32_t *counts);

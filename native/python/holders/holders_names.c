@@ -270,8 +270,7 @@ static tlmi_kind kind_of(tlmi_search *search, uintptr_t object)
     return object & TLMI_RUNNING ? TLMI_FRAME : tlmi_search_kind(search, Py_TYPE((PyObject *)object));
 }
 
-/* Whether the keys of a dict are names of attributes or variables, so that each of them is told. */
-static bool is_namespace(tlmi_search *search, const tlmi_node *dict)
+bool tlmi_search_is_namespace(tlmi_search *search, const tlmi_node *dict)
 {
     if (dict->parent == 0) {
         tlmi_root_kind kind = search->roots[dict->edge].kind;
@@ -308,7 +307,7 @@ static uint64_t liken_edge(tlmi_search *search, const tlmi_node *parent, const t
     PyObject *of = (PyObject *)parent->object;
     tlmi_kind kind = kind_of(search, parent->object);
     if (kind == TLMI_DICT && !(node->edge & (TLMI_EDGE_VISIT | TLMI_EDGE_KEY)))
-        return is_namespace(search, parent) ? (uintptr_t)key_of(of, node->edge, value) : ITEM;
+        return tlmi_search_is_namespace(search, parent) ? (uintptr_t)key_of(of, node->edge, value) : ITEM;
     if (kind == TLMI_ARRAY && tlmi_array_base(of) == value)
         return BASE;
     bool is_container = kind == TLMI_LIST || kind == TLMI_TUPLE || kind == TLMI_DICT || kind == TLMI_ARRAY;

@@ -175,11 +175,13 @@ void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject 
     each_thread(search, each_frame);
     each_thread(search, each_error);
     each_thread(search, each_own_object);
+    tlmi_search_drain_own_code(search);
 }
 
 void tlmi_search_other_roots(tlmi_search *search, const char *elsewhere)
 {
     tlmi_search_drain_code(search);
+    search->is_elsewhere = true;
     each_module(search, elsewhere, is_other);
     from_object(search, TLMI_ROOT_THREAD, PyImport_GetModuleDict());
 }

@@ -2,7 +2,8 @@
  * holders_snapshot.c: one search from begin to end: roots, what they do not reach, groups; and its record in the file.
  *
  * docs/format.md, "Holding": one record for each group, and one that says the snapshot is whole. A snapshot without its last
- * record was cut by the end of the process, and readers leave it out.
+ * record was cut by the end of the process, and readers leave it out. Between them, "Content": how many items the largest
+ * containers have, and who holds arrays over memory that is not tracked.
  */
 #include "python/holders/holders.h"
 
@@ -13,6 +14,7 @@
 
 enum { INCOMPLETE = 1, COLLECTING = 2 }; /* flags */
 enum { RECORD_ROOM = 48 + 8 * TLMI_SAMPLES + 32 * 1024, WHOLE_SAMPLE_GROUPS = 16, FEW_SAMPLES = 8 };
+enum { UNTRACKED_ARRAYS = 1, CONTAINER = 2 }; /* what */
 #define TOTALS UINT32_MAX
 
 typedef struct {
@@ -23,7 +25,7 @@ typedef struct {
     uint64_t arrays, held_bytes, used_bytes;
     uint32_t group;
     uint16_t addresses;
-    uint8_t device, unused;
+    uint8_t device, what; /* of a content; otherwise 0 */
 } holding;
 _Static_assert(sizeof(holding) == 48, "docs/format.md");
 
@@ -105,6 +107,60 @@ static uint32_t write_group(tlmi_search *search, tlmi_groups *groups, holding *h
     return bytes <= left && tlmi_meta_holding(room->record, bytes) ? bytes : 0;
 }
 
+/* Memory that nobody tracks, by who has the arrays over it. */
+static uint64_t write_untracked(tlmi_search *search, const tlmi_groups *groups, holding *head, uint64_t left)
+{
+    uint32_t picked[TLMI_UNTRACKED_GROUPS], count = tlmi_groups_pick_untracked(groups, picked);
+    uint64_t written = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const tlmi_shape *shape = &groups->shapes[picked[i]];
+        uint32_t length, node = search->graph.owners[shape->untracked_sample].node;
+        uint32_t root = fill_way(search, groups, node, &length);
+        head->what = UNTRACKED_ARRAYS;
+        head->arrays = shape->untracked_count;
+        head->held_bytes = shape->untracked_bytes;
+        head->steps = (uint16_t)tlmi_name_way(search, &search->roots[root], room->way, length, room->steps);
+        uint32_t bytes = make_record(head, 0, room->steps);
+        if (written + bytes > left || !tlmi_meta_content(room->record, bytes))
+            break;
+        written += bytes;
+        head->group++;
+    }
+    return written;
+}
+
+/* The largest containers. A way leads to what is held: behind the container stands None, for any of its items. */
+static uint64_t write_containers(tlmi_search *search, const tlmi_groups *groups, holding *head, uint64_t left)
+{
+    uint64_t written = 0;
+    for (uint32_t i = 0; i < search->containers_count; i++) {
+        uint32_t length, root = fill_way(search, groups, search->containers[i].node, &length);
+        if (length == TLMI_WAY_ROOM)
+            continue;
+        room->way[length++] = (tlmi_stop){(uintptr_t)Py_None, 0, true};
+        head->what = CONTAINER;
+        head->arrays = search->containers[i].items;
+        head->held_bytes = 0;
+        head->steps = (uint16_t)tlmi_name_way(search, &search->roots[root], room->way, length, room->steps);
+        uint32_t bytes = make_record(head, 0, room->steps);
+        if (written + bytes > left || !tlmi_meta_content(room->record, bytes))
+            break;
+        written += bytes;
+        head->group++;
+    }
+    return written;
+}
+
+static uint64_t write_contents(tlmi_search *search, const tlmi_groups *groups, holding head, uint64_t left)
+{
+    head.group = 0;
+    head.device = TLM_DEVICE_NONE;
+    head.addresses = 0;
+    head.used_bytes = 0;
+    uint64_t written = write_untracked(search, groups, &head, left);
+    return written + write_containers(search, groups, &head, left - written);
+}
+
 static uint64_t write_totals(tlmi_search *search, const tlmi_groups *groups, holding head,
                              const tlmi_snapshot *snapshot)
 {
@@ -141,6 +197,7 @@ static uint64_t record_groups(tlmi_search *search, tlmi_groups *groups, const tl
         written += bytes;
         head.group += bytes != 0;
     }
+    written += write_contents(search, groups, head, snapshot->room_bytes - written);
     written += write_totals(search, groups, head, snapshot);
     tlmi_own_free(room, sizeof *room);
     room = NULL;

@@ -31,6 +31,7 @@ enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384
 #define FIRST_ESTIMATE_NS (1 * MS)
 #define WORTHWHILE_NS (4 * MS)
 #define FIRST_TIME_NS (100 * MS)
+#define FIRST_TIME_WITHOUT_NS (500 * MS)
 #define LEAST_MEMORY_BYTES (UINT64_C(1) << 20)
 #define WORTHWHILE_BYTES (UINT64_C(64) << 10)
 #define SNAPSHOT_BYTES (UINT64_C(64) << 10)
@@ -111,7 +112,7 @@ static void note_taken(uint8_t trigger, uint64_t tracked, uint64_t found, uint64
         set(&state.highest_bytes, tracked);
     if (!is_free) {
         set(&state.spent_ns, get(&state.spent_ns) + took_ns);
-        set(&state.rare, get(&state.rare) + 1);
+        set(&state.rare, get(&state.rare) + (found > 0));
     }
     state.statistics.snapshots++;
     state.statistics.total_ns += took_ns;
@@ -180,8 +181,10 @@ static uint8_t find_reason(uint64_t elapsed_ns)
         return MEMORY_DOUBLED;
     if (tracked >= LEAST_MEMORY_BYTES && tracked >= 2 * base && is_rare(elapsed_ns))
         return MEMORY_DOUBLED;
-    bool is_old = elapsed_ns >= FIRST_TIME_NS && elapsed_ns >= get(&state.last_at_ns) / 2 * 3;
-    return is_old && tracked >= WORTHWHILE_BYTES ? TIME_PASSED : 0;
+    /* Without arrays, too, but later: containers grow, and may hold arrays over other memory. */
+    uint64_t first_ns = tracked >= WORTHWHILE_BYTES ? FIRST_TIME_NS : FIRST_TIME_WITHOUT_NS;
+    bool is_old = elapsed_ns >= first_ns && elapsed_ns >= get(&state.last_at_ns) / 2 * 3;
+    return is_old ? TIME_PASSED : 0;
 }
 
 void tlmi_holders_tick(void)

@@ -9,7 +9,8 @@ objects are among those that are asked about, a third of all its objects count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,9 @@ _FRAMES = ("local", "generator")
 Ints = NDArray[np.int64]
 
 
+MANY_NUMBERED = 10
+"""Variables that differ by a number alone which are told as one; fewer have been named by hand."""
+_NUMBERED = re.compile(r"((?:local )?variable) '([^'\d]*)\d+([^'\d]*)'(.*)", re.DOTALL)
 _MOST_DIGITS = 10
 """Of the number of a line."""
 
@@ -242,12 +246,28 @@ class Snapshots:
 
 
 def holders_of(chains: list[Chain]) -> tuple[Holder, ...]:
-    """Chains as holders, those with the same words as one, most objects first."""
+    """Chains as holders, those with the same words as one, most objects first.
+
+    Many variables that differ by their numbers alone are one, too: ``_7`` and ``_8`` of IPython.
+    """
     found: dict[str, Holder] = {}
     for chain in chains:
         holder = chain.holder
         known = found.get(holder.name)
         found[holder.name] = holder if known is None else added(known, holder)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name in found:
+        if (parts := _NUMBERED.match(name)) is not None:
+            alike.setdefault(parts.groups(), []).append(name)
+    for (kind, before, after, where), names in alike.items():
+        if len(names) < MANY_NUMBERED:
+            continue
+        holder = found.pop(names[0])
+        for name in names[1:]:
+            holder = added(holder, found.pop(name))
+        first = names[0].partition("'")[2].partition("'")[0]
+        text = f"{len(names)} numbered {kind}s such as '{first}'{where}"
+        found[f"{before}#{after}{text}"] = replace(holder, name=text)
     return tuple(sorted(found.values(), key=lambda holder: -holder.count))
 
 

@@ -18,7 +18,7 @@ from tlmem.analysis.holders.runtime_holders import holders_in, together
 from tlmem.analysis.holders.snapshots import PYTHON, Chain, Snapshots, holders_of
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Holder, StackFrame
-from tlmem.analysis.places import Places, place
+from tlmem.analysis.places import Places, allocated_at, place
 from tlmem.analysis.rules import RULES
 from tlmem.events import TAPE_OP_BITS, HolderKind
 from tlmem.units import format_count
@@ -70,7 +70,7 @@ class Survivors:
     def noun(self) -> str:
         """The survivors in words, such as ``1 500 objects made at model.py:10``."""
         what = self.lives.noun(self.growth.group)
-        text = f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
+        text = f"{format_count(self.growth.survivors)} {what}s allocated {allocated_at(self.line)}"
         if 0 < self.known < RULES.nearly_all * len(self.rows):
             text += (
                 f", judged by the {format_count(self.known)} whose holders are in the recording,"

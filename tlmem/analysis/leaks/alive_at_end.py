@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.growth.growing_sites import LAST_FEW
 from tlmem.analysis.lifetimes import NEVER, Lifetimes, lifetimes
 from tlmem.analysis.model import Finding
-from tlmem.analysis.places import Places, place
+from tlmem.analysis.places import Places, allocated_at
 from tlmem.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def line_finding(
         evidence=(
             f"{format_count(count)} of {format_count(made)} {lives.noun(number)}"
             f"{'s' if made != 1 else ''} made "
-            f"at {place(frame)} {'are' if count != 1 else 'is'} alive at the end"
+            f"{allocated_at(frame)} {'are' if count != 1 else 'is'} alive at the end"
             f"{', in passing: freed later where others of this line were' if passing else ''}; "
             f"{format_bytes(held)}{since}."
         ),

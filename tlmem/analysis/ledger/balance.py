@@ -212,9 +212,10 @@ def _made_at(
 ) -> NDArray[np.bool_]:
     """Which acquires are of objects made at lines that match."""
     born = recording.objects["born_site"].to_numpy(np.int64)
-    group = places.group_of_site[np.where(born < len(places.group_of_site), born, 0)]
+    born = np.where(born < len(places.group_of_site), born, 0)
+    group = places.group_of_site[born]
     meant = np.array([matching(frame, site) for frame in places.frames], bool)
-    chosen = recording.objects.index[meant[group]]
+    chosen = recording.objects.index[meant[group] | meant[places.lines[born]]]
     if not len(chosen):
         counts = np.bincount(group, minlength=places.count)
         most = [n for n in np.argsort(-counts).tolist() if counts[n] and places.frames[n].file]

@@ -190,8 +190,7 @@ def _suggestion(recording: Recording) -> str:
 
 
 def _frame_of(places: Places, site: int) -> StackFrame:
-    known = 0 <= site < len(places.group_of_site)
-    return places.frames[places.group_of_site[site if known else 0]]
+    return places.blamed_frame(site)
 
 
 def _steps(recording: Recording, places: Places, number: int) -> tuple[HistoryStep, ...]:

@@ -1,8 +1,9 @@
 """Chains of Python objects that keep an array alive, as the snapshots in a recording name them.
 
-Covers: the record of one group of arrays with the same chain, decoded and checked.
+Covers: the record of one group of arrays with the same chain, or of a container, decoded and
+checked.
 Does not cover: chains in words (``tables.chain_text``), tables and objects (``tables.holdings``).
-See also: docs/format.md, "Holding".
+See also: docs/format.md, "Holding" and "Content".
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ COLLECTING = 2
 """Flag: Python's garbage collector was switched on."""
 TRIGGERS = {1: "asked", 2: "mark", 3: "doubled", 4: "time", 5: "end"}
 """What made a snapshot be taken."""
+UNTRACKED, CONTAINER = 1, 2
+"""What a content is: arrays over memory that is not tracked, or a container with its items."""
 
 _HEAD = struct.Struct("<QIBBHQQQIHBB")
 _MOST_DIGITS = 18
@@ -91,7 +94,8 @@ class Holding:
     program sees of it. ``steps`` lead from the root to the array. The record that ends a snapshot
     has none; its ``used_bytes`` are the nanoseconds that the walk took, its ``addresses`` counters.
     ``collecting`` says that Python's garbage collector was on; False also where that is not
-    recorded.
+    recorded. Of a content, ``what`` says which: ``UNTRACKED`` arrays, or a ``CONTAINER``, which is
+    the last step and has ``arrays`` items.
     """
 
     ticks: int
@@ -106,6 +110,7 @@ class Holding:
     addresses: NDArray[np.uint64]
     steps: tuple[ChainStep, ...]
     collecting: bool = False
+    what: int = 0
 
 
 def whole_number(text: str) -> int:
@@ -119,7 +124,7 @@ def parse(payload: bytes) -> Holding:
     Raises:
         ValueError, struct.error: it makes no sense.
     """
-    ticks, snapshot, trigger, flags, steps, arrays, held, used, group, addresses, device, _ = (
+    ticks, snapshot, trigger, flags, steps, arrays, held, used, group, addresses, device, what = (
         _HEAD.unpack_from(payload)
     )
     at = _HEAD.size + 8 * addresses
@@ -158,6 +163,7 @@ def parse(payload: bytes) -> Holding:
         addresses=known,
         steps=tuple(found),
         collecting=bool(flags & COLLECTING),
+        what=what,
     )
 
 

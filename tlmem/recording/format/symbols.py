@@ -17,7 +17,7 @@ from tlmem.recording.format.chains import Holding, parse
 from tlmem.recording.format.limits import LARGEST_THREAD, LONGEST_NAME, LONGEST_NOTE
 from tlmem.recording.format.sanitize import plain, whole
 
-CODE, SITE, THREAD, NOTE, LABEL, HOLDING, LINE = 1, 2, 3, 4, 5, 6, 7
+CODE, SITE, THREAD, NOTE, LABEL, HOLDING, LINE, CONTENT = 1, 2, 3, 4, 5, 6, 7, 8
 NO_STACK, CUT_ROOT = 0, 1
 FIRST_SITE = 2
 """Sites 0 (no Python stack) and 1 (root of stacks that were cut) have no frame."""
@@ -66,6 +66,8 @@ class Names:
     line_bytes: int = 0
     holdings: dict[tuple[int, int], Holding] = field(default_factory=dict)
     """(Snapshot, group) -> what a chain of Python objects held."""
+    contents: dict[tuple[int, int], Holding] = field(default_factory=dict)
+    """(Snapshot, number) -> what a container had, or arrays over memory that is not tracked."""
     damaged: int = 0
     largest_site: int = 2**32 - 1
     """Sites with higher numbers make no sense: columns are as long as the highest number."""
@@ -137,12 +139,13 @@ class Names:
             name = whole(_text(payload[_THREAD.size :][:LONGEST_NAME]))
             self.threads[thread] = ThreadName(min(os_id, 2**63 - 1), name, bool(flags & 1), ticks)
             return
-        if kind == HOLDING:
+        if kind in (HOLDING, CONTENT):
             holding = parse(payload)
             self.chain_steps_left -= len(holding.steps) + 1
             if self.chain_steps_left < 0:
                 raise ValueError
-            self.holdings[holding.snapshot, holding.group] = holding
+            found = self.holdings if kind == HOLDING else self.contents
+            found[holding.snapshot, holding.group] = holding
             return
         if kind > LAST_RECORD:
             return

@@ -62,6 +62,14 @@ def words(steps: Sequence[ChainStep]) -> str:
     return f"{_a(class_name(steps[0].type))} that only native code holds{way}"
 
 
+def container_words(steps: Sequence[ChainStep]) -> str:
+    """The container that a way ends at; empty where its last step is none."""
+    steps = _told(steps) if steps else []
+    if not steps or steps[-1].kind not in CONTAINERS:
+        return ""
+    return _container(steps, len(steps) - 1)
+
+
 def _told(steps: Sequence[ChainStep]) -> list[ChainStep]:
     """The steps without repetitions, such as those of a linked list, and inner parts of CPython."""
     found: list[ChainStep] = []

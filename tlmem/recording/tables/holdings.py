@@ -12,8 +12,22 @@ import numpy as np
 import pandas as pd
 
 from tlmem.events import FIRST_RUNTIME_DEVICE
-from tlmem.recording.format.chains import TOTALS_GROUP, TRIGGERS, Holding, StepKind
-from tlmem.recording.tables.chain_text import bound, chain_text, main_container, words
+from tlmem.recording.format.chains import (
+    CONTAINER,
+    TOTALS_GROUP,
+    TRIGGERS,
+    UNTRACKED,
+    Holding,
+    StepKind,
+)
+from tlmem.recording.tables.chain_text import (
+    bound,
+    chain_text,
+    container_words,
+    main_container,
+    without_numbers,
+    words,
+)
 from tlmem.recording.tables.schema import frame
 
 ToNs = Callable[[np.ndarray], np.ndarray]
@@ -93,6 +107,42 @@ def objects_table(holdings: list[Holding], objects: pd.DataFrame, to_ns: ToNs) -
         there = np.flatnonzero(of_runtime == kind)
         number[mine] = alive_at(objects, there, address[mine], np.repeat(times, counts)[mine])
     return frame("holding_objects", {**keys, "object": number, "address": address})
+
+
+def contents_table(
+    contents: Records, holdings: Records, span: tuple[int, int], to_ns: ToNs
+) -> pd.DataFrame:
+    """One row for each large container, and each chain of untracked arrays.
+
+    Of whole snapshots of a span of ticks.
+    """
+    whole = {snapshot for snapshot, group in holdings if group == TOTALS_GROUP}
+    cut = {held.snapshot for held in holdings.values() if held.incomplete}
+    found = [
+        (held, container_words(held.steps) if held.what == CONTAINER else words(held.steps))
+        for held in contents.values()
+        if held.snapshot in whole
+        and held.what in (UNTRACKED, CONTAINER)
+        and span[0] <= held.ticks <= span[1]
+    ]
+    found = [(held, text) for held, text in found if text]
+    found.sort(key=lambda row: (row[0].snapshot, row[0].what, row[0].group))
+    kept = [held for held, _ in found]
+    return frame(
+        "contents",
+        {
+            **_keys(kept),
+            "time_ns": to_ns(np.array([held.ticks for held in kept], np.uint64)),
+            "trigger": [TRIGGERS.get(held.trigger, f"trigger {held.trigger}") for held in kept],
+            "complete": np.array([held.snapshot not in cut for held in kept], bool),
+            "what": ["arrays" if held.what == UNTRACKED else "items" for held in kept],
+            "count": _whole_numbers(held.arrays for held in kept),
+            "held_bytes": _whole_numbers(held.held_bytes for held in kept),
+            "words": [text for _, text in found],
+            "name": [without_numbers(text) for _, text in found],
+            "chain": [chain_text(held.steps) for held in kept],
+        },
+    )
 
 
 def alive_at(

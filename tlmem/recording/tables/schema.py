@@ -245,6 +245,24 @@ SCHEMA: dict[str, Table] = {
             Column("address", "uint64", "", "where it lay; of the runtime's objects the handle"),
         ),
     ),
+    "contents": Table(
+        "how many items one of the largest containers of the program had when a snapshot was "
+        "taken, or how many arrays over memory that is not tracked a chain held",
+        "",
+        (
+            Column("snapshot", "int64", "", "number of the snapshot"),
+            Column("group", "int64", "", "number of the container or chain in it"),
+            Column("time_ns", "int64", "ns", "when it was taken"),
+            Column("trigger", "text", "", "asked, mark, doubled, time or end: why it was taken"),
+            Column("complete", "bool", "", "the walk had seen all Python objects when it ended"),
+            Column("what", "text", "", "items of a container, or arrays"),
+            Column("count", "int64", "", "items, or arrays, each piece of memory once"),
+            Column("held_bytes", "int64", "bytes", "that such arrays show; of items 0: not known"),
+            Column("words", "text", "", "the container, or what holds the arrays, in words"),
+            Column("name", "text", "", "the same without numbers: one name in all snapshots"),
+            Column("chain", "text", "", "the whole way from its root, step by step"),
+        ),
+    ),
     "scopes": Table(
         "one scope, or frame of a function, in order of entry; not of folded events",
         "scope",
