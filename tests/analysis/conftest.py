@@ -1,4 +1,4 @@
-"""``TLMEM_WITHOUT_RULE=NAME`` switches a rule off for these tests: which simulated programs need it?
+"""``TLMEM_WITHOUT_RULE=NAME`` switches a rule off: which simulated programs need it?
 
 ``python -m corpus.ablation`` counts the tests that fail.
 """
