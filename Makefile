@@ -14,7 +14,7 @@ export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup house demo test test-python test-native hostile bench detection pictures attribution corpus soak foreign mutants lint format clean
+.PHONY: help setup house demo test test-python test-native hostile bench detection pictures attribution corpus ablation soak foreign mutants lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ detection: setup ## record every scenario and write what is found into docs/dete
 
 corpus: setup ## record and judge the programs of tests/corpus, which decide about changes of the rules
 	PYTHONPATH=tests $(BIN)/python -m corpus
+
+ablation: setup ## judge recordings with each rule switched off, into docs/reference/rules.md
+	PYTHONPATH=tests $(BIN)/python -m corpus.ablation $(VENV)/ablation --record --page docs/reference/rules.md
 
 soak: setup ## every scenario and seeded leak many times; goes on where it was ended (SOAK="--runs 10")
 	$(BIN)/python -m tlmem.scenarios.harness.soak --state $(VENV)/soak --page docs/detection.md $(SOAK)

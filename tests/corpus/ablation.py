@@ -4,7 +4,8 @@ Judges the recordings in a folder with each rule of ``tlmem.analysis.rules`` swi
 writes the table of rules with the verdicts that change (``--page docs/reference/rules.md``). A rule
 that a recording's verdict never looked at cannot change it, and is not tried.
 
-``--record`` first records the corpus and the scenarios into the folder, those that are not there.
+``--record`` first records the corpus and the scenarios into the folder, those that are not there,
+and keeps the simulated recordings of the tests.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
+import pickle
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +33,8 @@ from tlmem.recording.reader import read
 
 Judged = tuple[str, tuple[str, ...], tuple[str, ...]]
 """Outcome, lines that grow, kinds of findings that are errors or warnings."""
+SIMULATED = ("tests/analysis/growth", "tests/analysis/leaks", "tests/analysis/test_lifetimes.py")
+"""Tests of simulated programs, which have the noise of machines that stall."""
 MOST_NAMED = 3
 """Recordings that the table names for a rule."""
 
@@ -62,7 +68,7 @@ def tracing() -> Iterator[set[str]]:
 
 def changes(file: Path) -> tuple[str, dict[str, tuple[Judged, Judged]]]:
     """The name of a recording, and for each rule that it needs the verdicts with and without it."""
-    recording = read(file)
+    recording = pickle.loads(file.read_bytes()) if file.suffix == ".pickle" else read(file)
     with tracing() as looked_at:
         usual = judged(recording)
     found = {}
@@ -85,14 +91,26 @@ def record_all(folder: Path) -> None:
     for name, scenario in catalog.scenarios().items():
         if not (folder / f"{name}.tlm").exists():
             catalog.record(scenario, folder / f"{name}.tlm")
+    simulated = folder / "simulated"
+    if not simulated.exists():
+        simulated.mkdir()
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SIMULATED],
+            env={**os.environ, "TLMEM_KEEP_SIMULATED": str(simulated)},
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
 
 
-def table(found: dict[str, dict[str, tuple[Judged, Judged]]], recordings: int) -> str:
+def table(
+    found: dict[str, dict[str, tuple[Judged, Judged]]],
+    recordings: int,
+) -> str:
     """The rules as a table, with the verdicts that change without each."""
     rows = [
         f"{len(rules())} rules. *Changes* are recordings, of {recordings}, of which outcome, "
-        "blamed line or a warning changes when the rule is switched off; those whose outcome "
-        "changes are named first.",
+        "blamed line or a warning changes when the rule is switched off. Those whose outcome "
+        "changes are named first; names that begin with `test_` are simulated programs.",
         "",
         "| rule | value | reason | changes | for example |",
         "|---|--:|---|--:|---|",
@@ -134,7 +152,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     if options.record:
         record_all(options.folder)
-    files = sorted(options.folder.rglob("*.tlm"), key=lambda file: -file.stat().st_size)
+    files = [*options.folder.rglob("*.tlm"), *options.folder.rglob("*.pickle")]
+    files.sort(key=lambda file: -file.stat().st_size)
     if not files:
         parser.error(f"there is no recording in {options.folder}; --record makes them")
     found: dict[str, dict[str, tuple[Judged, Judged]]] = {}

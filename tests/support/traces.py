@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -306,9 +307,7 @@ class Program:
             samples=pd.DataFrame(self.samples).drop(columns="of_devices"),
             sites=sites,
             blame_table=pd.Series(numbers, index=sites.index),
-            stack=lambda site: [
-                {"file": "/home/user/program.py", "line": line_of.get(site, 0), "function": "work"}
-            ],
+            stack=partial(stack_of, line_of),
             totals=totals,
             fold=None,
             horizon_ns=0,
@@ -328,14 +327,14 @@ class Program:
             holdings=holdings_table(
                 self.seen,
                 {(held.snapshot, held.group): held for held in self.seen},
-                lambda ticks: ticks.astype(np.int64),
+                as_ns,
             ),
             holding_steps=steps_table(self.seen),
             contents=contents_table(
                 {(held.snapshot, held.group): held for held in self.contents},
                 {(held.snapshot, TOTALS_GROUP): held for held in self.contents},
                 (0, self.now_ns),
-                lambda ticks: ticks.astype(np.int64),
+                as_ns,
             ),
             holding_objects=self.holding_objects(),
             marks=pd.DataFrame(self.marks, columns=["time_ns", "label", "index"]),
@@ -368,6 +367,16 @@ class Program:
         held = [*self.held, *((row[0], row[1], row[2].partition(" #")[0], row[6]) for row in rows)]
         held = [row for row in held if row[0] in set(objects.tolist())]
         return pd.DataFrame(held, columns=["object", "kind", "holder", "site"])
+
+
+def stack_of(line_of: dict[int, int], site: int) -> list[dict[str, Any]]:
+    """The only frame of a site."""
+    return [{"file": "/home/user/program.py", "line": line_of.get(site, 0), "function": "work"}]
+
+
+def as_ns(ticks: np.ndarray) -> np.ndarray:
+    """Ticks of these recordings are nanoseconds."""
+    return ticks.astype(np.int64)
 
 
 class Ring:
