@@ -192,7 +192,7 @@ class Rules:
 
     # Samples
     warm_up = Rule(0.35, "of the run", "rises in every program", off=0.0)
-    native_bytes = Rule(150_000, "bytes", "a healthy process drifts by less", off=0)
+    native_bytes = Rule(150_000, "bytes", "a healthy process drifts by less", off=1)
     resident_bytes = Rule(
         4_000_000, "bytes", "the same of what no allocator explains, by resident memory", off=1e15
     )
@@ -200,7 +200,7 @@ class Rules:
         1_000_000,
         "bytes",
         "the same of Python's heap, which comes in arenas of 1 MB, of devices and of tapes",
-        off=0,
+        off=1,
     )
     relative = Rule(0.01, "of the level", "a large process drifts by more", off=0.0)
     largest_step = Rule(
@@ -216,7 +216,7 @@ class Rules:
         40_000_000,
         "bytes",
         "freed memory that stays: allocators, and pools of devices, keep less for their own use",
-        off=0,
+        off=1,
     )
     retained_share = Rule(0.5, "of resident memory", "the same", off=0.0)
 
@@ -229,7 +229,7 @@ class Rules:
         50_000_000,
         "bytes",
         "less, beside a process with NumPy, explains no problem",
-        off=0,
+        off=1,
     )
     unseen_cpu_s = Rule(0.5, "s", "an interpreter takes less for its imports alone", off=0.0)
 
@@ -238,7 +238,7 @@ class Rules:
         4_000,
         "bytes",
         "Python objects that come with a kept array are not growth of their own",
-        off=0,
+        off=1,
     )
     most_containers = Rule(
         1_000_000, "containers", "a collector that waits for more is as good as off", off=1e15
