@@ -147,8 +147,7 @@ def test_a_snapshot_on_request_sees_what_is_gone_at_the_end(tmp_path: Path) -> N
     asked = table[table["trigger"] == "asked"].sort_values("arrays").iloc[-1]
 
     assert asked["words"] == (
-        "dict 'cache' of Model (local variable 'model' of work() at program.py:14, "
-        "3,000 items)"
+        "dict 'cache' of Model (local variable 'model' of work() at program.py:14, 3,000 items)"
     )
     assert (asked["arrays"], asked["held_bytes"], asked["used_bytes"]) == (
         *(3000, 9_600_000, 9_600_000),

@@ -68,9 +68,9 @@ class Survivors:
 
     @property
     def noun(self) -> str:
-        """The survivors in words, such as ``1 500 objects made at model.py:10``."""
+        """The survivors in words, such as ``1,500 objects allocated at model.py:10``."""
         what = self.lives.noun(self.growth.group)
-        text = f"{format_count(self.growth.survivors)} {what}s made at {place(self.line)}"
+        text = f"{format_count(self.growth.survivors)} {what}s allocated at {place(self.line)}"
         if 0 < self.known < RULES.nearly_all * len(self.rows):
             text += (
                 f", judged by the {format_count(self.known)} whose holders are in the recording,"

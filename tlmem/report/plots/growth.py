@@ -28,7 +28,7 @@ MOMENTS = 400
 MOST_CURVES = 4
 SAMPLED: dict[str, tuple[str, Callable[[process_growth.Window], Floats]]] = {
     "native-growth": ("native memory", process_growth.native_bytes),
-    "python-growth": ("Python's own heap", process_growth.python_bytes),
+    "python-growth": ("Python's heap", process_growth.python_bytes),
     "driver-growth": ("held by devices, unused", process_growth.excess_bytes),
     "tape-growth": ("records on tapes", lambda window: window.bytes("tapes")),
 }
