@@ -71,8 +71,8 @@ def test_ledger_commands_work_without_the_recording_side(recording: Path) -> Non
     assert (balance["unpaired"], balance["bytes"]) == (2000, 2000 * 1600)
     objects = tlmem.read(recording).objects
     number = str(objects.index[objects.size_bytes == 1600][-1])
-    assert "made at leak.py:4 in <module>" in told("history", "leak.tlm", number)
-    assert "No line made more or less" in told("diff", "leak.tlm", "leak.tlm")
+    assert "allocated at leak.py:4 in <module>" in told("history", "leak.tlm", number)
+    assert "No line allocated or kept more or less" in told("diff", "leak.tlm", "leak.tlm")
 
 
 def test_recording_without_the_extension_says_what_to_do(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ made and freed again in it. All of a recording ends for this where the program i
 reports: what a function held until it returned at the very end is alive."""
 METRIC_WORDS = {
     "alive": "bytes still alive",
-    "bytes": "bytes made",
-    "objects": "objects made",
-    "churn": "bytes made and freed",
+    "bytes": "bytes allocated",
+    "objects": "objects allocated",
+    "churn": "bytes allocated and freed",
 }
 MOST_SITES = 20_000
 """Sites with less than the largest ones are left out of the tree, and counted."""
@@ -102,7 +102,7 @@ def build(loaded: Loaded, view: View, options: Options) -> Tree:
     try:
         pattern = re.compile(options.pattern, re.IGNORECASE) if options.pattern else None
     except re.error as error:
-        problem = f"'{options.pattern}' is no regular expression: {error}"
+        problem = f"'{options.pattern}' is not a regular expression: {error}"
         return Tree(_root(), problem=problem)
     sites, sums = site_sums(loaded, view)
     if not options.imports:

@@ -69,5 +69,5 @@ def line_changes(found: Difference) -> TableData:
                     line_name(line, "before", "now"),
                 )
             )
-    heads = ("alive before", "alive now", "change", "made before", "made now", "line")
+    heads = ("alive before", "alive now", "change", "total before", "total now", "line")
     return TableData(heads, rows, heads[:-1])

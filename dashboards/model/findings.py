@@ -134,7 +134,7 @@ def finding_blocks(
     blocks = [Block(heading, _head(finding))]
     if finding.kind in FIXES:
         blocks.append(
-            Block("To mend it", (f"{FIXES[finding.kind][:1].upper()}{FIXES[finding.kind][1:]}.",))
+            Block("Fix", (f"{FIXES[finding.kind][:1].upper()}{FIXES[finding.kind][1:]}.",))
         )
     if finding.holders:
         blocks.append(Block("Held by", tuple(_holders(finding, life))))
@@ -143,8 +143,8 @@ def finding_blocks(
         blocks.append(Block(f"{title[:1].upper()}{title[1:]}", tuple(lines), code=True))
     stacks = (
         ("Stack", finding.stack),
-        ("Where it was made", finding.allocated),
-        ("Where it was freed", finding.freed),
+        ("Allocated at", finding.allocated),
+        ("Freed at", finding.freed),
         (EARLIER.get(finding.kind, "Before").capitalize(), finding.earlier),
     )
     for heading, stack in stacks:
@@ -203,7 +203,7 @@ def step_line(step: HistoryStep) -> str:
         f"{step.event:<10} {count:>2} {pair:<4}",
         place(step.site) if step.site.file else "",
         by,
-        "never given back" if step.unpaired else "",
+        "never released" if step.unpaired else "",
     ]
     return "  ".join(word for word in words if word).rstrip()
 
@@ -212,7 +212,7 @@ def _takings(finding: Finding, life: History) -> Iterator[Block]:
     """The stacks of those who took the example object and never gave it back."""
     for step in life.held[:MOST_TAKEN]:
         if step.stack and step.stack != finding.stack:
-            heading = f"Where {step.holder or 'nobody'} took object {life.object}, for good"
+            heading = f"{step.holder or 'no holder'} acquired object {life.object}, never released"
             yield Block(heading, tuple(stack_lines(step.stack, step.site)), code=True)
 
 
@@ -242,7 +242,7 @@ def _holders(finding: Finding, life: History | None) -> Iterator[str]:
         if holder.seen_ns is not None:
             text += circumstances(holder)
         elif holder.site is not None and holder.site.file:
-            text += f", taken at {place(holder.site)} in {holder.site.function}"
+            text += f", acquired at {place(holder.site)} in {holder.site.function}"
         if life is not None and holder.name in since:
             text += f"; object {life.object} since {format_seconds(since[holder.name] / 1e9)}"
         yield text

@@ -349,7 +349,7 @@ def line_table(lines: list[LiveLine]) -> TableData:
         )
         for line in lines
     ]
-    heads = ("alive", "objects", "growth", "made in all", "line")
+    heads = ("alive", "objects", "growth", "total", "line")
     return TableData(heads, rows, heads[:-1])
 
 

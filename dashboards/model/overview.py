@@ -44,7 +44,7 @@ def top_findings(loaded: Loaded, most: int) -> list[FindingRow]:
 
 
 def totals_rows(loaded: Loaded) -> Rows:
-    """Bytes and counts at exit, at peak, in all; empty before the events are read."""
+    """Bytes and counts at exit, at peak, in total; empty before the events are read."""
     if not loaded.is_read:
         return []
     totals = loaded.recording.totals
@@ -54,7 +54,7 @@ def totals_rows(loaded: Loaded) -> Rows:
             format_bytes(getattr(totals, f"{key}_bytes")),
             format_count(getattr(totals, f"{key}_count")),
         )
-        for name, key in (("at exit", "current"), ("at peak", "peak"), ("in all", "total"))
+        for name, key in (("at exit", "current"), ("at peak", "peak"), ("total", "total"))
     ]
 
 

@@ -41,7 +41,7 @@ def devices(recording: Recording) -> TableData:
                 "–" if np.isnan(row["driver_bytes"]) else format_bytes(row["driver_bytes"]),
             )
         )
-    heads = ("device", "blocks", "given back", "held", "bytes", "bytes held", "in the driver")
+    heads = ("device", "blocks", "freed", "held", "bytes", "bytes held", "in the driver")
     return TableData(heads, rows, heads[1:])
 
 
@@ -89,7 +89,16 @@ def passes(recording: Recording, view: View) -> TableData:
                 ending,
             )
         )
-    heads = ("pass", "at s", "took", "ops before", "rules", "held before", "held after", "ended")
+    heads = (
+        "pass",
+        "at s",
+        "duration",
+        "ops before",
+        "rules",
+        "held before",
+        "held after",
+        "ended",
+    )
     note = f"{format_count(len(inside))} passes"
     note += f", the first {format_count(MOST_ROWS)} listed" if len(inside) > MOST_ROWS else ""
     return TableData(heads, rows, heads[:-1], note)

@@ -114,7 +114,7 @@ class SitesPage(Page):
         tree = self.stacks
         if tree is None:
             return
-        nothing = "nothing was made here" + (" that matches" if self.options.pattern else "")
+        nothing = "nothing was allocated here" + (" that matches" if self.options.pattern else "")
         if self.query_one(ContentSwitcher).current == "tree":
             self._show_rows(tree, nothing)
         else:

@@ -224,7 +224,7 @@ class TimelinePage(Page):
             end = "freed" if life.died_ns >= 0 else "alive at the end"
             text.append(
                 f"Object {life.object}: {format_bytes(life.bytes)}, {life.device}, {end}, "
-                f"lived {format_seconds(age / 1e9)}, made at {place(life.made)}\n",
+                f"lived {format_seconds(age / 1e9)}, allocated at {place(life.made)}\n",
                 style="bold",
             )
             for step in life.steps:
@@ -234,7 +234,7 @@ class TimelinePage(Page):
             lane = shown.lines[lanes.row]
             text.append(f"{lane.frame} in {lane.frame.function}\n", style="bold")
             text.append(
-                f"{format_count(lane.made.sum())} made here in this stretch, "
+                f"{format_count(lane.made.sum())} allocated here in this stretch, "
                 f"{format_count(lane.live_count[-1])} alive at its end, "
                 f"{format_bytes(lane.live_bytes[-1])}; at most {format_bytes(lane.highest_bytes)}"
             )

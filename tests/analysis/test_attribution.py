@@ -245,9 +245,7 @@ def test_the_table_for_people_adds_up_and_shows_growth_and_peak() -> None:
     change = Change(difference(before, after), 0.5, 2.0)
     text = attribution_block(after, change, Peak(high, 1.5))
 
-    assert text.startswith(
-        "Where resident memory is after 2.00 s, and what it grew by since 500 ms"
-    )
+    assert text.startswith("Resident memory after 2.00 s, and its growth since 500 ms")
     assert re.search(r"\+ +47\.0 MB +\+40\.0 MB  mapped by libraries and the program\n", text)
     assert re.search(r"= +124 MB +\+40\.0 MB  resident\n", text)
     assert "at the peak after 1.50 s: 324 MB (mapped by libraries" in text

@@ -156,7 +156,7 @@ def test_a_site_chooses_the_objects_that_were_made_there(
 def test_a_site_where_nothing_was_made_is_answered_with_those_that_there_are(
     kept: Recording, site: str
 ) -> None:
-    with pytest.raises(NoSuchSite, match="most objects were made at model.py:10"):
+    with pytest.raises(NoSuchSite, match="most objects were allocated at model.py:10"):
         balance(kept, site)
 
 
@@ -177,7 +177,7 @@ def test_a_balance_without_a_rest_says_so(tmp_path: Path) -> None:
     recording = recorded(tmp_path, (ALLOC, 64, 10, 1, NUMPY, 3), (FREE, 64, 0, 0, NUMPY, 3))
     text = balance_report.render_text(balance(recording, at_exit=True))
 
-    assert "every taking has its pair" in " ".join(text.split())
+    assert "every acquire has its release" in " ".join(text.split())
     assert "unpaired" not in text
 
 

@@ -257,7 +257,7 @@ def test_the_text_has_both_verdicts_new_findings_and_moved_lines(tmp_path: Path)
     after = side_of(tmp_path / "b", [(20, 5000, True), (22, 80, False)], begins=18)
     text = diff_report.render_text(compare(before, after))
 
-    assert "   Cannot judge: " in text and "   Leak: " in text
+    assert "   Cannot judge: " in text and "   Leak at train.py:20: " in text
     assert "New in B\n  error, growing-site: " in text and "Gone in B" not in text
     assert "2.50 MB  train.py:20 work (A: line 10)" in text
     assert max(len(line) for line in text.splitlines() if not line.startswith(("A ", "B "))) <= 100
@@ -266,7 +266,7 @@ def test_the_text_has_both_verdicts_new_findings_and_moved_lines(tmp_path: Path)
 def test_what_did_not_change_is_said(tmp_path: Path) -> None:
     same = side_of(tmp_path / "a", [(10, 5000, False)])
 
-    assert "No line made more or less" in diff_report.render_text(compare(same, same))
+    assert "No line allocated or kept more or less" in diff_report.render_text(compare(same, same))
 
 
 def test_json_has_both_sides_of_each_line(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_an_object_that_nobody_took_is_held_by_nobody(recorded) -> None:
     life = history(recorded((ALLOC, A, 800, 1, CPU)), "0")
 
     assert [step.event for step in life.held] == ["alloc"]
-    assert "held by nobody, taken at a.py:7 (step 1)" in history_report.render_text(life)
+    assert "no holder since a.py:7 (step 1)" in history_report.render_text(life)
 
 
 def test_a_view_is_named_by_its_number(recorded) -> None:
@@ -201,7 +201,7 @@ def test_the_text_marks_the_step_without_a_pair_and_shows_its_stack(kept) -> Non
     marked = [line for line in text.splitlines() if line.startswith("!")]
 
     assert len(marked) == 1 and "acquire" in marked[0] and "none" in marked[0]
-    assert "held by reader, taken at a.py:7 (step 5)" in text
+    assert "held by reader, acquired at a.py:7 (step 5)" in text
     assert "> /home/user/a.py:7 in work" in text
     assert max(map(len, text.splitlines())) <= 100
 

@@ -104,7 +104,7 @@ def test_the_container_is_in_the_evidence_of_its_class() -> None:
 
     assert found.kind == "cache-only-grows"
     assert "are kept by list 'heads' (module __main__, 300 items), and none" in found.evidence
-    assert found.evidence.endswith("was ever let go: it only grows.")
+    assert found.evidence.endswith("was released: it only grows.")
 
 
 def test_without_a_snapshot_nobody_is_named() -> None:
@@ -119,8 +119,9 @@ def test_survivors_that_only_a_cycle_holds_are_a_reference_cycle() -> None:
 
     assert found.kind == "reference-cycle"
     assert (
-        "400 arrays made at program.py:10 are held by a reference cycle: Node.children[] -> "
-        "Node.parent -> Node through attribute 'data' of Node, and nothing" in found.evidence
+        "400 arrays allocated at program.py:10 are held only by a reference cycle: "
+        "Node.children[] -> Node.parent -> Node through attribute 'data' of Node (seen after "
+        in found.evidence
     )
 
 
@@ -159,8 +160,8 @@ def test_a_holder_of_few_survivors_is_not_named_for_all() -> None:
 
     assert found.kind == "cache-only-grows"
     assert "are kept by several holders (mixed; the largest is list 'a' (module" in found.evidence
-    assert ", with 20 %), and none" in found.evidence
-    assert found.evidence.endswith("ever let go: they only grow.")
+    assert ", with 20%), and none" in found.evidence
+    assert found.evidence.endswith("was released: they only grow.")
 
 
 @pytest.mark.parametrize("chain", [[CYCLE, DATA], [MODULE, listed(20), BASE]])
@@ -176,10 +177,10 @@ def test_small_views_of_big_arrays_pin_their_bases() -> None:
 
     assert found.kind == "view-pins-base"
     assert (
-        "by list 'heads' (module __main__, 300 items) through the view's base: those of 300 that "
-        "were there after" in found.evidence
+        "by list 'heads' (module __main__, 300 items) through the view's base: the views of "
+        "300 of them, seen after" in found.evidence
     )
-    assert "use 24.0 kB of 2.40 MB held" in found.evidence
+    assert "use 24.0 kB of 2.40 MB" in found.evidence
 
 
 def test_views_that_show_most_of_what_they_keep_are_no_fault_of_theirs() -> None:
@@ -203,7 +204,7 @@ def test_tensors_whose_views_a_list_keeps_have_a_class(steps: list[Step], said: 
 
     assert [found.kind for found in found] == ["cache-only-grows"] * said
     for leak in found:
-        assert "kept by their Python handles and views, taken at program.py:10" in leak.evidence
+        assert "kept by their Python handles and views, acquired at program.py:10" in leak.evidence
         assert "in list 'heads' (module __main__, 400 items) through the view's" in leak.evidence
 
 

@@ -111,6 +111,8 @@ def test_force_overwrites(tmp_path: Path) -> None:
         (["nonsense"], 2, "err"),
         (["report"], 2, "err"),
         (["report", "--format", "picture", "x"], 2, "err"),
+        (["report", "--explain", "--format", "html", "x"], 2, "err"),
+        (["report", "--explain", "--format", "markdown", "x"], 2, "err"),
         (["doctor", "x"], 2, "err"),
     ],
 )

@@ -75,7 +75,7 @@ def test_history_shows_the_line_that_took_and_never_gave_back(folder: Path) -> N
     assert len(marked) == 1
     assert "acquire" in marked[0] and "reader" in marked[0]
     assert marked[0].endswith(f"{line_of('over_retain', 'tlmem.acquire(')} read")
-    assert f"made at {line_of('over_retain', 'tlmem.full')} in main" in text
+    assert f"allocated at {line_of('over_retain', 'tlmem.full')} in main" in text
 
 
 def test_history_of_the_program_that_is_put_right_has_a_pair_for_everything(folder: Path) -> None:
@@ -106,9 +106,8 @@ def test_balance_shows_the_line_that_took_and_who_holds(folder: Path) -> None:
     rows = told(folder, "balance", "over_retain.tlm").splitlines()
     at = next(n for n, row in enumerate(rows) if line_of("over_retain", "tlmem.acquire(") in row)
 
-    nbsp = chr(0xA0)
-    assert rows[at].replace(nbsp, "").split()[:6] == ["2000", "0", "2000", "2000", "16.4", "MB"]
-    assert rows[at + 1].strip() == f"held by reader: 2{nbsp}000"
+    assert rows[at].replace(",", "").split()[:6] == ["2000", "0", "2000", "2000", "16.4", "MB"]
+    assert rows[at + 1].strip() == "held by reader: 2,000"
     assert not any(line_of("over_retain", "batch.sum") in row for row in rows)
 
 
@@ -122,7 +121,7 @@ def test_balance_of_the_program_that_is_put_right_leaves_at_most_its_last_step(
     # In each step the scope, the reader and the caller of sum() take; how many, time says.
     assert steps >= 6_000
     assert told_of["taken"] >= 3 * (steps - 1) and told_of["unpaired"] <= 3
-    assert "every taking has its pair" in " ".join(at_exit.split())
+    assert "every acquire has its release" in " ".join(at_exit.split())
 
 
 def test_balance_of_one_line_counts_what_was_made_there(folder: Path) -> None:
@@ -138,7 +137,9 @@ def test_balance_of_a_line_that_made_nothing_is_one_sentence(folder: Path) -> No
     done = command(folder, "balance", "over_retain.tlm", "--site", "nowhere.py")
 
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"tlmem: nothing in over_retain.tlm was made at 'nowhere.py'; ")
+    assert done.stderr.startswith(
+        b"tlmem: nothing in over_retain.tlm was allocated at 'nowhere.py'; most objects were "
+    )
     assert done.stderr.count(b"\n") == 1
 
 
@@ -184,13 +185,21 @@ def test_diff_names_the_leak_that_came_and_fails_on_request(folder: Path) -> Non
     leaking = line_of("over_retain", "tlmem.full(")
 
     assert done.returncode == 1
-    assert "   Stable: " in text and "   Leak: " in text
+    assert "   No leak found in " in text and f"   Leak at {leaking}: " in text
     assert "New in B\n  error, growing-site: " in text
     before = int(leaking.partition(":")[2]) + MOVED
     assert f"{leaking} main (A: line {before})" in text
     assert f"growing-site at {leaking}" in why and "B grows (leak) and A does not" in why
     assert all(line.startswith("tlmem: ") for line in why.splitlines())
     assert told(folder, *words) == text
+
+
+def test_report_explains_its_verdict_on_request(folder: Path) -> None:
+    text = told(folder, "report", "--explain", "over_retain.tlm")
+
+    assert text.split("\n\n")[1].startswith("Why this verdict\n   1. ")
+    assert f"      {line_of('over_retain', 'tlmem.full(')}: grows\n" in text
+    assert "Why this verdict" not in told(folder, "report", "over_retain.tlm")
 
 
 def test_diff_of_a_leak_that_went_passes(folder: Path) -> None:

@@ -223,7 +223,7 @@ def test_a_limited_recording_is_planned_from_what_is_left(tmp_path: Path) -> Non
         (["program.tlm", "--memory", "metal"], b"memories with objects: host"),
         (["program.tlm", "-o", "plan.png", "--size", "huge"], b"is not a size"),
         (["program.tlm", "--objects", "1"], b"too few"),
-        (["program.tlm", "--seconds", "-1"], b"is no time"),
+        (["program.tlm", "--seconds", "-1"], b"is not a time"),
         (["program.tlm", "--seconds", "soon"], b"invalid number of seconds"),
         (["program.tlm", "-o", "no/such/folder.txt"], b"cannot be written"),
     ],

@@ -113,7 +113,7 @@ def test_a_pattern_keeps_stacks_with_a_frame_that_matches(loaded: Loaded, whole:
 def test_a_pattern_that_is_none_is_told(loaded: Loaded, whole: View) -> None:
     tree = build(loaded, whole, Options(pattern="("))
 
-    assert "no regular expression" in tree.problem
+    assert "not a regular expression" in tree.problem
     assert tree.root.children == {}
 
 

@@ -63,16 +63,19 @@ def test_a_finding_is_told_with_holder_stacks_and_history(loaded: Loaded) -> Non
         "Held by",
         "Still alive, of the objects allocated in each part of the run",
         "Stack",
-        "Where reader took object 1, for good",
+        "reader acquired object 1, never released",
         "History of object 1",
     ]
-    assert "reader: 120, taken at train.py:21 in Reader.take; object 1 since" in blocks["Held by"]
+    assert (
+        "reader: 120, acquired at train.py:21 in Reader.take; object 1 since" in blocks["Held by"]
+    )
     assert "> /home/ada/train.py:12 in train" in blocks["Stack"]
     assert (
-        "> /home/ada/train.py:21 in Reader.take" in blocks["Where reader took object 1, for good"]
+        "> /home/ada/train.py:21 in Reader.take"
+        in blocks["reader acquired object 1, never released"]
     )
     assert "acquire     2" in blocks["History of object 1"]
-    assert "never given back" in blocks["History of object 1"]
+    assert "never released" in blocks["History of object 1"]
 
 
 @pytest.mark.parametrize(("width", "times"), [(96, 8), (70, 8), (60, 4), (40, 3), (1, 1)])
@@ -92,7 +95,7 @@ def test_the_table_of_cohorts_is_as_wide_as_there_is_room(
 def test_a_cure_is_told_where_there_is_one(loaded: Loaded) -> None:
     over_retained = next(f for f in loaded.analysis.findings if f.kind == "over-retained")
 
-    assert "To mend it" in [block.heading for block in finding_blocks(over_retained)]
+    assert "Fix" in [block.heading for block in finding_blocks(over_retained)]
 
 
 def test_stacks_of_misuse_have_source_lines() -> None:
@@ -102,7 +105,7 @@ def test_stacks_of_misuse_have_source_lines() -> None:
     )
     blocks = {block.heading: block.lines for block in finding_blocks(finding)}
 
-    for heading in ("Stack", "Where it was made", "Where it was freed"):
+    for heading in ("Stack", "Allocated at", "Freed at"):
         assert blocks[heading][-1].strip() == "main.use()"
 
 

@@ -36,7 +36,7 @@ async def test_the_first_screen_names_script_and_worst_line(story: Path) -> None
         text = screen_text(app)
 
     assert "train.py" in text and "leak at train.py:12" in text
-    assert "Leak: 120 of 120 objects" in text
+    assert "Leak at train.py:12: 120 of 120 objects" in text
     assert "1 error, 1 warning, 2 info" in text
     assert "complete" in text and "not complete" not in text
 
@@ -129,8 +129,8 @@ async def test_the_way_from_the_finding_to_the_holder_and_the_history(story: Pat
     async with opened(app, (100, 65)) as pilot:
         await press(pilot, "enter")
         detail = screen_text(app)
-        assert "growing-site" in detail and "reader: 120, taken at train.py:21" in detail
-        assert "never given back" in detail
+        assert "growing-site" in detail and "reader: 120, acquired at train.py:21" in detail
+        assert "never released" in detail
         await press(pilot, "enter")
         assert app.current_mode == "timeline"
         text = screen_text(app)
@@ -249,7 +249,7 @@ async def test_the_tree_is_opened_inverted_searched_and_turned_into_flames(story
         assert "user's frames only" in screen_text(app)
         await press(pilot, "u", "b", "v")
         text = screen_text(app)
-        assert "bytes made" in text and "«all" in text and "[<module> train.py:40" in text
+        assert "bytes allocated" in text and "«all" in text and "[<module> train.py:40" in text
         await press(pilot, "down", "down", "enter")
         assert "«train train.py:12" in screen_text(app)
         await press(pilot, "escape")
@@ -264,7 +264,7 @@ async def test_a_pattern_filters_the_tree(story: Path) -> None:
             "/pad/" in screen_text(app) and "train.py:12" not in screen_text(app).split("share")[1]
         )
         await press(pilot, "escape", "slash", "left_parenthesis", "enter")
-        assert any("no regular expression" in note.message for note in app._notifications)
+        assert any("not a regular expression" in note.message for note in app._notifications)
 
 
 async def test_threads_are_looked_at_one_by_one(story: Path) -> None:
@@ -273,7 +273,7 @@ async def test_threads_are_looked_at_one_by_one(story: Path) -> None:
         await press(pilot, "4", "greater_than_sign")
         assert "thread 1" in screen_text(app) and "train.py:40" in screen_text(app)
         await press(pilot, "greater_than_sign")
-        assert "thread 2" in screen_text(app) and "nothing was made here" in screen_text(app)
+        assert "thread 2" in screen_text(app) and "nothing was allocated here" in screen_text(app)
         await press(pilot, "m")
         assert app.view.thread is None
 

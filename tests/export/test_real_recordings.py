@@ -184,7 +184,7 @@ def test_counters_have_the_bytes_of_the_recording(trace, recording) -> None:
 
     assert values["tracked memory"][-1] == recording.totals.current_bytes
     assert max(values["resident, anonymous"]) == recording.samples["anon"].max()
-    assert any(name.startswith("held, made at program.py:7") for name in values)
+    assert any(name.startswith("held, allocated at program.py:7") for name in values)
 
 
 # ---- speedscope ----

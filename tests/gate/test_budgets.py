@@ -52,7 +52,7 @@ def test_amounts_are_read(text: str, amount: Amount) -> None:
         ("MB", (BYTES,), "is not an amount"),
         ("", (BYTES,), "is not an amount"),
         ("1e3 MB", (BYTES,), "is not an amount"),
-        ("3 MB/s", (BYTES,), "is no rate"),
+        ("3 MB/s", (BYTES,), "is not a rate"),
         ("3 MB", (TIMES,), "is in bytes"),
         ("90 %", (BYTES,), "is in percent"),
         ("3.5", (TIMES,), "is not a whole number"),
@@ -112,7 +112,7 @@ def test_every_name_that_is_listed_is_found() -> None:
         ("leaks@", "0", "there is no budget"),
         ("verdict", "stabel", "did you mean 'stable'?"),
         ("verdict", "cannot-judge", "never a pass"),
-        ("pool-hit-rate", "190 %", "more than 100 %"),
+        ("pool-hit-rate", "190 %", "more than 100%"),
         ("peak", True, "not an amount"),
         ("peak", 2.5, "not an amount"),
         ("peak", ["1 MB"], "is a list"),
@@ -250,7 +250,7 @@ def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [PERCENT, TIMES])
 def test_shares_and_counts_are_no_rates(kind: str) -> None:
-    with pytest.raises(ValueError, match="is no rate"):
+    with pytest.raises(ValueError, match="is not a rate"):
         parse_amount("3 % per epoch" if kind == PERCENT else "3 times per epoch", (kind,), True)
 
 

@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(BadOptions, match="cannot be read"):
         suppressions.read([tmp_path / "missing"])
-    with pytest.raises(BadOptions, match="no text"):
+    with pytest.raises(BadOptions, match="not a text"):
         suppressions.read([tmp_path / "bytes"])
 
 

@@ -112,7 +112,7 @@ def test_a_folder_is_not_left_half_written(tmp_path: Path) -> None:
 def test_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
     (tmp_path / "tables").write_text("a file")
 
-    with pytest.raises(CannotWrite, match="is no folder"):
+    with pytest.raises(CannotWrite, match="is not a folder"):
         write_folder(tmp_path / "tables", lambda folder: None, force=True, known=["a.csv"])
 
     assert (tmp_path / "tables").read_text() == "a file"

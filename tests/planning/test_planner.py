@@ -160,8 +160,8 @@ def test_rows_may_be_tuples_arrays_or_a_table() -> None:
         ([(0, 1, 8, 3)], "buffer 0: alignment is 3; give a power of two up to 4 294 967 296."),
         ([(0, 1, 8, 0)], "buffer 0: alignment is 0; give a power of two up to 4 294 967 296."),
         ([(0, 1, -8)], "buffer 0: size is -8; give 0 to 4611686018427387904."),
-        ([(0, 1, 2.5)], "buffer 0: size is 2.5, which is no whole number."),
-        ([(0, 1, "8")], "buffer 0: size is '8', which is no whole number."),
+        ([(0, 1, 2.5)], "buffer 0: size is 2.5, which is not a whole number."),
+        ([(0, 1, "8")], "buffer 0: size is '8', which is not a whole number."),
         ([(0, 1)], "buffer 0 has 2 fields; give first, last, size and, if need be, alignment."),
         (
             np.zeros((3, 5), dtype=int),
@@ -217,7 +217,7 @@ def test_a_capacity_beyond_all_memory_and_unlimited_time_are_fine() -> None:
 
 
 def test_budgets_below_zero_are_refused() -> None:
-    with pytest.raises(ValueError, match="capacity=-1 is no number of bytes"):
+    with pytest.raises(ValueError, match="capacity=-1 is not a number of bytes"):
         tlmem.plan([], capacity=-1)
-    with pytest.raises(ValueError, match="seconds=-1 is no time"):
+    with pytest.raises(ValueError, match="seconds=-1 is not a time"):
         tlmem.plan([], seconds=-1)

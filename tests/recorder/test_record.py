@@ -1,5 +1,6 @@
 """``tlmem record``: options, the file it writes, what it says; ``Recorder`` and ``mark``."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from support.programs import plain, recorded
 
 import tlmem
+from tlmem.recorder import summary
 
 ARRAYS = """
 import sys
@@ -189,6 +191,66 @@ def test_verdict_names_the_leaking_line(tmp_path: Path) -> None:
     done = recorded(["leak.py"], tmp_path, options=())
 
     assert "leak.py:5" in done.stderr.decode().splitlines()[0]
+
+
+def judged(folder: Path, body: str, patience: str = "30") -> str:
+    """What the process that judges answers when ``tlmem.cli.main`` has a body of its own."""
+    (folder / "tlmem").mkdir()
+    (folder / "tlmem" / "__init__.py").touch()
+    source = f"import time\ndef main(words):\n    {body}\n"
+    (folder / "tlmem" / "cli.py").write_text(source, encoding="utf-8")
+    words = [str(folder), "x.tlm", patience, "recorded 7 events; not judged here: too late."]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", summary._JUDGE, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def test_the_judge_answers_with_the_verdict(tmp_path: Path) -> None:
+    body = """print('{"verdict": {"sentence": "No leak found."}}'); return 0"""
+
+    assert judged(tmp_path, body) == "No leak found."
+
+
+def test_the_judge_says_that_its_time_was_over(tmp_path: Path) -> None:
+    answer = judged(tmp_path, "time.sleep(600)", patience="1")
+
+    assert answer == "recorded 7 events; not judged here: too late."
+
+
+def test_the_judge_that_fails_answers_nothing(tmp_path: Path) -> None:
+    assert judged(tmp_path, "return 3") == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (
+            "JUDGED_EVENTS, summary.NANOSECONDS_PER_EVENT = 10, 10**10",
+            r"so many take about \d+ s, so it was not tried",
+        ),
+        ("_JUDGE = 'import sys; sys.exit(1)'", "the process that judges ended without an answer"),
+    ],
+)
+def test_a_recording_that_is_not_judged_says_why(settings: str, why: str, tmp_path: Path) -> None:
+    code = f"""
+from tlmem.recorder import summary
+summary.{settings}
+from tlmem.recorder.options import Options
+from tlmem.recorder.run import record
+import sys
+program = "import numpy as np\\nfor _ in range(40):\\n    np.ones(10)"
+sys.exit(record("code", program, [], "x.tlm", Options()))
+"""
+    lines = run_code(code, tmp_path).stderr.decode().splitlines()
+
+    assert re.fullmatch(
+        rf"tlmem: recorded \d+ events in [\d.]+ s; not judged here: {why}\.", lines[0]
+    )
+    assert lines[1] == "tlmem: next: tlmem report x.tlm"
 
 
 def run_code(code: str, folder: Path) -> "subprocess.CompletedProcess[bytes]":

@@ -232,7 +232,7 @@ def test_a_use_after_free_is_an_error_at_its_line(tmp_path: Path) -> None:
     (misuse,) = [f for f in found if f["kind"] == "use-after-free"]
 
     assert (misuse["severity"], misuse["site"]["line"]) == ("error", 9)
-    assert "was made at program.py:7" in misuse["evidence"]
+    assert "was allocated at program.py:7" in misuse["evidence"]
 
 
 @pytest.mark.parametrize("threads", ["alone", "beside"])

@@ -94,7 +94,7 @@ def test_a_history_that_never_ends_is_named_by_the_op_that_keeps_it_and_its_line
     assert (holder["kind"], holder["name"]) == ("tape", "tape 'tanh'")
     assert (holder["site"]["line"], holder["count"]) == (HIDDEN_LINE, 2000)
     assert TOTAL_LINE not in growing, "a sum saves nothing"
-    taken = f"held by tape 'tanh': {format_count(2000)}, taken at program.py:{HIDDEN_LINE}"
+    taken = f"held by tape 'tanh': {format_count(2000)}, acquired at program.py:{HIDDEN_LINE}"
     assert taken in report(path, "text")
 
 

@@ -187,7 +187,7 @@ def test_a_use_of_a_freed_array_is_an_error_in_the_report_of_the_killed_program(
     (found,) = [f for f in json.loads(done.stdout)["findings"] if f["kind"] == "use-after-free"]
 
     assert (found["severity"], found["site"]["line"]) == ("error", USED)
-    assert f"was made at program.py:{MADE}" in found["evidence"]
+    assert f"was allocated at program.py:{MADE}" in found["evidence"]
 
 
 def test_a_view_of_a_freed_tensor_traps(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_pictures_take_the_colour_of_the_page(page: str) -> None:
 
 
 def test_the_page_says_verdict_findings_lines_and_memory(page: str) -> None:
-    for part in ("✗ leak", "growing-site", "program.py:20", "16.0 MB", "Python&#x27;s own heap"):
+    for part in ("✗ leak", "growing-site", "program.py:20", "16.0 MB", "Python&#x27;s heap"):
         assert part in page
 
 

@@ -28,11 +28,11 @@ def test_the_verdict_comes_first(comment: str) -> None:
     head, sentence, *_ = comment.split("\n\n")
 
     assert head == "### ❌ tlmem: leak, `program.py`"
-    assert sentence.startswith("Leak: 2 000 of 2 000 arrays made at program.py:20")
+    assert sentence.startswith("Leak at program.py:20: 2,000 of 2,000 arrays ")
 
 
 def test_numbers_and_findings_are_tables(comment: str) -> None:
-    assert "| tracked in all | 32.0 MB | 4,000 |" in comment
+    assert "| tracked in total | 32.0 MB | 4,000 |" in comment
     assert re.search(r"\| ❌ error \| growing-site \| `program.py:20 work` \| 16.0 MB ", comment)
 
 
@@ -72,7 +72,7 @@ def test_names_do_not_become_markup_mentions_or_links() -> None:
         ("my_file.py:3", "my&#95;file.py:3"),
         ("@me &#64;me", "@&#8203;me &#38;#&#8203;64;me"),
         ("see #12; http://x www.x", "see #&#8203;12; http:&#8203;//x www&#8203;.x"),
-        ("4.1 MB/s (95 %)", "4.1 MB/s &#40;95 %&#41;"),
+        ("4.1 MB/s (95%)", "4.1 MB/s &#40;95%&#41;"),
         ("a\nb", "a b"),
     ],
 )

@@ -104,7 +104,7 @@ def test_areas_are_those_of_the_attribution() -> None:
     data = memory.memory_over_time(samples, view)
     parts = attribution.attribute(samples, int(data.time_ns[5]))
 
-    assert data.bands["Python's own heap"][5] == parts.python_bytes
+    assert data.bands["Python's heap"][5] == parts.python_bytes
     assert data.bands["libraries, files, stacks"][5] == parts.other_bytes - parts.native_bytes
     assert data.resident[5] == parts.resident_bytes
 

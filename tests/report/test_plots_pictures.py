@@ -64,7 +64,7 @@ def test_a_slope_is_written_with_its_unit(view: PlotView) -> None:
     texts = texts_of(plots.picture(view, "growth", "svg"))
 
     assert any(re.fullmatch(r"\+\d.*MB/s", text) for text in texts)
-    assert any(re.fullmatch(r"95 %: \d.* to \d.*MB/s", text) for text in texts)
+    assert any(re.fullmatch(r"95% CI \d.*\N{EN DASH}\d.*", text) for text in texts)
 
 
 def texts_of(svg: bytes) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import analyse
+from tlmem.analysis.model import Finding, Holder, StackFrame
 from tlmem.report import json as json_report
 from tlmem.report import text
 from tlmem.report.summary import Process, Summary
@@ -31,7 +32,7 @@ def report() -> str:
 
 
 def test_the_verdict_comes_first(report: str) -> None:
-    assert report.startswith("Leak: ")
+    assert report.startswith("Leak at program.py:10: ")
 
 
 def test_the_line_its_function_and_its_stack_are_named(report: str) -> None:
@@ -40,7 +41,7 @@ def test_the_line_its_function_and_its_stack_are_named(report: str) -> None:
 
 
 def test_the_parts_of_resident_memory_are_there(report: str) -> None:
-    for name in ("arrays, tracked", "Python's own heap", "not explained", "resident"):
+    for name in ("arrays, tracked", "Python's heap", "not explained", "resident"):
         assert name in report
 
 
@@ -58,6 +59,74 @@ def test_a_leak_leads_to_the_commands_that_tell_more(report: str) -> None:
 
     assert f"  tlmem history /home/user/tlmem-program.7.tlm {finding.object}\n" in report
     assert "  tlmem balance /home/user/tlmem-program.7.tlm\n" in report
+
+
+def holder(name: str, count: int, line: int = 3, **about: Any) -> Holder:
+    return Holder("python" if "seen_ns" in about else "scope", name, StackFrame("a.py", line, "f"),
+                  count, **about)  # fmt: skip
+
+
+def shown(*holders: Holder) -> list[str]:
+    finding = Finding("growing-site", "error", 60, 0, "", holders=holders)
+    return [row.strip() for row in text.held_by(finding)]
+
+
+def test_holders_that_differ_in_numbers_are_one_line() -> None:
+    seen = {"seen_ns": 10**9, "held_bytes": 800, "used_bytes": 800}
+
+    assert shown(
+        holder("list 'rows[3]'", 40, **seen), holder("list 'rows[14]'", 20, 9, **seen)
+    ) == ["held by list 'rows[3]': 60 together (2 similar holders), seen after 1.00 s"]
+    assert shown(holder("scope 'a' #7", 12), holder("scope 'a' #8", 30), holder("reader", 5)) == [
+        "held by scope 'a' #7: at most 30 each (2 similar holders), acquired at a.py:3",
+        "held by reader: 5, acquired at a.py:3",
+    ]
+
+
+def test_objects_without_a_holder_say_since_where() -> None:
+    floating = Holder("floating", "nobody", StackFrame("a.py", 30, "f"), 2_000)
+
+    assert shown(floating) == ["no holder: 2,000, since a.py:30"]
+
+
+def test_a_line_that_grows_is_not_listed_again_as_alive(report: str) -> None:
+    assert report.count("program.py:10 in work") == 2  # the line, and its frame in the stack
+    assert "live objects at the end" not in report and "Alive at the end" not in report
+
+
+def test_other_lines_that_are_alive_are_listed_behind_those_that_grow() -> None:
+    program = leaking()
+    program.alloc(30, 5_000_000)
+    program.temporary(20)
+    report = text.render(summary_of(program.recording()))
+
+    assert "Other lines with live objects at the end\n" in report
+    assert report.count("program.py:30 in work") == 1
+
+
+def test_what_the_verdict_says_is_not_said_again() -> None:
+    program = Program()
+    for _ in range(400):
+        program.temporary(20)
+        program.native += 20_000
+        program.wait(2_000_000)
+    report = " ".join(text.render(summary_of(program.recording())).split())
+
+    assert report.startswith("Native memory: ")
+    assert report.count("Memory outside arrays and Python grew by") == 1
+    assert "Other findings" not in report
+
+
+def test_a_finding_is_said_by_a_sentence_that_names_its_line_elsewhere() -> None:
+    site = StackFrame("/home/user/a.py", 10, "f")
+    finding = Finding(
+        "growing-site", "error", 4, 0, "4 of 4 arrays allocated at a.py:10.", site=site
+    )
+
+    assert text.is_said(
+        finding, "Leak at a.py:10: 4 of 4 arrays allocated here. 1 more line grows."
+    )
+    assert not text.is_said(finding, "Leak at a.py:10: 5 of 5 arrays allocated here.")
 
 
 def test_problems_are_told() -> None:
@@ -83,9 +152,9 @@ def test_a_quiet_program_has_no_table_of_growing_lines() -> None:
         program.wait(1_000_000)
     report = text.render(summary_of(program.recording()))
 
-    assert report.startswith("Stable: ")
-    assert "keep ever more" not in report
-    assert "To see more" not in report
+    assert report.startswith("No leak found in ")
+    assert "Growing lines" not in report
+    assert "Next steps" not in report
 
 
 def family() -> Summary:
@@ -101,7 +170,7 @@ def family() -> Summary:
 def test_a_family_is_judged_by_its_worst_member() -> None:
     report = text.render(family())
 
-    assert report.startswith("Process 8 of 2: Leak: ")
+    assert report.startswith("Process 8 of 2: Leak at program.py:10: ")
     assert "Process 7, program.py" in report
     assert "2 processes together" in report
 
@@ -151,6 +220,7 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "confidence",
         "resolution_bytes_per_s",
         "sentence",
+        "trace",
     ]
     assert set(report["findings"][0]) == {
         "kind",

@@ -149,7 +149,7 @@ def failures(found: Difference, fail_on: Iterable[str]) -> list[str]:
             + (" and others." if len(found.new) > MOST_NAMED else ".")
         )
     if "growth" in wanted and outcome in GROWING and outcome != earlier:
-        why.append(f"B grows ({outcome}) and A does not so ({earlier}).")
+        why.append(f"B grows ({outcome}) and A does not ({earlier}).")
     if wanted and outcome == "cannot-judge":
         why.append("B cannot be judged, which is never a pass; record it for longer.")
     return why

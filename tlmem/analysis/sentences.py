@@ -86,7 +86,10 @@ def kept(lives: Lifetimes, marks: Marks, growth: GrowingSite, where: str) -> str
 def gain(growth: GrowingSite, seconds: float) -> str:
     """By how much and how fast, as the begin of a sentence."""
     if growth.bytes == 0:
-        return f"They have no bytes of their own (views, structs), in {format_seconds(seconds)}"
+        return (
+            "They have no bytes of their own (views, structs) and accumulated in "
+            f"{format_seconds(seconds)}"
+        )
     return f"{format_bytes(growth.bytes)} so far, growing {growth.rate.per_second()}"
 
 
@@ -198,8 +201,7 @@ def lost(events: int, stopped: str) -> str:
 def damaged(problem: str) -> str:
     """The same of a file that is damaged or incomplete."""
     return (
-        "no line keeps ever more arrays in what could be read, but parts of the recording are "
-        f"missing: {problem}."
+        f"no line grows in what could be read, but parts of the recording are missing: {problem}."
     )
 
 
@@ -219,8 +221,8 @@ def filling(found: Finding) -> str:
 def too_short(seconds: float) -> str:
     """Of a run that is over before anything shows."""
     return (
-        f"the run lasted {format_seconds(seconds)} and no line kept "
-        f"{RULES.many_survivors:.0f} arrays evenly. Run it for {format_seconds(0.2)} or longer."
+        f"the run lasted {format_seconds(seconds)} and no line kept {RULES.many_survivors:.0f} "
+        f"arrays at an even rate. Run it for {format_seconds(0.2)} or longer."
     )
 
 
@@ -229,5 +231,5 @@ def unsettled(late: Unsettled) -> str:
     return (
         f"{late.name} rose by {format_bytes(late.bytes)} in the last "
         f"{format_seconds(late.seconds)} and to the end, too briefly to tell a leak from a "
-        "result that is made last. Run it for longer."
+        "result that is computed last. Run it for longer."
     )

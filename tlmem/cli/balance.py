@@ -16,7 +16,7 @@ def run(words: list[str]) -> int:
     parser.add_argument(
         "--site",
         metavar="PATTERN",
-        help="only objects made there: FILE:LINE, FILE, FUNCTION, or a pattern with * or ?",
+        help="only objects allocated there: FILE:LINE, FILE, FUNCTION, or a pattern with * or ?",
     )
     parser.add_argument(
         "--at-exit",

@@ -111,7 +111,7 @@ def _list_budgets() -> int:
         f"{'leaks-CLASS':<{width}}of one class: {', '.join(LEAK_CLASSES)}",
         f"{'leaks@PATTERN':<{width}}at places that match: model.py, model.py:30, Layer.forward",
         f"{'misuse-KIND':<{width}}of one kind: use-after-free, double-free, ...",
-        f"{'NAME-increase':<{width}}more than in --baseline: 10 %, 1 MB, or 10 % + 1 MB; NAME is "
+        f"{'NAME-increase':<{width}}more than in --baseline: 10%, 1 MB, or 10% + 1 MB; NAME is "
         + ", ".join(name for name, kind in KINDS.items() if kind.increase),
     ]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -21,8 +21,8 @@ def run(words: list[str]) -> int:
         action="append",
         choices=("new-findings", "growth"),
         default=[],
-        help="exit with 1 when B has warnings or errors that A has not, or when it grows as A does "
-        "not; also when B cannot be judged. May be given twice",
+        help="exit with 1 when B has warnings or errors that A does not have, or when it grows and "
+        "A does not; also when B cannot be judged. May be given twice",
     )
     add_output(parser, "text", "json")
     given = parser.parse_args(words)

@@ -141,5 +141,5 @@ def _read_back(path: Path) -> bool:
     samples: Any = recording.samples
     taken = [name for name in samples.columns if name != "time_ns" and samples[name].notna().any()]
     _line("samples", ", ".join(taken) if taken else "none")
-    _line("trial", f"{ARRAYS} arrays made, {seen} recorded and read back")
+    _line("trial", f"{ARRAYS} arrays allocated, {seen} recorded and read back")
     return seen == ARRAYS

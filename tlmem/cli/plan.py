@@ -140,7 +140,7 @@ def _seconds(text: str) -> float:
     """CPU time: a number of seconds that is not negative and has an end."""
     seconds = float(text)
     if not 0 <= seconds <= MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time from 0 to {MOST_SECONDS:.0f} s")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time from 0 to {MOST_SECONDS:.0f} s")
     return seconds
 
 

@@ -110,7 +110,7 @@ def compiled_of(function: Any, target: str) -> Any:
 
     if not hasattr(function, "compiled"):
         if not hasattr(function, "__code__"):
-            raise CannotPlan(f"{target} is no Python function; give one, decorated or not.")
+            raise CannotPlan(f"{target} is not a Python function; give one, decorated or not.")
         function = compile(function)
     return function.compiled
 
@@ -130,7 +130,7 @@ def arguments(compiled: Any, shapes: Sequence[str], values: Sequence[str]) -> di
     for text in values:
         name, is_named, literal = text.partition("=")
         if not is_named:
-            raise CannotPlan(f"'{text}' is no value; write NAME=VALUE, for example steps=3.")
+            raise CannotPlan(f"'{text}' is not a value; write NAME=VALUE, for example steps=3.")
         given[known(name, names)] = value_of(literal)
     for text in shapes:
         name, is_named, shape = text.rpartition("=")
@@ -174,7 +174,7 @@ def tensor_of(text: str) -> Any:
 
     shape, _, dtype = text.partition(":")
     if shape != "scalar" and not re.fullmatch(r"\d+(x\d+)*", shape):
-        raise CannotPlan(f"'{text}' is no shape; write for example 64x128, 128:float64 or scalar.")
+        raise CannotPlan(f"'{text}' is not a shape; write 64x128, 128:float64 or scalar.")
     lengths = () if shape == "scalar" else tuple(int(length) for length in shape.split("x"))
     try:
         return tlmem.empty(lengths, dtype=dtype or "float32")

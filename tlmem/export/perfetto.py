@@ -154,7 +154,7 @@ def write_counters(trace: Trace, view: PlotView, process: int, offset_ns: int) -
     except NothingToDraw:
         return
     for name, held in lines.bytes.items():
-        label = REST if name == REST else f"held, made at {name}"
+        label = REST if name == REST else f"held, allocated at {name}"
         write_counter(trace, process, label, BYTES, lines.edges_ns[:-1] + offset_ns, held)
 
 

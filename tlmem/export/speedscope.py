@@ -19,8 +19,8 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 PROFILES = (
     ("bytes alive when judged", "bytes"),
     ("objects alive when judged", "none"),
-    ("bytes allocated in all", "bytes"),
-    ("objects allocated in all", "none"),
+    ("bytes allocated in total", "bytes"),
+    ("objects allocated in total", "none"),
 )
 """Name and unit of a profile for each of ``stacks.MEASURES``."""
 MOST_FRAMES = 1_000_000

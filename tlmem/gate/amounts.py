@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"^\s*(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>%|[a-zA-Z]
 _EXAMPLES = {
     BYTES: "24 MB, 1.5 kB, 64 KiB",
     OBJECTS: "12 objects",
-    PERCENT: "90 %",
+    PERCENT: "90%",
     TIMES: "3",
 }
 
@@ -48,7 +48,7 @@ class Increase:
     amount: Amount | None = None
 
     def __str__(self) -> str:
-        share = f"{self.percent:g} %" if self.percent or self.amount is None else ""
+        share = f"{self.percent:g}%" if self.percent or self.amount is None else ""
         return " + ".join(part for part in (share, str(self.amount or "")) if part)
 
 
@@ -57,7 +57,7 @@ def write(value: float, kind: str, per: str = "") -> str:
     if kind == BYTES:
         text = format_bytes(value) if abs(value) >= 10 or not per else f"{_short(value)} B"
     elif kind == PERCENT:
-        text = f"{value:.3g} %"
+        text = f"{value:.3g}%"
     else:
         text = format_count(value) if abs(value) >= 10 or value == int(value) else _short(value)
         text += ("" if kind == TIMES else " object") + (
@@ -87,13 +87,13 @@ def parse_amount(text: str, kinds: tuple[str, ...], rates: bool) -> Amount:
     if found:
         rest, per = found["amount"], found["per"]
         if not rates:
-            raise ValueError(f"is no rate; write for example {_EXAMPLES[kinds[0]]}")
+            raise ValueError(f"is not a rate; write for example {_EXAMPLES[kinds[0]]}")
     value, kind = _plain(rest, kinds)
     unit = per.rstrip("s") if per.endswith("s") and per != SECOND else per
     if unit in _SECONDS:
         return Amount(value / _SECONDS[unit], kind, SECOND)
     if kind not in (BYTES, OBJECTS) and per:
-        raise ValueError(f"is no rate; write for example {_EXAMPLES[kind]}")
+        raise ValueError(f"is not a rate; write for example {_EXAMPLES[kind]}")
     return Amount(value, kind, per.strip("'\""))
 
 
@@ -112,7 +112,7 @@ def parse_increase(text: str, kinds: tuple[str, ...]) -> Increase:
         elif found.kind != PERCENT and amount is None:
             amount = found
         else:
-            raise ValueError("has two shares or two amounts; write for example 10 % + 1 MB")
+            raise ValueError("has two shares or two amounts; write for example 10% + 1 MB")
     return Increase(percent or 0.0, amount)
 
 

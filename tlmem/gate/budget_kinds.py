@@ -33,7 +33,7 @@ class BudgetKind:
     increase: bool = False
 
 
-_GROWTH = "of {what} after warm-up: in all, per second (/s), or per mark (per LABEL)"
+_GROWTH = "of {what} after warm-up: in total, per second (/s), or per mark (per LABEL)"
 KINDS: dict[str, BudgetKind] = {
     kind.name: kind
     for kind in (
@@ -48,9 +48,7 @@ KINDS: dict[str, BudgetKind] = {
             rates=True,
         ),
         BudgetKind("native-growth", "growth " + _GROWTH.format(what="native memory"), rates=True),
-        BudgetKind(
-            "python-growth", "growth " + _GROWTH.format(what="Python's own heap"), rates=True
-        ),
+        BudgetKind("python-growth", "growth " + _GROWTH.format(what="Python's heap"), rates=True),
         BudgetKind(
             "device-growth",
             "growth " + _GROWTH.format(what="what devices hold beyond live objects"),
@@ -77,13 +75,13 @@ KINDS: dict[str, BudgetKind] = {
             (BYTES, OBJECTS),
             increase=True,
         ),
-        BudgetKind("allocated", "arrays and tensors made in all", (BYTES, OBJECTS), increase=True),
+        BudgetKind("allocated", "arrays and tensors allocated", (BYTES, OBJECTS), increase=True),
         BudgetKind("leaks", "what growing lines keep", (BYTES, OBJECTS), increase=True),
         BudgetKind("misuse", "misuses of objects, 0 unless said", (TIMES,), increase=True),
         BudgetKind(
             "pool-hit-rate", "requests served by pools, at least", (PERCENT,), at_least=True
         ),
-        BudgetKind("new-findings", "warnings and errors that the baseline has not", (TIMES,)),
+        BudgetKind("new-findings", "warnings and errors that the baseline does not have", (TIMES,)),
     )
 }
 """Budgets by name. ``leaks-CLASS``, ``leaks@PATTERN``, ``misuse-KIND`` and ``NAME-increase`` are

@@ -128,7 +128,7 @@ def budget(name: str, value: object, origin: str) -> Budget:
     except ValueError as error:
         raise BadOptions(f"{origin}: {name} = {text!r} {error}.") from None
     if isinstance(limit, Amount) and limit.kind == PERCENT and limit.value > 100:
-        raise BadOptions(f"{origin}: {name} = {text!r} is more than 100 %.")
+        raise BadOptions(f"{origin}: {name} = {text!r} is more than 100%.")
     return Budget(kind, limit, text, origin)
 
 
@@ -144,7 +144,7 @@ def _verdict(kind: BudgetKind, value: object, origin: str) -> Budget:
             )
         if outcome not in known:
             raise BadOptions(
-                f"{origin}: verdict = '{outcome}' is no outcome; {suggestion(outcome, known)}"
+                f"{origin}: verdict = '{outcome}' is not an outcome; {suggestion(outcome, known)}"
             )
     return Budget(kind, outcomes, ",".join(outcomes), origin)
 

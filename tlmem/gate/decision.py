@@ -238,7 +238,7 @@ class _Judge:
         found = [f for f in self.subject.findings if f.severity == "error" and f.kind not in judged]
         value = exact(len(found), TIMES, tuple(found))
         state = OVER if found else PASS
-        sentence = found[0].evidence if found else "There is no finding that is an error."
+        sentence = found[0].evidence if found else "No finding is an error."
         return _row(budget, state, value, "0", sentence)
 
     def _has_misuse_kinds(self) -> bool:
@@ -293,7 +293,7 @@ class _Judge:
         )
         if after in GROWING and after != before:
             state = OVER
-            sentence += f" It grows ({after}) and the baseline does not so ({before})."
+            sentence += f" It grows ({after}) and the baseline does not ({before})."
         return _row(budget, state, value, str(budget.limit), sentence)
 
     def _unknown(self, budget: Budget, why: str, allowed: bool) -> BudgetResult:
@@ -337,12 +337,10 @@ def _sentence(budget: Budget, state: str, found: Measured, limit: Amount) -> str
     if state == UNSURE:
         if not found.even and found.low > limit.value:
             return (
-                f"{budget.name} is {value}, but in steps and not evenly to the end, or in all less "
-                f"than a healthy process drifts by: no rate to hold against {limit}."
+                f"{budget.name} is {value}, but it rises in steps instead of evenly to the end, or "
+                f"by less in total than a healthy process drifts: not compared with {limit}."
             )
-        return (
-            f"{budget.name} is {value}: within noise of {bound} {limit}; a longer run tells more."
-        )
+        return f"{budget.name} is {value}: within noise of {bound} {limit}. Run it for longer."
     return f"{budget.name} is {value}; {bound} {limit} is allowed."
 
 

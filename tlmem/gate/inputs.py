@@ -105,8 +105,9 @@ class Subject:
             return Verdict(
                 outcome, others[0].evidence, others[0].slope_bytes_per_s, others[0].bytes
             )
-        lines = "line that grows is" if len(gone) == 1 else f"{len(gone)} lines that grow are"
-        return Verdict("stable", f"Stable: the {lines} suppressed, nothing else grows.", 0.0, 0)
+        lines = "growing line is" if len(gone) == 1 else f"{len(gone)} growing lines are"
+        text = f"No leak found: the {lines} suppressed, and nothing else grows."
+        return Verdict("stable", text, 0.0, 0)
 
     @cached_property
     def side(self) -> Side:

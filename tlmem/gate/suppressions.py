@@ -56,7 +56,7 @@ def read(paths: Iterable[Path]) -> tuple[Suppression, ...]:
         except OSError as error:
             raise BadOptions(f"suppressions {path} cannot be read ({error.strerror}).") from None
         except UnicodeDecodeError:
-            raise BadOptions(f"suppressions {path} are no text.") from None
+            raise BadOptions(f"suppressions {path} are not a text.") from None
         for number, line in enumerate(lines, 1):
             text = line.strip()
             if not text or text.startswith("#"):

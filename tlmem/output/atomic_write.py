@@ -76,7 +76,7 @@ def write_folder(
         replaces = target.is_dir()
         strangers = sorted(set(os.listdir(target)) - set(known)) if replaces else []
         if strangers or (target.exists() and not replaces):
-            what = f"holds '{strangers[0]}'" if strangers else "is no folder"
+            what = f"holds '{strangers[0]}'" if strangers else "is not a folder"
             raise CannotWrite(
                 f"{target} {what}, which this command did not write; choose another place with -o."
             )

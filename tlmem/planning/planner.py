@@ -68,9 +68,9 @@ def plan(buffers: Iterable[Any], *, capacity: int | None = None, seconds: float 
         docs/seed-map.md, S5 and S17: slots of frames are decided before a function runs.
     """
     if capacity is not None and capacity < 0:
-        raise ValueError(f"capacity={capacity!r} is no number of bytes; leave it out for none.")
+        raise ValueError(f"capacity={capacity!r} is not a number of bytes; leave it out for none.")
     if not seconds >= 0:
-        raise ValueError(f"seconds={seconds!r} is no time; give 0 or more.")
+        raise ValueError(f"seconds={seconds!r} is not a time; give 0 or more.")
     table = rows_of(buffers)
     ffi, lib = _native.ffi, _native.lib
     given = ffi.from_buffer("tlm_plan_buffer[]", table) if len(table) else ffi.NULL
@@ -158,7 +158,7 @@ def whole_numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
     for number, value in enumerate(values):
         whole = hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
         if not whole:
-            raise BadBuffer(f"buffer {number}: {name} is {value!r}, which is no whole number.")
+            raise BadBuffer(f"buffer {number}: {name} is {value!r}, which is not a whole number.")
         if not lowest <= int(value) <= highest:
             raise BadBuffer(out_of_range(number, name, value, lowest, highest))
     return np.array([int(value) for value in values], dtype=ROW[name])

@@ -2,7 +2,8 @@
 
 The verdict comes from the reading side, in a process of its own: the recorded program may have
 changed this one in any way, and its memory is not to grow at the end. A recording that would take
-long to judge is not judged here; the line says so and the next one gives the command.
+long to judge is not judged here, and one that takes longer than ``PATIENCE_S`` is given up; the
+line says why, and the next one gives the command.
 """
 
 import os
@@ -23,6 +24,7 @@ globals()["__builtins__"] = STEADY  # of the functions below
 
 # One verdict costs about 0.6 s to load the reading side and 1.5 us an event.
 JUDGED_EVENTS = 2_000_000
+"""More than these are only judged where that takes less than a tenth of the program's time."""
 PATIENCE_S = 30
 NANOSECONDS_PER_EVENT = 1500
 UNSAFE = re.compile(r"[^\w@%+=:,./-]", re.ASCII)
@@ -66,7 +68,7 @@ class Closing:
         import tlmem
 
         root = os.path.dirname(os.path.dirname(os.path.abspath(tlmem.__file__)))
-        words = [sys.executable, "-P", "-c", _JUDGE, root, recording.path, str(PATIENCE_S)]
+        words = [sys.executable, "-P", "-c", _JUDGE, root, recording.path, str(PATIENCE_S), ""]
         ffi = core.ffi
         self._recording = recording
         self._texts = [ffi.new("char[]", os.fsencode(word)) for word in words]
@@ -88,25 +90,31 @@ class Closing:
             lines.append(f"next: tlmem report {_quoted(shown)}")
         many = result.events > JUDGED_EVENTS
         many = many and result.events * NANOSECONDS_PER_EVENT > seconds * 1e8
+        recorded = f"recorded {count_text(result.events)} events in {seconds:.1f} s"
+        instead = f"{recorded}; not judged here: "
+        if many:
+            needed = result.events * NANOSECONDS_PER_EVENT / 1e9
+            why = f"{instead}so many take about {needed:.0f} s, so it was not tried"
+        else:
+            why = f"{instead}the process that judges ended without an answer"
+        late = f"{instead}no verdict after {PATIENCE_S} s of trying."
         core.lib.tlm_last_words(
-            core.ffi.NULL if many or not place else self._command(place),
-            _bytes(f"{_recorded(result, seconds, many and bool(place), bool(place))}."),
+            core.ffi.NULL if many or not place else self._command(place, late),
+            _bytes(f"{why if place else recorded}."),
             b"".join(b"tlmem: " + _bytes(line) + b"\n" for line in lines),
         )
 
-    def _command(self, place: str) -> Any:
-        """The words that start the judge, for a recording that may have been moved."""
-        if place != self._recording.path:
-            self._texts[-2] = core.ffi.new("char[]", fsencode(place))
-            self._judge[len(self._texts) - 2] = self._texts[-2]
+    def _command(self, place: str, late: str) -> Any:
+        """The words that start the judge, for a recording that may have been moved.
+
+        Args:
+            late: what it says when its time is over.
+        """
+        for back, word in ((3, fsencode(place)), (1, _bytes(late))):
+            at = len(self._texts) - back
+            self._texts[at] = core.ffi.new("char[]", word)
+            self._judge[at] = self._texts[at]
         return self._judge
-
-
-def _recorded(result: Statistics, seconds: float, many: bool, there: bool) -> str:
-    text = f"recorded {count_text(result.events)} events in {seconds:.1f} s"
-    if not there:
-        return text
-    return f"{text}; not judged yet" + (", as they are many" if many else "")
 
 
 def say_fate(recording: Session, result: Statistics) -> None:
@@ -134,7 +142,7 @@ def fate_of(recording: Session, result: Statistics) -> str:
         return f"the disk of {name} failed, {early}; {other} on another disk."
     if result.moved:
         _, shown = _place_of(recording, result)
-        where = f"it is '{shown}' now" if shown else "where it is now is not known"
+        where = f"it is '{shown}' now" if shown else "its place is unknown now"
         return f"{name} was moved while the program was recorded; {where}."
     return ""
 
@@ -218,9 +226,17 @@ def _zombies(quarantine: "Quarantine") -> str:
 
 
 _JUDGE = """
-import contextlib, io, json, os, signal, sys
-root, path, patience = sys.argv[1:]
+import contextlib, faulthandler, io, json, os, signal, sys
+root, path, patience, late = sys.argv[1:]
+
+def give_up(*about):
+    os.write(1, os.fsencode(late))
+    os._exit(0)
+
+signal.signal(signal.SIGALRM, give_up)
 signal.alarm(int(patience))
+# The handler waits for code in C to return; this does not.
+faulthandler.dump_traceback_later(int(patience) + 5, exit=True)
 os.chdir("/")
 sys.path.insert(0, root)
 from tlmem.cli import main

@@ -57,16 +57,18 @@ def render_text(found: Balance, every: bool = False) -> str:
         blocks.append(
             wrap(
                 f"The oldest {format_count(found.folded_events)} events are folded: of their "
-                "objects only those that are still alive are counted, each as taken once."
+                "objects only those that are still alive are counted, each as acquired once."
             )
         )
     roots = [node for node in found.roots if every or node.unpaired]
     if roots:
         shown, hidden = _chosen(roots, every)
-        head = f"{'taken':>10} {'given back':>10} {'unpaired':>9} {'objects':>9} {'bytes':>9}"
+        head = f"{'acquired':>10} {'released':>10} {'unpaired':>9} {'objects':>9} {'bytes':>9}"
         rows = [head, *(line for root in roots for line in _lines(root, 0, shown, every))]
         if hidden:
-            rows.append(f"{format_count(hidden)} frames with less unpaired more (--all shows them)")
+            rows.append(
+                f"{format_count(hidden)} more frames, with fewer unpaired (--all shows them)"
+            )
         blocks.append("\n".join(rows))
     if found.problems:
         blocks.append("\n".join(wrap(f"problem: {problem}") for problem in found.problems))
@@ -121,19 +123,19 @@ def _node_dicts(found: Balance, every: bool) -> list[dict[str, Any]]:
 
 
 def _sentence(found: Balance) -> str:
-    of = f"Objects made at '{found.site}' were" if found.site is not None else "Objects were"
+    of = f"Objects allocated at '{found.site}' were" if found.site is not None else "Objects were"
     at = "at the end of the recording" if found.at_exit else "at the end of the program's own work"
     when = format_seconds(found.time_ns / 1e9)
     if not found.taken:
-        return f"Nothing was taken up to {when}, {at}."
+        return f"Nothing was acquired up to {when}, {at}."
     rest = (
-        f"{format_count(found.unpaired)} have no pair, of {format_count(found.objects)} objects "
-        f"with {format_bytes(found.bytes)}"
+        f"{format_count(found.unpaired)} acquires of {format_count(found.objects)} objects "
+        f"({format_bytes(found.bytes)}) have no release"
         if found.unpaired
-        else "every taking has its pair"
+        else "every acquire has its release"
     )
     return (
-        f"{of} taken {format_count(found.taken)} times and given back "
+        f"{of} acquired {format_count(found.taken)} times and released "
         f"{format_count(found.given_back)} times; {rest}, {when} after the start, {at}."
     )
 

@@ -26,7 +26,7 @@ MOST_LINES = 20
 MOST_FINDINGS = 10
 MOST_NAME = 60
 _NUMBERS = ("alive_count", "alive_bytes", "total_count", "total_bytes")
-_TOTALS = (("at exit", "current_bytes"), ("at peak", "peak_bytes"), ("in all", "total_bytes"))
+_TOTALS = (("at exit", "current_bytes"), ("at peak", "peak_bytes"), ("total", "total_bytes"))
 
 
 def run_diff(
@@ -133,10 +133,10 @@ def _findings(title: str, findings: Sequence[Finding]) -> str:
 
 def _lines(changes: list[LineChange], every: bool) -> str:
     if not changes:
-        return "No line made more or less, or kept more or less."
+        return "No line allocated or kept more or less."
     rows = [
-        "Lines that changed most: bytes alive when the program was judged, bytes in all",
-        f"  {'alive A':>9} {'alive B':>9} {'change':>10} {'in all A':>9} {'in all B':>9}  line",
+        "Lines that changed most: bytes alive when the program was judged, and in total",
+        f"  {'alive A':>9} {'alive B':>9} {'change':>10} {'total A':>9} {'total B':>9}  line",
     ]
     shown = changes if every else changes[:MOST_LINES]
     for line in shown:

@@ -17,7 +17,7 @@ from tlmem.output.stdio import fail
 from tlmem.recording.reader import read_for_command
 from tlmem.report import write
 from tlmem.report.json import document, frame_dict
-from tlmem.report.text import clipped, named, source_line, wrap
+from tlmem.report.text import NO_HOLDER, clipped, named, source_line, wrap
 from tlmem.units import format_bytes, format_count
 
 SCHEMA = 1
@@ -124,18 +124,18 @@ def _head(life: History) -> list[str]:
     size = format_bytes(life.bytes) if life.bytes else "no bytes of its own"
     lines = [
         wrap(
-            f"Object {life.object}, {known_as}: {size}, device {life.device}, made at "
+            f"Object {life.object}, {known_as}: {size}, device {life.device}, allocated at "
             f"{place(life.made)}{f' in {life.made.function}' if life.made.function else ''}."
         ),
         wrap(_end(life)),
     ]
     lines.extend(_in_python(life))
     if life.folded:
-        lines.append("Its first events are folded: who took it then is not known.")
+        lines.append("Its first events are folded: its holders then are unknown.")
     if life.resized_from >= 0:
-        lines.append(f"It came from object {life.resized_from} by a resize.")
+        lines.append(f"It was resized from object {life.resized_from}.")
     if life.resized_to >= 0:
-        lines.append(f"A resize made it object {life.resized_to}.")
+        lines.append(f"It was resized to object {life.resized_to}.")
     if life.others:
         shown = ", ".join(map(str, life.others[-5:]))
         lines.append(
@@ -151,15 +151,15 @@ def _end(life: History) -> str:
     if life.died_ns >= 0:
         return f"Freed {_seconds(life.died_ns)} s after the start of the recording."
     if not life.held:
-        told = life.owned or life.folded or life.python
-        reason = "" if told else "; who holds it was not recorded"
+        known = life.owned or life.folded or life.python
+        reason = "" if known else "; its holders were not recorded"
         return f"Alive at the end of the recording{reason}."
     held = [
-        f"{_taker(step)}, taken at {place(step.site)} (step {step.number})"
+        f"{_holding(step)} {place(step.site)} (step {step.number})"
         for step in life.held[:MOST_STACKS]
     ]
     more = len(life.held) - len(held)
-    return f"Alive at the end of the recording; held by {'; '.join(held)}" + (
+    return f"Alive at the end of the recording; {'; '.join(held)}" + (
         f"; and {format_count(more)} more." if more else "."
     )
 
@@ -180,8 +180,14 @@ def _in_python(life: History) -> list[str]:
 
 def _taker(step: HistoryStep) -> str:
     """Who holds what a step acquired; events without a holder leave the object without one."""
-    handed_to_nobody = step.event in ("alloc", "unregister", "promote", "resize")
-    return "nobody" if handed_to_nobody or not step.holder else step.holder
+    left_floating = step.event in ("alloc", "unregister", "promote", "resize")
+    return NO_HOLDER if left_floating or not step.holder else step.holder
+
+
+def _holding(step: HistoryStep) -> str:
+    """Who holds the object since a step, up to the place of that step."""
+    holder = _taker(step)
+    return "no holder since" if holder == NO_HOLDER else f"held by {holder}, acquired at"
 
 
 def _rows(life: History, every: bool) -> list[str]:
@@ -199,7 +205,7 @@ def _rows(life: History, every: bool) -> list[str]:
     rows = [_row(HEAD, widths)]
     for row in shown:
         if isinstance(row, int):
-            rows.append(f"{'':8}... {format_count(row)} steps more (--all shows them)")
+            rows.append(f"{'':8}... {format_count(row)} more steps (--all shows them)")
         else:
             rows.append(_row(_cells(row), widths))
     return rows
@@ -236,7 +242,7 @@ def _where(frame: StackFrame) -> str:
 
 
 def _stack_of(step: HistoryStep) -> str:
-    rows = [f"Step {step.number} took it and nobody gave it back: {_taker(step)}"]
+    rows = [f"Step {step.number}, never released: {_taker(step)}"]
     rows.extend(source_line(step.site))
     for frame in step.stack:
         rows.append(f"{'':10}{'>' if frame == step.site else ' '} {named(frame)}")

@@ -80,7 +80,7 @@ def numbers(summary: Summary) -> str:
     rows = [
         ("tracked at exit", totals["current_bytes"], totals["current_count"]),
         ("tracked at peak", totals["peak_bytes"], totals["peak_count"]),
-        ("tracked in all", totals["total_bytes"], totals["total_count"]),
+        ("tracked in total", totals["total_bytes"], totals["total_count"]),
     ]
     lines = ["| | bytes | objects |", "|---|--:|--:|"]
     lines += [f"| {name} | {format_bytes(size)} | {format_count(n)} |" for name, size, n in rows]
@@ -134,12 +134,9 @@ def folded_finding(finding: Finding) -> str:
         "",
     ]
     if finding.kind in FIXES:
-        lines += [f"To mend it, {words(FIXES[finding.kind])}.", ""]
-    for holder in finding.holders[:MOST_HOLDERS]:
-        taken = f", taken at {place(holder.site)}" if holder.site and holder.site.file else ""
-        if holder.seen_ns is not None:
-            taken = words(text.circumstances(holder))
-        lines.append(f"- held by {code(holder.name)}: {format_count(holder.count)}{taken}")
+        lines += [f"Fix: {words(FIXES[finding.kind])}.", ""]
+    for holder, others in text.merged(finding.holders[:MOST_HOLDERS]):
+        lines.append(f"- {words(text.holder_line(holder, others))}")
     if finding.stack:
         lines += ["", fenced([text.named(frame) for frame in finding.stack[:MOST_FRAMES]])]
     return "\n".join([*lines, "", "</details>"])

@@ -7,9 +7,11 @@ Does not cover: how numbers are found; see ``tlmem.analysis``.
 
 from __future__ import annotations
 
+import re
 import shlex
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tlmem.analysis.growth.per_scope import ScopeGrowth
@@ -46,16 +48,16 @@ STEP_BYTES = (
     ("tracked_bytes", "bytes of arrays and objects"),
     ("resident_bytes", "resident memory"),
     ("native_bytes", "native memory"),
-    ("python_bytes", "Python's own heap"),
+    ("python_bytes", "Python's heap"),
 )
 PARTS = (
     (" ", "tracked", "arrays, tracked"),
     ("-", "untouched", "of these never touched, so not resident"),
     ("+", "pool", "kept by devices, pools and arenas"),
-    ("+", "python", "Python's own heap"),
+    ("+", "python", "Python's heap"),
     ("+", "allocator_free", "freed, kept by the C allocator"),
     ("+", "tape", "records on tapes"),
-    ("+", "recorder", "the recorder, its file too"),
+    ("+", "recorder", "the recorder, including its file"),
     ("+", "library", "programs and libraries, code and data"),
     ("+", "native", "native code's allocations"),
     ("+", "mapped", "mapped by libraries and the program"),
@@ -70,6 +72,7 @@ ALWAYS = ("residual", "resident")
 LARGEST = 3
 MOST_REFUSED = 3
 LEAST_OF_PEAK = 0.05
+NO_HOLDER = "no holder"
 HIGHER = 1.02
 """A peak that is less than this above the moment of judging is not shown."""
 
@@ -99,7 +102,8 @@ def render(summary: Summary, explain: bool = False) -> str:
 
 
 def process_blocks(process: Process) -> Iterable[str]:
-    findings = process.analysis.findings
+    """What is shown of one process below its verdict; no finding is in two blocks."""
+    findings, verdict = process.analysis.findings, process.analysis.verdict.sentence
     growing = [f for f in findings if f.kind == "growing-site"]
     alive = [f for f in findings if f.kind == "live-at-end"]
     ours = process.recording.info.get("tlmem.path", "")
@@ -107,21 +111,24 @@ def process_blocks(process: Process) -> Iterable[str]:
         yield growing_block(growing, ours)
     classes = [f for f in findings if f.kind in FIXES]
     if classes:
-        yield classes_block(classes, "Why they grow" if growing else "Garbage, and how it goes")
+        yield classes_block(classes, "Causes" if growing else "Garbage", verdict)
     misused = [f for f in findings if f.kind in MISUSES]
     if misused:
         yield misuse_block(misused, ours)
-    told = [*growing, *classes, *alive, *misused]
-    others = [f for f in findings if f not in told]
+    shown = [*growing, *classes, *alive, *misused]
+    others = [f for f in findings if f not in shown and not is_said(f, verdict)]
     if others:
-        yield "Also\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
+        yield "Other findings\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
     if growing or classes:
         yield next_block(process, [*growing, *classes])
     steps = steps_block(process.analysis)
     if steps:
         yield steps
+    lines = {finding.site for finding in growing[:MOST_GROWING]}
+    alive = [finding for finding in alive if finding.site not in lines]
     if alive:
-        yield alive_block(alive)
+        title = "Other lines with live objects at the end" if lines else "Alive at the end"
+        yield alive_block(alive, title)
     if process.analysis.attribution.known:
         yield attribution_block(
             process.analysis.attribution, process.analysis.growth, process.analysis.peak
@@ -133,7 +140,7 @@ def process_blocks(process: Process) -> Iterable[str]:
 
 def growing_block(findings: list[Finding], ours: str = "") -> str:
     """Lines that grow, each with its source line and stack; ``ours`` is the folder of tlmem."""
-    rows = ["Lines that keep ever more arrays", f"  {'bytes':>9} {'alive':>9} {'growth':>13}  line"]
+    rows = ["Growing lines", f"  {'bytes':>9} {'alive':>9} {'growth':>13}  line"]
     for number, finding in enumerate(findings[:MOST_GROWING]):
         rate = format_rate(finding.slope_bytes_per_s or 0.0)
         rows.append(
@@ -150,12 +157,22 @@ def growing_block(findings: list[Finding], ours: str = "") -> str:
     return "\n".join(rows)
 
 
-def classes_block(findings: list[Finding], title: str = "Why they grow") -> str:
-    """Why lines grow, and what to do about each."""
+def is_said(finding: Finding, sentence: str) -> bool:
+    """Whether a sentence, such as that of the verdict, says all that a finding says."""
+    evidence = finding.evidence.removesuffix(".")
+    if finding.site is None:
+        return evidence in sentence
+    here = evidence.replace(f"allocated at {place(finding.site)}", "allocated here", 1)
+    return evidence in sentence or here in sentence
+
+
+def classes_block(findings: list[Finding], title: str = "Causes", verdict: str = "") -> str:
+    """Why lines grow, and what to do about each; of one that the verdict describes only the fix."""
     rows = [title]
     for finding in findings[:MOST_GROWING]:
-        rows.append(wrap(f"{finding.kind}: {finding.evidence}", "  "))
-        rows.append(wrap(f"To mend it, {FIXES[finding.kind]}.", " " * 12))
+        evidence = "see the verdict." if is_said(finding, verdict) else finding.evidence
+        rows.append(wrap(f"{finding.kind}: {evidence}", "  "))
+        rows.append(wrap(f"Fix: {FIXES[finding.kind]}.", " " * 12))
     if len(findings) > MOST_GROWING:
         rows.append(f"  and {len(findings) - MOST_GROWING} more")
     return "\n".join(rows)
@@ -169,8 +186,8 @@ def misuse_block(findings: list[Finding], ours: str = "") -> str:
         rows.extend(source_line(finding.site))
         rows.extend(callers(finding, ours))
         for title, stack in (
-            ("where it was made", finding.allocated),
-            ("where it was freed", finding.freed),
+            ("allocated at", finding.allocated),
+            ("freed at", finding.freed),
             (EARLIER.get(finding.kind, ""), finding.earlier),
         ):
             rows.extend([f"{'':8}{title}", *frames(stack, ours=ours)] if stack else [])
@@ -180,34 +197,70 @@ def misuse_block(findings: list[Finding], ours: str = "") -> str:
 
 
 def held_by(finding: Finding) -> list[str]:
-    """Who keeps the objects, a line each."""
+    """Who keeps the objects, a line each; holders that are nearly the same are one line."""
     return [
-        wrap(
-            f"held by {holder.name}: {format_count(holder.count)}{circumstances(holder)}",
-            " " * 12,
-        )
-        for holder in finding.holders
+        wrap(holder_line(holder, others), " " * 12) for holder, others in merged(finding.holders)
     ]
+
+
+def holder_line(holder: Holder, others: int = 0) -> str:
+    """One holder with how many objects it holds; ``others`` are as many more that are alike."""
+    if holder.kind == "floating":
+        since = f", since {place(holder.site)}" if holder.site and holder.site.file else ""
+        return f"{NO_HOLDER}: {format_count(holder.count)}{since}"
+    count = format_count(holder.count)
+    if others:
+        # An object may have several holders of a runtime, but is in one chain of Python's objects.
+        count = f"at most {count} each" if holder.seen_ns is None else f"{count} together"
+        count = f"{count} ({others + 1} similar holders)"
+    return f"held by {holder.name}: {count}{circumstances(holder)}"
+
+
+def merged(holders: Sequence[Holder]) -> list[tuple[Holder, int]]:
+    """Holders that differ only in numbers (an index, a line) as one, with how many others it is.
+
+    The name and place are those of the first; Python's are added up, of others the largest counts.
+    """
+    found: dict[tuple[object, ...], tuple[Holder, int]] = {}
+    for holder in holders:
+        site = holder.site
+        where = (site.file, site.function) if site is not None else None
+        key = (holder.kind, re.sub(r"\d+", "0", holder.name), where)
+        if key not in found:
+            found[key] = (holder, 0)
+            continue
+        first, others = found[key]
+        if first.seen_ns is None:
+            first = replace(first, count=max(first.count, holder.count))
+        else:
+            first = replace(
+                first,
+                count=first.count + holder.count,
+                held_bytes=(first.held_bytes or 0) + (holder.held_bytes or 0),
+                used_bytes=(first.used_bytes or 0) + (holder.used_bytes or 0),
+            )
+        found[key] = (first, others + 1)
+    return list(found.values())
 
 
 def circumstances(holder: Holder) -> str:
     """Where a holder took its objects; of one in Python when it was seen, and what it uses."""
     if holder.seen_ns is None:
-        return f", taken at {place(holder.site)}" if holder.site and holder.site.file else ""
-    told = f", seen after {format_seconds(holder.seen_ns / 1e9)}"
+        return f", acquired at {place(holder.site)}" if holder.site and holder.site.file else ""
+    seen = f", seen after {format_seconds(holder.seen_ns / 1e9)}"
     used, held = holder.used_bytes or 0, holder.held_bytes or 0
     if used < SMALL_VIEW * held:
-        told += f", uses {format_bytes(used)} of {format_bytes(held)} held"
-    return told
+        seen += f", uses {format_bytes(used)} of {format_bytes(held)} held"
+    return seen
 
 
-def alive_block(findings: list[Finding]) -> str:
+def alive_block(findings: list[Finding], title: str = "Alive at the end") -> str:
     """Lines that hold most bytes at the end."""
-    rows = ["Alive at the end", f"  {'bytes':>9} {'alive':>9}  line"]
+    rows = [title, f"  {'bytes':>9} {'alive':>9}  line"]
     for finding in findings[:MOST_ALIVE]:
         rows.append(
             f"  {format_bytes(finding.bytes):>9} {format_count(finding.count):>9}  "
-            f"{named(finding.site)}{', in passing' if finding.passing else ''}"
+            f"{named(finding.site)}{', temporary' if finding.passing else ''}"
         )
         rows.extend(held_by(finding))
     if len(findings) > MOST_ALIVE:
@@ -218,11 +271,11 @@ def alive_block(findings: list[Finding]) -> str:
 def next_block(process: Process, findings: list[Finding]) -> str:
     """The commands that show more: one object's history, and acquires without a release."""
     path = shlex.quote(str(process.recording.path))
-    rows = ["To see more"]
+    rows = ["Next steps"]
     example = next((f.object for f in findings if f.object is not None), None)
     if example is not None:
-        rows.append(f"  tlmem history {path} {example}\n      the life of one of these objects")
-    rows.append(f"  tlmem balance {path}\n      where objects are taken and never given back")
+        rows.append(f"  tlmem history {path} {example}\n      the history of one of these objects")
+    rows.append(f"  tlmem balance {path}\n      acquires without a release, by call stack")
     return "\n".join(rows)
 
 
@@ -235,7 +288,7 @@ def totals_block(totals: dict[str, int], title: str) -> str:
             *(
                 f"  {name:8} {format_bytes(totals[f'{key}_bytes']):>9} "
                 f"{format_count(totals[f'{key}_count']):>13}"
-                for name, key in (("at exit", "current"), ("at peak", "peak"), ("in all", "total"))
+                for name, key in (("at exit", "current"), ("at peak", "peak"), ("total", "total"))
             ),
         ]
     )
@@ -335,11 +388,11 @@ def attribution_block(
     parts: Attribution, growth: Change | None = None, peak: Peak | None = None
 ) -> str:
     """The parts that add up, beside each what it grew by in the steady state, then the peak."""
-    title = "Where resident memory is"
+    title = "Resident memory"
     if growth is not None and growth.begin_s is not None and growth.end_s is not None:
         title += (
             f" after {format_seconds(growth.end_s)}, "
-            f"and what it grew by since {format_seconds(growth.begin_s)}"
+            f"and its growth since {format_seconds(growth.begin_s)}"
         )
     rows = [title]
     for sign, name, text in PARTS:
@@ -381,13 +434,13 @@ def peak_sentence(peak: Peak) -> str:
         if sign != "=" and name != "untouched"
     ]
     largest = sorted(sizes, reverse=True)[:LARGEST]
-    told = ", ".join(
+    shares = ", ".join(
         f"{text} {format_bytes(size)}"
         for size, text in largest
         if size > LEAST_OF_PEAK * parts.resident_bytes
     )
     when = f" after {format_seconds(peak.at_s)}" if peak.at_s is not None else ""
-    return f"at the peak{when}: {format_bytes(parts.resident_bytes)} ({told})"
+    return f"at the peak{when}: {format_bytes(parts.resident_bytes)} ({shares})"
 
 
 def steps_block(analysis: Analysis) -> str:
@@ -433,7 +486,7 @@ def scope_row(growth: ScopeGrowth) -> str:
     """What outlives the scopes of a label, in one line."""
     return (
         f"  per scope '{growth.label}', {format_count(growth.scopes)} left: "
-        f"{number(growth.made / growth.scopes)} made, "
+        f"{number(growth.made / growth.scopes)} allocated, "
         f"{number(growth.outlived / growth.scopes)} outlive it, "
         f"{number(growth.kept_per_scope)} kept, {format_bytes(growth.bytes_per_scope)}"
     )

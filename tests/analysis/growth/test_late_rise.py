@@ -24,14 +24,14 @@ def verdict_of(begin: int, end: int = STEPS, python: float = 0, native: float = 
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("python", "Python's own heap"), ("native", "native memory")]
+    ("kind", "name"), [("python", "Python's heap"), ("native", "native memory")]
 )
 def test_what_rises_too_late_to_be_judged_is_no_pass(kind: str, name: str) -> None:
     verdict = verdict_of(LATE, **{kind: 2_000_000})
 
     assert verdict.outcome == "cannot-judge"
     assert f"{name} rose by 32.0 MB in the last" in verdict.sentence
-    assert verdict.sentence.endswith("run it for longer.")
+    assert verdict.sentence.endswith("Run it for longer.")
 
 
 def test_what_rose_and_stopped_is_settled() -> None:
@@ -55,7 +55,7 @@ def test_pages_of_mapped_files_that_grow_are_told_as_no_leak() -> None:
     (found,) = mapped_file_findings(level, grown(file_bytes=40_000_000, shared_bytes=10))
 
     assert (found.kind, found.severity, found.bytes) == ("mapped-files", "info", 40_000_000)
-    assert "grew by 40.0 MB in 2.00 s: they are copies of what is on disk" in found.evidence
+    assert "grew by 40.0 MB in 2.00 s: they are copies of files on disk" in found.evidence
     assert found.slope_bytes_per_s == 20_000_000
 
 

@@ -44,7 +44,7 @@ def test_a_straight_line_leaves_no_doubt() -> None:
 
     assert found is not None
     assert (found.value, found.low, found.high) == pytest.approx((100, 100, 100))
-    assert interval(found, format_bytes) == "95 %: 100 to 100 B"
+    assert interval(found, format_bytes) == "95% CI 100\N{EN DASH}100"
 
 
 def test_a_walk_without_direction_has_no_slope() -> None:
@@ -60,9 +60,9 @@ def test_too_few_points_have_no_interval() -> None:
 
 
 def test_words_say_the_unit_once_or_twice() -> None:
-    assert Rate(4.1e6, 4.0e6, 4.2e6).per_second() == "4.10 MB/s (95 %: 4.00 to 4.20 MB/s)"
+    assert Rate(4.1e6, 4.0e6, 4.2e6).per_second() == "4.10 MB/s (95% CI 4.00\N{EN DASH}4.20)"
     assert Rate(4.1e6, 0.0, 9.2e6).per_second() == "4.10 MB/s on average"
-    assert interval(Rate(900, 800, 1200), format_bytes) == "95 %: 800 B to 1.20 kB"
+    assert interval(Rate(900, 800, 1200), format_bytes) == "95% CI 800 B\N{EN DASH}1.20 kB"
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])

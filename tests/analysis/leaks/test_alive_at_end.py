@@ -29,14 +29,14 @@ def test_a_temporary_of_the_last_moment_is_behind_what_is_kept() -> None:
         (30, 50, False),
         (20, 1, True),
     ]
-    assert "alive at the end, in passing: freed later where others" in findings[1].evidence
+    assert "alive at the end, temporary: freed later where others" in findings[1].evidence
 
 
 def test_a_temporary_of_the_last_moment_is_marked_in_the_report() -> None:
     recording = ended_inside().recording()
     shown = text.render(Summary((Process(recording, analyse(recording)),)))
 
-    assert "program.py:20 in work, in passing\n" in shown
+    assert "program.py:20 in work, temporary\n" in shown
 
 
 def test_what_is_never_freed_is_not_in_passing() -> None:

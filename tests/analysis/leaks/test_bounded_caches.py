@@ -52,13 +52,13 @@ def test_what_fills_a_bound_is_neither_a_leak_nor_healthy(
     assert found.verdict.outcome == "cannot-judge"
     assert kinds(found) == {"bounded-cache", "live-at-end"}
     assert f"of at most {most:,} entries" in found.verdict.sentence
-    assert found.verdict.sentence.endswith("of them; run it for longer.")
+    assert found.verdict.sentence.endswith("MB. Run it for longer.")
 
 
 def test_how_large_it_may_become_is_said() -> None:
     found = judged([MODULE, cached(400, 1_600)])
 
-    assert "full, it has about 12.8 MB of them" in found.verdict.sentence
+    assert "full, it holds about 12.8 MB." in found.verdict.sentence
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ GRADIENT, EXP = 2 << 40, 19 << 40
 STEPS = 400
 
 Step = Callable[[Program, int], None]
-"""What happens to the object of a step after it was made at line 10."""
+"""What happens to the object of a step after it was allocated at line 10."""
 
 
 def program_of(step: Step, device: int = CPU, steps: int = STEPS) -> Program:
@@ -137,8 +137,8 @@ def test_a_count_that_is_not_given_back_is_over_retained() -> None:
     assert found.kind == "over-retained"
     assert [holder.name for holder in found.holders] == ["reader"]
     assert (
-        f"held by reader alone, which took {STEPS} at program.py:20 and gave back "
-        f"{STEPS * 3 // 4}; everybody else" in found.evidence
+        f"held only by reader, which acquired {STEPS} at program.py:20 and released "
+        f"{STEPS * 3 // 4}; all other holders" in found.evidence
     )
 
 
@@ -151,7 +151,10 @@ def test_a_name_that_is_the_only_holder_there_ever_was_is_not_over_retained() ->
 
 @pytest.mark.parametrize(
     "step, told",
-    [(promoted, "gave them up at program.py:30"), (never_taken, "nobody took most of them")],
+    [
+        (promoted, "unregistered at program.py:30 and not acquired"),
+        (never_taken, "most of them were never acquired"),
+    ],
 )
 def test_what_nobody_holds_floats(step: Step, told: str) -> None:
     found = only_class(program_of(step))
@@ -163,11 +166,15 @@ def test_what_nobody_holds_floats(step: Step, told: str) -> None:
 @pytest.mark.parametrize(
     "step, kind, told",
     [
-        (in_a_field, "field-forgotten", "field weight of Layer alone, set at program.py:40"),
-        (under_a_view, "view-pins-base", f"views alone, {STEPS} of them, made at program.py:50"),
+        (in_a_field, "field-forgotten", "only by field weight of Layer, set at program.py:40"),
+        (
+            under_a_view,
+            "view-pins-base",
+            f"only by views, {STEPS} of them, created at program.py:50",
+        ),
         (in_one_scope, "scope-not-left", "scope 'all', entered at program.py:5 and not left"),
         (in_a_scope_each, "scope-not-left", f"'step', of which {STEPS} were entered, most at"),
-        (in_a_list, "cache-only-grows", "kept by their Python handles, taken at program.py:10"),
+        (in_a_list, "cache-only-grows", "kept by their Python handles, acquired at program.py:10"),
     ],
 )
 def test_the_only_kind_of_holder_tells_the_class(step: Step, kind: str, told: str) -> None:
@@ -191,14 +198,14 @@ def test_values_saved_for_a_pass_that_never_comes_are_not_released() -> None:
     found = only_class(program_of(saved))
 
     assert found.kind == "tape-not-released"
-    assert "saved at program.py:60 for a backward pass that has not come" in found.evidence
+    assert "saved at program.py:60 for a backward pass that was never run" in found.evidence
 
 
 def test_values_of_a_retained_graph_outlive_their_pass() -> None:
     found = only_class(program_of(saved_and_retained))
 
     assert found.kind == "saved-outlives-backward"
-    assert "told to retain its graph" in found.evidence
+    assert "it ran with retain_graph" in found.evidence
 
 
 def test_a_pass_that_lets_go_of_others_was_not_that_of_these_values() -> None:
@@ -208,7 +215,10 @@ def test_a_pass_that_lets_go_of_others_was_not_that_of_these_values() -> None:
 @pytest.mark.parametrize(
     "step, told",
     [
-        (gradient_with_history, "cleared, yet tape 'multiply' has them since program.py:60"),
+        (
+            gradient_with_history,
+            "cleared, but tape 'multiply' still holds them, acquired at program.py:60",
+        ),
         (gradient_of_new_leaf, "never cleared"),
     ],
 )
@@ -233,14 +243,15 @@ def pooled(hits: int, misses: int) -> Program:
 
 @pytest.mark.parametrize(
     "misses, told",
-    [(0, "was never asked for any"), (700, "was asked 700 times and had what was wanted 0 times")],
+    [(0, "was never asked for one"), (700, "served 0 of 700 requests")],
 )
 def test_a_pool_that_nobody_takes_from_is_named(misses: int, told: str) -> None:
     found = only_class(pooled(0, misses))
 
     assert found.kind == "pool-never-hits"
     assert (
-        f"pool 'buffers', put there at program.py:55: it got {STEPS} and {told}" in found.evidence
+        f"pool 'buffers', put there at program.py:55: it received {STEPS} and {told}"
+        in found.evidence
     )
 
 
@@ -262,7 +273,7 @@ def test_a_device_that_keeps_buffers_and_uses_none_is_named() -> None:
     (found,) = classes(growing_device(0))
 
     assert (found.kind, found.bytes, found.site) == ("pool-never-hits", STEPS * 50_000, None)
-    assert "buffers of cpu are kept and not used again" in found.evidence
+    assert "buffers of cpu are kept and not reused" in found.evidence
 
 
 def test_a_device_that_grows_although_it_uses_what_it_keeps_has_no_class() -> None:
@@ -274,7 +285,7 @@ def test_arrays_that_only_ever_accumulate_are_in_something_that_only_grows() -> 
     found = only_class(program_of(lambda program, number: None, NUMPY))
 
     assert found.kind == "cache-only-grows"
-    assert "arrays made at program.py:10 are kept by Python objects" in found.evidence
+    assert "arrays allocated at program.py:10 are kept by Python objects" in found.evidence
     assert found.holders == ()
 
 
@@ -343,7 +354,8 @@ def test_the_latest_speak_for_those_whose_holders_were_folded_and_the_sentence_s
     del program.ledger[: len(program.ledger) // 2]
 
     assert (
-        "made at program.py:10, judged by the 200 whose holders are" in only_class(program).evidence
+        "allocated at program.py:10, judged by the 200 whose holders are"
+        in only_class(program).evidence
     )
 
 
@@ -360,8 +372,8 @@ def test_reports_tell_the_class_and_what_to_do() -> None:
     summary = Summary((Process(recording, analyse(recording)),))
     shown = " ".join(text.render(summary).split())
 
-    assert "Why they grow over-retained: 100 objects made at program.py:10 are held by" in shown
-    assert f"To mend it, {FIXES['over-retained']}." in shown
+    assert "Causes over-retained: 100 objects allocated at program.py:10 are held only by" in shown
+    assert f"Fix: {FIXES['over-retained']}." in shown
     kinds = [found["kind"] for found in json_report.to_dict(summary)["findings"]]
     assert kinds[:2] == ["growing-site", "over-retained"]
 
@@ -369,7 +381,7 @@ def test_reports_tell_the_class_and_what_to_do() -> None:
 def test_the_class_of_a_leak_does_not_change_the_verdict() -> None:
     analysis = analyse(program_of(retained).recording())
 
-    assert analysis.verdict.sentence.startswith("Leak: 100 of 400 objects made at program.py:10")
+    assert analysis.verdict.sentence.startswith("Leak at program.py:10: 100 of 400 objects")
 
 
 def test_every_class_has_a_page_and_is_in_the_contract_of_the_report() -> None:

@@ -47,10 +47,13 @@ def test_what_waits_for_the_collector_is_no_leak() -> None:
     (found,) = [f for f in analysis.findings if f.kind == "reference-cycle"]
 
     assert analysis.verdict.outcome == "stable"
-    assert "Garbage in reference cycles, 400 arrays of 3.20 MB, waits" in analysis.verdict.sentence
+    assert "400 arrays of 3.20 MB in reference cycles wait for" in analysis.verdict.sentence
     assert told(analysis) == [("reference-cycle", "info")]
-    assert "400 arrays made at program.py:10 are garbage, no leak: held by" in found.evidence
-    assert f"after about {format_count(70_000)} more containers" in found.evidence
+    assert (
+        "400 arrays allocated at program.py:10 are garbage, not a leak: held only by"
+        in found.evidence
+    )
+    assert f"when about {format_count(70_000)} more containers" in found.evidence
 
 
 def test_much_of_it_is_worth_a_warning() -> None:

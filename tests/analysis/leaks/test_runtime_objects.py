@@ -49,7 +49,7 @@ def test_a_leak_of_tensors_is_found_at_its_line() -> None:
 
     assert found.site is not None and found.site.line == 10
     assert (found.severity, found.bytes) == ("error", found.count * 8_000)
-    assert "objects made at program.py:10" in found.evidence
+    assert "objects allocated at program.py:10" in found.evidence
 
 
 @pytest.mark.parametrize("also_arrays", [False, True])
@@ -133,7 +133,7 @@ def test_arrays_are_still_called_arrays() -> None:
         program.alloc(10)
         program.wait(1_000_000)
 
-    assert "arrays made at program.py:10" in finding(program, "growing-site").evidence
+    assert "arrays allocated at program.py:10" in finding(program, "growing-site").evidence
 
 
 def test_reports_show_who_holds() -> None:
@@ -141,7 +141,7 @@ def test_reports_show_who_holds() -> None:
     shown = report(program)
     as_json = json_report.finding_dict(finding(program, "growing-site"))
 
-    assert "held by field weight of Layer: 400, taken at program.py:30" in shown
+    assert "held by field weight of Layer: 400, acquired at program.py:30" in shown
     assert as_json["holders"][0] == {
         "kind": "field",
         "name": "field weight of Layer",
@@ -171,8 +171,8 @@ def test_misuse_is_a_finding_with_its_line_and_its_object() -> None:
     assert (found.severity, found.count, found.object) == ("error", 3, 0)
     assert found.site is not None and found.site.line == 30
     assert found.evidence == (
-        "An object was used after it had been freed: 3 times, at program.py:30; object 0 was made "
-        "at program.py:10 and freed at program.py:20."
+        "An object was used after it had been freed: 3 times, at program.py:30; object 0 was "
+        "allocated at program.py:10 and freed at program.py:20."
     )
     assert [stack[0].line for stack in (found.stack, found.allocated, found.freed)] == [30, 10, 20]
     assert found.earlier == ()
@@ -230,8 +230,8 @@ def test_misuse_is_in_the_text_report_with_its_stack() -> None:
 
     assert "Misuse\n  An object was used after it had been freed: 3 times" in shown
     assert "> /home/user/program.py:30 in work" in shown
-    assert "where it was made\n            /home/user/program.py:10 in work" in shown
-    assert "where it was freed\n            /home/user/program.py:20 in work" in shown
+    assert "allocated at\n            /home/user/program.py:10 in work" in shown
+    assert "freed at\n            /home/user/program.py:20 in work" in shown
 
 
 def test_every_misuse_has_a_sentence() -> None:

@@ -25,7 +25,7 @@ def test_records_that_pile_up_through_many_passes_are_a_leak() -> None:
 
     assert analysis.verdict.outcome == "leak"
     assert analysis.verdict.sentence.startswith("Leak: Records on tapes grew by 2.")
-    assert "add loss.item()" in analysis.verdict.sentence
+    assert "Add loss.item()" in analysis.verdict.sentence
     assert (found.severity, found.bytes) == ("warning", analysis.verdict.grown_bytes)
 
 

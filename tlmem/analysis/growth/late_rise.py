@@ -21,7 +21,7 @@ from tlmem.analysis.rules import RULES
 
 AT_END = 0.1
 """In this share at the very end it must rise on, at ``GOING_ON`` of that pace or faster."""
-NAMES = {"python": "Python's own heap", "native": "native memory"}
+NAMES = {"python": "Python's heap", "native": "native memory"}
 
 
 @dataclass(frozen=True)

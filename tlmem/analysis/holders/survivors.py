@@ -68,7 +68,7 @@ class Survivors:
 
     @property
     def noun(self) -> str:
-        """The survivors in words, such as ``1 500 objects made at model.py:10``."""
+        """The survivors in words, such as ``1,500 objects allocated at model.py:10``."""
         what = self.lives.noun(self.growth.group)
         text = f"{format_count(self.growth.survivors)} {what}s allocated {allocated_at(self.line)}"
         if 0 < self.known < RULES.nearly_all * len(self.rows):

@@ -116,7 +116,7 @@ def line_finding(
         site = int(sites[np.argmax(times)])
         example = int(lives.ordinal[rows[np.argmax(lives.size[rows])]])
         oldest = format_seconds(max(0.0, (lives.born[rows[0]] - lives.begin_ns) / 1e9))
-        since = f", {'the oldest ' if count != 1 else ''}made after {oldest}"
+        since = f", {'the oldest ' if count != 1 else ''}allocated after {oldest}"
     else:
         site = int(np.flatnonzero(places.group_of_site == number)[-1])
         example, since = None, ""
@@ -127,9 +127,9 @@ def line_finding(
         bytes=held,
         evidence=(
             f"{format_count(count)} of {format_count(made)} {lives.noun(number)}"
-            f"{'s' if made != 1 else ''} made "
+            f"{'s' if allocated != 1 else ''} allocated "
             f"{allocated_at(frame)} {'are' if count != 1 else 'is'} alive at the end"
-            f"{', in passing: freed later where others of this line were' if passing else ''}; "
+            f"{', temporary: freed later where others of this line were' if passing else ''}; "
             f"{format_bytes(held)}{since}."
         ),
         object=example,

@@ -54,8 +54,8 @@ def filling_finding(line: Survivors) -> Finding:
     whole = round(sum(chain.held_bytes * room(chain) for chain in bounded))
     return line.finding(
         "bounded-cache",
-        f"{line.noun} are kept by {holders_of(bounded)[0].name}, as seen after {seen(bounded)}: "
-        "until a container with a bound is full, and lets go of what it had first, it grows like "
-        f"a leak; full, it has about {format_bytes(whole)} of them.",
+        f"{line.noun} are kept by {holders_of(bounded)[0].name} (seen after {seen(bounded)}), "
+        "which has a maximum size and is not full. Until it is, it grows like a leak; full, it "
+        f"holds about {format_bytes(whole)}.",
         severity="info",
     )

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
 FIXES = {
-    "over-retained": "release what you acquire where you acquired it, in a finally",
+    "over-retained": "release what you acquire in the same function, in a finally block",
     "floating": "register what a function promotes in the scope of its caller",
-    "field-forgotten": "let go of the struct: release it, or register it in a scope that ends",
-    "view-pins-base": "keep a copy of the part that is needed, not a view",
-    "reference-cycle": "break the cycle (weakref.ref for the way back), or let gc run",
+    "field-forgotten": "release the struct, or register it in a scope that ends",
+    "view-pins-base": "keep a copy of the part that is needed instead of a view",
+    "reference-cycle": "break the cycle (weakref.ref for the back reference), or let gc run",
     "scope-not-left": "enter a scope for each step, in a with statement that every path leaves",
-    "cache-only-grows": "bound what keeps them, or take entries out when they are no longer needed",
+    "cache-only-grows": "limit the container's size, or remove entries that are no longer needed",
     "tape-not-released": "keep loss.item() or loss.detach() instead of loss",
     "saved-outlives-backward": "leave retain_graph off, or drop the loss after its last pass",
-    "grads-outlive-step": "clear gradients in each step; keep numbers, not tensors made of them",
-    "pool-never-hits": "ask for what was put there, by shape and dtype, or bound the pool",
+    "grads-outlive-step": "clear gradients in each step; keep numbers, not their tensors",
+    "pool-never-hits": "request the shape and dtype that was put there, or limit the pool",
 }
 """Every class, and what to do about it."""
 

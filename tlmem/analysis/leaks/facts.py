@@ -96,8 +96,8 @@ def finding_of(
     """The finding about one line."""
     held, frame = int(lives.size[rows].sum()), places.frames[group]
     what = (
-        f"{format_count(len(rows))} object{'s' if len(rows) != 1 else ''} made at {place(frame)}, "
-        f"{format_bytes(held)},"
+        f"{format_count(len(rows))} object{'s' if len(rows) != 1 else ''} allocated at "
+        f"{place(frame)}, {format_bytes(held)},"
     )
     return Finding(
         kind=kind,

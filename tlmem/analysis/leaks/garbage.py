@@ -110,11 +110,11 @@ def garbage_finding(line: Survivors) -> Finding:
     room = containers_between(line.recording.info) or 0
     found = line.finding(
         "reference-cycle",
-        f"{line.noun} are garbage, no leak: {held(line)}. Python's garbage collector is on and "
-        f"frees them when it next looks at all objects, after about {format_count(room)} more "
-        "containers (lists, dicts, instances) were made than freed; in large programs later, as "
-        "it waits until they are a quarter of the old ones. Until then they grow by "
-        f"{format_rate(line.growth.slope_bytes_per_s)}.",
+        f"{line.noun} are garbage, not a leak: {held(line)}. Python's garbage collector is on and "
+        "frees them in its next full collection, when about "
+        f"{format_count(room)} more containers (lists, dicts, instances) were created than freed; "
+        "in large programs later, when these are a quarter of the old ones. Until then they grow "
+        f"by {format_rate(line.growth.slope_bytes_per_s)}.",
     )
     return replace(found, severity="warning" if line.growth.bytes >= LARGE_BYTES else "info")
 
@@ -124,18 +124,15 @@ def unclear_finding(line: Survivors) -> Finding:
     return line.finding(
         "reference-cycle",
         f"{line.noun} are garbage at the end: {held(line)}. Python's garbage collector is on and "
-        "has freed others of this line; whether a function held these until it returned is not "
-        "known, as no snapshot was taken before.",
+        "has freed others of this line; whether a function held these until it returned is "
+        "unknown, as no snapshot was taken before.",
     )
 
 
 def held(line: Survivors) -> str:
     """By which cycle, and when that was seen, as part of a sentence."""
     cycles = only_cycles(line)
-    return (
-        f"held by {holders_of(cycles)[0].name}, and nothing else reaches them, as seen after "
-        f"{seen(cycles)}"
-    )
+    return f"held only by {holders_of(cycles)[0].name} (seen after {seen(cycles)})"
 
 
 def arrays_in_cycles(recording: Recording) -> int:

@@ -34,9 +34,9 @@ def over_retained(line: Survivors) -> Finding | None:
     taken, given = acquires_at(line, HolderKind.FOREIGN)
     return line.finding(
         "over-retained",
-        f"{line.noun} are held by {line.holder_names} alone, which took "
-        f"{format_count(taken)} at {line.taken_at} and gave back {format_count(given)}; everybody "
-        "else who held them has let go.",
+        f"{line.noun} are held only by {line.holder_names}, which acquired "
+        f"{format_count(taken)} at {line.taken_at} and released {format_count(given)}; all other "
+        "holders have released them.",
     )
 
 
@@ -64,10 +64,10 @@ def floating(line: Survivors) -> Finding | None:
         return None
     given_up = line.before[line.before["ended_by"].isin([int(Kind.PROMOTE), int(Kind.UNREGISTER)])]
     if line.nearly_all(given_up):
-        why = f"who held them gave them up at {line.taken_at}, and nobody took them after that"
+        why = f"they were promoted or unregistered at {line.taken_at} and not acquired again"
     else:
-        why = "nobody took most of them since they were made"
-    return line.finding("floating", f"{line.noun} float: {why}, so nobody will ever free them.")
+        why = "most of them were never acquired"
+    return line.finding("floating", f"{line.noun} have no holder: {why}, so nothing frees them.")
 
 
 def field_forgotten(line: Survivors) -> Finding | None:
@@ -76,8 +76,8 @@ def field_forgotten(line: Survivors) -> Finding | None:
         return None
     return line.finding(
         "field-forgotten",
-        f"{line.noun} are held by {line.holder_names} alone, set at {line.taken_at}: each "
-        "struct that was not let go of keeps its fields.",
+        f"{line.noun} are held only by {line.holder_names}, set at {line.taken_at}: a struct "
+        "that is not released keeps its fields.",
     )
 
 
@@ -100,7 +100,7 @@ def scope_not_left(line: Survivors) -> Finding | None:
         "scope-not-left",
         f"{line.noun} are held by {name}, "
         + (
-            f"entered at {entered} and not left since: what is registered in it stays until then."
+            f"entered at {entered} and not left: what is registered in it stays until it ends."
             if len(table) == 1
             else f"of which {format_count(len(table))} were entered, most at {entered}, and never "
             "left."
@@ -116,9 +116,8 @@ def view_pins_base(line: Survivors) -> Finding | None:
     used = what_views_use([chain for chain in line.chains if chain.view])
     return line.finding(
         "view-pins-base",
-        f"{line.noun} are held by views alone, {format_count(len(views))} of them, made at "
-        f"{line.taken_at}: {used}{'; ' if used else ''}each keeps the whole object alive, however "
-        "little of it it shows.",
+        f"{line.noun} are held only by views, {format_count(len(views))} of them, created at "
+        f"{line.taken_at}: {used}{'; ' if used else ''}each view keeps its whole object alive.",
     )
 
 
@@ -131,17 +130,16 @@ def cache_only_grows(line: Survivors) -> Finding | None:
         return None
     names = line.holder_names.replace("handle", "their Python handles")
     names = names.replace("and view", "and views") if views else names
-    who = "Python objects" if arrays else f"{names}, taken at {line.taken_at}"
+    who = "Python objects" if arrays else f"{names}, acquired at {line.taken_at}"
     container, is_one = container_named(line)
     if container:
         who = container if arrays else f"{who}, in {container}"
         what = "it only grows" if is_one else "they only grow"
     else:
-        what = "a list, dict or cache that only grows, or a cycle of objects that nothing collects"
+        what = "a list, dict or cache that only grows, or a reference cycle that is not collected"
     return line.finding(
         "cache-only-grows",
-        f"{line.noun} are kept by {who}, and none of what was kept for some time was ever let "
-        f"go: {what}.",
+        f"{line.noun} are kept by {who}, and none that was kept for a while was released: {what}.",
     )
 
 

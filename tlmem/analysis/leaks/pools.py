@@ -38,14 +38,13 @@ def pool_never_hits(line: Survivors) -> Finding | None:
     if hits > FEW_HITS * puts:
         return None
     asked = (
-        f"was asked {format_count(hits + misses)} times and had what was wanted "
-        f"{format_count(hits)} times"
+        f"served {format_count(hits)} of {format_count(hits + misses)} requests"
         if hits + misses
-        else "was never asked for any"
+        else "was never asked for one"
     )
     return line.finding(
         "pool-never-hits",
-        f"{line.noun} lie in {line.holder_names}, put there at {line.taken_at}: it got "
+        f"{line.noun} are in {line.holder_names}, put there at {line.taken_at}: it received "
         f"{format_count(puts)} and {asked}.",
     )
 
@@ -65,9 +64,9 @@ def buffers_never_hit(recording: Recording) -> list[Finding]:
             count=int(row["kept_count"]),
             bytes=int(row["kept_bytes"]),
             evidence=(
-                f"{row['name']} are kept and not used again: of {format_count(row['puts'])} that "
-                f"were freed {format_count(row['hits'])} were, and "
-                f"{format_bytes(row['kept_bytes'])} lie there."
+                f"{row['name']} are kept and not reused: of {format_count(row['puts'])} that "
+                f"were freed {format_count(row['hits'])} were used again, and "
+                f"{format_bytes(row['kept_bytes'])} are kept."
             ),
         )
         for row in unused.to_dict("records")

@@ -31,9 +31,9 @@ def reference_cycle(line: Survivors) -> Finding | None:
         return None
     return line.finding(
         "reference-cycle",
-        f"{line.noun} are held by {holders_of(of_cycles)[0].name}, and nothing else reaches them, "
-        f"as seen after {seen(of_cycles)}: only Python's garbage collector could free them, and it "
-        "does not run, or too rarely.",
+        f"{line.noun} are held only by {holders_of(of_cycles)[0].name} (seen after "
+        f"{seen(of_cycles)}). Only Python's garbage collector can free them, and it is off or runs "
+        "too rarely.",
     )
 
 
@@ -55,8 +55,8 @@ def array_view_pins_base(line: Survivors) -> Finding | None:
         return None
     return line.finding(
         "view-pins-base",
-        f"{line.noun} are held by views alone, by {holders_of(of_views)[0].name}: {used}; each "
-        "keeps the whole array, however little of it it shows.",
+        f"{line.noun} are held only by views, by {holders_of(of_views)[0].name}: {used}; each view "
+        "keeps its whole array alive.",
     )
 
 
@@ -67,8 +67,8 @@ def what_views_use(of_views: Sequence[Chain]) -> str:
     if used >= SMALL_VIEW * held:
         return ""
     return (
-        f"those of {format_count(total(of_views))} that were there after {seen(of_views)} use "
-        f"{format_bytes(used)} of {format_bytes(held)} held"
+        f"the views of {format_count(total(of_views))} of them, seen after {seen(of_views)}, use "
+        f"{format_bytes(used)} of {format_bytes(held)}"
     )
 
 
@@ -91,7 +91,7 @@ def container_named(line: Survivors) -> tuple[str, bool]:
     if largest.count >= RULES.majority * seen_in_all:
         return largest.name, True
     share = format_count(round(100 * largest.count / seen_in_all))
-    return f"several holders (mixed; the largest is {largest.name}, with {share} %)", False
+    return f"several holders (mixed; the largest is {largest.name}, with {share}%)", False
 
 
 def nearly_all(line: Survivors, chains: Sequence[Chain]) -> bool:

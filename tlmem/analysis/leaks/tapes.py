@@ -28,12 +28,12 @@ def grads_outlive_step(line: Survivors) -> Finding | None:
     still = gradients["object"].isin(line.now.loc[line.now["kind"] == TAPE, "object"])
     cleared = gradients.loc[~still | (gradients["end_ns"] >= 0), "object"].nunique()
     why = (
-        f"cleared, yet {line.holder_names} has them since {line.taken_at}"
+        f"cleared, but {line.holder_names} still holds them, acquired at {line.taken_at}"
         if cleared >= RULES.nearly_all * gradients["object"].nunique()
-        else "never cleared: their leaves are new ones in each step, and stay"
+        else "never cleared: each step creates new leaves, which are kept"
     )
     return line.finding(
-        "grads-outlive-step", f"{line.noun} are gradients of steps that are over; they were {why}."
+        "grads-outlive-step", f"{line.noun} are gradients of finished steps; they were {why}."
     )
 
 
@@ -47,9 +47,9 @@ def saved_outlives_backward(line: Survivors) -> Finding | None:
         return None
     return line.finding(
         "saved-outlives-backward",
-        f"{line.noun} are held by {line.holder_names} alone, saved at {line.taken_at}, though "
-        f"the backward pass after {format_count(len(passed))} of them is over: it was told to "
-        "retain its graph, and the graph's result is kept.",
+        f"{line.noun} are held only by {line.holder_names}, saved at {line.taken_at}, although "
+        f"the backward pass after {format_count(len(passed))} of them is over: it ran with "
+        "retain_graph, and the graph's result is kept.",
     )
 
 
@@ -60,9 +60,8 @@ def tape_not_released(line: Survivors) -> Finding | None:
         return None
     return line.finding(
         "tape-not-released",
-        f"{line.noun} are held by {line.holder_names} alone, saved at {line.taken_at} for a "
-        "backward pass that has not come: the results of ever more steps are kept with their "
-        "history.",
+        f"{line.noun} are held only by {line.holder_names}, saved at {line.taken_at} for a "
+        "backward pass that was never run: the results of the steps are kept with their history.",
     )
 
 

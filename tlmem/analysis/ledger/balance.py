@@ -221,8 +221,8 @@ def _made_at(
         most = [n for n in np.argsort(-counts).tolist() if counts[n] and places.frames[n].file]
         named = ", ".join(place(places.frames[n]) for n in most[:MOST_SUGGESTED])
         raise NoSuchSite(
-            f"nothing in {recording.path} was made at '{site}'; "
-            + (f"most objects were made at {named}." if named else "no line is known in it.")
+            f"nothing in {recording.path} was allocated at '{site}'; "
+            + (f"most objects were allocated at {named}." if named else "it has no known line.")
         )
     return np.isin(acquires.object, chosen)
 

@@ -32,17 +32,17 @@ ERRORS = (
 WHAT = {
     "use-after-free": "an object was used after it had been freed",
     "double-free": "an object was freed that had been freed before",
-    "over-release": "an object was released by somebody who did not hold it",
-    "stale-record": "a record was found of an object that is gone",
-    "double-register": "an object was registered that a scope had already, which changed nothing",
-    "unpaired-register": "an object was taken out of a scope, but is in none",
-    "no-frame": "memory of a function's frame was asked for where no frame is entered",
+    "over-release": "an object was released by a holder that did not hold it",
+    "stale-record": "a record was found of an object that no longer exists",
+    "double-register": "an object was registered in a scope that has it, which changes nothing",
+    "unpaired-register": "an object was unregistered that is in no scope",
+    "no-frame": "memory of a function's frame was requested where no frame is entered",
     "unbalanced-scope": "a scope was left that was not the innermost",
     "unbalanced-frame": "a frame was left that was not the innermost",
     "outlives-frame": "memory of a frame or arena was still held, or handed out, when it ended",
     "double-pool": "an object was put into a pool that holds it already",
     "pooled-while-held": "an object was in a pool, or put into one, while others held it",
-    "wrong-device": "memory was used with, or given back to, a device that it is not from",
+    "wrong-device": "memory was used with, or freed on, a device that it is not from",
     "not-in-scope": "an object was to escape where no scope is entered",
     "in-place-on-saved": "an object was changed in place that a backward pass needs",
     "second-backward": "a backward pass was run a second time",
@@ -90,7 +90,11 @@ def finding_of(
     number = int(first["object"])
     made_at, freed_at = life_of(recording, number, int(first["time_ns"]))
     earlier = earlier_site(recording, first)
-    made = f"; object {number} was made at {place(places.blamed_frame(made_at))}" if made_at else ""
+    made = (
+        f"; object {number} was allocated at {place(places.blamed_frame(made_at))}"
+        if made_at
+        else ""
+    )
     freed = f" and freed at {place(places.blamed_frame(freed_at))}" if made and freed_at else ""
     other = f"; {EARLIER[kind]} {place(places.blamed_frame(earlier))}" if earlier else ""
     holder = f"; by {first['holder']}" if first["holder"] else ""
@@ -149,7 +153,7 @@ def folded_misuses(recording: Recording, listed: int) -> list[Finding]:
             severity="warning",
             count=rest,
             bytes=0,
-            evidence=f"{format_count(rest)} misuses beside the {format_count(listed)} that are "
-            "listed were folded by the size limit; which and where is not known.",
+            evidence=f"{format_count(rest)} misuses besides the {format_count(listed)} listed "
+            "were folded by the size limit; their kinds and places are unknown.",
         )
     ]

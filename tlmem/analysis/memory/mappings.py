@@ -132,9 +132,8 @@ def mapped_file_findings(level: Attribution, growth: Change | None) -> list[Find
         for what, why, grown in (
             (
                 "mapped files (np.memmap, mmap)",
-                "they are copies of what is on disk, which the kernel drops when memory is short, "
-                "and no leak; files that are kept open and mapped are given back by deleting the "
-                "arrays that map them.",
+                "they are copies of files on disk, which the kernel drops when memory is short; "
+                "this is not a leak. To unmap a file, delete the arrays that map it.",
                 growth.parts.file_bytes,
             ),
             (

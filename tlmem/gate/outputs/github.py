@@ -9,7 +9,7 @@ from __future__ import annotations
 from tlmem.gate.decision import OVER, UNKNOWN, UNSURE, BudgetResult, Checked, Result
 from tlmem.gate.outputs.locations import blamed, frame_of, name_of, relative
 from tlmem.gate.outputs.text import conclusion
-from tlmem.report.text import named
+from tlmem.report.text import is_said, named
 
 
 def render(checked: Checked) -> str:
@@ -49,7 +49,7 @@ def _annotation(row: BudgetResult, result: Result) -> list[str]:
     properties["title"] = f"tlmem: {row.name} {'is over budget' if row.state == OVER else 'unsure'}"
     finding = blamed(row)
     message = [row.sentence]
-    if finding is not None and finding.evidence not in row.sentence:
+    if finding is not None and not is_said(finding, row.sentence):
         message.append(finding.evidence)
     if finding is not None:
         message += [f"at {named(frame)}" for frame in finding.stack[:3]]

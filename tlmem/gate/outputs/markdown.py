@@ -13,6 +13,7 @@ from tlmem.gate.inputs import Judged
 from tlmem.gate.outputs.locations import name_of, path_of, relative
 from tlmem.gate.outputs.text import conclusion
 from tlmem.report.markdown import code, words
+from tlmem.report.text import is_said
 from tlmem.units import format_bytes, format_count, format_seconds
 
 WORDS = {PASS: "pass", OVER: "**over**", UNSURE: "within noise", UNKNOWN: "**not judged**"}
@@ -60,7 +61,7 @@ def _told(row: BudgetResult) -> list[str]:
         assert finding.site is not None
         place = f"{relative(finding.site.file)}:{finding.site.line}"
         lines.append(f"- {code(place)} in {code(finding.site.function)}")
-        if finding.evidence not in row.sentence:
+        if not is_said(finding, row.sentence):
             lines[-1] += f": {words(finding.evidence)}"
     return lines
 

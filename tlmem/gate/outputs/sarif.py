@@ -16,6 +16,7 @@ from tlmem.gate import budget_kinds
 from tlmem.gate.decision import EXIT_PASS, OVER, UNKNOWN, BudgetResult, Checked, Result
 from tlmem.gate.outputs.locations import frame_of, path_of, relative, root
 from tlmem.report.json import document
+from tlmem.report.text import is_said
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT = "tlmemLine/v1"
@@ -90,7 +91,7 @@ def _result(row: BudgetResult, result: Result) -> dict[str, Any]:
     frame = frame_of(row, result)
     message = row.sentence
     first = row.findings[0] if row.findings else None
-    if first is not None and first.evidence not in message:
+    if first is not None and not is_said(first, message):
         message += f" {first.evidence}"
     found: dict[str, Any] = {
         "ruleId": row.name,
@@ -160,7 +161,7 @@ def _quoted(path: str) -> str:
 
 def _stack(finding: Finding) -> dict[str, Any]:
     frames = [{"location": _location(frame)} for frame in finding.stack if frame.file]
-    return {"message": {"text": "Where it was made, innermost first."}, "frames": frames}
+    return {"message": {"text": "Allocated at, innermost frame first."}, "frames": frames}
 
 
 def _fingerprint(name: str, frame: StackFrame | None) -> str:

@@ -18,7 +18,7 @@ from tlmem.gate.decision import (
     reasons,
 )
 from tlmem.gate.outputs.locations import path_of
-from tlmem.report.text import named, source_line
+from tlmem.report.text import is_said, named, source_line
 from tlmem.report.text import wrap as wrapped
 from tlmem.units import format_bytes, format_count
 
@@ -63,7 +63,7 @@ def blame(row: BudgetResult) -> list[str]:
         shown |= {finding.site} if finding.site else set()
         lines.append(f"{'':8}{named(finding.site)}")
         lines += source_line(finding.site)
-        if finding.evidence != row.sentence and finding.evidence not in row.sentence:
+        if not is_said(finding, row.sentence):
             lines.append(wrap(finding.evidence, 12))
         lines += callers(finding)
     return lines

@@ -13,8 +13,8 @@ from tlmem.report.plots import style
 
 CAPTIONS = {
     "memory": "Resident memory over time, by what it is",
-    "sites": "Tracked memory over time, by the line that made it",
-    "objects": "When objects were made and freed, by line",
+    "sites": "Tracked memory over time, by allocating line",
+    "objects": "When objects were allocated and freed, by line",
     "pool": "What pools keep over time, and requests that they served",
     "growth": "What grows over time, with the fitted slope",
 }

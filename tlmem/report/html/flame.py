@@ -14,8 +14,8 @@ SMALLEST_SHARE = 0.0002
 MEASURES = (
     "bytes alive when judged",
     "objects alive when judged",
-    "bytes allocated in all",
-    "objects allocated in all",
+    "bytes allocated in total",
+    "objects allocated in total",
 )
 """Names of ``stacks.MEASURES``."""
 

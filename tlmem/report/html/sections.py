@@ -94,19 +94,19 @@ def finding_row(finding: Finding, with_cohorts: bool = False) -> Markup:
 
 
 def details(finding: Finding, with_cohorts: bool = False) -> Markup | None:
-    """What stands behind a finding: how to mend it, who holds, the stacks.
+    """What stands behind a finding: the fix, who holds, the stacks.
 
     Args:
         with_cohorts: they have been shown.
     """
     fix = FIXES.get(finding.kind)
     parts = [
-        element("p", f"To mend it, {fix}.") if fix else None,
+        element("p", f"Fix: {fix}.") if fix else None,
         holders(finding.holders),
         None if with_cohorts else cohorts(finding.cohorts),
         stack("Stack", finding.stack, finding.site),
-        stack("Where it was made", finding.allocated),
-        stack("Where it was freed", finding.freed),
+        stack("Allocated at", finding.allocated),
+        stack("Freed at", finding.freed),
         stack(EARLIER.get(finding.kind, "Earlier").capitalize(), finding.earlier),
         element("p", f"Example: object {finding.object}") if finding.object is not None else None,
     ]
@@ -174,7 +174,7 @@ def circumstances(holder: Holder) -> Markup | str | None:
     """Where a holder took its objects; of one in Python when it was seen, and what it uses."""
     if holder.seen_ns is not None:
         return text.circumstances(holder)
-    return joined(", taken at ", place(holder.site)) if holder.site else None
+    return joined(", acquired at ", place(holder.site)) if holder.site else None
 
 
 def stack(
@@ -218,7 +218,7 @@ def lines(rows: Sequence[LineTotals]) -> Markup:
     if not rows:
         return element("p", "None.")
     return table(
-        ("line", "function", "-alive", "-objects alive", "-in all", "-objects in all"),
+        ("line", "function", "-alive", "-objects alive", "-total", "-objects in total"),
         [
             element(
                 "tr",

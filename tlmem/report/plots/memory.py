@@ -34,7 +34,7 @@ CARRIED = ("anon", "file")
 BANDS = (
     ("tracked arrays and objects", 0, ""),
     ("kept by devices and pools", 1, "//"),
-    ("Python's own heap", 2, ".."),
+    ("Python's heap", 2, ".."),
     ("freed, kept by the allocator", 4, "\\\\"),
     ("native code's allocations", 5, "xx"),
     ("records on tapes", 3, "oo"),

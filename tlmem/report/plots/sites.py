@@ -97,7 +97,7 @@ def sites_over_time(
 def draw(figure: SubFigure, view: PlotView) -> None:
     """Draws the areas, and what a size limit folded as a grey ground."""
     data = sites_over_time(view)
-    (axes,) = style.panels(figure, view.name, "Tracked memory by the line that made it")
+    (axes,) = style.panels(figure, view.name, "Tracked memory by allocating line")
     unit_ns = style.time_axis(axes, view.begin_ns, view.end_ns)
     unit = style.bytes_axis(axes, float(data.peak.max()), "bytes alive, on average")
     edges = data.edges_ns / unit_ns
