@@ -219,13 +219,6 @@ def test_a_short_run_says_how_long_is_enough() -> None:
     )
 
 
-def test_few_samples_ask_for_more() -> None:
-    assert sentences.too_few_samples() == (
-        "no line grows, but there are too few samples of resident memory to judge the rest. Record "
-        "with a shorter --rss-interval or for longer."
-    )
-
-
 def test_what_still_rises_asks_for_time() -> None:
     assert sentences.unsettled(Unsettled("python", 32_000_000, 0.0603)) == (
         "Python's heap rose by 32.0 MB in the last 60.3 ms and to the end, too briefly to tell a "

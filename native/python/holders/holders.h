@@ -90,8 +90,8 @@ typedef struct {
     bool parent_is_view;
     PyTypeObject *array_type, *tensor_type; /* NULL: there are none */
     uint64_t array_version;
-    uint64_t found_bytes; /* of owners that were met */
-    bool is_elsewhere;    /* what is met is no longer the program's own */
+    uint64_t found_bytes;                       /* of owners that were met */
+    bool is_elsewhere;                          /* what is met is no longer the program's own */
     tlmi_container containers[TLMI_CONTAINERS]; /* the largest of the program's own, in no order */
     uint32_t containers_count;
     uint32_t smallest; /* of them, when there is no room for more */

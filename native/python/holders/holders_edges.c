@@ -378,23 +378,27 @@ static PyObject *owner_of(const tlmi_search *search, PyObject *array)
 }
 
 /* Whether an array that does not own its memory shows memory which is not tracked: neither of an array or a tensor, seen
- * through a buffer, nor pages of a file. */
+ * through buffers, nor pages of a file. */
 static bool is_untracked(tlmi_search *search, PyObject *array)
 {
-    PyObject *base = tlmi_array_base(array);
-    if (fields_of(array)->data == NULL || (base != NULL && is_array(search, base)))
-        return false;
-    if (base != NULL && PyMemoryView_Check(base))
-        base = PyMemoryView_GET_BUFFER(base)->obj;
-    if (base == NULL)
-        return true;
-    if (is_array(search, base) || tlmi_search_kind(search, Py_TYPE(base)) == TLMI_TENSOR)
-        return false;
     static const char *const others[] = {"mmap.mmap", "tlmem._native.Lent", "tlmem._native.Pinned", "_buffer_wrapper"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (is_named(Py_TYPE(base), others[i]))
+    PyObject *of = array;
+    for (int i = 0; i < 16 && of != NULL; i++) {
+        if (PyMemoryView_Check(of))
+            of = PyMemoryView_GET_BUFFER(of)->obj;
+        else if (!is_array(search, of))
+            break;
+        else if (owns_memory(of))
             return false;
-    return true;
+        else
+            of = tlmi_array_base(of);
+    }
+    if (of == NULL)
+        return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (is_named(Py_TYPE(of), others[i]))
+            return false;
+    return !PyMemoryView_Check(of) && tlmi_search_kind(search, Py_TYPE(of)) != TLMI_TENSOR;
 }
 
 static void note_array(tlmi_search *search, PyObject *array, uint32_t node)

@@ -127,7 +127,7 @@ def line_finding(
         bytes=held,
         evidence=(
             f"{format_count(count)} of {format_count(made)} {lives.noun(number)}"
-            f"{'s' if allocated != 1 else ''} allocated "
+            f"{'s' if made != 1 else ''} allocated "
             f"{allocated_at(frame)} {'are' if count != 1 else 'is'} alive at the end"
             f"{', temporary: freed later where others of this line were' if passing else ''}; "
             f"{format_bytes(held)}{since}."

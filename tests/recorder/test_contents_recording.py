@@ -1,0 +1,194 @@
+"""Snapshots tell the largest containers and arrays over untracked memory; cells are one place.
+
+Programs are recorded as they are, and what is asserted is what their file says.
+"""
+
+from pathlib import Path
+
+import pytest
+from support.programs import assert_same, recorded
+
+import tlmem
+from tlmem.analysis import Analysis, analyse
+
+NATIVE = """
+import ctypes, time
+import numpy as np
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+class Native:
+    def __init__(self, count):
+        address = libc.malloc(8 * count)
+        ctypes.memset(address, 1, 8 * count)
+        self.__array_interface__ = {
+            "shape": (count,), "typestr": "<f8", "data": (address, False), "version": 3,
+        }
+"""
+
+
+def contents(body: str, folder: Path) -> dict[str, dict[str, int]]:
+    """What a program's last snapshot saw: items of containers, arrays and bytes, by words."""
+    (folder / "held.py").write_text(body, encoding="utf-8")
+    done = recorded(["held.py"], folder, options=("-q", "-o", "a.tlm"))
+    assert (done.returncode, done.stderr) == (0, b"")
+    recording = tlmem.read(folder / "a.tlm")
+    assert recording.problems == []
+    table = recording.contents
+    table = table[table["snapshot"] == table["snapshot"].max()]
+    found: dict[str, dict[str, int]] = {"items": {}, "arrays": {}, "bytes": {}}
+    for row in table.itertuples():
+        found[row.what][row.name] = row.count
+        if row.what == "arrays":
+            found["bytes"][row.name] = row.held_bytes
+    return found
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "items"),
+    [
+        ("kept = list(range(70))", "list 'kept' (module __main__)", 70),
+        ("kept = {i: str(i) for i in range(70)}", "dict 'kept' (module __main__)", 70),
+        ("kept = set(range(70))", "set 'kept' (module __main__)", 70),
+        ("kept = tuple(range(70))", "tuple 'kept' (module __main__)", 70),
+        (
+            "import collections\nkept = collections.deque(range(70))",
+            "deque 'kept' (module __main__)",
+            70,
+        ),
+        (
+            "class Store: kept = list(range(70))",
+            "list 'kept' (class attribute of Store)",
+            70,
+        ),
+        (
+            "def f(x, cache={i: i for i in range(70)}): pass",
+            "dict (default argument of f())",
+            70,
+        ),
+        (
+            "class Odd(list):\n  def __len__(self): raise SystemExit(3)\n"
+            "  __bool__ = __iter__ = __len__\nkept = Odd(range(70))",
+            "Odd 'kept' (module __main__)",
+            70,
+        ),
+    ],
+    ids=["list", "dict", "set", "tuple", "deque", "class", "default", "hostile"],
+)
+def test_a_container_is_told_with_its_items(
+    made: str, name: str, items: int, tmp_path: Path
+) -> None:
+    assert contents(made, tmp_path)["items"][name] == items
+
+
+def test_namespaces_are_no_containers(tmp_path: Path) -> None:
+    body = "class A: pass\na = A()\nfor i in range(200): setattr(a, f'x{i}', i)\n"
+    body += "for i in range(200): globals()[f'y{i}'] = i"
+    found = contents(body, tmp_path)["items"]
+
+    assert not any("'a'" in name or name.startswith("dict 'y") for name in found)
+    assert max(found.values(), default=0) < 200
+
+
+def test_arrays_over_memory_that_is_not_tracked_are_counted(tmp_path: Path) -> None:
+    body = NATIVE + (
+        "mine = [np.asarray(Native(100)) for _ in range(30)]\n"
+        "packets = {i: np.frombuffer(bytes(500), np.uint8)[7:] for i in range(20)}\n"
+    )
+    found = contents(body, tmp_path)
+
+    assert found["arrays"]["list 'mine' (module __main__)"] == 30
+    assert found["bytes"]["list 'mine' (module __main__)"] == 30 * 800
+    (packets,) = [name for name in found["arrays"] if "packets" in name]
+    assert (found["arrays"][packets], found["bytes"][packets]) == (20, 20 * 500)
+
+
+def test_memory_that_is_tracked_or_of_a_file_is_not_counted(tmp_path: Path) -> None:
+    body = """
+import mmap
+import numpy as np
+import tlmem
+made = [np.ones(1000) for _ in range(5)]
+views = [memoryview(a) for a in made]
+kept = [np.asarray(v) for v in views] + [a[3:] for a in made]
+kept += [np.frombuffer(v, np.uint8) for v in views]
+kept += [tlmem.zeros(1000).numpy() for _ in range(5)]
+kept += [np.asarray(tlmem.zeros(1000)) for _ in range(5)]
+kept += [np.frombuffer(mmap.mmap(-1, 4096), np.uint8)]
+kept += [np.ndarray(4096, np.uint8, mmap.mmap(-1, 4096))]
+"""
+    assert contents(body, tmp_path)["arrays"] == {}
+
+
+def test_programs_without_arrays_are_looked_at_as_they_run(tmp_path: Path) -> None:
+    body = "import time\nkept = []\n"
+    body += "while time.monotonic() % 1e9 and len(kept) < 400: kept.append('x'); time.sleep(0.005)"
+    contents(body, tmp_path)
+    table = tlmem.read(tmp_path / "a.tlm").contents
+    counts = table[table["name"] == "list 'kept' (module __main__)"]["count"].tolist()
+
+    assert len(counts) >= 3
+    assert counts == sorted(counts)
+
+
+def judged(body: str, folder: Path) -> Analysis:
+    (folder / "held.py").write_text(body, encoding="utf-8")
+    done = recorded(["held.py"], folder, options=("-q", "-o", "a.tlm"))
+    assert (done.returncode, done.stderr) == (0, b"")
+    return analyse(tlmem.read(folder / "a.tlm"))
+
+
+CELLS = """
+import time
+import numpy as np
+Out = {{}}
+ns = {{"np": np, "Out": Out}}
+for i in range(300):
+    exec(compile(f"{cell}", f"<ipython-input-{{i}}-abc>", "exec"), ns)
+    time.sleep(0.002)
+"""
+
+
+def test_cells_that_fill_a_dict_are_a_leak_that_the_dict_holds(tmp_path: Path) -> None:
+    found = judged(CELLS.format(cell="Out[{i}] = np.ones(5000)"), tmp_path)
+    (line,) = [finding for finding in found.findings if finding.kind == "growing-site"]
+
+    assert found.verdict.outcome == "leak"
+    assert " made in 300 cells run at held.py:7 since " in found.verdict.sentence
+    assert found.verdict.sentence.endswith(" Held by dict 'Out' (module __main__, 300 items).")
+    assert any(frame.file.startswith("<ipython-input-") for frame in line.stack)
+
+
+def test_cells_that_overwrite_a_variable_are_healthy(tmp_path: Path) -> None:
+    assert judged(CELLS.format(cell="x = np.ones(5000)"), tmp_path).verdict.outcome == "stable"
+
+
+def test_the_verdict_names_the_list_of_arrays_over_native_memory(tmp_path: Path) -> None:
+    body = NATIVE + (
+        "results = []\n"
+        "for _ in range(300):\n    results.append(np.asarray(Native(4000)))\n    time.sleep(0.008)"
+    )
+    found = judged(body, tmp_path)
+
+    assert found.verdict.outcome == "native"
+    assert "NumPy did not allocate are held by list 'results' (module __main__" in (
+        found.verdict.sentence
+    )
+
+
+def test_a_look_at_containers_changes_nothing(tmp_path: Path) -> None:
+    """Sizes are read where containers have them: no method of the program is called."""
+    body = """
+import gc, sys
+import tlmem
+class Loud(dict):
+    def __len__(self): print("len"); return 5
+    def __iter__(self): print("iter"); return iter(())
+    def __hash__(self): print("hash"); return 1
+    def __eq__(self, other): print("eq"); return True
+kept, others = Loud({i: i for i in range(50)}), {frozenset(range(n)) for n in range(40)}
+counts = [sys.getrefcount(kept), sys.getrefcount(others), len(gc.get_referents(others))]
+tlmem.snapshot()
+print(counts == [sys.getrefcount(kept), sys.getrefcount(others), len(gc.get_referents(others))])
+"""
+    (tmp_path / "held.py").write_text(body, encoding="utf-8")
+    assert_same(["held.py"], tmp_path)
