@@ -33,7 +33,7 @@ BYTES_OF_KIND: dict[int, int] = {
     Kind.ALLOC: BYTES_OF_AN_OBJECT,
     Kind.REALLOC: BYTES_OF_AN_OBJECT,
     Kind.SCOPE_ENTER: BYTES_OF_AN_OBJECT,
-    **dict.fromkeys(range(Kind.ACQUIRE, Kind.ESCAPE + 1), 250),
+    **dict.fromkeys(range(Kind.ACQUIRE, Kind.ESCAPE + 1), 320),
     Kind.MISUSE: 250,
     Kind.TAPE_RECORD: 250,
     Kind.HOLDERS: 250,
