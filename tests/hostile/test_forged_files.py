@@ -17,7 +17,7 @@ from support import story
 from support.programs import environment_of
 
 MOST_BYTES, MOST_CPU_S = 500_000_000, 20.0
-MOST_STDOUT_BYTES = 50_000_000
+MOST_STDOUT_BYTES = 64_000_000
 LONG = os.environ.get("TLMEM_HOSTILE") == "long"
 HERE = Path(__file__).parent
 BATCHES = 2

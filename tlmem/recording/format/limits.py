@@ -22,7 +22,7 @@ SMALL_FILE_BYTES = 2_000_000
 DETAIL_OF_SMALL_FILES = 2_000_000
 DETAIL_PER_BYTE = 8
 """Events kept one by one, for each byte above ``SMALL_FILE_BYTES``: all there can be."""
-MEMORY_OF_SMALL_FILES = 280_000_000
+MEMORY_OF_SMALL_FILES = 240_000_000
 MEMORY_PER_BYTE = 3_000
 """Memory that tables and analyses of what is kept may take; more is folded, oldest first."""
 SHARE_OF_LISTED = 0.25
