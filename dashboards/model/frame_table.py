@@ -91,7 +91,7 @@ class FrameTable:
         while True:
             here = np.where((here > 1) & (self._row[here] != NONE), here, 0)
             columns.append(here.astype(np.int32))
-            if not here.any():
+            if not here.any() and len(columns) > 1:
                 return np.stack(columns, axis=1)
             here = self._parent[here]  # always the smaller number
 

@@ -206,7 +206,7 @@ tlm_status tlm_scope_create(tlm_label label, uint64_t parent, uint64_t *id);
 /* Ends it, its children first, the newest first. TLM_NOT_IN_SCOPE: it is gone, or it belongs to a context. */
 tlm_status tlm_scope_destroy(uint64_t id, tlm_scope_statistics *out);
 /* The innermost scope takes a floating object (its count), or one more count of an object that others hold.
- * TLM_NOT_IN_SCOPE: nothing happened, and outside any scope that is no misuse. TLM_ALREADY_REGISTERED: by any scope. */
+ * TLM_NOT_IN_SCOPE: nothing happened, and outside any scope that is not misuse. TLM_ALREADY_REGISTERED: by any scope. */
 tlm_status tlm_register(tlm_object object);
 /* The same in a scope that is named, of any context. */
 tlm_status tlm_register_in(uint64_t scope, tlm_object object);
@@ -273,7 +273,7 @@ tlm_status tlm_pool_create(tlm_label label, uint32_t max_per_key, uint32_t *pool
  * used again. Here and below TLM_BAD_ARGUMENT: no such pool. */
 tlm_status tlm_pool_destroy(uint32_t pool);
 /* The item of the key that was put last, as *item; *item = 0 and a miss when there is none. An object then floats. One
- * that was freed, or is held by others by now, is passed over, which is recorded as misuse and is no hit. */
+ * that was freed, or is held by others by now, is passed over, which is recorded as misuse and is not a hit. */
 tlm_status tlm_pool_acquire(uint32_t pool, tlm_label key, uint64_t *item);
 /* Puts an object: its only count goes from `from`, which may be a scope, to the pool. When the key is full the incoming
  * object is freed and *dropped = 1 (`dropped` may be NULL). TLM_ALREADY_POOLED (in any pool), TLM_STILL_HELD,
@@ -321,7 +321,7 @@ typedef struct {
     uint64_t reserved_bytes; /* by preallocation */
 } tlm_buffers_statistics;
 
-/* "cpu", "metal", "sim-metal" for 16, 17, 18; NULL for a number that is no device. */
+/* "cpu", "metal", "sim-metal" for 16, 17, 18; NULL for a number that is not a device. */
 const char *tlm_device_name(uint32_t device);
 /* 1 when it can be used here; otherwise *reason (may be NULL) says why not. Static storage. */
 int tlm_device_available(uint32_t device, const char **reason);
@@ -364,7 +364,7 @@ typedef struct {
 } tlm_quarantine_statistics;
 /* Freed memory is held, up to `bytes`, oldest first out. Payloads of 4096 bytes and more, and every `sample_nth` smaller one
  * (0: none), have pages of their own and before a page that nobody may touch: a touch once they are freed, or of that page, is
- * recorded as misuse, told on stderr with where the memory was made, freed and used, and then ends the program as it would
+ * recorded as misuse, reported on stderr with where the memory was made, freed and used, and then ends the program as it would
  * have without us, by SIGSEGV or SIGBUS or in its own handler. Smaller ones are filled, and looked at when they leave.
  * Meanwhile the device `cpu` reuses nothing. Called again, it changes the numbers. TLM_BAD_ARGUMENT: no bytes. TLM_NO_MEMORY. */
 tlm_status tlm_quarantine_start(uint64_t bytes, uint32_t sample_nth);

@@ -156,7 +156,7 @@ typedef struct {
 /* ---- recording (recording.c, event.c) ---- */
 typedef struct {
     const char *path;      /* where to write */
-    int overwrite;         /* 1: replace a file that exists; a link, or what is no regular file, never is */
+    int overwrite;         /* 1: replace a file that exists; links, pipes and devices are never replaced */
     uint64_t limit_bytes;  /* keep the file below this by folding the oldest events; 0: no limit; at least 8 MiB */
     uint32_t stack_depth;  /* innermost frames kept of a stack; 0: no stacks; at most 1024 */
     uint32_t sample_ms;    /* time between samples of resident memory; 0: none but at start and end */

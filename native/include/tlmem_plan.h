@@ -42,7 +42,7 @@ typedef struct {
 typedef struct tlm_plan tlm_plan;
 
 /* Makes a plan. `capacity` is the peak that is good enough; 0: as low as can be. On failure *plan is NULL and *wrong the number
- * of the buffer that is to blame. TLM_BAD_ARGUMENT: first > last, or an alignment that is no power of two up to 2^32.
+ * of the buffer that is to blame. TLM_BAD_ARGUMENT: first > last, or an alignment that is not a power of two up to 2^32.
  * TLM_OVERFLOW: the sizes together pass 2^62 bytes. TLM_NO_MEMORY. */
 tlm_status tlm_plan_create(const tlm_plan_buffer *buffers, uint64_t count, uint64_t capacity, tlm_plan **plan,
                            uint64_t *wrong);

@@ -157,7 +157,7 @@ static inline uint64_t tlm_probe_name(const char *text);
 #define TLM_PROBE_MISUSE(address, holder, misuse)                                                                      \
     TLM_PROBE_DO(event, TLM_PROBE_KIND_MISUSE, TLM_PROBE_AT(address), (holder), TLM_PROBE_NUMBER(misuse))
 /* Runs one statement, of which no break, continue, goto or longjmp leads out: the probes that it meets name this place and
- * not their own. For calls of the runtime that should be told apart by who calls. In a Python process it may wait for the
+ * not their own. For calls of the runtime that should be distinguished by their callers. In a Python process it may wait for the
  * interpreter's lock: hold no lock that a thread could wait for with that one. */
 #define TLM_PROBE_CALL(...) TLM_PROBE_FROM_HERE(__VA_ARGS__)
 /* Looks for the library now. */

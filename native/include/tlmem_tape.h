@@ -65,7 +65,7 @@ typedef struct {
 /* Its number, from 16 on, for ever; copies the row and the name. TLM_NO_MEMORY. At most 65535. Below 16 the tape itself is
  * meant: 1 a gradient on its way, 2 a gradient of a leaf or one that is kept, 3 a value computed again. */
 tlm_status tlm_op_define(const tlm_op *op, uint32_t *number);
-/* Static name, "" for a number that is no op. */
+/* Static name, "" for a number that is not an op. */
 const char *tlm_op_name(uint32_t number);
 
 /* ---- tapes ---- */
@@ -178,7 +178,7 @@ tlm_status tlm_slot_grad(tlm_slot slot, tlm_tensor *out);
 /* Puts a gradient there, or takes it away (object 0). The object is acquired. Same shape and dtype, checked by the caller.
  * TLM_STALE_SLOT, TLM_FREED, TLM_IN_ARENA (its memory may end before). */
 tlm_status tlm_slot_set_grad(tlm_slot slot, const tlm_tensor *gradient);
-/* Keeps the gradient of a slot that is no leaf after the pass. */
+/* Keeps the gradient of a slot that is not a leaf after the pass. */
 tlm_status tlm_slot_retain_grad(tlm_slot slot);
 /* Lets go of every gradient of the tape; returns how many. */
 uint64_t tlm_tape_clear_grads(tlm_tape *tape);

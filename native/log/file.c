@@ -4,7 +4,7 @@
  * Space is reserved before it is used: a store into a mapped page that the disk has no room for would kill the program. So
  * would one into a page that another program has cut off the file. Then the page becomes memory of the process within the
  * handler of SIGBUS, the store goes nowhere, and the recording ends as soon as somebody looks at the file: at every sample, new
- * segment and block. There is no way without a handler that keeps the last event through a kill: the kernel has no mapping that
+ * segment and block. Without a handler the last event would not survive a kill: the kernel has no mapping that
  * ignores a missing page, seals and leases are not for files with a name, and a write() per event takes a microsecond.
  * Only the header, event slots and meta slots are mapped; blocks go through pwrite, which survives a kill just as well and
  * keeps them out of the program's resident size. Everything is under recording.lock unless recording.h says otherwise.
@@ -26,7 +26,7 @@ enum { FIRST_SLOTS = 8, MOST_SLOTS_AT_ONCE = 64, LEAST_SPARE = 5, MOST_SPARE = 6
 
 /* ---- pages that are gone ---- */
 
-/* Where slots are mapped, for the handler: it can trust no memory that may be given back. Slots beyond are not guarded. One
+/* Where slots are mapped, for the handler: it must not read memory that may be given back. Slots beyond are not guarded. One
  * that was let go of stays, marked: a thread may have faulted there before and look here afterwards. */
 enum { MOST_GUARDED = 4096, LET_GO = 1 };
 static _Atomic uintptr_t guarded[MOST_GUARDED], guarded_header;
@@ -239,9 +239,9 @@ static tlm_status fail(tlm_status status)
     return status;
 }
 
-/* A new file, which nobody else has open and no link leads to: recordings hold command lines, and the names of those of children
- * can be guessed, so in a folder of all users another one may have put something there. What is to be replaced is taken away
- * first. To cut it short instead would end a recording that is still written into it. */
+/* Makes a new file, never opens one through a link or one that another process has open: recordings hold command lines, and
+ * in a folder that all users can write to, another user can guess the name of a child's recording and put something there.
+ * A file to be replaced is unlinked first: truncating it would end a recording that is still written into it. */
 static tlm_status open_new(const tlm_recording_options *options)
 {
     struct stat about;

@@ -2,8 +2,8 @@
  * fold.c: makes room under a size limit. The oldest events of all threads are merged in time order into the fold state,
  * a checkpoint is written, and the slots whose blocks are all folded become free.
  *
- * Which events are folded is told by a count per thread, never by time, so each event is counted exactly once whatever a
- * slow thread does. Under recording.work, which also keeps every segment in its place meanwhile.
+ * A count per thread says which events are folded, never the time, so each event is counted exactly once whatever a slow
+ * thread does. Under recording.work, which also keeps every segment in its place meanwhile.
  */
 #include <string.h>
 

@@ -125,8 +125,8 @@ static inline const tlmi_interpreter_hooks *tlmi_interpreter_now(void)
 /* Figures that stand in samples; each layer sets its own by a constructor with TLMI_GAUGES_PRIORITY, which runs before that of
  * environment.c. They never call malloc. */
 typedef struct {
-    uint64_t (*quarantine_bytes)(
-        void);                      /* resident, of freed memory that is held back, and to know it; counts as ours */
+    /* Resident, of freed memory that is held back, and to know it; counts as ours. */
+    uint64_t (*quarantine_bytes)(void);
     uint64_t (*driver_bytes)(void); /* of the drivers of all devices that were used */
     uint64_t (*tape_bytes)(void);   /* of the records on all tapes */
     bool (*has_guard_pages)(void);  /* some guard pages are not those of stacks */

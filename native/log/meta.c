@@ -184,7 +184,7 @@ bool tlmi_meta_peek(bool (*visit)(void *context, const uint8_t *records, uint32_
     return false;
 }
 
-/* What is written in slot `number` of ours, and how much; NULL: there is no such slot. */
+/* What is written in slot `number` of ours, and how much; NULL: there are fewer slots. */
 static const uint8_t *written_in(uint32_t number, uint32_t *bytes)
 {
     const uint8_t *map = NULL;
@@ -202,8 +202,8 @@ void tlmi_meta_follow(tlmi_meta_position *from, void (*visit)(uint8_t type, cons
     uint32_t end = 0;
     for (bool is_full = true; is_full; from->slot += is_full, from->bytes = is_full ? 0 : from->bytes) {
         uint32_t unused;
-        is_full =
-            written_in(from->slot + 1, &unused) != NULL; /* asked first: then nothing comes to this slot any more */
+        /* Asked first: once there is a next slot, nothing is added to this one. */
+        is_full = written_in(from->slot + 1, &unused) != NULL;
         const uint8_t *records = written_in(from->slot, &end);
         while (records != NULL && from->bytes < end) {
             uint32_t head[4];

@@ -18,7 +18,7 @@ _Static_assert((int)TLM_PROBE_KIND_ESCAPE == (int)TLM_KIND_ESCAPE, "the header r
 _Static_assert((int)TLM_PROBE_KIND_MISUSE == (int)TLM_KIND_MISUSE, "the header repeats numbers");
 _Static_assert((int)TLM_PROBE_WRONG_ALLOCATOR == (int)TLM_MISUSE_WRONG_DEVICE, "the header repeats numbers");
 
-/* Scopes of probes are told from those of the runtime by this bit. */
+/* Scopes of probes have this bit, those of the runtime do not. */
 #define PROBE_SCOPE (UINT64_C(1) << 48)
 
 static _Atomic uint64_t last_scope;

@@ -23,7 +23,8 @@ static void on_fork_prepare(void)
     pthread_mutex_lock(&tlmi_recording.lock);
 }
 
-static void on_fork_parent(void)
+/* In the parent and in the child: the thread that forked holds both. */
+static void unlock_after_fork(void)
 {
     pthread_mutex_unlock(&tlmi_recording.lock);
     pthread_mutex_unlock(&tlmi_recording.work);
@@ -34,12 +35,12 @@ static void on_fork_child(void)
     atomic_store(&tlmi_recording_on, false);
     tlmi_self.end = tlmi_self.cursor = NULL;
     tlmi_source_after_fork();
-    on_fork_parent(); /* this thread holds both, here as there */
+    unlock_after_fork();
 }
 
 static void install_fork_handlers(void)
 {
-    pthread_atfork(on_fork_prepare, on_fork_parent, on_fork_child);
+    pthread_atfork(on_fork_prepare, unlock_after_fork, on_fork_child);
 }
 
 /* ---- begin and end ---- */

@@ -31,11 +31,10 @@ void tlmi_planes_join(const uint8_t *planes, uint32_t entry_bytes, uint32_t coun
 
 /* ---- file.c: the mapped file and its slots. All under recording.lock unless said otherwise ---- */
 typedef struct {
-    uint8_t *map; /* NULL: not mapped */
-    uint32_t
-        count;    /* of events in a closed segment; what another program may have done to the file counts for nothing */
-    uint8_t type; /* a tlmi_slot_type, as on disk */
-    bool zeroed;  /* the payload is zero on disk: fit for events as it is */
+    uint8_t *map;   /* NULL: not mapped */
+    uint32_t count; /* of events in a closed segment, whatever another program may have done to the file */
+    uint8_t type;   /* a tlmi_slot_type, as on disk */
+    bool zeroed;    /* the payload is zero on disk: fit for events as it is */
 } tlmi_slot;
 typedef struct {
     tlmi_own_file file;
@@ -132,8 +131,8 @@ void tlmi_segment_recycle(uint32_t slot); /* zeroes it and makes it ready; under
 bool tlmi_segment_name(const char *name); /* names the calling thread in the file; false: it has recorded nothing */
 void tlmi_segment_free_ready(void);       /* ready slots become free ones; under lock */
 void tlmi_segment_stop(const char *why);  /* no room: stops the recording, once; under lock */
-bool tlmi_segment_check_file(
-    void); /* false: the file is lost; stops the recording then. Under lock, let go meanwhile */
+/* false: the file is lost; stops the recording then. Under lock, let go meanwhile. */
+bool tlmi_segment_check_file(void);
 uint64_t tlmi_segment_event_count(void); /* under lock */
 
 /* ---- compact.c: turns full segments into blocks ---- */
@@ -167,7 +166,7 @@ void tlmi_service_stop(void);
 void tlmi_sampler_open(bool smaps, const tlmi_own_file *log);
 void tlmi_sampler_close(void);
 void tlmi_sample_fast(void); /* anonymous and recorder bytes, as sample events of the calling thread */
-void tlmi_sample_full(
-    bool force); /* allocator, Python heap, high water, untouched; backs off to stay under 1 % of the time */
+/* Allocator, Python heap, high water, untouched; backs off to stay under 1 % of the time. */
+void tlmi_sample_full(bool force);
 #pragma GCC visibility pop
 #endif

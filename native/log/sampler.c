@@ -5,9 +5,9 @@
  * later each hundredth of the run's length, at most once a second, and each of its expensive probes (the C allocator walks its
  * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, or
  * all of them together a percent while resident memory grows by an eighth and more.
- * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and told before the next one is begun:
+ * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and recorded before the next one begins:
  * a number that was read before another one must not come after it in the recording, least of all at its end. That is one
- * lock, and nobody who has a lock of the recording takes it. The other one is about what is kept from sample to sample; it is
+ * lock, which is never taken by a holder of a lock of the recording. The other one is about what is kept from sample to sample; it is
  * let go of before the events are appended, since that may need the recording's own locks. Never calls malloc.
  * What the answers are on each system: rss_system.c.
  */

@@ -210,7 +210,7 @@ void tlmi_segment_stop(const char *why)
     pthread_mutex_lock(&tlmi_recording.lock);
 }
 
-/* What threads still have under way goes into memory that nobody reads. */
+/* What threads still have under way goes into memory that is never read. */
 static void abandon_segments(void)
 {
     tlmi_recording_state *r = &tlmi_recording;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * service.c: our one thread. It takes samples on time, compacts full segments and reads source lines.
  *
- * It blocks every signal, so that the program's threads get theirs, but for faults while it touches the file; it holds no GIL, calls no Python and no malloc. It is
- * joined before a fork and started again after it: no thread of ours is alive across a fork.
+ * It blocks every signal, so that the program's threads get theirs, but for faults while it touches the file; it holds no
+ * GIL, calls no Python and no malloc. It is joined before a fork and started again after it: no thread of ours is alive
+ * across a fork.
  */
 #include <errno.h>
 #include <signal.h>

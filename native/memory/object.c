@@ -3,7 +3,7 @@
  *
  * Slots come in chunks that are never given back, so a handle can always be looked at. A slot is its maker's alone from
  * create to publish; its generation grows with each tenant, and a slot whose generations are used up is never used again.
- * What is told of a former tenant is read without a lock and thrown away when the generation has changed meanwhile. Each
+ * What is known of a former tenant is read without a lock and thrown away when the generation has changed meanwhile. Each
  * thread keeps some free slots for itself. Freeing walks structs and views without recursion: an object that is being
  * freed has no handle any more, and remembers in which other object the walk goes on. Memory that somebody has pinned is
  * given back by whoever unpins it last.

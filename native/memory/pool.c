@@ -44,7 +44,7 @@ struct tlmi_pool {
     uint64_t objects; /* of the items, how many are objects */
     tlm_pool_statistics stats;
     tlm_label label;
-    uint64_t named_in; /* the last recording that was told the label */
+    uint64_t named_in; /* the last recording that has the label */
     tlmi_pool *next_destroyed;
 };
 

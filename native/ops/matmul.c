@@ -171,7 +171,7 @@ static tlm_status multiply_filled(tlm_tensor a, tlm_tensor b, tlm_tensor c)
 }
 
 /* c = a @ b. All three have the same axes before the last two; stacks that are repeated have strides 0 there. c is dense, and
- * no part of a or b. TLM_FREED, TLM_OUT_OF_MEMORY (then c is undefined). */
+ * does not overlap a or b. TLM_FREED, TLM_OUT_OF_MEMORY (then c is undefined). */
 static tlm_status multiply(const tlm_tensor *a, const tlm_tensor *b, const tlm_tensor *c)
 {
     if (ops_elements(c) == 0)

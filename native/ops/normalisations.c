@@ -13,7 +13,7 @@
 enum { ROW_AXES, HAS_ROWS, HAS_WEIGHT, PARAMS };
 enum { X, WEIGHT, BIAS };
 
-/* What the loops over rows are told; NULL: there is none. */
+/* Arguments of the loops over rows; NULL: there is none. */
 typedef struct {
     int64_t rows, length;
     const void *weight, *bias;

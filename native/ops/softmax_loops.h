@@ -282,7 +282,7 @@ static void OF(row_losses)(const entropy_rows *work, int64_t reduction, REAL *in
         into[0] = (REAL)(reduction == MEAN ? sum / (double)work->rows : sum);
 }
 
-/* (softmax - 1 at the class) times the gradient of the loss; false: a target is no class, somebody wrote it meanwhile. */
+/* (softmax - 1 at the class) times the gradient of the loss; false: a target is not a class, somebody wrote it meanwhile. */
 static bool OF(row_gradients)(const entropy_rows *work, const char *gradient, int64_t step, double divisor, REAL *into)
 {
     const REAL *logits = work->logits;

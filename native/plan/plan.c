@@ -131,7 +131,7 @@ void tlm_plan_destroy(tlm_plan *plan)
 /* ---- improving ---- */
 
 /* The height that the next attempt is to stay below. Every second one is the goal, the capacity or the lower bound; those
- * between aim elsewhere between the lower bound and what is good enough: lower than a capacity, as a tight search is told
+ * between aim elsewhere between the lower bound and what is good enough: lower than a capacity, as a tight search notices
  * sooner that it went wrong, or only somewhat lower than the peak. */
 static uint64_t aim(const tlm_plan *plan)
 {

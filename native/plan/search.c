@@ -33,9 +33,8 @@ struct tlmi_search {
     const tlmi_problem *problem;
     size_t bytes;
     uint32_t count, sections;
-    uint64_t unit; /* divides all sizes, rounded up to the alignment */
-    uint64_t
-        grain; /* divides all of them once they are rounded up a little more; the unit, if that makes nothing regular */
+    uint64_t unit;       /* divides all sizes, rounded up to the alignment */
+    uint64_t grain;      /* divides all of them, rounded up a little more; the unit, if that makes nothing regular */
     uint64_t grain_load; /* the most that lives at once with sizes rounded up to the grain */
     bool exact;          /* one alignment for all: rounding sizes up to it loses nothing */
     bool padded;         /* some sizes were rounded up to the alignment */

@@ -147,7 +147,7 @@ static int place_of(const struct sigaction *action)
     return -1;
 }
 
-/* The place before this handler: the one it had before, or a new one; -1: there are no more. */
+/* The place before this handler: the one it had before, or a new one; -1: all are taken. */
 static int place_before(int at, const struct sigaction *now)
 {
     int place = 0;

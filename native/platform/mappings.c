@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * mappings.c: whose resident memory is in which mapping of the process; see mappings.h.
  *
- * Neighbours of the same rights are one mapping to the kernel, whoever made them: what is told apart here never merges with the
+ * Neighbours of the same rights are one mapping to the kernel, whoever made them: what is distinguished here never merges with the
  * rest. The C allocator's further arenas begin at multiples of 64 MB and reserve as much, most of it without rights; one that
  * is full looks like other memory. A stack has a guard page of its own below. The parts of a program or library are neighbours.
  */

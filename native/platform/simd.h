@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
-/* -O2 leaves loops alone whose length is not known when they are compiled; a root that may set errno is no vector. */
+/* -O2 leaves loops alone whose length is not known when they are compiled; a root that may set errno is not vectorized. */
 #pragma GCC optimize("O3", "no-math-errno")
 #endif
 

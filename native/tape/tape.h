@@ -34,8 +34,7 @@ typedef struct {
     uint32_t next;              /* in the list of free or of dying slots */
     uint32_t op;
     bool is_leaf, is_spent, keeps_grad, recomputes, has_incoming, has_stored;
-    bool
-        adds_in_place; /* of the pass that hands over: what arrived is added to what is stored, and not instead of it */
+    bool adds_in_place; /* of the pass that hands over: what arrived is added to what is stored, not instead of it */
     uint64_t sequence;
     tlm_place place;
     tlm_tensor value;    /* what it is the value of; its object is not held */

@@ -25,7 +25,7 @@ tlm_status tlmi_hold(tlm_object object, tlm_holder holder, bool owned)
     return owned ? tlm_move(object, TLM_HOLDER(TLM_HOLDER_FLOATING, 0), holder) : tlm_acquire(object, holder);
 }
 
-/* The program may have freed it by hand, whoever held it: that is no second misuse. */
+/* The program may have freed it by hand, whoever held it: that is not a second misuse. */
 void tlmi_let_go(tlm_object object, tlm_holder holder)
 {
     if (!object)

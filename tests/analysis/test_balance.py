@@ -182,7 +182,7 @@ def test_a_balance_without_a_rest_says_so(tmp_path: Path) -> None:
 
 
 def test_json_is_flat_and_every_node_follows_its_caller(kept: Recording) -> None:
-    told = json.loads(balance_report.render_json(balance(kept, at_exit=True), True))
+    told = json.loads("".join(balance_report.render_json(balance(kept, at_exit=True), True)))
 
     assert (told["schema"], told["taken"], told["unpaired"], told["bytes"]) == (1, 3, 1, 800)
     assert [node["site"]["line"] for node in told["nodes"]] == [1, 20, 10]
@@ -198,7 +198,7 @@ def test_stacks_as_deep_as_can_be_recorded_are_shown(tmp_path: Path) -> None:
     found = balance(read(file.write(tmp_path / "x.tlm")), at_exit=True)
 
     assert len(balance_report.render_text(found, True).splitlines()) > deep
-    assert len(json.loads(balance_report.render_json(found))["nodes"]) == deep
+    assert len(json.loads("".join(balance_report.render_json(found)))["nodes"]) == deep
 
 
 def random_sites(rng: random.Random) -> tuple[list[bytes], int]:
@@ -276,7 +276,7 @@ def test_what_was_lost_is_told_since_a_pair_may_be_among_it(kept, monkeypatch) -
     found = balance(kept, at_exit=True)
 
     assert "\n\nproblem: one block was dropped\n" in balance_report.render_text(found)
-    assert len(json.loads(balance_report.render_json(found))["problems"]) == 1
+    assert len(json.loads("".join(balance_report.render_json(found)))["problems"]) == 1
 
 
 def objects_under(parents: list[int], rows: list[tuple[int, int]]) -> list[set[int]]:

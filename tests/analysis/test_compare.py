@@ -272,7 +272,7 @@ def test_what_did_not_change_is_said(tmp_path: Path) -> None:
 def test_json_has_both_sides_of_each_line(tmp_path: Path) -> None:
     before = side_of(tmp_path / "a", [(10, 5000, False)])
     after = side_of(tmp_path / "b", [(10, 5000, True)])
-    told = json.loads(diff_report.render_json(compare(before, after)))
+    told = json.loads("".join(diff_report.render_json(compare(before, after))))
 
     assert (told["a"]["verdict"]["outcome"], told["b"]["verdict"]["outcome"]) == (
         "cannot-judge",

@@ -16,6 +16,16 @@ def lives_of(program: Program):
     return lifetimes(recording, Places.of(recording))
 
 
+def steps_that_keep(program: Program) -> list[int]:
+    """400 steps of a millisecond, each of which keeps an array; these."""
+    kept = []
+    for _ in range(400):
+        kept.append(program.alloc(10))
+        program.temporary(20)
+        program.wait(1_000_000)
+    return kept
+
+
 def test_a_program_that_keeps_its_arrays_is_judged_at_its_end() -> None:
     program = Program()
     for _ in range(50):
@@ -48,12 +58,8 @@ def test_a_program_that_releases_what_it_loaded_and_goes_on_is_judged_at_its_end
 
 
 def test_what_is_released_before_the_last_part_of_the_run_has_not_leaked() -> None:
-    program, held = Program(), []
-    for _ in range(400):
-        held.append(program.alloc(10))
-        program.temporary(20)
-        program.wait(1_000_000)
-    for number in held:
+    program = Program()
+    for number in steps_that_keep(program):
         program.free(number)
     program.wait(80_000_000)
 
@@ -61,12 +67,8 @@ def test_what_is_released_before_the_last_part_of_the_run_has_not_leaked() -> No
 
 
 def test_what_is_held_until_the_last_part_of_the_run_has_leaked() -> None:
-    program, held = Program(), []
-    for _ in range(400):
-        held.append(program.alloc(10))
-        program.temporary(20)
-        program.wait(1_000_000)
-    for number in held:
+    program = Program()
+    for number in steps_that_keep(program):
         program.free(number)
     program.wait(20_000_000)
 
@@ -85,12 +87,8 @@ def test_native_growth_after_arrays_were_released_is_found() -> None:
 
 
 def test_a_pause_of_the_machine_after_the_release_is_no_part_of_the_run() -> None:
-    program, held = Program(), []
-    for _ in range(400):
-        held.append(program.alloc(10))
-        program.temporary(20)
-        program.wait(1_000_000)
-    for number in held:
+    program = Program()
+    for number in steps_that_keep(program):
         program.free(number)
     program.sample_every_ns = 10**12
     program.wait(500_000_000)
@@ -136,20 +134,14 @@ def test_objects_made_after_the_end_do_not_count() -> None:
 
 def test_threads_that_go_on_after_the_main_code_count() -> None:
     program = Program(end_ns=1_000_000)
-    for _ in range(400):
-        program.alloc(10)
-        program.temporary(20)
-        program.wait(1_000_000)
+    steps_that_keep(program)
 
     assert analyse(program.recording()).verdict.outcome == "leak"
 
 
 def test_the_same_events_give_the_same_findings_with_and_without_an_end() -> None:
     program = Program()
-    for _ in range(400):
-        program.alloc(10)
-        program.temporary(20)
-        program.wait(1_000_000)
+    steps_that_keep(program)
     killed = analyse(program.recording())
     program.end_ns = program.now_ns
 
@@ -172,10 +164,7 @@ def test_an_empty_program_has_a_moment_of_judging() -> None:
 
 def test_what_an_import_makes_is_not_the_programs() -> None:
     program = Program()
-    for _ in range(400):
-        program.alloc(10)
-        program.temporary(20)
-        program.wait(1_000_000)
+    steps_that_keep(program)
     recording = program.recording()
     site = program.lines[10]
     leaf = int(recording.sites.index.max()) + 1

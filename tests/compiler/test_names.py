@@ -20,6 +20,17 @@ from tlmem.compiler.policies import SOUND
 
 TURNS = 3
 
+METHOD_THAT_CALLS_ITS_NAMESAKE = """
+class M:
+    @C
+    def f(self, x):
+        y = x + 1
+        return f(y)
+def main(x):
+    r = M().f(x)
+    got = kept.pop()
+    return r, got
+"""
 PROGRAMS = {
     "recursion": """
 @C
@@ -114,19 +125,11 @@ def main(x):
 """,
     "method with a helper's name": """
 kept = []
-def helper(x):
+def f(x):
     kept.append(x)
     return x * 3
-class M:
-    @C
-    def helper(self, x):
-        y = x + 1
-        return helper(y)
-def main(x):
-    r = M().helper(x)
-    got = kept.pop()
-    return r, got
-""",
+"""
+    + METHOD_THAT_CALLS_ITS_NAMESAKE,
     "method with a compiled helper's name": """
 @C
 def helper(x):
@@ -569,16 +572,8 @@ class Keep:
         kept.append(x)
         return x * 2
 f = Keep()
-class M:
-    @C
-    def f(self, x):
-        y = x + 3
-        return f(y)
-def main(x):
-    r = M().f(x)
-    got = kept.pop()
-    return r, got
-""",
+"""
+    + METHOD_THAT_CALLS_ITS_NAMESAKE,
     "kept in a module": """
 import types
 m = types.ModuleType("m")

@@ -4,6 +4,7 @@ S24, S30, and the bugs B10, B12, B15 and B16 that such code invites."""
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -444,12 +445,25 @@ def test_b12_what_is_acquired_is_released_when_the_call_fails(policy: str, trace
 # ---- S24: gradients at the latch ----
 
 
-def test_s24_gradients_are_cleared_at_the_latch_of_a_for_not_on_break_and_not_of_a_while() -> None:
-    seen: list[bool] = []
+@pytest.fixture
+def seen() -> list[bool]:
+    """Whether there was no gradient, each time that ``note`` was called."""
+    return []
+
+
+@pytest.fixture
+def note(seen: list[bool]) -> Callable[[Any], None]:
+    """Looks at the gradient of its argument; compiled functions call it."""
 
     def note(w):
         seen.append(w.grad is None)
 
+    return note
+
+
+def test_s24_gradients_are_cleared_at_the_latch_of_a_for_not_on_break_and_not_of_a_while(
+    seen: list[bool], note: Callable[[Any], None]
+) -> None:
     @tlmem.compile
     def train(x, w, n):
         for i in range(n):
@@ -479,12 +493,9 @@ def test_s24_gradients_are_cleared_at_the_latch_of_a_for_not_on_break_and_not_of
     tlmem.clear_grads()
 
 
-def test_s24_a_loop_that_goes_backward_in_a_branch_clears_gradients_too() -> None:
-    seen: list[bool] = []
-
-    def note(w):
-        seen.append(w.grad is None)
-
+def test_s24_a_loop_that_goes_backward_in_a_branch_clears_gradients_too(
+    seen: list[bool], note: Callable[[Any], None]
+) -> None:
     @tlmem.compile
     def train(x, w, n):
         for i in range(n):

@@ -15,6 +15,7 @@ from tlmem.dashboards.model.call_tree import (
     site_sums,
     visible_rows,
 )
+from tlmem.dashboards.model.frame_table import NO_STACK, NONE, FrameTable
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.model.view import View
 
@@ -95,6 +96,13 @@ def test_inverted_trees_begin_where_memory_is_made(loaded: Loaded, whole: View) 
 
     assert lines(first)[:2] == ["12", "70"]
     assert lines(list(first[1].children.values())) == [".15"]
+
+
+def test_rows_end_even_where_no_stack_has_a_frame(loaded: Loaded) -> None:
+    """A recording with ``--stack-depth 0`` ended the screen of lines with an IndexError."""
+    rows = FrameTable(loaded.recording.sites).stacks(np.array([0, 0]), True, False)
+
+    assert rows.tolist() == [[NO_STACK, NONE]] * 2
 
 
 def test_library_frames_can_be_hidden(loaded: Loaded, whole: View) -> None:

@@ -15,6 +15,7 @@ import pytest
 from support import programs
 
 import tlmem
+from tlmem.export import table_files
 from tlmem.recording.tables.schema import SCHEMA
 
 pytestmark = pytest.mark.xdist_group("export")
@@ -76,6 +77,13 @@ def export(file: Path, to: str, out: Path, *more: str) -> None:
 # ---- tables ----
 
 
+@pytest.fixture(params=[table_files.CHUNK_ROWS, 7])
+def rows_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are written whole, or in many parts."""
+    monkeypatch.setattr(table_files, "CHUNK_ROWS", request.param)
+
+
+@pytest.mark.usefixtures("rows_at_once")
 def test_parquet_gives_every_table_back(file: Path, recording, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     export(file, "parquet", tmp_path / "out")
@@ -93,6 +101,7 @@ def test_parquet_gives_every_table_back(file: Path, recording, tmp_path: Path) -
     assert field.metadata == {b"unit": b"bytes", b"meaning": field.metadata[b"meaning"]}
 
 
+@pytest.mark.usefixtures("rows_at_once")
 def test_csv_gives_every_number_back(file: Path, recording, tmp_path: Path) -> None:
     export(file, "csv", tmp_path / "out")
 

@@ -2,8 +2,8 @@
 
 A program, not a test: ``python all_commands.py FILE OTHER FOLDER [NAME ...]`` prints one line of
 JSON for each command: its exit code, CPU seconds, peak resident bytes, what it wrote to stderr.
-All modules are imported once; each command runs in a fork of that, so that its peak is what a
-process of its own would have, and no command pays for the imports of another one.
+Each command runs in a fork of a process that has imported what the command needs and nothing else
+of weight, so that its peak is what a process of its own would have, and it pays for no imports.
 
 Covers: the command line in every format, the terminal screens without a terminal, ``tlmem.read``
 with every table. Does not cover: what the answers are.
@@ -20,14 +20,11 @@ import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 warnings.simplefilter("always")
-
-from tlmem.dashboards.app import LiveApp, TlmemApp  # noqa: E402
-from tlmem.dashboards.model.live import Follower, wait_for_events  # noqa: E402
-from tlmem.dashboards.model.loading import Loaded, family_of  # noqa: E402
 
 from tlmem import cli  # noqa: E402
 from tlmem.errors import TlmemError  # noqa: E402
@@ -85,7 +82,7 @@ def verdict(file: str, other: str) -> int:
     return 0
 
 
-def _failing(app: TlmemApp) -> list[Exception]:
+def _failing(app: Any) -> list[Exception]:
     failed: list[Exception] = []
     shown = app.show_failure
 
@@ -93,12 +90,12 @@ def _failing(app: TlmemApp) -> list[Exception]:
         failed.append(error)
         shown(error)
 
-    app.show_failure = note  # type: ignore[method-assign]
+    app.show_failure = note
     app.background._failed = note
     return failed
 
 
-async def _drive(app: TlmemApp, keys: str) -> None:
+async def _drive(app: Any, keys: str) -> None:
     failed = _failing(app)
     async with app.run_test(size=(120, 40)) as pilot:
         for key in ("", *keys):
@@ -115,6 +112,9 @@ async def _drive(app: TlmemApp, keys: str) -> None:
 
 def tui(file: str, other: str) -> int:
     """The browser, every screen once."""
+    from tlmem.dashboards.app import TlmemApp
+    from tlmem.dashboards.model.loading import Loaded, family_of
+
     members = [Loaded(path) for path in family_of(Path(file))]
     asyncio.run(_drive(TlmemApp(members, Path(other)), KEYS))
     return 0
@@ -122,6 +122,10 @@ def tui(file: str, other: str) -> int:
 
 def live(file: str, other: str) -> int:
     """The live screen."""
+    from tlmem.dashboards.app import LiveApp
+    from tlmem.dashboards.model.live import Follower, wait_for_events
+    from tlmem.dashboards.model.loading import Loaded
+
     path = Path(file)
     wait_for_events(path)
     follower = Follower(path)
@@ -155,30 +159,57 @@ COMMANDS: dict[str, Callable[[str, str], int]] = {
     "check-baseline": command(
         "check", "FILE", "--no-config", "--baseline", "OTHER", "--budget", "peak=24MB"
     ),
+    "check-of-other": command("check", "OTHER", "--no-config", "--baseline", "FILE"),
+    "report-two": command("report", "FILE", "OTHER", "--format", "html", "-o", "two.html"),
     "history": command("history", "FILE", "0", "--all"),
+    "history-handle": command("history", "FILE", "0x10000000", "--all"),
     "history-json": command("history", "FILE", "1", "--format", "json"),
     "balance": command("balance", "FILE", "--all"),
     "balance-json": command("balance", "FILE", "--format", "json", "--at-exit"),
+    "balance-json-all": command("balance", "FILE", "--format", "json", "--all"),
     "balance-site": command("balance", "FILE", "--site", "*train*"),
     "diff": command("diff", "FILE", "OTHER", "--all"),
     "diff-other": command("diff", "OTHER", "FILE", "--format", "json"),
+    "diff-fails": command(
+        "diff", "OTHER", "FILE", "--all", "--fail-on", "growth", "--fail-on", "new-findings"
+    ),
     "plot-png": command("plot", "FILE", "--kind", "all", "-f", "-o", "p.png"),
     "plot-svg": command("plot", "FILE", "--kind", "all", "-f", "-o", "p.svg"),
     "plot-pdf": command("plot", "FILE", "--kind", "all", "-f", "-o", "p.pdf"),
     "plot-since": command("plot", "FILE", "--since", "0", "--until", "1e9", "-f", "-o", "q.png"),
     "plan": command("plan", "FILE", "-o", "plan.svg", "-f"),
     "plan-json": command("plan", "FILE", "--format", "json"),
+    "plan-png": command("plan", "FILE", "--seconds", "0", "-o", "plan.png", "-f"),
     "parquet": command("export", "FILE", "--to", "parquet", "-f"),
     "csv": command("export", "FILE", "--to", "csv", "-f"),
     "csv-since": command("export", "FILE", "--to", "csv", "--since", "0", "-f", "-o", "since"),
     "perfetto": command("export", "FILE", "--to", "perfetto", "-f"),
     "speedscope": command("export", "FILE", "--to", "speedscope", "-f"),
     "memory-viz": command("export", "FILE", "--to", "memory-viz", "-f"),
+    "memory-viz-since": command(
+        "export", "FILE", "--to", "memory-viz", "--since", "0", "-f", "-o", "since.pickle"
+    ),
+    "perfetto-since": command(
+        "export", "FILE", "--to", "perfetto", "--until", "1e9", "-f", "-o", "since.trace"
+    ),
     "tui": caught(tui),
+    "tui-of-other": caught(lambda file, other: tui(other, file)),
     "live": caught(live),
     "read": caught(every_table),
     "verdict": caught(verdict),
 }
+
+
+ANALYSES = (
+    "text json html markdown check check-baseline check-of-other report-two diff diff-other "
+    "diff-fails perfetto perfetto-since verdict"
+).split()
+SCREENS = "tui tui-of-other live".split()
+PICTURES = "plot-png plot-svg plot-pdf plot-since plan plan-png".split()
+PLAIN = [name for name in COMMANDS if name not in (*ANALYSES, *SCREENS, *PICTURES)]
+STAGES = {"plan-json": PLAIN, "text": ANALYSES, "tui": SCREENS, "plot-png": PICTURES}
+"""What imports the libraries of a stage, and its commands; the later ones have most of the earlier
+ones' libraries anyway."""
 
 
 def _child(run: Callable[[str, str], int], file: str, other: str, folder: Path) -> None:
@@ -228,17 +259,12 @@ def measure(name: str, file: str, other: str, folder: Path) -> dict[str, object]
     }
 
 
-def warm(file: str, folder: Path) -> None:
-    """Imports what the commands import when they run: some of it needs a recording to get there."""
-    import importlib
-
-    for name in cli.COMMANDS:
-        importlib.import_module(f"tlmem.cli.{name}")
+def warm(name: str, file: str, folder: Path) -> None:
+    """Imports what the commands of a stage import when they run, by running one of them."""
     here = os.getcwd()
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         os.chdir(folder)
-        for name in ("text", "html", "plan-json", "parquet", "perfetto", "memory-viz"):
-            COMMANDS[name](file, file)
+        COMMANDS[name](file, file)
     os.chdir(here)
 
 
@@ -249,17 +275,20 @@ def main(work: str, other: str, folder: str, *names: str) -> None:
         work: files with commas between, or a JSON file with pairs of a file and its commands.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    warm(other, Path(folder))
     if work.endswith(".json"):
         pairs = json.loads(Path(work).read_text(encoding="utf-8"))
     else:
         pairs = [(file, names or COMMANDS) for file in work.split(",")]
-    for file, chosen in pairs:
-        place = Path(folder) / Path(file).stem
-        place.mkdir(parents=True, exist_ok=True)
-        for name in chosen:
-            print(json.dumps({"file": file, **measure(name, file, other, place)}), flush=True)
-        shutil.rmtree(place)
+    for first, stage in STAGES.items():
+        mine = [(file, [name for name in chosen if name in stage]) for file, chosen in pairs]
+        if any(chosen for _, chosen in mine):
+            warm(first, other, Path(folder))
+        for file, chosen in mine:
+            place = Path(folder) / Path(file).stem
+            place.mkdir(parents=True, exist_ok=True)
+            for name in chosen:
+                print(json.dumps({"file": file, **measure(name, file, other, place)}), flush=True)
+            shutil.rmtree(place)
 
 
 if __name__ == "__main__":

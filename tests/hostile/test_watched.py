@@ -11,6 +11,13 @@ def see(*words):
     os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 def name(code):
     return os.path.basename(code.co_filename).replace("test_", "") + ":" + code.co_name
+def called(frame, event, argument):
+    return event, name(frame.f_code), getattr(argument, "__name__", "")
+def profile(*arguments):
+    see(*called(*arguments))
+def trace(frame, event, argument):
+    see(event, name(frame.f_code), frame.f_lineno)
+    return trace
 """
 WORK = """
 import numpy as np
@@ -22,9 +29,6 @@ PROGRAMS: dict[str, str | Program] = {
     "a trace function is left on": Program(
         SEEN
         + """
-def trace(frame, event, argument):
-    see(event, name(frame.f_code), frame.f_lineno)
-    return trace
 sys.settrace(trace)
 def f():
     return 1
@@ -34,25 +38,17 @@ f()
     ),
     "a trace function is left on in a program that fails": SEEN
     + """
-def trace(frame, event, argument):
-    see(event, name(frame.f_code), frame.f_lineno)
-    return trace
 sys.settrace(trace)
 {}["missing"]
 """,
     "a trace function is left on in a program that exits": SEEN
     + """
-def trace(frame, event, argument):
-    see(event, name(frame.f_code), frame.f_lineno)
-    return trace
 sys.settrace(trace)
 sys.exit(4)
 """,
     "a profile function is left on": Program(
         SEEN
         + """
-def profile(frame, event, argument):
-    see(event, name(frame.f_code), getattr(argument, "__name__", ""))
 sys.setprofile(profile)
 def f():
     return len("a")
@@ -62,8 +58,6 @@ f()
     ),
     "a profile function is left on in a program that fails": SEEN
     + """
-def profile(frame, event, argument):
-    see(event, name(frame.f_code), getattr(argument, "__name__", ""))
 sys.setprofile(profile)
 def f():
     return {}["missing"]
@@ -71,8 +65,6 @@ f()
 """,
     "a profile function is left on in a program that exits": SEEN
     + """
-def profile(frame, event, argument):
-    see(event, name(frame.f_code), getattr(argument, "__name__", ""))
 sys.setprofile(profile)
 sys.exit("text")
 """,
@@ -101,8 +93,8 @@ see([a for a, b in zip(calls, calls[1:]) if a == b and a.endswith(":exec_module"
     "a profile function sees an extension imported": SEEN
     + """
 calls = []
-def profile(frame, event, argument):
-    calls.append((event, name(frame.f_code), getattr(argument, "__name__", "")))
+def profile(*arguments):
+    calls.append(called(*arguments))
 import _csv, _heapq
 sys.setprofile(profile)
 import _ctypes_test
@@ -125,8 +117,8 @@ for each in seen: see(*each)
     "a profile function sees a fork": SEEN
     + """
 seen = []
-def profile(frame, event, argument):
-    seen.append((event, name(frame.f_code), getattr(argument, "__name__", "")))
+def profile(*arguments):
+    seen.append(called(*arguments))
 sys.setprofile(profile)
 if (pid := os.fork()) == 0:
     os._exit(0)
@@ -138,8 +130,8 @@ for each in seen: see(*each)
     + """
 import subprocess
 calls = []
-def profile(frame, event, argument):
-    calls.append((event, name(frame.f_code), getattr(argument, "__name__", "")))
+def profile(*arguments):
+    calls.append(called(*arguments))
 sys.setprofile(profile)
 subprocess.run([sys.executable, "-S", "-c", "pass"])
 sys.setprofile(None)
@@ -259,8 +251,6 @@ watching = False
         """,
     "an excepthook is watched by a profile function": SEEN
     + """
-def profile(frame, event, argument):
-    see(event, name(frame.f_code), getattr(argument, "__name__", ""))
 def hook(*_): see("hook")
 sys.excepthook = hook
 sys.setprofile(profile)

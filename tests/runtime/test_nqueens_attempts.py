@@ -1,4 +1,4 @@
-"""The N-Queens programs of the seeds, twenty attempts: as the reference says, solved or not.
+"""The N-Queens programs of the seeds, twenty attempts (S35): as the reference says, solved or not.
 
 The reference is NumPy with the gradient written out by hand (``queens.py``), of all boards at once.
 """

@@ -1,5 +1,5 @@
-"""The names that users of the seeds would type: variables of the environment, statistics of the
-pool, ``markEscaped``. Each does what the name of tlmem does."""
+"""The names that users of the seeds would type: variables of the environment (S28), statistics of
+the pool (S27), ``markEscaped``. Each does what the name of tlmem does."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Side:
     totals: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sums:
     """What a line made: alive when the program was judged, and in all."""
 
@@ -67,7 +67,7 @@ class Sums:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LineChange:
     """One line on both sides; a frame is None where it made nothing and nothing was found."""
 
@@ -158,7 +158,7 @@ def failures(found: Difference, fail_on: Iterable[str]) -> list[str]:
 # ---- which line is which ----
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """What is known of one blamed line: ``offset`` lines below the beginning of its function.
 
@@ -307,9 +307,8 @@ def _inside(
     for site in sites:
         group, blamed = int(places.group_of_site[site]), int(places.blamed[site])
         begins[group] = int(first_lines.get(blamed, 0))
-        names = inside.setdefault(group, set())
         while site > 0 and site != blamed:
-            names.add(str(functions.get(site, "")))
+            inside.setdefault(group, set()).add(str(functions.get(site, "")))
             site = int(places.parents[site])
     return inside, begins
 

@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 """How often an interval is meant to hold the true slope."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StackFrame:
     """One place in a program; ``line`` is 0 where it is not known.
 

@@ -69,6 +69,7 @@ class Places:
         files = sites["file"].to_numpy(object)
         lines = sites["line"].to_numpy(np.int64)
         functions = sites["function"].to_numpy(object)
+        source = recording.source_line
         row_of = np.full(size, -1, np.int64)
         row_of[numbers] = np.arange(len(numbers))
 
@@ -83,9 +84,7 @@ class Places:
                 row = row_of[target] if 0 <= target < size else -1
                 frame = UNKNOWN
                 if row >= 0 and (files[row] or lines[row]):
-                    frame = StackFrame(
-                        files[row], int(lines[row]), functions[row], recording.source_line
-                    )
+                    frame = StackFrame(files[row], int(lines[row]), functions[row], source)
                 group = group_of_blamed[target] = known.setdefault(frame, len(frames))
                 if group == len(frames):
                     frames.append(frame)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -43,14 +44,13 @@ def write_csv(recording: Recording, folder: Path) -> str:
     A text that a spreadsheet would take for a formula has ``'`` before it.
     """
 
-    def write(table: pd.DataFrame, name: str, indexed: bool) -> None:
-        changed_texts(table, _no_formula).to_csv(
-            folder / f"{name}.csv",
-            index=indexed,
-            chunksize=CHUNK_ROWS,
-            lineterminator="\n",
-            errors="backslashreplace",
-        )
+    def write(parts: Iterator[pd.DataFrame], name: str) -> None:
+        with (folder / f"{name}.csv").open(
+            "w", encoding="utf-8", errors="backslashreplace", newline=""
+        ) as file:
+            for number, part in enumerate(parts):
+                changed = changed_texts(part, _no_formula)
+                changed.to_csv(file, index=False, header=not number, lineterminator="\n")
 
     return _write_all(recording, folder, write)
 
@@ -70,30 +70,36 @@ def write_parquet(recording: Recording, folder: Path) -> str:
             "run: pip install 'tlmem[parquet]', or export --to csv."
         ) from None
 
-    def write(table: pd.DataFrame, name: str, indexed: bool) -> None:
-        whole = table.reset_index() if indexed else table
+    def schema_of(name: str, some: pd.DataFrame) -> pyarrow.Schema:
         about = {column.name: column for column in SCHEMA[name].columns}
+        known = pyarrow.Schema.from_pandas(some, preserve_index=False)
         fields = []
-        arrays = pyarrow.Table.from_pandas(whole, preserve_index=False)
-        for field in arrays.schema:
+        for field in known:
             column = about[field.name]
             # An empty column of texts would else have no type at all.
             field = field.with_type(pyarrow.string()) if column.dtype == TEXT else field
             fields.append(field.with_metadata({"unit": column.unit, "meaning": column.meaning}))
-        typed = arrays.cast(pyarrow.schema(fields, metadata=arrays.schema.metadata))
-        pyarrow.parquet.write_table(typed, folder / f"{name}.parquet", compression="zstd")
+        return pyarrow.schema(fields, metadata=known.metadata)
+
+    def write(parts: Iterator[pd.DataFrame], name: str) -> None:
+        first = next(parts)
+        schema, file = schema_of(name, first), folder / f"{name}.parquet"
+        with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+            for part in chain([first], parts):
+                rows = pyarrow.Table.from_pandas(part, schema, preserve_index=False)
+                writer.write_table(rows.replace_schema_metadata(schema.metadata))
 
     return _write_all(recording, folder, write)
 
 
 def _write_all(
-    recording: Recording, folder: Path, write: Callable[[pd.DataFrame, str, bool], None]
+    recording: Recording, folder: Path, write: Callable[[Iterator[pd.DataFrame], str], None]
 ) -> str:
     """Writes each table that the recording has, then the page about them."""
     rows = {}
     for name, table in SCHEMA.items():
-        frame = encodable(getattr(recording, name))
-        write(frame, name, bool(table.index))
+        frame = getattr(recording, name)
+        write(parts(frame, bool(table.index)), name)
         rows[name] = len(frame)
     (folder / ABOUT).write_text(about(recording, rows), encoding="utf-8")
     if recording.folded_events:
@@ -102,6 +108,13 @@ def _write_all(
             "and their survivors in objects."
         )
     return ""
+
+
+def parts(table: pd.DataFrame, indexed: bool) -> Iterator[pd.DataFrame]:
+    """A table, whose index is a column if it counts, a stretch of rows at a time; at least one."""
+    for begin in range(0, max(len(table), 1), CHUNK_ROWS):
+        rows = table.iloc[begin : begin + CHUNK_ROWS]
+        yield encodable(rows.reset_index() if indexed else rows)
 
 
 def encodable(table: pd.DataFrame) -> pd.DataFrame:
@@ -119,9 +132,11 @@ def changed_texts(table: pd.DataFrame, change: Callable[[object], object]) -> pd
         column = table[name]
         if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
             continue
-        texts = [change(text) for text in column]
-        if texts != column.to_list():
-            changes[name] = pd.Series(texts, column.index)
+        codes, found = pd.factorize(column)
+        texts = [change(text) for text in found]
+        if texts != list(found):
+            changes[name] = pd.Series([*texts, None], dtype=column.dtype).iloc[codes]
+            changes[name].index = column.index
     return table.assign(**changes) if changes else table
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 
 
 def reopen() -> None:
@@ -21,12 +22,16 @@ def reopen() -> None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
-def to_stdout(text: str) -> int:
-    """Writes a text to stdout and returns the exit code, 2 after one sentence if it cannot."""
+def to_stdout(text: str | Iterable[str]) -> int:
+    """Writes a text, or the pieces of one, to stdout; returns the exit code, 2 after one sentence
+    if it cannot."""
     try:
         sys.stdout.flush()
         encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        for piece in [text] if isinstance(text, str) else text:
+            if not piece.isascii():
+                piece = piece.encode(encoding, "backslashreplace").decode(encoding)
+            sys.stdout.write(piece)
     except OSError as error:
         return _refused(error, 0)
     return finish(0)

@@ -12,7 +12,8 @@ See also: docs/reference/json.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from tlmem.errors import TlmemError
 from tlmem.output.atomic_write import write_file
@@ -71,16 +72,21 @@ def run(
     return write(report, out)
 
 
-def write(report: str, out: str | None) -> int:
-    """Writes a text to a file, or to stdout when ``out`` is None, and returns the exit code."""
+def write(report: str | Iterable[str], out: str | None) -> int:
+    """Writes a text, or the pieces of one, to a file, or to stdout when ``out`` is None.
+
+    Returns:
+        The exit code: 0; 2 after one sentence on stderr when the output cannot be written.
+    """
     if out is None:
         return to_stdout(report)
+
+    def write_to(place: Path) -> None:
+        with place.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines([report] if isinstance(report, str) else report)
+
     try:
-        write_file(
-            out,
-            lambda place: place.write_text(report, encoding="utf-8", errors="backslashreplace"),
-            force=True,
-        )
+        write_file(out, write_to, force=True)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     return 0

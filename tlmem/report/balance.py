@@ -14,7 +14,7 @@ from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.recording.reader import read_for_command
 from tlmem.report import write
-from tlmem.report.json import document, frame_dict
+from tlmem.report.json import frame_dict, pieces
 from tlmem.report.text import WIDTH, clipped, wrap
 from tlmem.units import format_bytes, format_count, format_seconds
 
@@ -75,13 +75,13 @@ def render_text(found: Balance, every: bool = False) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def render_json(found: Balance, every: bool = False) -> str:
-    """One JSON object, with a line feed at its end."""
-    return document(to_dict(found, every))
+def render_json(found: Balance, every: bool = False) -> Iterator[str]:
+    """One JSON object in pieces, with a line feed at its end."""
+    return pieces(to_dict(found, every))
 
 
 def to_dict(found: Balance, every: bool = False) -> dict[str, Any]:
-    """A balance as plain dicts, lists, texts and numbers."""
+    """A balance as plain dicts, texts and numbers; the nodes are made when they are asked for."""
     return {
         "schema": SCHEMA,
         "seconds": round(found.time_ns / 1e9, 9),
@@ -98,28 +98,26 @@ def to_dict(found: Balance, every: bool = False) -> dict[str, Any]:
     }
 
 
-def _node_dicts(found: Balance, every: bool) -> list[dict[str, Any]]:
+def _node_dicts(found: Balance, every: bool) -> Iterator[dict[str, Any]]:
     """The nodes, each after its caller; flat, as stacks may be deeper than JSON can be read."""
-    nodes: list[dict[str, Any]] = []
     waiting: list[tuple[Node, int | None]] = [(node, None) for node in reversed(found.roots)]
+    number = 0
     while waiting:
         node, parent = waiting.pop()
         if not (every or node.unpaired):
             continue
-        waiting.extend((child, len(nodes)) for child in reversed(node.children))
-        nodes.append(
-            {
-                "parent": parent,
-                "site": frame_dict(node.frame if node.frame.file else None),
-                "taken": node.taken,
-                "given_back": node.given_back,
-                "unpaired": node.unpaired,
-                "objects": node.objects,
-                "bytes": node.bytes,
-                "holders": [{"name": name, "count": count} for name, count in node.holders],
-            }
-        )
-    return nodes
+        waiting.extend((child, number) for child in reversed(node.children))
+        number += 1
+        yield {
+            "parent": parent,
+            "site": frame_dict(node.frame if node.frame.file else None),
+            "taken": node.taken,
+            "given_back": node.given_back,
+            "unpaired": node.unpaired,
+            "objects": node.objects,
+            "bytes": node.bytes,
+            "holders": [{"name": name, "count": count} for name, count in node.holders],
+        }
 
 
 def _sentence(found: Balance) -> str:

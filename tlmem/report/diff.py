@@ -7,7 +7,7 @@ Does not cover: what is in it; see ``tlmem.analysis.compare``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tlmem.analysis.compare import Difference, LineChange, Side, Sums, compare, failures
@@ -16,7 +16,7 @@ from tlmem.analysis.places import place
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.report import write
-from tlmem.report.json import document, finding_dict, frame_dict, verdict_dict
+from tlmem.report.json import finding_dict, frame_dict, pieces, verdict_dict
 from tlmem.report.summary import summarise
 from tlmem.report.text import clipped, wrap
 from tlmem.units import format_bytes, format_count
@@ -73,13 +73,13 @@ def render_text(found: Difference, every: bool = False) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def render_json(found: Difference, every: bool = True) -> str:
-    """One JSON object, with a line feed at its end; every line that changed is in it."""
-    return document(to_dict(found))
+def render_json(found: Difference, every: bool = True) -> Iterator[str]:
+    """One JSON object in pieces, with a line feed at its end; every line that changed is in it."""
+    return pieces(to_dict(found))
 
 
 def to_dict(found: Difference) -> dict[str, Any]:
-    """A difference as plain dicts, lists, texts and numbers."""
+    """A difference as plain dicts, texts and numbers; lines are made when they are asked for."""
     return {
         "schema": SCHEMA,
         "a": _side_dict(found.before),
@@ -89,7 +89,7 @@ def to_dict(found: Difference) -> dict[str, Any]:
             "gone": [finding_dict(finding) for finding in found.gone],
             "both": [{"a": finding_dict(a), "b": finding_dict(b)} for a, b in found.kept],
         },
-        "lines": [_line_dict(change) for change in found.lines if change.changed],
+        "lines": (_line_dict(change) for change in found.lines if change.changed),
     }
 
 

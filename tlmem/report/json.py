@@ -5,7 +5,9 @@ Covers: schema 1. Does not cover: how numbers are found; see ``tlmem.analysis``.
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from tlmem.analysis.growth.per_mark import MarkGrowth
@@ -37,7 +39,45 @@ def render(summary: Summary) -> str:
 
 def document(values: dict[str, Any]) -> str:
     """A JSON object as every command writes it: indented, in ASCII, with a line feed at its end."""
-    return json.dumps(values, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    text = io.StringIO()  # which joins what it has now and then, a list of all pieces is large
+    text.writelines(pieces(values))
+    return text.getvalue()
+
+
+def pieces(values: dict[str, Any]) -> Iterator[str]:
+    """``document`` piece by piece, for very many items.
+
+    Args:
+        values: may have iterators in the place of lists: an item is made when its turn comes.
+    """
+    yield from _pieces(values, "\n")
+    yield "\n"
+
+
+_LEAF = json.JSONEncoder(ensure_ascii=True, allow_nan=False)
+
+
+def _pieces(value: Any, begin: str) -> Iterator[str]:
+    """What ``json`` writes with ``indent=2``.
+
+    Args:
+        begin: a line feed and the indentation of the line that the value is on.
+    """
+    if isinstance(value, dict):
+        items: Iterator[tuple[str, Any]] = ((f"{_LEAF.encode(k)}: ", v) for k, v in value.items())
+        ends = "{}"
+    elif isinstance(value, (list, tuple, Iterator)):
+        items, ends = (("", item) for item in value), "[]"
+    else:
+        yield _LEAF.encode(value)
+        return
+    inside = mark = begin + "  "
+    yield ends[0]
+    for name, item in items:
+        yield mark + name
+        yield from _pieces(item, inside)
+        mark = "," + inside
+    yield begin + ends[1] if mark is not inside else ends[1]
 
 
 def to_dict(summary: Summary) -> dict[str, Any]:

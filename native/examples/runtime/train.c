@@ -77,7 +77,7 @@ static tlm_object step(uint32_t pool, tlm_object layer, tlm_holder trainer)
     TLM_HERE();
     tlm_object product = new_tensor(ROWS * PARAMETERS);
     must(tlm_register(product), "register");
-    TLM_HERE(); /* leaks here, when it is told to */
+    TLM_HERE(); /* leaks here, when asked to */
     tlm_object loss = new_tensor(1);
     must(tlm_register(loss), "register");
     memset(tlm_payload(rows), 0, ROWS * PARAMETERS * sizeof(float));

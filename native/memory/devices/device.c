@@ -34,7 +34,7 @@ uint32_t tlmi_device_number(const tlmi_device *device)
     return (uint32_t)(device - devices) + TLMI_FIRST_DEVICE;
 }
 
-/* A variable of the environment as a number; `otherwise` when it is not set or says no such number. A bad value is not
+/* A variable of the environment as a number; `otherwise` when it is not set or not such a number. A bad value is not
  * worth ending a program for, but is said: in the recording and by tlm_buffers_dump. */
 static uint64_t environment_number(tlmi_device *device, const char *name, uint64_t most, uint64_t otherwise)
 {

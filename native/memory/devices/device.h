@@ -31,7 +31,7 @@ enum {
 /* A store that is seen after all that come before it: also by a child that another thread forks just now. */
 #define TLMI_STORE_AFTER(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELEASE)
 
-/* Odd numbers, so that memory that is no block is hardly ever taken for one. */
+/* Odd numbers, so that memory that is not a block is hardly ever taken for one. */
 typedef enum {
     TLMI_BLOCK_ACTIVE = 0xA17E3D05,
     TLMI_BLOCK_FREE = 0xF3EEB10B,

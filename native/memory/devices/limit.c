@@ -4,7 +4,7 @@
  * An adaptor counts what was asked for, not what the device below rounds it to, and decides before any kept buffer is
  * looked at: the n-th request fails whatever the device keeps. Everything else (policy, preallocation, trim, statistics of
  * buffers) is that of the device below. Under one lock each, so that limit and count are exact with any number of threads.
- * The rows are static: the number of a closed adaptor is no device, and never a wild pointer.
+ * The rows are static: the number of a closed adaptor is not a device, and never a wild pointer.
  */
 #include <stdio.h>
 

@@ -47,7 +47,7 @@ typedef enum {
     TLMI_ROOT_FRAME,      /* the object is a frame, see TLMI_RUNNING */
     TLMI_ROOT_THREAD,     /* a dict or an object that belongs to a thread's state */
     TLMI_ROOT_ERROR,      /* an exception that is on its way, or being handled */
-    TLMI_ROOT_GLOBALS,    /* globals of a running function that are no module's */
+    TLMI_ROOT_GLOBALS,    /* globals of a running function that belong to no module */
     TLMI_ROOT_CYCLE,      /* an object that only a reference cycle keeps */
     TLMI_ROOT_UNSEEN,     /* an object that nothing which was met refers to */
     TLMI_ROOT_GENERATOR,  /* such a one that tells by itself what it is */
@@ -60,7 +60,7 @@ typedef struct {
     uint32_t ring_count, ring_length; /* how many are there, and how many it has */
 } tlmi_root;
 
-/* An interpreter's frame is no object; its address is even. */
+/* An interpreter's frame is not an object; its address is even. */
 #define TLMI_RUNNING ((uintptr_t)1)
 
 /* Edges. Of a dict: position of the entry; of a list, a tuple, a frame: index; of others: how many were visited before. */
@@ -132,7 +132,7 @@ void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject 
 void tlmi_search_other_roots(tlmi_search *search, const char *elsewhere);
 
 /* ---- holders_roots.c: what no root reaches ---- */
-/* Generators that no root reaches. A loop has its generator among its frame's temporary values, which are not always told. */
+/* Generators that no root reaches. A loop has its generator among its frame's temporary values, which cannot always be read. */
 void tlmi_search_generators(tlmi_search *search);
 /* What the collector follows and no root reaches. */
 void tlmi_search_unreached(tlmi_search *search);
@@ -188,7 +188,7 @@ uint32_t tlmi_name_way(tlmi_search *search, const tlmi_root *root, const tlmi_st
 typedef struct {
     uint32_t number;
     uint8_t trigger;
-    uint64_t found_bytes;                         /* told afterwards */
+    uint64_t found_bytes;                         /* known afterwards */
     uint64_t begin_ns, tracked_bytes, room_bytes; /* begin: CPU time of this thread */
 } tlmi_snapshot;
 

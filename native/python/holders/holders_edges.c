@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * holders_edges.c: how an object is looked into, by its type; what it refers to, and what becomes of it in a search.
  *
- * Types are told by flags, by identity and, where Python does not export them, by name. Fields of arrays are read as NumPy's
+ * Types are recognized by flags, by identity and, where Python does not export them, by name. Fields of arrays are read as NumPy's
  * own headers lay them out; a descriptor is laid out differently before NumPy 2.
  *
  * Containers are read by their own structure, everything else by its tp_traverse, as the collector does it. Only objects that
@@ -218,7 +218,7 @@ static void fetch_base(const tlmi_search *search, PyObject *object)
 
 /* ---- references ---- */
 
-/* How many objects ahead the processor is told to bring an object, what an array refers to, and what its base does. */
+/* How many objects ahead an object is prefetched, what an array refers to, and what its base refers to. */
 enum { REFERENCES_PER_LOOK = 2048, AHEAD = 24, AHEAD_ARRAY = 16, AHEAD_BASE = 8 };
 #define NO_CONTAINER (Py_TPFLAGS_LONG_SUBCLASS | Py_TPFLAGS_BYTES_SUBCLASS | Py_TPFLAGS_UNICODE_SUBCLASS)
 
@@ -444,7 +444,7 @@ static void note_tensor(tlmi_search *search, PyObject *object, uint32_t node)
 /* `node`: 0 when it was met before. */
 static inline void note_owner(tlmi_search *search, PyObject *object, uint32_t node)
 {
-    /* Most objects are told to be neither by their type alone. */
+    /* Of most objects the type alone says that they are neither. */
     PyTypeObject *type = Py_TYPE(object);
     bool is_followed = (type->tp_flags & Py_TPFLAGS_HAVE_GC) != 0;
     if (is_followed && node == 0)

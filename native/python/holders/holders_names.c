@@ -62,7 +62,7 @@ static size_t encode(uint32_t c, char *out)
     return more + 1;
 }
 
-/* Nothing when it is no str. */
+/* Nothing when it is not a str. */
 static void add_str(tlmi_text *text, PyObject *str)
 {
     if (str == NULL || !PyUnicode_Check(str))
@@ -208,7 +208,7 @@ static PyObject *attribute_dict_of(tlmi_search *search, uintptr_t object)
     }
 }
 
-/* The key of an entry of a dict: at the position, or else wherever the value is; borrowed, NULL: it is no value. */
+/* The key of an entry of a dict: at the position, or else wherever the value is; borrowed; NULL: it is not a value. */
 static PyObject *key_of(PyObject *dict, uint32_t edge, PyObject *value)
 {
     PyObject *key, *found;
@@ -566,7 +566,7 @@ static uint32_t name_deque(tlmi_namer *n, uint32_t i)
     return i + 1;
 }
 
-/* What lru_cache was told as its maxsize, borrowed; NULL: it is not known. Its function `cache_parameters`, which is in the
+/* The maxsize that lru_cache was given, borrowed; NULL: it is not known. Its function `cache_parameters`, which is in the
  * dict of each cache, is not called: maxsize is the only int in its closure. */
 static PyObject *lru_bound(PyObject *attributes)
 {

@@ -323,7 +323,7 @@ static void follow_cycle(stray_set *set, uint32_t entry)
     tlmi_search *search = set->search;
     tlmi_root root = {.kind = TLMI_ROOT_CYCLE, .ring = search->ring_count};
     uint32_t on = entry, length = 0;
-    /* From referrer to referrer: backwards. A long one is cut; its length is told. */
+    /* From referrer to referrer: backwards. A long one is cut; its length is kept. */
     do {
         if (length < LONGEST_RING && keep_ring(search, set->strays[on]))
             root.ring_count++;

@@ -246,7 +246,7 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     search->next = 1;
     tlmi_search_find_types(search);
     walk(search, request, snapshot->tracked_bytes);
-    /* What was met is told in any case; that takes a moment more. */
+    /* What was met is recorded in any case; that takes a moment more. */
     bool was_late = search->is_late;
     search->is_late = false;
     search->deadline_ns = tlmi_clock_thread_ns() + request->limit_ns / 4;

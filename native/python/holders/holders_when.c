@@ -3,7 +3,7 @@
  *
  * Asked for and at the end: always. At marks, when tracked memory has doubled and when the run is half as long again: only as
  * long as all of these together stay below 1 % of the time since the start, or below 20 ms in the first two seconds, at 5 % of
- * the time; what one costs is told by the one before. The 20 ms are for short runs: what a function holds is gone at the end, and 1 % of half a
+ * the time; the cost of one is that of the one before. The 20 ms are for short runs: what a function holds is gone at the end, and 1 % of half a
  * second is too little for whole searches, of which the last must have seen half of what survives: the more so where a busy
  * machine takes as much again for each. The service thread knows when one is due and leaves it to the main thread as a pending
  * call, which that makes between two instructions.

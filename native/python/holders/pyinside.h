@@ -3,7 +3,7 @@
  * instances that have no dict of their own, the lists of the collector.
  *
  * Beside pyframe.h, whose frames it takes. Where the layout is not known, or threads run without the GIL, PYINSIDE_KNOWN is
- * not defined and nobody searches. All of it under the GIL; nothing is created, counted or changed.
+ * not defined and there are no searches. All of it under the GIL; nothing is created, counted or changed.
  */
 #ifndef TLMI_PYINSIDE_H
 #define TLMI_PYINSIDE_H
@@ -50,7 +50,7 @@ static inline PyObject *pyinside_local(pyframe *frame, int index)
     return frame->localsplus[index];
 }
 
-/* Locals and temporary values that may be read. While a frame runs C code its temporary values are nowhere told. */
+/* Locals and temporary values that may be read. While a frame runs C code its temporary values cannot be found. */
 static inline int pyinside_values(pyframe *frame, PyCodeObject *code)
 {
     return frame->stacktop > code->co_nlocalsplus ? frame->stacktop : code->co_nlocalsplus;

@@ -28,7 +28,7 @@ enum { TLMI_STRICTLY = 1, TLMI_IN_NO_SCOPE = 2, TLMI_UNRECORDED = 4, TLMI_SEEN =
  * not for the ops, unless TLMI_STRICTLY. NULL with an exception. Of `call` only the parameters are filled in before. */
 PyObject *tlmi_ops_apply(int row, uint32_t count, PyObject *const *operands, ops_call *call, unsigned how);
 /* Likewise into the memory of `out`, which is returned: the bits are those of a result of its own. Py_NotImplemented also when
- * an operand wants a gradient, or `out` is no tensor that the result may be written to; nothing was written then, nor with an
+ * an operand wants a gradient, or `out` is not a tensor that the result may be written to; nothing was written then, nor with an
  * exception, but for one that numpy.errstate asks for: the result is there when its flags are known. `out` may be an operand,
  * or share memory with one. */
 PyObject *tlmi_ops_apply_into(int row, uint32_t count, PyObject *const *operands, ops_call *call, unsigned how,

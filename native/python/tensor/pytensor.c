@@ -70,7 +70,7 @@ static bool describe(tlmi_reference *self)
     if (tensor->object == 0 || tensor->dtype == 0 || !describe_rows(self->shape, tensor))
         return false;
     if (self->array != NULL && self->array != Py_None) {
-        /* Who computes with what was freed says so, once; to look at it here is no use of it. */
+        /* Who computes with what was freed says so, once; looking at it here does not count as a use. */
         tlm_object_info known;
         if (tlm_object_describe(tensor->object, &known) != TLM_OK || !known.alive ||
             !describe_array(self->array, tlm_payload(tensor->object), tensor))

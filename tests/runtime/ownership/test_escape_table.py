@@ -1,4 +1,4 @@
-"""What may leave its scope: every kind of object times every kind of memory times every way out."""
+"""What may leave its scope (S39): kinds of objects times kinds of memory times ways out."""
 
 from __future__ import annotations
 

@@ -8,12 +8,11 @@ import gc
 import io
 
 import pytest
-from runtime.things import Mock, Poolable
+from runtime.things import Poolable
 from runtime.trace import live_objects, statistics
 
 from tlmem.runtime.errors import AlreadyPooled
 from tlmem.runtime.ownership.pool import PoolableTensor, TensorPool
-from tlmem.runtime.ownership.scope import register, scope
 from tlmem.runtime.tensors.factories import empty
 
 
@@ -161,16 +160,3 @@ def test_clearing_frees_things_of_others_and_gathers_their_errors() -> None:
     with pytest.raises(ExceptionGroup, match="2 exceptions"):
         pool.clear()
     assert ([each.freed for each in things], len(pool)) == ([1, 1, 1], 0)
-
-
-def test_a_thing_that_a_scope_has_is_taken_out_of_it_by_a_pool() -> None:
-    class Both(Mock):
-        shape, dtype = (2,), "float32"
-
-    pool = TensorPool()
-    with scope("s"):
-        thing = register(Both())
-        pool.release(thing)
-
-    assert thing.freed == 0
-    assert pool.acquire((2,)) is thing

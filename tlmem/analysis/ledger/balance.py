@@ -48,7 +48,7 @@ class NoSuchSite(TlmemError):
     exit_code = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Node:
     """One frame, called from the node above it; sums include all nodes below.
 
@@ -377,19 +377,25 @@ class _Tree:
 
 def _holders(here: _Open) -> dict[int, tuple[tuple[str, int], ...]]:
     """Who took what has no pair, at each blamed site."""
-    table = pd.DataFrame({"site": here.site, "holder": pd.Series(here.holder, dtype=object)})
-    found: dict[int, list[tuple[str, int]]] = {}
-    counts = table.groupby(["site", "holder"], sort=True).size()
-    for key, count in counts.sort_values(ascending=False, kind="stable").items():
-        site, holder = key if isinstance(key, tuple) else (0, "")
-        found.setdefault(int(site), []).append((str(holder), int(count)))
-    return {site: tuple(those[:MOST_HOLDERS]) for site, those in found.items()}
+    codes, names = pd.factorize(here.holder, sort=True)
+    width = max(len(names), 1)
+    pairs, counts = np.unique(here.site * width + codes, return_counts=True)
+    order = np.lexsort((pairs, -counts, pairs // width))
+    sites, holders = np.divmod(pairs[order], width)
+    found: dict[int, tuple[tuple[str, int], ...]] = {}
+    starts = np.flatnonzero(np.diff(sites, prepend=-1))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(sites)], strict=False):
+        most = slice(start, min(end, start + MOST_HOLDERS))
+        named = zip(holders[most].tolist(), counts[order[most]].tolist(), strict=True)
+        found[int(sites[start])] = tuple((str(names[code]), count) for code, count in named)
+    return found
 
 
 def _frames(recording: Recording, sites: Ints) -> dict[int, StackFrame]:
     """The innermost frame of each site."""
-    rows = recording.sites.loc[sites.tolist()].to_dict("records")
+    table = recording.sites.loc[sites]
+    columns = (table[name].tolist() for name in ("file", "line", "function"))
     return {
-        site: StackFrame(str(row["file"]), int(row["line"]), str(row["function"]))
-        for site, row in zip(sites.tolist(), rows, strict=True)
+        site: StackFrame(str(file), int(line), str(function))
+        for site, file, line, function in zip(sites.tolist(), *columns, strict=True)
     }

@@ -22,7 +22,7 @@ SMALL_FILE_BYTES = 2_000_000
 DETAIL_OF_SMALL_FILES = 2_000_000
 DETAIL_PER_BYTE = 8
 """Events kept one by one, for each byte above ``SMALL_FILE_BYTES``: all there can be."""
-MEMORY_OF_SMALL_FILES = 280_000_000
+MEMORY_OF_SMALL_FILES = 240_000_000
 MEMORY_PER_BYTE = 3_000
 """Memory that tables and analyses of what is kept may take; more is folded, oldest first."""
 SHARE_OF_LISTED = 0.25
@@ -33,7 +33,7 @@ BYTES_OF_KIND: dict[int, int] = {
     Kind.ALLOC: BYTES_OF_AN_OBJECT,
     Kind.REALLOC: BYTES_OF_AN_OBJECT,
     Kind.SCOPE_ENTER: BYTES_OF_AN_OBJECT,
-    **dict.fromkeys(range(Kind.ACQUIRE, Kind.ESCAPE + 1), 250),
+    **dict.fromkeys(range(Kind.ACQUIRE, Kind.ESCAPE + 1), 320),
     Kind.MISUSE: 250,
     Kind.TAPE_RECORD: 250,
     Kind.HOLDERS: 250,

@@ -122,16 +122,20 @@ class Struct(core.Reference):
             )
 
     def _put(self, place: int, value: Any) -> None:
-        """The field takes the value: the count of a moved one, else one more."""
+        """The field takes the value."""
+        self._hold(self.handle, place, value)
+        self._values[place] = value
+
+    def _hold(self, block: int, place: int, value: Any) -> None:
+        """A field of a block takes the value: the count of a moved one, else one more."""
         if not isinstance(value, core.Reference):
-            check(lib.tlm_struct_set(self.handle, place, 0), "empty a field of", self)
+            check(lib.tlm_struct_set(block, place, 0), "empty a field of", self)
         elif value._holder == core.FLOATING_HOLDER:
-            moved = lib.tlm_struct_move(self.handle, place, value.handle, core.FLOATING_HOLDER)
+            moved = lib.tlm_struct_move(block, place, value.handle, core.FLOATING_HOLDER)
             check(moved, "move into a field of", self)
             value._holder = 0
         else:
-            check(lib.tlm_struct_set(self.handle, place, value.handle), "set a field of", self)
-        self._values[place] = value
+            check(lib.tlm_struct_set(block, place, value.handle), "set a field of", self)
 
     # ---- gradients ----
 

@@ -182,15 +182,8 @@ class Vec(Struct):
         return key % count
 
     def _put(self, place: int, value: Any) -> None:
-        """The element takes the value: the count of a moved one, else one more."""
-        if not isinstance(value, core.Reference):
-            check(lib.tlm_struct_set(self._block, place, 0), "empty a field of", self)
-        elif value._holder == core.FLOATING_HOLDER:
-            moved = lib.tlm_struct_move(self._block, place, value.handle, core.FLOATING_HOLDER)
-            check(moved, "move into", self)
-            value._holder = 0
-        else:
-            check(lib.tlm_struct_set(self._block, place, value.handle), "set an element of", self)
+        """The element takes the value; that behind the last one is a new element."""
+        self._hold(self._block, place, value)
         if place == len(self._values):
             self._values.append(value)
         else:
