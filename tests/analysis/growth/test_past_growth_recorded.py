@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.programs import recorded
+from support.programs import command, recorded
 
 import tlmem
 from tlmem.analysis import analyse
@@ -161,6 +161,13 @@ def test_what_was_kept_is_told(
     outcome, found, sentence = judged(program, tmp_path)
 
     assert (outcome, found) == ("stable", told), sentence
+
+
+def test_the_warning_does_not_fail_a_check(tmp_path: Path) -> None:
+    _, found, _ = judged(SERVED, tmp_path)
+
+    assert [severity for severity, _, _ in found] == ["warning"]
+    assert command(["check", "x.tlm"], tmp_path).returncode == 0
 
 
 def test_a_larger_past_growth_is_named_after_a_leak(tmp_path: Path) -> None:

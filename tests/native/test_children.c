@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * test_children.c: children that run are found and added up, those left out aside; bytes in files of any length.
+ *
+ * tlm-test: sources=children.c modes=address,valgrind */
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "platform/children.h"
+
+enum { CHILDREN = 3 };
+
+static pid_t made[CHILDREN];
+static int asked;
+
+static bool is_first(int pid, void *with)
+{
+    CHECK(with == made);
+    CHECK(pid == made[0] || pid == made[1] || pid == made[2]);
+    asked++;
+    return pid == made[0];
+}
+
+static void bytes_are_found(void)
+{
+    char path[256], text[5000];
+    FILE *file = fopen(temporary_path(path, sizeof path, "children"), "wb");
+    CHECK(file != NULL);
+    memset(text, 'a', sizeof text);
+    for (int i = 0; i < 5; i++)
+        CHECK(fwrite(text, 1, 4997, file) == 4997);
+    CHECK(fwrite("needle\0and more", 1, 15, file) == 15);
+    CHECK(fclose(file) == 0);
+    CHECK(tlmi_file_contains(path, "needle\0and", 10) && tlmi_file_contains(path, "more", 4));
+    CHECK(tlmi_file_contains(path, text, 4997) && !tlmi_file_contains(path, "needles", 7));
+    CHECK(!tlmi_file_contains(path, "", 0) && !tlmi_file_contains(path, text, 5001));
+    CHECK(!tlmi_file_contains("/nowhere", "a", 1));
+    remove(path);
+}
+
+int main(void)
+{
+#ifdef __linux__
+    bytes_are_found();
+    int start[2];
+    char byte;
+    CHECK(pipe(start) == 0);
+    for (int i = 0; i < CHILDREN; i++) {
+        made[i] = fork();
+        if (made[i] == 0) {
+            volatile uint64_t sum = 0;
+            for (uint64_t k = 0; k < 30u * 1000 * 1000; k++)
+                sum += k;
+            CHECK(write(start[1], "!", 1) == 1);
+            pause();
+            _exit(0);
+        }
+        CHECK(made[i] > 0);
+    }
+    for (int i = 0; i < CHILDREN; i++)
+        CHECK(read(start[0], &byte, 1) == 1);
+
+    tlmi_usage sum, own = tlmi_usage_of_this();
+    CHECK(tlmi_running_children(is_first, made, &sum) == CHILDREN - 1 && asked == CHILDREN);
+    CHECK(sum.cpu_ns > 0 && sum.cpu_ns < UINT64_C(3600) * 1000000000);
+    CHECK(sum.peak_bytes > 100000 && own.peak_bytes > 100000 && own.cpu_ns > 0);
+    CHECK(tlmi_usage_of_children().cpu_ns == 0);
+    for (int i = 0; i < CHILDREN; i++)
+        CHECK(kill(made[i], SIGKILL) == 0 && waitpid(made[i], NULL, 0) == made[i]);
+    CHECK(tlmi_running_children(is_first, made, &sum) == 0 && sum.cpu_ns == 0);
+    CHECK(tlmi_usage_of_children().cpu_ns > 0);
+#endif
+    return 0;
+}
