@@ -20,7 +20,12 @@ from tlmem.analysis.growth.late_rise import still_rising
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
-from tlmem.analysis.growth_findings import growth_findings, without_one_long_graph
+from tlmem.analysis.growth_findings import (
+    larger_array_findings,
+    line_findings,
+    memory_findings,
+    without_one_long_graph,
+)
 from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.judge import Evidence, judge
@@ -96,12 +101,14 @@ def analyse(recording: Recording) -> Analysis:
         memory=tuple(memory),
     )
     found = [
-        *growth_findings(evidence),
+        *line_findings(evidence),
         *class_findings(recording, lines.leaks, evidence.rises),
         *exact_findings(recording, places, lives, {growth.group for growth in growths}),
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
+        *larger_array_findings(evidence),
+        *memory_findings(evidence),
         *misuse_findings(recording, places),
         *evidence.mapped,
         *live_at_end(lives, places),
