@@ -31,7 +31,7 @@ AFTERWARDS = [
     ("\x7f", r"lines, most bytes first"),
     ("4", r"\[4 Sites\]"),
     ("v", r"\[<module>"),
-    ("b", r"bytes made"),
+    ("b", r"bytes allocated"),
     ("r", r"callers below"),
     ("3", r"\[3 Findings\]"),
     ("s", r"sorted by place"),

@@ -62,7 +62,9 @@ def test_links_lead_to_files() -> None:
 def test_lines_of_scenarios_that_examples_blame_are_the_ones_that_leak() -> None:
     wrong = []
     for page in PAGES:
-        named = set(re.findall(r"made at (\w+)\.py:(\d+)", page.read_text(encoding="utf-8")))
+        named = set(
+            re.findall(r"(?:allocated|Leak) at (\w+)\.py:(\d+)", page.read_text(encoding="utf-8"))
+        )
         for name, line in sorted(named):
             for scenario in (ROOT / "scenarios" / "programs").glob(f"*/{name}.py"):
                 lines = scenario.read_text(encoding="utf-8").splitlines()

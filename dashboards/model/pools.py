@@ -181,7 +181,7 @@ def _row(
     requests = counts[0] + counts[1]
     return (
         name,
-        f"{100 * counts[0] / requests:.1f} %" if requests else "–",
+        f"{100 * counts[0] / requests:.1f}%" if requests else "–",
         *map(format_count, counts),
         format_count(kept_count),
         format_bytes(kept_bytes),

@@ -26,7 +26,7 @@ class DiffPage(Page):
     """Both verdicts, findings that came and went, lines that changed."""
 
     NAME = "diff"
-    ABOUT = "this recording against one that was made before"
+    ABOUT = "this recording compared with an earlier one"
     NEEDS_EVENTS = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "file", "other file"),
@@ -41,10 +41,10 @@ class DiffPage(Page):
 
     def body(self) -> Iterable[Widget]:
         """The other file's name, verdicts, tables."""
-        yield Prompt(placeholder="a recording made before this one")
+        yield Prompt(placeholder="an earlier recording")
         yield Words(id="verdicts")
         yield TextTable("no finding is new or gone", id="changed-findings")
-        yield TextTable("no line makes or keeps more or less", id="changed-lines")
+        yield TextTable("no line allocates or keeps more or less", id="changed-lines")
 
     def on_mount(self) -> None:
         """The table of lines has the keys; digits would not lead away from a line to type in."""
@@ -55,7 +55,7 @@ class DiffPage(Page):
         other, loaded = self.tlmem.other, self.loaded
         words = self.query_one("#verdicts", Words)
         if other is None:
-            words.show("f asks which recording, made before, this one shall be compared with.")
+            words.show("f asks for an earlier recording to compare this one with.")
             return
         asked = (other, loaded.path, loaded.is_analysed)
         if asked == self._asked or not loaded.is_analysed:

@@ -26,7 +26,7 @@ from tlmem.scenarios.harness import catalog
 from tlmem.scenarios.harness.detection import write_part
 
 from tlmem.analysis import evidence_of
-from tlmem.analysis.growth_findings import growth_findings
+from tlmem.analysis.growth_findings import larger_array_findings, line_findings, memory_findings
 from tlmem.analysis.judge import judge
 from tlmem.analysis.rules import Rule, Rules, rules, without
 from tlmem.recording.reader import read
@@ -42,7 +42,11 @@ MOST_NAMED = 3
 def judged(recording: object) -> Judged:
     """What is said about one recording."""
     evidence = evidence_of(recording)  # type: ignore[arg-type]
-    found = growth_findings(evidence)
+    found = [
+        *line_findings(evidence),
+        *larger_array_findings(evidence),
+        *memory_findings(evidence),
+    ]
     lines = {str(finding.site) for finding in found if finding.kind == "growing-site"}
     waiting = (*evidence.garbage, *evidence.unclear, *evidence.filling)
     kinds = {finding.kind for finding in (*found, *waiting) if finding.severity != "info"}

@@ -291,7 +291,7 @@ async def test_pools_and_tapes_have_their_tables(story: Path) -> None:
     app = app_of(story)
     async with opened(app, (110, 40)) as pilot:
         await press(pilot, "6")
-        assert "pool 'buffers'" in screen_text(app) and "25.0 %" in screen_text(app)
+        assert "pool 'buffers'" in screen_text(app) and "25.0%" in screen_text(app)
         await press(pilot, "7")
         assert "multiply" in screen_text(app) and "16.4 kB" in screen_text(app)
 
@@ -312,7 +312,7 @@ async def test_a_file_to_compare_with_can_be_typed_and_a_wrong_one_is_told(
     app = app_of(story)
     async with opened(app, (150, 30)) as pilot:
         await press(pilot, "8")
-        assert "f asks which recording" in screen_text(app)
+        assert "f asks for an earlier recording" in screen_text(app)
         await press(pilot, "f")
         app.screen.query_one("Prompt").value = "nothing.tlm"  # type: ignore[attr-defined]
         await press(pilot, "enter")

@@ -40,7 +40,7 @@ def test_scopes_of_a_stretch_are_those_entered_in_it(loaded: Loaded, whole: View
 def test_pools_have_a_hit_rate_and_what_they_keep(loaded: Loaded, whole: View) -> None:
     pool = row_of(loaded.pools.table(whole), "pool 'buffers'")
 
-    assert (pool["hit rate"], pool["hits"], pool["misses"]) == ("25.0 %", "30", "90")
+    assert (pool["hit rate"], pool["hits"], pool["misses"]) == ("25.0%", "30", "90")
     assert pool["kept bytes"] == "4.10 kB"
     sizes = loaded.pools.size_classes(whole)
     assert list(sizes.rows) == [("pool 'buffers'", "4.10 kB", "1", "4.10 kB")]

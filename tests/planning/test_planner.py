@@ -157,8 +157,8 @@ def test_rows_may_be_tuples_arrays_or_a_table() -> None:
     ("buffers", "message"),
     [
         ([(0, 1, 8), (3, 2, 8)], "buffer 1 ends at 2, before it begins at 3; swap them."),
-        ([(0, 1, 8, 3)], "buffer 0: alignment is 3; give a power of two up to 4 294 967 296."),
-        ([(0, 1, 8, 0)], "buffer 0: alignment is 0; give a power of two up to 4 294 967 296."),
+        ([(0, 1, 8, 3)], "buffer 0: alignment is 3; give a power of two up to 4,294,967,296."),
+        ([(0, 1, 8, 0)], "buffer 0: alignment is 0; give a power of two up to 4,294,967,296."),
         ([(0, 1, -8)], "buffer 0: size is -8; give 0 to 4611686018427387904."),
         ([(0, 1, 2.5)], "buffer 0: size is 2.5, which is not a whole number."),
         ([(0, 1, "8")], "buffer 0: size is '8', which is not a whole number."),

@@ -148,7 +148,7 @@ def test_the_search_marks_frames_and_says_how_much_they_have(fresh: Browser) -> 
 
     count, said = search("^load")
     assert count >= 1 and said.endswith("%")
-    assert search("no such frame") == (0, "0 B found, 0.0 %")
+    assert search("no such frame") == (0, "0 B found, 0.0%")
     assert search("load(")[0] == 0  # no pattern: looked for as it is
 
 

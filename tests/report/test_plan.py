@@ -181,7 +181,7 @@ def test_a_peak_that_no_line_lowers_gets_no_advice() -> None:
     program = Program()
     program.alloc(3, size=1000)
 
-    assert "at no single line would lower the peak by 1 %" in text_of(told(program))
+    assert "at no single line would lower the peak by 1%" in text_of(told(program))
 
 
 def texts_of(svg: bytes) -> list[str]:

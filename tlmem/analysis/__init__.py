@@ -23,7 +23,12 @@ from tlmem.analysis.growth.past_growth import past_findings
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
-from tlmem.analysis.growth_findings import growth_findings, without_one_long_graph
+from tlmem.analysis.growth_findings import (
+    larger_array_findings,
+    line_findings,
+    memory_findings,
+    without_one_long_graph,
+)
 from tlmem.analysis.holders.cells_held import without_results
 from tlmem.analysis.holders.containers import contents_beside, with_contents, with_holder_named
 from tlmem.analysis.holders.python_holders import with_python_holders
@@ -84,12 +89,14 @@ def analyse(recording: Recording) -> Analysis:
         unseen=unseen(recording, places, lives, samples, level, peak),
     )
     found = [
-        *growth_findings(evidence),
+        *line_findings(evidence),
         *class_findings(recording, evidence.leaks, evidence.rises),
         *exact_findings(recording, places, lives, evidence.growing),
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
+        *larger_array_findings(evidence),
+        *memory_findings(evidence),
         *evidence.past,
         *misuse_findings(recording, places),
         *evidence.mapped,

@@ -27,15 +27,6 @@ KINDS = {
 """The finding of each kind of memory."""
 
 
-def growth_findings(evidence: Evidence) -> list[Finding]:
-    """Everything that grows: lines, larger arrays, memory outside arrays, what stays resident."""
-    return [
-        *line_findings(evidence),
-        *larger_array_findings(evidence),
-        *memory_findings(evidence),
-    ]
-
-
 def line_findings(evidence: Evidence) -> list[Finding]:
     """One finding for each growing line."""
     places = evidence.places

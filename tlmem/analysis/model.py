@@ -171,7 +171,7 @@ class Verdict:
 
     ``slope_bytes_per_s`` and ``grown_bytes`` are 0 when nothing grows and None when that could not
     be judged. ``slope_low_bytes_per_s`` and ``slope_high_bytes_per_s`` are the ends of the slope's
-    95 % interval, None when nothing grows. ``resolution_bytes_per_s`` says, of ``stable``, which
+    95% interval, None when nothing grows. ``resolution_bytes_per_s`` says, of ``stable``, which
     steady growth of native memory would have been seen. ``trace`` are the questions that were
     asked, in order; the last one decided.
     """
@@ -235,7 +235,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Rate:
-    """Growth per unit of x: the median slope, and the ends of its 95 % interval."""
+    """Growth per unit of x: the median slope, and the ends of its 95% interval."""
 
     value: float
     low: float

@@ -98,7 +98,7 @@ def parse_amount(text: str, kinds: tuple[str, ...], rates: bool) -> Amount:
 
 
 def parse_increase(text: str, kinds: tuple[str, ...]) -> Increase:
-    """``10 %``, ``1 MB``, or both with a plus between them.
+    """``10%``, ``1 MB``, or both with a plus between them.
 
     Raises:
         ValueError: it is none of these.

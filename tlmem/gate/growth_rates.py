@@ -55,7 +55,7 @@ class Level:
 
 @dataclass(frozen=True)
 class GrowthRate:
-    """A rate, or an increase in all, with the interval that it lies in with 95 % confidence.
+    """A rate, or an increase in all, with the interval that it lies in with 95% confidence.
 
     ``even`` says that it is a rise that goes on to the end, not a step or noise.
     """

@@ -219,8 +219,8 @@ class _Seen:
                 FAIL: "is not chance",
                 PASS: "is chance at most",
             }.get(answer, "decides nothing; give a larger N to --repeat")
-            + f" (false alarms {rates.false_alarms * 100:.2g} %, misses "
-            f"{rates.misses * 100:.2g} % at most).",
+            + f" (false alarms {rates.false_alarms * 100:.2g}%, misses "
+            f"{rates.misses * 100:.2g}% at most).",
             findings=guilty if answer == FAIL else (),
         )
 
@@ -233,7 +233,7 @@ class _Seen:
             f"{self.calls[0]} to {self.calls[-1]}: {write(value, BYTES, 'call')}; "
         )
         sentence += {
-            FAIL: f"it goes on growing (false alarms: {ERROR * 100:g} % at most).",
+            FAIL: f"it goes on growing (false alarms: {ERROR * 100:g}% at most).",
             PASS: f"no more than {write(tolerance, BYTES)} per call.",
         }.get(answer, "which is within noise.")
         result = self.runs[-1][0]

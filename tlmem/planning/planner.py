@@ -176,7 +176,7 @@ def what_is_wrong(table: NDArray[np.void], number: int) -> str:
         return f"buffer {number} ends at {last}, before it begins at {first}; swap them."
     if alignment == 0 or alignment & (alignment - 1) or alignment > 2**32:
         return (
-            f"buffer {number}: alignment is {alignment}; give a power of two up to 4 294 967 296."
+            f"buffer {number}: alignment is {alignment}; give a power of two up to 4,294,967,296."
         )
     return (
         f"buffer {number} of {size} bytes: all sizes together pass 2**62 bytes; no machine has "

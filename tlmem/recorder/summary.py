@@ -218,7 +218,7 @@ def _zombies(quarantine: "Quarantine") -> str:
     if quarantine.unguarded_count:
         sentence += (
             f", {count_text(quarantine.unguarded_count)} had no pages of their own, as "
-            "16 384 others had them"
+            "16,384 others had them"
         )
     if not found:
         return f"{sentence}; none was touched."

@@ -296,7 +296,7 @@ def advice(found: Planned) -> Iterator[str]:
     """Whose shorter lives would lower the peak most, and by how much."""
     best, freed = found.best, found.best_freed
     if best is None or share_of(found, best) < LEAST_SHARE:
-        yield f"Shorter lives at no single line would lower the peak by {100 * LEAST_SHARE:.0f} %."
+        yield f"Shorter lives at no single line would lower the peak by {100 * LEAST_SHARE:.0f}%."
         return
     yield gain(found, best, f"Shorter lives at {place(best.site)} would lower the peak most")
     if freed is not None and freed is not best and share_of(found, freed) >= LEAST_SHARE:
@@ -311,7 +311,7 @@ def share_of(found: Planned, line: PeakLine) -> float:
 def gain(found: Planned, line: PeakLine, begin: str) -> str:
     """What shorter lives at one line would gain, as far as can be known."""
     saved = found.lives.peak_bytes - line.lowered_bytes
-    words = f"{begin}: by at most {format_bytes(saved)} ({100 * share_of(found, line):.0f} %)"
+    words = f"{begin}: by at most {format_bytes(saved)} ({100 * share_of(found, line):.0f}%)"
     if line.stays_ns is None:
         words += "; most of what it makes is never freed"
     elif line.idle_ns is not None:

@@ -485,7 +485,7 @@ def number(value: float) -> str:
 def scope_row(growth: ScopeGrowth) -> str:
     """What outlives the scopes of a label, in one line."""
     return (
-        f"  per scope '{growth.label}', {format_count(growth.scopes)} left: "
+        f"  per scope '{growth.label}', {format_count(growth.scopes)} ended: "
         f"{number(growth.made / growth.scopes)} allocated, "
         f"{number(growth.outlived / growth.scopes)} outlive it, "
         f"{number(growth.kept_per_scope)} kept, {format_bytes(growth.bytes_per_scope)}"

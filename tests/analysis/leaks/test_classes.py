@@ -276,6 +276,12 @@ def test_a_device_that_keeps_buffers_and_uses_none_is_named() -> None:
     assert "buffers of cpu are kept and not reused" in found.evidence
 
 
+def test_a_cause_stands_before_the_memory_that_grows() -> None:
+    kinds = [found.kind for found in analyse(growing_device(0).recording()).findings]
+
+    assert kinds[:2] == ["pool-never-hits", "driver-growth"]
+
+
 def test_a_device_that_grows_although_it_uses_what_it_keeps_has_no_class() -> None:
     assert analyse(growing_device(STEPS).recording()).verdict.outcome == "driver"
     assert classes(growing_device(STEPS)) == []

@@ -55,8 +55,8 @@ def array_view_pins_base(line: Survivors) -> Finding | None:
         return None
     return line.finding(
         "view-pins-base",
-        f"{line.noun} are held only by views, by {holders_of(of_views)[0].name}: {used}; each view "
-        "keeps its whole array alive.",
+        f"{line.noun} are held only by views, kept by {holders_of(of_views)[0].name}: {used}; each "
+        "view keeps its whole array alive.",
     )
 
 

@@ -155,7 +155,7 @@ class Flame {
 
   tell(node) {
     const whole = this.value(this.root()), value = this.value(node);
-    const share = whole > 0 ? (100 * value / whole).toFixed(1) + " %" : "";
+    const share = whole > 0 ? (100 * value / whole).toFixed(1) + "%" : "";
     const self = node.self[Number(this.measure.value)];
     const words = [node.name, node.place, this.text(value), share];
     if (self && self !== value) words.push("itself " + this.text(self));
@@ -218,7 +218,7 @@ class Flame {
     visit(this.root());
     const whole = this.value(this.root());
     this.shown.textContent = this.search.value
-      ? this.text(found) + " found" + (whole > 0 ? ", " + (100 * found / whole).toFixed(1) + " %" : "")
+      ? this.text(found) + " found" + (whole > 0 ? ", " + (100 * found / whole).toFixed(1) + "%" : "")
       : "";
   }
 }
