@@ -35,9 +35,10 @@ from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.judge import Evidence, judge
 from tlmem.analysis.leaks.alive_at_end import alive_by_line, live_at_end
-from tlmem.analysis.leaks.bounded_caches import filling_finding
+from tlmem.analysis.leaks.bounded_caches import filling_finding, fills_a_bound
 from tlmem.analysis.leaks.classes import class_findings
 from tlmem.analysis.leaks.facts import exact_findings
+from tlmem.analysis.leaks.filling_caches import filling_up
 from tlmem.analysis.leaks.garbage import (
     arrays_in_cycles,
     garbage_finding,
@@ -149,7 +150,10 @@ def evidence_of(recording: Recording) -> Evidence:
         leaks=lines.leaks,
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
-        filling=[filling_finding(line) for line in lines.filling],
+        filling=[
+            filling_finding(line) if fills_a_bound(line) else filling_up(line)
+            for line in lines.filling
+        ],
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
         past=past_findings(lives, places, growths),

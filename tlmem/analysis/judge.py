@@ -161,7 +161,7 @@ def garbage_or_held(evidence: Evidence) -> Verdict | None:
 
 
 def a_cache_fills(evidence: Evidence) -> Verdict | None:
-    """Until it is full, a bounded cache grows like a leak."""
+    """Until it is full, a cache grows like a leak."""
     return cannot(sentences.filling(evidence.filling[0])) if evidence.filling else None
 
 
@@ -249,7 +249,7 @@ QUESTIONS: tuple[tuple[str, Answer, Callable[[Evidence], tuple[Asked, ...]]], ..
     ("Does memory outside arrays grow?", memory_grows, _memory),
     ("Were events lost, or is the file damaged?", events_were_lost, _nothing),
     ("Is it unknown whether garbage was held before?", garbage_or_held, _nothing),
-    ("Does a bounded cache still fill?", a_cache_fills, _nothing),
+    ("May a cache still be filling?", a_cache_fills, _nothing),
     ("Was the run too short?", too_short, _nothing),
     ("Are there too few samples of resident memory?", too_few_samples, _nothing),
     ("Does memory still rise at the end?", something_still_rises, _nothing),

@@ -22,6 +22,7 @@ from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.holders.snapshots import holders_of
 from tlmem.analysis.holders.survivors import MOST_LINES, Survivors, survivors_of_lines
 from tlmem.analysis.leaks.bounded_caches import fills_a_bound
+from tlmem.analysis.leaks.filling_caches import fills_up
 from tlmem.analysis.leaks.ownership import lets_go
 from tlmem.analysis.leaks.python_objects import only_cycles, seen
 from tlmem.analysis.lifetimes import Lifetimes
@@ -61,7 +62,7 @@ class Sorted:
     """Growing lines with what keeps them: those that leak, and those of garbage.
 
     ``unclear`` are those whose survivors are garbage now, but may have been held by functions that
-    have returned since, ``filling`` those that may only fill a container up to its bound.
+    have returned since, ``filling`` those that may only fill a cache.
     """
 
     leaks: list[Survivors]
@@ -84,7 +85,7 @@ def sort_lines(
         lines += survivors_of_lines(recording, places, lives, growths[MOST_LINES:])
     found = Sorted([], [], [])
     for line in lines:
-        if fills_a_bound(line):
+        if fills_a_bound(line) or fills_up(line):
             found.filling.append(line)
         elif not waits_for_collector(line):
             found.leaks.append(line)

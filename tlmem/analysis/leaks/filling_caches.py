@@ -1,0 +1,69 @@
+"""Which growing lines may only fill a cache whose keys come to an end.
+
+A cache of finitely many keys fills ever more slowly: the more of them it has, the fewer are new.
+Until most are there it grows like a leak that becomes slower, and which of the two it is cannot be
+told. A list, a deque or a set of objects has no keys.
+
+Covers: growing lines whose survivors come half as fast or less in the second half of the line's
+life, on the clocks of time and of allocations. Does not cover: containers with a bound of their
+own; see ``bounded_caches``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlmem.analysis.holders.snapshots import holders_of
+from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.leaks.python_objects import total
+from tlmem.analysis.model import Finding
+from tlmem.analysis.rules import RULES
+
+KEYED = ("dict", "lru_cache", "collections.OrderedDict", "collections.defaultdict")
+"""Words with which the names of containers begin that find things by a key."""
+BY_CHANCE = 2.0
+"""Standard errors by which the halves must differ."""
+
+
+def fills_up(line: Survivors) -> bool:
+    """Whether the survivors of a line come ever more slowly, and may be those of a cache."""
+    if line.growth.manner != "kept" or line.lives.folded or not may_have_keys(line):
+        return False
+    early, late = pace(line)
+    return late <= RULES.majority * early
+
+
+def may_have_keys(line: Survivors) -> bool:
+    """Whether a container with keys holds most of the survivors, or no holder is known."""
+    seen_in_all = total(line.chains)
+    keyed = total([chain for chain in line.chains if chain.words.startswith(KEYED)])
+    return not line.now.shape[0] and keyed >= RULES.majority * seen_in_all
+
+
+def pace(line: Survivors) -> tuple[int, int]:
+    """Survivors of the first and of the second half of the line's life.
+
+    On that of two clocks, time and allocations of others, on which they differ least; equal where
+    chance may explain it.
+    """
+    time, births = line.lives.clocks[:2, line.rows]
+    others = births - np.arange(len(births))
+    found = []
+    for clock in (time, others) if others[-1] > others[0] else (time,):
+        early = int(np.count_nonzero(clock <= (clock[0] + clock[-1]) / 2))
+        found.append((early, len(clock) - early))
+    early, late = min(found, key=lambda halves: halves[0] - halves[1])
+    return (early, late) if early - late > BY_CHANCE * np.sqrt(early + late) else (early, early)
+
+
+def filling_up(line: Survivors) -> Finding:
+    """What is said of such a line: why it cannot be judged."""
+    early, late = pace(line)
+    holder = f" in {holders_of(list(line.chains))[0].name}" if line.chains else ""
+    return line.finding(
+        "filling-cache",
+        f"{line.noun} were kept{holder}, {early:,} in the first half of the time and {late:,} in "
+        "the second. A cache whose keys come to an end fills like that, and so does a leak that "
+        "becomes slower.",
+        severity="info",
+    )
