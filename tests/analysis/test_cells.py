@@ -102,6 +102,9 @@ def test_numbered_variables_are_a_container() -> None:
     found = kept_by(program, lambda at: [Step(StepKind.MODULE, "__main__", f"_{at}")])
 
     assert found.verdict.outcome == "leak"
+    assert found.verdict.sentence.endswith(
+        "Held by 300 numbered variables such as '_0', module __main__."
+    )
 
 
 def test_one_cell_that_runs_again_and_again_keeps_its_line() -> None:

@@ -119,6 +119,39 @@ static void check_items_of_a_list_are_one_group(void)
     tlmi_graph_close(&graph);
 }
 
+/* The same way leads to memory that is tracked and to such that is not; addresses are told of the former alone. */
+static void check_untracked_memory_is_counted_by_itself(void)
+{
+    static uint64_t addresses[TLMI_GROUPS * TLMI_SAMPLES];
+    static uint32_t counts[TLMI_GROUPS];
+    uint32_t picked[TLMI_UNTRACKED_GROUPS];
+    tlmi_groups groups;
+    build_lists(20, 2, 0, 8);
+    for (uint32_t i = 0; i < 20; i++) {
+        uint32_t list = graph.owners[2 * i].node - 1;
+        for (uint32_t k = 0; k <= i; k++) {
+            uint32_t node = tlmi_graph_append(&graph, 3002, list, ANY_ITEM + k);
+            tlmi_owner *owner = tlmi_graph_owner(&graph, 0, object_of(90000000 + i * 100 + k));
+            owner->node = node;
+            owner->held_bytes = 10;
+        }
+    }
+    CHECK(tlmi_groups_open(&groups, &graph, liken, never, NULL));
+    tlmi_groups_pick(&groups);
+    CHECK(groups.owners == 40 && groups.held_bytes == 320 && groups.picked_count == 20);
+    CHECK(tlmi_groups_pick_untracked(&groups, picked) == TLMI_UNTRACKED_GROUPS);
+    for (uint32_t i = 0; i < TLMI_UNTRACKED_GROUPS; i++) {
+        const tlmi_shape *shape = &groups.shapes[picked[i]];
+        CHECK(shape->untracked_count == 20 - i && shape->untracked_bytes == 10 * (20 - i) && shape->count == 2);
+        CHECK(graph.owners[shape->untracked_sample].device == 0);
+    }
+    tlmi_groups_sample(&groups, &graph, addresses, counts);
+    for (uint32_t i = 0; i < 20; i++)
+        CHECK(counts[i] == 2);
+    tlmi_groups_close(&groups);
+    tlmi_graph_close(&graph);
+}
+
 static void check_largest_and_most_numerous_are_picked(void)
 {
     tlmi_groups groups;
@@ -193,6 +226,7 @@ int main(void)
     check_owners_are_found_by_device_and_address();
     check_views_use_what_they_see();
     check_items_of_a_list_are_one_group();
+    check_untracked_memory_is_counted_by_itself();
     check_largest_and_most_numerous_are_picked();
     check_a_linked_list_has_few_shapes();
     check_want_of_memory_and_time_are_borne();

@@ -77,17 +77,16 @@ def cells_of(
         line = callers[runner] if runner else None
         run_at.setdefault(line, runner)
         units.setdefault((line, files[target]), []).append(site)
-    brief = _brief(list(units.values()), len(blamed), made)
-    found = []
-    for line, runner in run_at.items():
-        mine = [
-            sites
-            for (of, _), sites, is_brief in zip(units, units.values(), brief, strict=True)
-            if of == line and is_brief
-        ]
-        if len(mine) >= FEWEST_CELLS:
-            found.append(Cells(len(mine), runner, np.concatenate(mine).astype(np.int64)))
-    return found
+    brief: dict[object, list[list[int]]] = {}
+    are_brief = _brief(list(units.values()), len(blamed), made)
+    for ((line, _), sites), is_brief in zip(units.items(), are_brief, strict=True):
+        if is_brief:
+            brief.setdefault(line, []).append(sites)
+    return [
+        Cells(len(mine), run_at[line], np.concatenate(mine).astype(np.int64))
+        for line, mine in brief.items()
+        if len(mine) >= FEWEST_CELLS
+    ]
 
 
 def _runner_of(site: int, without: set[int], blamed: Ints, parents: Ints) -> int:
