@@ -31,6 +31,8 @@ MOST_CELLS = 1 << 22
 """Sums of every site and thread are kept for at most so many pairs of them."""
 
 Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+"""Positions of objects: there are several orders of all of them."""
 Floats = NDArray[np.float64]
 
 
@@ -85,9 +87,9 @@ class Lanes:
         self.site = objects["born_site"].to_numpy(np.int64)[order]
         self.thread = objects["born_thread"].to_numpy()[order]
         sites = np.where(self.site < len(places.group_of_site), self.site, 0)
-        self.line = places.group_of_site[sites].astype(np.int64)
+        self.line = places.group_of_site[sites]
         self._small = self.line.astype(np.uint16) if places.count < 1 << 16 else self.line
-        self._by_line = np.argsort(self._small, kind="stable")
+        self._by_line = np.argsort(self._small, kind="stable").astype(np.int32)
         counts = np.bincount(self.line, minlength=places.count)
         self._starts = np.concatenate([[0], np.cumsum(counts)])
         self._births = self._side(self._by_line, self.born, self._starts)
@@ -104,7 +106,7 @@ class Lanes:
     def __len__(self) -> int:
         return len(self.number)
 
-    def _side(self, rows: Ints, times: Ints, starts: Ints) -> _Side:
+    def _side(self, rows: Ints | Rows | slice, times: Ints, starts: Ints) -> _Side:
         sums = np.concatenate([[0], np.cumsum(self.size[rows])])
         return _Side(times[rows], sums, starts)
 
@@ -131,7 +133,7 @@ class Lanes:
         found.sort(key=lambda lane: (lane.highest_bytes, lane.live_count.max()), reverse=True)
         return found
 
-    def objects(self, view: View, line: int | None, sort: str = "born") -> Ints:
+    def objects(self, view: View, line: int | None, sort: str = "born") -> Rows:
         """Rows of the objects that lived in a stretch of time, of one line or of all.
 
         Args:
@@ -146,11 +148,11 @@ class Lanes:
         last = int(np.searchsorted(self.born, view.stop_ns, side="right"))
         inside = self.died[:last] >= view.start_ns
         if sort == "born":
-            return np.flatnonzero(inside)
+            return np.flatnonzero(inside).astype(np.int32)
         inside = np.concatenate([inside, np.zeros(len(self) - last, bool)])
         return rows[inside[rows]]
 
-    def _sorted(self, line: int | None, sort: str) -> Ints:
+    def _sorted(self, line: int | None, sort: str) -> Rows:
         """All rows of a line, or of all, in an order; the one of all is kept."""
         rows = self._rows_of(line)
         if sort == "born":
@@ -160,18 +162,18 @@ class Lanes:
         return rows[falling(self.size[rows] if sort == "size" else self._age(rows))]
 
     @cached_property
-    def _all(self) -> Ints:
-        return np.arange(len(self))
+    def _all(self) -> Rows:
+        return np.arange(len(self), dtype=np.int32)
 
     @cached_property
-    def _largest_first(self) -> Ints:
-        return falling(self.size)
+    def _largest_first(self) -> Rows:
+        return falling(self.size).astype(np.int32)
 
     @cached_property
-    def _oldest_first(self) -> Ints:
-        return falling(self._age(slice(None)))
+    def _oldest_first(self) -> Rows:
+        return falling(self._age(slice(None))).astype(np.int32)
 
-    def _age(self, rows: Ints | slice) -> Ints:
+    def _age(self, rows: Rows | slice) -> Ints:
         """How long objects lived; what is alive counts as if it died last of all."""
         return np.minimum(self.died[rows], self._end + 1) - self.born[rows]
 
@@ -243,7 +245,7 @@ class Lanes:
         dead = np.flatnonzero(self.died != NEVER)
         dead = dead[rising(self.died[dead])]
         births, deaths = (np.array([0, count]) for count in (len(self), len(dead)))
-        return self._side(self._all, self.born, births), self._side(dead, self.died, deaths)
+        return self._side(slice(None), self.born, births), self._side(dead, self.died, deaths)
 
     @cached_property
     def _shown_lines(self) -> list[int]:
@@ -255,7 +257,7 @@ class Lanes:
             made = np.sort(made[np.argsort(-bytes_, kind="stable")[:MOST_LANES]])
         return made.tolist()
 
-    def _rows_of(self, line: int | None) -> Ints:
+    def _rows_of(self, line: int | None) -> Rows:
         if line is None:
             return self._all
         return self._by_line[self._starts[line] : self._starts[line + 1]]

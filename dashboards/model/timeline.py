@@ -29,7 +29,7 @@ class TimelineData:
     width: int
     total: NDArray[np.float64]
     lines: Sequence[LineLane] = ()
-    rows: NDArray[np.int64] | None = None
+    rows: NDArray[np.int32] | None = None
     row: int = 0
 
 
