@@ -52,7 +52,7 @@ def test_cells_that_keep_what_they_make_are_one_place_that_grows() -> None:
     found = analyse(program.recording())
 
     assert found.verdict.outcome == "leak"
-    assert "300 of 300 arrays made in 300 cells run at program.py:12" in found.verdict.sentence
+    assert "Leak at 300 cells run at program.py:12: 300 of 300 arrays" in found.verdict.sentence
     (line,) = [finding for finding in found.findings if finding.kind == "growing-site"]
     assert (line.count, str(line.site)) == (300, "/home/user/program.py:12")
 
@@ -73,7 +73,7 @@ def test_cells_that_overwrite_are_healthy() -> None:
 def test_cells_that_a_library_runs_are_code_cells(file: Callable[[int], str]) -> None:
     found = analyse(session(lambda number: True, run_at=None, file=file).recording())
 
-    assert "300 of 300 arrays made in 300 code cells since" in found.verdict.sentence
+    assert "Leak at 300 code cells: 300 of 300 arrays" in found.verdict.sentence
 
 
 def test_the_verdict_names_who_holds_what_cells_made() -> None:
@@ -118,7 +118,7 @@ def test_one_cell_that_runs_again_and_again_keeps_its_line() -> None:
         program.wait(1_000_000)
     found = analyse(program.recording())
 
-    assert "made at <ipython-input-1-abc>:1 since" in found.verdict.sentence
+    assert "Leak at <ipython-input-1-abc>:1: " in found.verdict.sentence
 
 
 def test_few_cells_keep_their_lines() -> None:

@@ -161,6 +161,9 @@ def test_stable_says_what_the_run_could_have_shown() -> None:
         "No leak found in 8.50 s. Smallest leak this run could have shown: 20 arrays from one line "
         "(10 with 100 kB together), or 46.0 kB/s of native memory."
     )
+    assert sentences.stable(8.5, 46_000.0, 1_200_000.0).endswith(
+        "together), 46.0 kB/s of native memory, or 1.20 MB/s of Python objects."
+    )
     assert sentences.stable(8.5, None) == "No leak found in 8.50 s."
 
 

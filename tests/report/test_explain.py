@@ -49,7 +49,7 @@ def test_a_stable_program_answers_every_question_with_no_and_says_what_failed() 
     summary = summary_of(keeps=False)
     shown = "\n".join(rows_of(summary))
 
-    assert answers(summary) == ["no"] * 10
+    assert answers(summary) == ["no"] * 11
     assert "native memory: does not grow\n        native_bytes " in shown
     assert "at least 150 kB     no\n          native_bytes: a healthy process drifts" in shown
 

@@ -61,7 +61,7 @@ from tlmem.analysis.model import (
 )
 from tlmem.analysis.places import Places, place
 from tlmem.analysis.rules import Checks
-from tlmem.analysis.unseen import sampled_span, unseen
+from tlmem.analysis.unseen import unseen
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -136,7 +136,7 @@ def evidence_of(recording: Recording) -> Evidence:
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
     memory: list[Asked] = []
-    resident = judge_samples(samples, *sampled_span(samples, lives), lives.progress, memory)
+    resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
     return Evidence(
         recording=recording,
         places=places,

@@ -162,11 +162,15 @@ def stable(seconds: float, resolution: float | None, of_python: float | None = N
     found = f"No leak found in {format_seconds(seconds)}."
     if resolution is None:
         return found
+    native = f"{format_rate(resolution)} of native memory"
+    if of_python is None:
+        others = f"or {native}"
+    else:
+        others = f"{native}, or {format_rate(of_python)} of Python objects"
     return (
         f"{found} Smallest leak this run could have shown: {RULES.few_survivors:.0f} arrays from "
         f"one line ({RULES.fewest_survivors:.0f} with {format_bytes(RULES.least_bytes_of_few)} "
-        f"together), {format_rate(resolution)} of native memory"
-        f"{'' if of_python is None else f', or {format_rate(of_python)} of Python objects'}."
+        f"together), {others}."
     )
 
 

@@ -5,7 +5,7 @@ of which only the sum is known, where it is more than everything that is tracked
 the moment of judging. Each has a sentence. Where one dominates, nothing that was found means that
 nothing grows, and it says what to do.
 
-Covers: facts of one recording; which of its samples are judged, and why they are too few.
+Covers: facts of one recording; why its samples are too few.
 Does not cover: damaged recordings and lost events, which the verdict knows; what still rose at the
 end, see ``growth.late_rise``.
 See also: docs/findings.md, for every threshold and its reason.
@@ -22,8 +22,6 @@ import numpy as np
 from tlmem.analysis.growth.curves import Window, python_bytes
 from tlmem.analysis.growth.process_growth import (
     FEWEST_SAMPLES,
-    FEWEST_TO_JUDGE,
-    SHORTEST_WINDOW_S,
     steady_begin,
 )
 from tlmem.analysis.growth.robust import floor_curve
@@ -107,19 +105,6 @@ def dominated(facts: list[Unseen]) -> str:
     return ""
 
 
-def sampled_span(samples: pd.DataFrame, lives: Lifetimes) -> tuple[int, int]:
-    """From when to when samples are judged, in ns: the program's work up to the moment of judging.
-
-    A program may give back for most of its run what it made at once, and is judged just before
-    that: where too few samples are left, those of its whole run speak.
-    """
-    begin_ns, end_ns = lives.work_begin_ns, lives.judged_ns
-    long_enough = (1 - RULES.warm_up) * (end_ns - begin_ns) >= SHORTEST_WINDOW_S * 1e9
-    if long_enough and steady_samples(samples, begin_ns, end_ns) >= FEWEST_TO_JUDGE:
-        return begin_ns, end_ns
-    return lives.begin_ns, lives.cut_ns
-
-
 def steady_samples(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> int:
     """How many samples of resident memory lie behind the warm-up of a span."""
     window = Window(samples, begin_ns, end_ns)
@@ -131,7 +116,7 @@ def why_not_sampled(recording: Recording, lives: Lifetimes) -> str:
     """Why samples cannot speak for what no line holds, as a sentence."""
     samples = recording.samples
     taken = int(samples["anon"].notna().sum()) if "anon" in samples else 0
-    left = steady_samples(samples, *sampled_span(samples, lives))
+    left = steady_samples(samples, lives.work_begin_ns, lives.judged_ns)
     begin = "no line keeps ever more arrays, but resident memory was sampled"
     if recording.info.get("rss_interval_ms") == "0":
         return f"{begin} at the begin and the end alone; record without --rss-interval 0."
@@ -283,4 +268,4 @@ def held_then(places: Places, lives: Lifetimes, time_ns: int) -> str:
     if not then.any() or held.max() < RULES.unseen_bytes:
         return ""
     most = int(np.argmax(held))
-    return f"; {format_bytes(held[most])} of it were made at {place(places.frames[most])}"
+    return f"; {format_bytes(held[most])} of it were allocated at {place(places.frames[most])}"

@@ -189,7 +189,7 @@ def test_stable_says_what_would_have_been_seen_and_it_is_seen() -> None:
 
     assert (
         "Smallest leak this run could have shown: 20 arrays from one line (10 with 100 kB "
-        "together), or "
+        "together), "
     ) in quiet.sentence
     assert grown.outcome == "native"
 

@@ -45,7 +45,9 @@ def test_what_grew_and_was_kept_is_a_warning_with_size_and_period() -> None:
 
     assert [(f.severity, f.count, f.bytes) for f in found] == [("warning", 150, 150 * SIZE)]
     assert found[0].site is not None and found[0].site.line == 12
-    assert found[0].evidence.startswith("30.0 MB in 150 arrays made at program.py:12 between 2")
+    assert found[0].evidence.startswith(
+        "30.0 MB in 150 arrays allocated at program.py:12 between 2"
+    )
     assert found[0].evidence.endswith(" were kept until the end; nothing was added since.")
     assert analysis.verdict.outcome == "stable"
     assert found[0].evidence in analysis.verdict.sentence
@@ -55,7 +57,7 @@ def test_growth_is_told_that_is_larger_than_a_leak() -> None:
     analysis = analyse(phases(leak=1_000).recording())
     kinds = [finding.kind for finding in analysis.findings]
 
-    assert analysis.verdict.sentence.startswith("Leak: 420 of 420 arrays made at program.py:50")
+    assert analysis.verdict.sentence.startswith("Leak at program.py:50: 420 of 420 arrays")
     assert "Larger, though it grows no more: 30.0 MB in 150 arrays" in analysis.verdict.sentence
     assert kinds[:2] == ["growing-site", "grew-and-kept"]
 

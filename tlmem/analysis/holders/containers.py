@@ -191,10 +191,8 @@ def with_holder_named(
     content = beside.get(f"{verdict.outcome}-growth")
     if content is not None:
         return replace(verdict, sentence=f"{verdict.sentence} {content.sentence}")
-    for finding in findings:
-        if finding.site is None or not finding.site.cells or not finding.holders:
-            continue
-        if finding.kind == "growing-site" and finding.evidence in verdict.sentence:
-            held_by = f"Held by {finding.holders[0].name}."
-            return replace(verdict, sentence=f"{verdict.sentence} {held_by}")
-    return verdict
+    worst = next((finding for finding in findings if finding.kind == "growing-site"), None)
+    if worst is None or worst.site is None or not worst.site.cells or not worst.holders:
+        return verdict
+    held_by = f"Held by {worst.holders[0].name}."
+    return replace(verdict, sentence=f"{verdict.sentence} {held_by}")

@@ -44,12 +44,15 @@ def pace(line: Survivors) -> tuple[int, int]:
     """Survivors of the first and of the second half of the line's life.
 
     On that of two clocks, time and allocations of others, on which they differ least; equal where
-    chance may explain it.
+    chance may explain it, and where the line makes all there is: time alone is bent by the machine.
     """
-    time, births = line.lives.clocks[:2, line.rows]
+    rows = line.rows if line.growth.rows is None else line.growth.rows
+    time, births = line.lives.clocks[:2, rows]
     others = births - np.arange(len(births))
     found = []
-    for clock in (time, others) if others[-1] > others[0] else (time,):
+    if others[-1] == others[0]:
+        return len(others), len(others)
+    for clock in (time, others):
         early = int(np.count_nonzero(clock <= (clock[0] + clock[-1]) / 2))
         found.append((early, len(clock) - early))
     early, late = min(found, key=lambda halves: halves[0] - halves[1])

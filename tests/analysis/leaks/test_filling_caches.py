@@ -1,0 +1,60 @@
+"""A cache of finitely many keys fills ever more slowly; what it is cannot be told before it is full."""
+
+import random
+
+import pytest
+from support.traces import Program
+
+from tlmem.analysis import Analysis, analyse
+
+KEYS = 800
+
+
+def drawn(times: float, seed: int, others: bool = True) -> Analysis:
+    """A cache of ``KEYS`` keys, each of which is drawn so many times on average."""
+    program, chance, known = Program(), random.Random(seed), set()
+    for _ in range(int(KEYS * times)):
+        key = chance.randrange(KEYS)
+        if key not in known:
+            known.add(key)
+            program.alloc(10, 8_000)
+        if others:
+            program.temporary(20, 100_000)
+        program.wait(1_000_000)
+    return analyse(program.recording())
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("times", [2.0, 2.5, 3.0])
+def test_a_cache_whose_keys_come_to_an_end_is_no_leak(times: float, seed: int) -> None:
+    found = drawn(times, seed)
+
+    assert found.verdict.outcome in ("cannot-judge", "stable")
+    if found.verdict.outcome == "cannot-judge":
+        assert "A cache whose keys come to an end fills like that" in found.verdict.sentence
+        assert [f.severity for f in found.findings if f.kind == "filling-cache"] == ["info"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cache_that_has_seen_few_of_its_keys_is_a_leak_so_far(seed: int) -> None:
+    assert drawn(0.5, seed).verdict.outcome == "leak"
+
+
+def test_where_the_line_makes_all_there_is_its_pace_in_time_tells_nothing() -> None:
+    """A busy machine slows a program down."""
+    program = Program()
+    for step in range(600):
+        program.alloc(10, 8_000)
+        program.wait(500_000 + 5_000 * step)
+
+    assert analyse(program.recording()).verdict.outcome == "leak"
+
+
+def test_an_even_leak_in_a_dict_is_a_leak() -> None:
+    program = Program()
+    for _ in range(600):
+        program.alloc(10, 8_000)
+        program.temporary(20, 100_000)
+        program.wait(1_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "leak"
