@@ -1,4 +1,4 @@
-"""A cache of finitely many keys fills ever more slowly; what it is cannot be told before it is full."""
+"""A cache of finitely many keys fills ever more slowly; before it is full it cannot be judged."""
 
 import random
 
