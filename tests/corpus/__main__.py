@@ -96,7 +96,7 @@ def of_program(program: Program, file: str) -> bool:
 
 
 def judged(chosen: dict[str, Program], folder: Path, again: bool) -> Iterator[tuple[str, str, str]]:
-    """Name, answer (``right``, ``wrong``, ``failed`` or ``left out``) and sentence of each program."""
+    """Name, answer (right, wrong, failed or left out) and sentence of each program."""
     for name, program in chosen.items():
         file = folder / f"{name}.tlm"
         if not again and program.missing:
