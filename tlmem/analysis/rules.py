@@ -48,29 +48,32 @@ class Rules:
     active = Rule(
         0.985,
         "of all births",
-        "the program's activity ends here: a last print or plot may follow when the work is done",
+        "a last print or plot may follow when the work is done",
         off=1.0,
     )
     unwinding = Rule(
         0.1,
         "of the run",
-        "what is freed in this last part may be freed because the program ends",
+        "what is freed later may be freed because the program ends",
         off=0.0,
     )
     latest_begin = Rule(
         0.4,
         "of the run",
-        "work has begun here even when no array was made: imports take less",
+        "from here on the program is at work, even without an array: imports take less",
         off=1.0,
     )
     usual = Rule(
         0.99,
-        "of all gaps",
-        "gaps between events that are longer than nearly all are pauses",
+        "of all",
+        "longer gaps between events, and longer lives in a ring buffer, are not the usual ones",
         off=1.0,
     )
     longest_pause = Rule(
-        0.02, "of the time without pauses", "the most that one pause counts", off=1e9
+        0.02,
+        "of the time without pauses",
+        "a pause counts no more than this, as the machine may have made it",
+        off=1e9,
     )
     shortest_run_s = Rule(
         0.15,
@@ -80,25 +83,40 @@ class Rules:
     )
 
     # How much
-    fewest_survivors = Rule(10, "objects", "fewer are a model or a buffer, not a habit", off=2)
+    fewest_survivors = Rule(
+        10,
+        "objects",
+        "fewer of anything are a model, a buffer or chance, not a habit",
+        off=2,
+    )
     few_survivors = Rule(
-        20, "objects", "fewer must have `least_bytes_of_few`: large parts of a model", off=2
+        20,
+        "objects",
+        "fewer must have `least_bytes_of_few`, as they may be parts of a model",
+        off=2,
     )
     least_bytes_of_few = Rule(
-        100_000, "bytes", "fewer bytes in fewer than `few_survivors` are small change", off=1e15
+        100_000,
+        "bytes",
+        "fewer bytes in fewer than `few_survivors` objects do not matter",
+        off=1e15,
     )
     many_survivors = Rule(
         300,
         "objects",
-        "so many are a habit whatever their size and however short the run",
+        "so many are a habit, whatever their size and however short the run",
         off=1e15,
     )
-    least_bytes = Rule(2_500, "bytes", "less is small change", off=0)
+    least_bytes = Rule(
+        2_500,
+        "bytes",
+        "less does not matter",
+        off=0,
+    )
     large_share = Rule(
         0.25,
         "of the survivors",
-        "so many of the largest, at most nine, count as the others do: a buffer or two among small "
-        "results",
+        "a few large objects among many small ones are a buffer, and count as the others do",
         off=0.0,
     )
 
@@ -106,36 +124,44 @@ class Rules:
     unevenness = Rule(
         0.27,
         "of the rise",
-        "what grows with the root or the square of time differs by less from an even rise; a cache "
-        "that fills, lazy loading and finitely many keys differ by more",
+        "a rise with the root or the square of time differs less from an even one; a cache that "
+        "fills, lazy loading and finitely many keys differ more",
         off=1.0,
     )
     chance = Rule(
         0.4,
         "of the rise, over the root of the survivors",
-        "what chance adds to unevenness",
+        "chance makes few survivors more uneven",
         off=0.0,
     )
     late_rate = Rule(
         0.3,
         "of the even pace",
-        "a cache that has just become full rises no more at the end",
+        "a cache that has just become full does not rise at the end",
         off=0.0,
     )
     backlog = Rule(
         0.1,
         "of the growth",
-        "what never fell by more may have any survivors: a queue that is emptied too slowly",
+        "what fell by more on the way may have been emptied: survivors must come from everywhere",
         off=0.0,
     )
     generations = Rule(
-        0.7, "of ten parts of the life", "have survivors: they come from everywhere", off=0.0
+        0.7,
+        "of the parts of a line's life",
+        "survivors of a list that was emptied come from its last parts alone",
+        off=0.0,
     )
-    fair_part = Rule(0.25, "of the average part", "a part with fewer has none to speak of", off=0.0)
+    fair_part = Rule(
+        0.25,
+        "of the average part",
+        "a part of the life with fewer survivors counts as one without",
+        off=0.0,
+    )
     own_clock = Rule(
         0.6,
         "of a clock",
-        "a clock that a line drives by more does not vote: all is even on it",
+        "a line that drives more of a clock is even on it, whatever it does",
         off=2.0,
     )
 
@@ -143,95 +169,169 @@ class Rules:
     reach = Rule(
         0.8,
         "of the activity",
-        "growth lasts up to here on two of three clocks: warm-up and models are early",
+        "growth that ends earlier is warm-up, or a model; two of three clocks must agree",
         off=0.0,
     )
     wall_reach = Rule(
         0.7,
         "of the run",
-        "growth lasts up to here in time: data that is loaded or cached, and then used, is needed",
+        "data that is loaded or cached, and then used for longer, is needed",
         off=0.0,
     )
     span = Rule(
         0.3,
-        "of the activity, of a curve",
-        "growth lasts so long: a list filled in a short last phase is a result",
+        "of the run, or of a curve",
+        "a list that is filled in a short last phase is a result",
         off=0.0,
     )
 
     # Growth that began in the run
     late_survivors = Rule(
-        40, "objects", "a look at every line's last part finds one that chance made grow", off=1e15
+        40,
+        "objects",
+        "a look at the last part of every line would find one that chance made grow",
+        off=1e15,
     )
     slowing = Rule(
-        1.25, "times the last pace", "an earlier regime was faster: the rise is ending", off=1e9
+        1.25,
+        "times the last pace",
+        "an earlier regime that rose faster shows that the rise is ending",
+        off=1e9,
     )
     given_back = Rule(
-        0.3, "of the last rise", "more had risen and fallen before: it will be freed again", off=1e9
+        0.3,
+        "of the last rise",
+        "what had risen and fallen before will be freed again",
+        off=1e9,
     )
 
     # Growth that counts hide
     fewest_values = Rule(
         4,
         "objects alive at a time",
-        "a single array that becomes larger may be a larger problem",
+        "fewer arrays that become larger may be those of a larger problem",
         off=1,
     )
     least_bytes_of_values = Rule(
-        1_000_000, "bytes", "values or arrays that grow hold so much in the end", off=1e15
+        1_000_000,
+        "bytes",
+        "values that become larger, and hold less in the end, do not matter",
+        off=1e15,
     )
-    least_factor = Rule(4, "times", "they hold so many times what they held at first", off=1.0)
+    least_factor = Rule(
+        4,
+        "times",
+        "values that become larger hold so many times what they held at first",
+        off=1.0,
+    )
     more_values = Rule(
-        1.5, "times", "with more objects than so many times, it is not values that grow", off=1e9
+        1.5,
+        "times",
+        "with more objects than before it is not the values that grow",
+        off=1e9,
     )
-    fewest_troughs = Rule(6, "troughs", "six values rise by chance in 1 of 720 cases", off=1e15)
-    rise_of_troughs = Rule(0.5, "of the median tooth", "the troughs rise by more", off=0.0)
+    fewest_troughs = Rule(
+        6,
+        "troughs",
+        "six values rise by chance in 1 of 720 cases",
+        off=1e15,
+    )
+    rise_of_troughs = Rule(
+        0.5,
+        "of the median tooth",
+        "troughs that rise by less may be noise of the teeth between them",
+        off=0.0,
+    )
     fewest_lines = Rule(
-        3, "lines", "growth is spread over so many lines, or it is that of one", off=1e15
+        3,
+        "lines",
+        "growth of large objects that fewer lines share is that of each of them",
+        off=1e15,
     )
 
     # Samples
-    warm_up = Rule(0.35, "of the run", "rises in every program", off=0.0)
-    native_bytes = Rule(150_000, "bytes", "a healthy process drifts by less", off=1)
+    warm_up = Rule(
+        0.35,
+        "of the run",
+        "memory rises in every program at first",
+        off=0.0,
+    )
+    native_bytes = Rule(
+        150_000,
+        "bytes",
+        "native memory of a healthy process drifts by less",
+        off=1,
+    )
     resident_bytes = Rule(
-        4_000_000, "bytes", "the same of what no allocator explains, by resident memory", off=1e15
+        4_000_000,
+        "bytes",
+        "resident memory that nothing explains drifts by less in a healthy process",
+        off=1e15,
     )
     heap_bytes = Rule(
         1_000_000,
         "bytes",
-        "the same of Python's heap, which comes in arenas of 1 MB, of devices and of tapes",
+        "Python's heap comes in arenas of 1 MB; devices and tapes drift by less",
         off=1,
     )
-    relative = Rule(0.01, "of the level", "a large process drifts by more", off=0.0)
+    relative = Rule(
+        0.01,
+        "of the level",
+        "a large process drifts by more",
+        off=0.0,
+    )
     largest_step = Rule(
-        0.4, "of the rise", "a few large steps are lazy imports, or buffers made once", off=1e9
+        0.4,
+        "of the rise",
+        "a few large steps are lazy imports, or buffers made once",
+        off=1e9,
     )
     sure = Rule(
         0.4,
         "of the slope",
-        "the low end of its interval: the slope of a curve that bends is unsure",
+        "a slope whose interval reaches lower is that of a curve that bends, or of noise",
         off=-1e9,
     )
     retained_bytes = Rule(
         40_000_000,
         "bytes",
-        "freed memory that stays: allocators, and pools of devices, keep less for their own use",
+        "allocators and pools of devices keep less for their own use",
         off=1,
     )
-    retained_share = Rule(0.5, "of resident memory", "the same", off=0.0)
+    retained_share = Rule(
+        0.5,
+        "of resident memory",
+        "less is not what the process consists of",
+        off=0.0,
+    )
 
     # What still rises at the end
-    unsettled_bytes = Rule(8_000_000, "bytes", "less is not worth a doubt", off=1e15)
-    unsettled_share = Rule(0.15, "of resident memory", "the same", off=0.0)
+    unsettled_bytes = Rule(
+        8_000_000,
+        "bytes",
+        "less, rising at the end, is not worth a doubt",
+        off=1e15,
+    )
+    unsettled_share = Rule(
+        0.15,
+        "of resident memory",
+        "a smaller share, rising at the end, is not worth a doubt",
+        off=0.0,
+    )
 
     # What was not seen
     unseen_bytes = Rule(
         50_000_000,
         "bytes",
-        "less, beside a process with NumPy, explains no problem",
+        "less that was not seen explains no problem",
         off=1,
     )
-    unseen_cpu_s = Rule(0.5, "s", "an interpreter takes less for its imports alone", off=0.0)
+    unseen_cpu_s = Rule(
+        0.5,
+        "s",
+        "an interpreter takes less for its imports alone",
+        off=0.0,
+    )
 
     # What the growth belongs to
     python_per_array = Rule(
@@ -241,23 +341,47 @@ class Rules:
         off=1,
     )
     most_containers = Rule(
-        1_000_000, "containers", "a collector that waits for more is as good as off", off=1e15
+        1_000_000,
+        "containers",
+        "a collector that waits for more containers is as good as off",
+        off=1e15,
     )
     bounded = Rule(
         0.95,
         "of the survivors seen",
-        "are in containers with a bound, or something else keeps some as well",
+        "of what fills a container with a bound, few objects are elsewhere",
         off=0.0,
     )
-    filled = Rule(0.25, "of its bound", "a container that has less is not bounded by it", off=0.0)
+    filled = Rule(
+        0.25,
+        "of its bound",
+        "a container that has less of its bound is not bounded by it",
+        off=0.0,
+    )
     most_of_an_item = Rule(
-        4, "arrays for each item", "with more, what the items are may grow", off=1e9
+        4,
+        "arrays for each item",
+        "with more arrays for each item, the items may grow",
+        off=1e9,
     )
-    slack = Rule(1.1, "of the room", "more survivors than fit: something else keeps them", off=1e9)
+    slack = Rule(
+        1.1,
+        "of the room",
+        "more survivors than fit are kept by something else",
+        off=1e9,
+    )
     majority = Rule(
-        0.5, "of the survivors", "must have been seen in Python to say who holds them", off=0.0
+        0.5,
+        "of the whole",
+        "more than half speak for all: of a line, of a rise, of what a snapshot saw",
+        off=0.0,
     )
-    nearly_all = Rule(0.8, "of the survivors", "are of one kind to say that their line is", off=0.0)
+    nearly_all = Rule(
+        0.8,
+        "of the whole",
+        "nearly all must be of one kind to say that a line is",
+        off=0.0,
+    )
 
 
 RULES = Rules()
