@@ -6,8 +6,9 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
-from tlmem.analysis.cells import FEWEST_CELLS, is_stable
+from tlmem.analysis.cells import is_stable
 from tlmem.analysis.places import Places, place
+from tlmem.analysis.rules import RULES
 from tlmem.recording.format.chains import ChainStep as Step
 from tlmem.recording.format.chains import StepKind
 
@@ -122,7 +123,7 @@ def test_one_cell_that_runs_again_and_again_keeps_its_line() -> None:
 
 
 def test_few_cells_keep_their_lines() -> None:
-    program = session(lambda number: True, cells=FEWEST_CELLS - 1)
+    program = session(lambda number: True, cells=int(RULES.few_survivors) - 1)
     places = Places.of(program.recording())
 
     assert not any(frame.cells for frame in places.frames)

@@ -19,12 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-BRIEF = 0.1
-"""Share of a run's allocations within which those of a brief piece of code lie; a line that grows
-works for 30 % of them or more."""
-FEWEST_CELLS = 20
-"""Brief pieces of code that are one place: a line that makes an array in each of fewer runs could
-not be told to grow either."""
+from tlmem.analysis.rules import RULES
+
 _OF_LIBRARY = re.compile(
     r".*[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]", re.S | re.I
 )
@@ -85,7 +81,7 @@ def cells_of(
     return [
         Cells(len(mine), run_at[line], np.concatenate(mine).astype(np.int64))
         for line, mine in brief.items()
-        if len(mine) >= FEWEST_CELLS
+        if len(mine) >= RULES.few_survivors
     ]
 
 
@@ -112,4 +108,4 @@ def _brief(units: list[list[int]], size: int, made: Ints) -> list[bool]:
     first, last = np.full(len(units), len(made)), np.full(len(units), -1)
     np.minimum.at(first, unit[at], at)
     np.maximum.at(last, unit[at], at)
-    return ((last >= first) & (last - first <= BRIEF * len(made))).tolist()
+    return ((last >= first) & (last - first <= RULES.brief * len(made))).tolist()

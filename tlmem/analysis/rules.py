@@ -82,6 +82,13 @@ class Rules:
         off=0.0,
     )
 
+    brief = Rule(
+        0.1,
+        "of all births",
+        "a cell, or code without a file, that works for longer is a place of its own",
+        off=1.0,
+    )
+
     # How much
     fewest_survivors = Rule(
         10,

@@ -20,9 +20,6 @@ from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
 
-CHOSEN = 0.5
-"""Share of the survivors that were seen which must be variables with names of their own: with more
-in containers, or in numbered variables, cells do keep ever more."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -56,4 +53,4 @@ def are_results(
             variables[f"{_DIGITS.sub('#', name)} -> {way}"] += chain.arrays
     whole = kept + variables.total()
     chosen = variables.total() - max(variables.values(), default=0)
-    return chosen > CHOSEN * whole
+    return chosen > RULES.majority * whole
