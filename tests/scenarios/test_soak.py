@@ -193,7 +193,7 @@ def test_a_digest_is_of_what_judges_and_of_what_a_program_imports(tmp_path, monk
         other.write_text(text)
         digests.append(digest.of_program(program))
 
-    assert {"gate/decision.py", "report/summary.py", "analysis/verdict.py"} <= files
+    assert {"gate/decision.py", "report/summary.py", "analysis/judge.py"} <= files
     assert not {"gate/outputs/text.py", "report/text.py", "cli.py"} & files
     assert digests[0] != digests[1]
 
