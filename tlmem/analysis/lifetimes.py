@@ -38,13 +38,26 @@ class LineSums:
 
 
 @dataclass(frozen=True)
+class RunClock:
+    """The program's own time, without pauses of the machine: ``clock`` at moments ``ticks``, ns."""
+
+    ticks: Ints
+    clock: Floats
+
+    def at(self, time_ns: float) -> float:
+        """The program's own time at a moment, in ns."""
+        return float(np.interp(time_ns, self.ticks, self.clock))
+
+
+@dataclass(frozen=True)
 class Lifetimes:
     """Objects made by the program itself, in order of birth, without those made by imports.
 
     ``ordinal`` counts every allocation of the recording, ``size`` is in bytes, ``weight`` is how
     many objects a row stands for (more than 1 only where a size limit thinned the list of live
     objects). ``sums`` are there when a size limit folded old events. ``clocks`` has one row per
-    clock (time without pauses, allocations, bytes) and one column per object. ``begin_ns`` to
+    clock (time without pauses, allocations, bytes) and one column per object. ``run`` is the
+    program's own time between events, too. ``begin_ns`` to
     ``cut_ns`` is the program's run, ``unwinding_ns`` the earliest moment at which its frames may
     unwind because it ends, ``judged_ns`` the last one at which what it holds is still held,
     ``active`` the index of the object that ends its activity. ``folded`` says that of the oldest
@@ -62,6 +75,7 @@ class Lifetimes:
     weight: Ints
     sums: LineSums | None
     clocks: Floats
+    run: RunClock
     begin_ns: int
     cut_ns: int
     unwinding_ns: int
@@ -122,7 +136,8 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
     device = table["device"].to_numpy(np.uint8)[own]
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
     samples = recording.samples["time_ns"].to_numpy(np.int64)
-    unwinding_ns = begin_of_unwinding(born, died, samples, begin_ns, cut_ns)
+    run = clock_of_run(samples, begin_ns, cut_ns)
+    unwinding_ns = begin_of_unwinding(born, died, run, cut_ns)
     return Lifetimes(
         born=born,
         died=died,
@@ -136,6 +151,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         if recording.fold is not None
         else None,
         clocks=clocks(born, ordinal if recording.fold else np.arange(len(born)), size),
+        run=run,
         begin_ns=begin_ns,
         cut_ns=cut_ns,
         unwinding_ns=unwinding_ns,
@@ -248,16 +264,10 @@ def without_pauses(times: NDArray) -> Floats:
     return np.cumsum(np.minimum(gaps, longest))
 
 
-def begin_of_unwinding(born: Ints, died: Ints, samples: Ints, begin_ns: int, cut_ns: int) -> int:
-    """The earliest moment at which an object may be freed because the program ends, in ns.
-
-    What is freed before is freed because it is no longer needed. The last ``UNWINDING_SHARE`` of
-    the run may be unwinding. So may a longer part of it in which nothing is made any more and frees
-    follow each other up to the end, as large arrays take a while to free; but a program that frees
-    through more than ``span`` of its run is at work.
+def clock_of_run(samples: Ints, begin_ns: int, cut_ns: int) -> RunClock:
+    """How much of its own time a program had taken at each of its samples.
 
     Args:
-        born, died: when objects were made, in ascending order, and when they were freed.
         samples: when the process was sampled. A gap between samples that is longer than usual is a
             pause of the machine and no part of the run.
         begin_ns, cut_ns: the program's run.
@@ -266,6 +276,22 @@ def begin_of_unwinding(born: Ints, died: Ints, samples: Ints, begin_ns: int, cut
         ([begin_ns], samples[(samples > begin_ns) & (samples < cut_ns)], [cut_ns])
     )
     clock = without_pauses(ticks) if len(ticks) > FEWEST_SAMPLES else ticks - float(begin_ns)
+    return RunClock(ticks, clock)
+
+
+def begin_of_unwinding(born: Ints, died: Ints, run: RunClock, cut_ns: int) -> int:
+    """The earliest moment at which an object may be freed because the program ends, in ns.
+
+    What is freed before is freed because it is no longer needed. The last ``unwinding`` share of
+    the run may be unwinding. So may a longer part of it in which nothing is made any more and frees
+    follow each other up to the end, as large arrays take a while to free; but a program that frees
+    through more than ``span`` of its run is at work.
+
+    Args:
+        born, died: when objects were made, in ascending order, and when they were freed.
+        run: the clock of the run, which ends at ``cut_ns``.
+    """
+    ticks, clock = run.ticks, run.clock
     share = RULES.unwinding * clock[-1]
     last_part = int(np.interp(clock[-1] - share, clock, ticks))
     if len(born) == 0:

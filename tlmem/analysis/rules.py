@@ -180,7 +180,7 @@ class Rules:
         off=0.0,
     )
     wall_reach = Rule(
-        0.7,
+        0.65,
         "of the run",
         "data that is loaded or cached, and then used for longer, is needed",
         off=0.0,

@@ -160,7 +160,11 @@ def test_what_was_kept_is_told(
 ) -> None:
     outcome, found, sentence = judged(program, tmp_path)
 
-    assert (outcome, found) == ("stable", told), sentence
+    assert outcome == "stable", sentence
+    assert [severity for severity, _, _ in found] == [severity for severity, _, _ in told]
+    for (_, count, held), (_, whole, all_bytes) in zip(found, told, strict=True):
+        # The last keys of a cache may come long after the others.
+        assert 0.97 * whole <= count <= whole and 0.97 * all_bytes <= held <= all_bytes
 
 
 def test_the_warning_does_not_fail_a_check(tmp_path: Path) -> None:

@@ -410,7 +410,8 @@ def reaches_the_end(
     # What survived until here may take long to be freed when the program ends.
     unwinding_ns = np.quantile(lives.died[rows][lives.died[rows] > judged_ns], RULES.unwinding)
     end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns, lives.unwinding_ns))
-    wall = (judged_ns - lives.born[0]) / max(1, end_ns - lives.born[0])
+    first, end = lives.run.at(lives.born[0]), lives.run.at(end_ns)
+    wall = (lives.run.at(judged_ns) - first) / max(1.0, end - first)
     return (
         checks.at_least(RULES.wall_reach, wall)
         and checks.at_least(RULES.span, span[1])
