@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.report.diff import changed_by, held, line_name
 from tlmem.report.summary import Process, Summary
-from tlmem.units import format_bytes
+from tlmem.units import format_bytes, format_count
 
 from .findings import MARKS, where
 from .loading import Loaded, family_of
-from .tables import TableData
+from .tables import MOST_ROWS, TableData
 
 
 def difference(members: Sequence[Loaded], other: Path) -> Difference:
@@ -55,19 +56,21 @@ def finding_changes(found: Difference) -> TableData:
 
 def line_changes(found: Difference) -> TableData:
     """Lines that keep or make more or less, those that changed most first."""
+    changed = sum(line.changed for line in found.lines)
     rows = []
-    for line in found.lines:
-        if line.changed:
-            a, b = line.sums_before, line.sums_after
-            rows.append(
-                (
-                    held(a),
-                    held(b),
-                    changed_by(a, b),
-                    format_bytes(a.total_bytes),
-                    format_bytes(b.total_bytes),
-                    line_name(line, "before", "now"),
-                )
+    for line in islice((line for line in found.lines if line.changed), MOST_ROWS):
+        a, b = line.sums_before, line.sums_after
+        rows.append(
+            (
+                held(a),
+                held(b),
+                changed_by(a, b),
+                format_bytes(a.total_bytes),
+                format_bytes(b.total_bytes),
+                line_name(line, "before", "now"),
             )
+        )
     heads = ("alive before", "alive now", "change", "total before", "total now", "line")
-    return TableData(heads, rows, heads[:-1])
+    left_out = changed > MOST_ROWS
+    note = f"of {format_count(changed)} lines the first {format_count(MOST_ROWS)} listed"
+    return TableData(heads, rows, heads[:-1], note if left_out else "")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tlmem.dashboards.model import tables
+from tlmem.dashboards.model import diff, tables
 from tlmem.dashboards.model.curves import Grid, edges
 from tlmem.dashboards.model.diff import difference, finding_changes, line_changes
 from tlmem.dashboards.model.loading import Loaded
@@ -115,6 +115,19 @@ def test_a_difference_names_what_came_and_what_changed(loaded: Loaded, mended: P
     ]
     assert lines.rows[0][-1] == "train.py:12 train"
     assert lines.rows[0][2].startswith("+7.")
+
+
+def test_of_very_many_lines_that_changed_the_first_are_listed(
+    loaded: Loaded, mended: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = difference([loaded], mended)
+    every = line_changes(found)
+    monkeypatch.setattr(diff, "MOST_ROWS", 1)
+    first = line_changes(found)
+
+    assert len(every.rows) > 1 and every.note == ""
+    assert list(first.rows) == every.rows[:1]
+    assert first.note == f"of {len(every.rows)} lines the first 1 listed"
 
 
 def test_a_recording_does_not_differ_from_itself(loaded: Loaded, story: Path) -> None:

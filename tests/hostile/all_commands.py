@@ -36,7 +36,7 @@ TABLES = (
     "events objects samples sites site_totals marks threads holders holdings holding_steps "
     "holding_objects scopes misuses pools ops passes devices totals info problems family"
 ).split()
-KEYS = "1234567"
+KEYS = "12345678"
 
 
 class Failure(Exception):

@@ -29,6 +29,7 @@ MARK, SAMPLE, MISUSE, HOLDERS, COPY = range(32, 37)
 NUMPY, PROBE, CPU = 1, 3, 16
 HOLDER = 1 << 56
 NAMES_IN_A_BLOCK = 600_000
+LONG_COLUMN = 100_000
 MANY = 1_000_000
 """Events of a file with many; more would be folded before they are looked at."""
 
@@ -92,10 +93,14 @@ def patched(block: bytes, **fields: int) -> bytes:
 
 
 def dense(kind: int, columns: list[bytes], **about: int) -> bytes:
-    """A block whose columns are stored as small as zlib can."""
+    """A block whose columns are stored as small as zlib can.
+
+    Long ones are as short at level 6, and made in a tenth of the time.
+    """
     sizes, payload = [], b""
     for raw in columns:
-        stored = min(raw, zlib.compress(raw, 9), key=len)
+        level = 9 if len(raw) < LONG_COLUMN else 6
+        stored = min(raw, zlib.compress(raw, level), key=len)
         sizes += [len(stored), len(raw)]
         payload += stored
     sizes += [0] * (16 - len(sizes))

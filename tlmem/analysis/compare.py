@@ -67,6 +67,9 @@ class Sums:
         )
 
 
+NOTHING = Sums()
+
+
 @dataclass(frozen=True, slots=True)
 class LineChange:
     """One line on both sides; a frame is None where it made nothing and nothing was found."""
@@ -113,13 +116,14 @@ def compare(before: Side, after: Side) -> Difference:
     lines: list[LineChange] = []
     same: dict[StackFrame, StackFrame] = {}
     for key in {**first, **second}:
-        a, b = _in_order(first.get(key, {})), _in_order(second.get(key, {}))
+        # What has become a change is not kept beside it: there may be very many lines.
+        a, b = _in_order(first.pop(key, {})), _in_order(second.pop(key, {}))
         for i, j in align([line for _, line, _ in a], [line for _, line, _ in b]):
             change = LineChange(
                 None if i is None else a[i][0],
                 None if j is None else b[j][0],
-                Sums() if i is None else a[i][2],
-                Sums() if j is None else b[j][2],
+                NOTHING if i is None else a[i][2],
+                NOTHING if j is None else b[j][2],
             )
             if change.before and change.after:
                 same[change.after] = change.before
@@ -271,7 +275,9 @@ def _lines_of(side: Side) -> dict[Key, _Found]:
 
 def _in_order(found: _Found) -> list[tuple[StackFrame, Line, Sums]]:
     rows = [(frame, line, sums) for frame, (line, sums) in found.items()]
-    return sorted(rows, key=lambda row: (row[0].line, row[0].file))
+    rows.sort(key=lambda row: row[0].file)
+    rows.sort(key=lambda row: row[0].line)
+    return rows
 
 
 def _lines_in(recording: Recording) -> Iterable[tuple[StackFrame, Line, Sums]]:
