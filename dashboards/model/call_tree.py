@@ -34,7 +34,7 @@ METRIC_WORDS = {
 }
 MOST_SITES = 20_000
 """Sites with less than the largest ones are left out of the tree, and counted."""
-MOST_CELLS = 2_000_000
+MOST_CELLS = 1_000_000
 """Frames of all stacks together, each counted with the length of the deepest one."""
 LEAST_SHARE = 0.01
 """What has less of the whole is not opened unasked."""

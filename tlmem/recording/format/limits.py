@@ -27,7 +27,7 @@ MEMORY_PER_BYTE = 3_000
 """Memory that tables and analyses of what is kept may take; more is folded, oldest first."""
 SHARE_OF_LISTED = 0.25
 """Of that memory, objects that were alive when older events were folded may take so much."""
-BYTES_OF_AN_OBJECT = 360
+BYTES_OF_AN_OBJECT = 400
 BYTES_OF_AN_EVENT = 130
 BYTES_OF_KIND: dict[int, int] = {
     Kind.ALLOC: BYTES_OF_AN_OBJECT,
