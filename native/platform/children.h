@@ -18,10 +18,10 @@ typedef struct {
 /* Of this process, or of all below it that were waited for; all 0 where the system does not say. */
 tlmi_usage tlmi_usage_of_this(void);
 tlmi_usage tlmi_usage_of_children(void);
-/* Adds up the children of this process that run now, those that `skip` wants left out aside; their number. 0 where the system
- * does not list them. Async-signal-safe but for `skip`. */
+/* Adds up the children of this process that run now, but for those that `skip` returns true for; returns their number, 0 where
+ * the system does not list them. Allocates nothing. */
 size_t tlmi_running_children(bool (*skip)(int pid, void *with), void *with, tlmi_usage *sum);
-/* Whether these bytes stand in a file of /proc, of any length. */
+/* Whether a file of /proc, of any length, contains these bytes. */
 bool tlmi_file_contains(const char *path, const void *bytes, size_t size);
 
 #pragma GCC visibility pop

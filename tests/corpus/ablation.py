@@ -11,6 +11,7 @@ and keeps the simulated recordings of the tests.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import os
@@ -70,14 +71,18 @@ def tracing() -> Iterator[set[str]]:
         del Rules.__getattribute__
 
 
-def changes(file: Path) -> tuple[str, dict[str, tuple[Judged, Judged]]]:
-    """The name of a recording, and for each rule that it needs the verdicts with and without it."""
+def changes(file: Path, names: Sequence[str] = ()) -> tuple[str, dict[str, tuple[Judged, Judged]]]:
+    """The name of a recording, and for each rule that it needs the verdicts with and without it.
+
+    Args:
+        names: of the rules that are tried; all of them when empty.
+    """
     recording = pickle.loads(file.read_bytes()) if file.suffix == ".pickle" else read(file)
     with tracing() as looked_at:
         usual = judged(recording)
     found = {}
     for rule in rules():
-        if rule.name not in looked_at:
+        if rule.name not in looked_at or (names and rule.name not in names):
             continue
         with without(rule):
             changed = judged(recording)
@@ -152,6 +157,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", action="store_true", help="record what is not there yet")
     parser.add_argument("--page", type=Path, help="the page whose table is written")
     parser.add_argument("--json", type=Path, help="every change, as JSON")
+    parser.add_argument("--rules", nargs="+", default=(), help="only these rules")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     options = parser.parse_args(words)
     if options.record:
@@ -162,7 +168,8 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error(f"there is no recording in {options.folder}; --record makes them")
     found: dict[str, dict[str, tuple[Judged, Judged]]] = {}
     with multiprocessing.Pool(options.jobs) as pool:
-        for number, (name, changed) in enumerate(pool.imap_unordered(changes, files), 1):
+        tried = pool.imap_unordered(functools.partial(changes, names=options.rules), files)
+        for number, (name, changed) in enumerate(tried, 1):
             found[name] = changed
             if number % 50 == 0:
                 print(f"{number} of {len(files)}", file=sys.stderr, flush=True)
