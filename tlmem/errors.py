@@ -23,6 +23,12 @@ class MissingFile(TlmemError):
     exit_code = 2
 
 
+class TooManyFiles(TlmemError):
+    """A recording cannot be opened because too many files are open already."""
+
+    exit_code = 2
+
+
 class NotARecording(TlmemError):
     """The path is something else than a tlmem recording."""
 

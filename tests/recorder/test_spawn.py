@@ -82,6 +82,9 @@ def look():
     print(sorted(k for k in os.environ if "TLM" in k), flush=True)
     print(sorted(vars(sys.modules["__main__"]))[:12], sys.path[0], sys.argv, flush=True)
     print([type(f).__name__ for f in sys.meta_path], flush=True)
+    import multiprocessing.util
+    # CPython's own tests count these.
+    print(len(multiprocessing.util._afterfork_registry), flush=True)
 if __name__ == "__main__":
     multiprocessing.set_start_method(sys.argv[1])
     worker = multiprocessing.Process(target=look)

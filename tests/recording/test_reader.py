@@ -286,6 +286,27 @@ def test_the_family_is_found_by_name_and_confirmed_by_process_ids(tmp_path: Path
     assert family.find(tmp_path / "none.tlm") == []
 
 
+def test_a_child_that_may_not_be_opened_for_the_count_of_open_files_is_said(
+    tmp_path: Path,
+) -> None:
+    """A report keeps all files of a family open; what was beyond the limit used to be left out."""
+    first = sample_file(tmp_path / "run.tlm", pid=10)
+    for pid in range(11, 51):
+        sample_file(tmp_path / f"run.{pid}.tlm", pid=pid, parent_pid=10)
+    code = (
+        "import resource, sys, tlmem.cli, tlmem.analysis, tlmem.report.summary\n"
+        "from tlmem.export import perfetto\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))\n"
+        "sys.exit(tlmem.cli.main(sys.argv[1:]))"
+    )
+    for words in (["report"], ["export", "--to", "perfetto", "-o", "x.json"]):
+        command = [sys.executable, "-c", code, *words, str(first)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+
+        assert (words[0], done.returncode) == (words[0], 2), done.stderr
+        assert "raise the limit of open files" in done.stderr
+
+
 def test_a_clock_that_was_never_calibrated_is_said(tmp_path: Path) -> None:
     recording = read(sample_file(tmp_path / "x.tlm", last_ticks=START, last_ns=5_000_000))
 

@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 
 from tlmem.analysis.lifetimes import alive_at
-from tlmem.errors import TlmemError
+from tlmem.errors import TlmemError, TooManyFiles
 from tlmem.export.protobuf import message, number, text
 from tlmem.recording.reader import Recording, read_for_command
 from tlmem.report.plots.objects import object_lives
@@ -101,6 +101,8 @@ def children(recording: Recording) -> list[Recording]:
     for path in recording.family:
         try:
             found.append(read_for_command(path, recording.start, recording.stop))
+        except TooManyFiles:
+            raise
         except TlmemError:
             continue
     return found

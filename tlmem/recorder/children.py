@@ -131,6 +131,10 @@ def _after_in_child() -> None:
 
 def _seal_worker_last(recording: Session) -> None:
     util: Any = modules["multiprocessing.util"]
+    # It has done its work; a program that counts what is registered counts its own.
+    registered = util._afterfork_registry
+    for key in [key for key in registered if key[2] is _seal_worker_last]:
+        del registered[key]
     util.Finalize(None, shelter(_seal_worker), args=(recording,), exitpriority=LAST)
 
 

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from tlmem.errors import TlmemError, TooManyEvents
+from tlmem.errors import TlmemError, TooManyEvents, TooManyFiles
 from tlmem.recording.format.segments import FileHeader, Source, read_header
 
 SUFFIX = ".tlm"
@@ -27,6 +27,7 @@ def find(path: str | os.PathLike[str]) -> list[Path]:
 
     Raises:
         TooManyEvents: there are more than any program starts.
+        TooManyFiles: one of them cannot be opened, because too many files are open.
     """
     path = Path(path)
     header = _header(path)
@@ -79,5 +80,7 @@ def _stem(name: str) -> str:
 def _header(path: Path) -> FileHeader | None:
     try:
         return read_header(Source(path))
+    except TooManyFiles:
+        raise
     except TlmemError:
         return None

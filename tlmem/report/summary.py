@@ -13,7 +13,7 @@ from pathlib import Path
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.compare import Side
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
-from tlmem.errors import TlmemError
+from tlmem.errors import TlmemError, TooManyFiles
 from tlmem.recording import family
 from tlmem.recording.reader import Recording, read_for_command
 
@@ -138,6 +138,7 @@ def summarise(paths: Sequence[str], source_roots: Sequence[str] = ()) -> Summary
 
     Raises:
         TlmemError: a file is missing, no recording, empty or damaged beyond use.
+        TooManyFiles: the family has more recordings than this process may have open files.
     """
     files: list[Path] = []
     for path in paths:
@@ -150,6 +151,8 @@ def summarise(paths: Sequence[str], source_roots: Sequence[str] = ()) -> Summary
         try:
             recording = read_for_command(file, source_roots=source_roots)
             processes.append(Process(recording, analyse(recording)))
+        except TooManyFiles:
+            raise
         except TlmemError:
             if file in first or not processes:
                 raise

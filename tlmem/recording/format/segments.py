@@ -10,6 +10,7 @@ would end the process.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -26,6 +27,7 @@ from tlmem.errors import (
     EmptyRecording,
     MissingFile,
     NotARecording,
+    TooManyFiles,
     UnsupportedVersion,
 )
 from tlmem.recording.format import limits
@@ -88,6 +90,11 @@ class Source:
             raise MissingFile(f"{path} does not exist; check the path") from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
+            if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+                raise TooManyFiles(
+                    f"{path} cannot be opened: {reason}; "
+                    "raise the limit of open files (ulimit -n), or name fewer recordings"
+                ) from None
             raise MissingFile(f"{path} cannot be opened: {reason}") from None
         self._close = weakref.finalize(self, os.close, self._fd)
         self.path = path
