@@ -57,12 +57,12 @@ class Lifetimes:
     many objects a row stands for (more than 1 only where a size limit thinned the list of live
     objects). ``sums`` are there when a size limit folded old events. ``clocks`` has one row per
     clock (time without pauses, allocations, bytes) and one column per object. ``run`` is the
-    program's own time between events, too. ``begin_ns`` to
-    ``cut_ns`` is the program's run, ``unwinding_ns`` the earliest moment at which its frames may
-    unwind because it ends, ``judged_ns`` the last one at which what it holds is still held,
-    ``active`` the index of the object that ends its activity. ``folded`` says that of the oldest
-    objects only those that stayed alive are known. ``runtime`` says which objects are a runtime's
-    (tlmem's own tensors, views and structs, or those of one that sends probes) and not arrays.
+    program's own time between events, too. ``begin_ns`` to ``cut_ns`` is the program's run,
+    ``unwinding_ns`` the earliest moment at which its frames may unwind because it ends,
+    ``judged_ns`` the last one at which what it holds is still held. ``folded`` says that of the
+    oldest objects only those that stayed alive are known. ``runtime`` says which objects are a
+    runtime's (tlmem's own tensors, views and structs, or those of one that sends probes) and not
+    arrays.
     """
 
     born: Ints
@@ -80,7 +80,6 @@ class Lifetimes:
     cut_ns: int
     unwinding_ns: int
     judged_ns: int
-    active: int
     runtime: NDArray[np.bool_]
     folded: bool = False
 
@@ -93,7 +92,7 @@ class Lifetimes:
     def work_begin_ns(self) -> int:
         """When the program's own work began: at its first array, but not late in the run."""
         first = int(self.born[0]) if len(self) else self.begin_ns
-        latest = self.begin_ns + RULES.latest_begin * (self.cut_ns - self.begin_ns)
+        latest = self.begin_ns + RULES.span * (self.cut_ns - self.begin_ns)
         return max(self.begin_ns, min(first, int(latest)))
 
     def progress(self, time_ns: Ints) -> list[Floats]:
@@ -101,9 +100,8 @@ class Lifetimes:
 
         Empty when there are too few allocations to tell, or none in the last part of the run.
         """
-        if len(self) < RULES.few_survivors or self.born[
-            self.active
-        ] < self.work_begin_ns + RULES.reach * (self.judged_ns - self.work_begin_ns):
+        late_ns = self.work_begin_ns + RULES.reach * (self.judged_ns - self.work_begin_ns)
+        if len(self) < RULES.few_survivors or self.born[-1] < late_ns:
             return []
         return [np.interp(time_ns, self.born, clock) for clock in self.clocks[:2]]
 
@@ -156,7 +154,6 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         cut_ns=cut_ns,
         unwinding_ns=unwinding_ns,
         judged_ns=moment_of_judging(born, died, size, cut_ns, unwinding_ns),
-        active=int(RULES.active * max(0, len(born) - 1)),
         runtime=(device >= FIRST_RUNTIME_DEVICE) | (device == Device.PROBE),
         folded=recording.fold is not None,
     )
@@ -296,7 +293,7 @@ def begin_of_unwinding(born: Ints, died: Ints, run: RunClock, cut_ns: int) -> in
     last_part = int(np.interp(clock[-1] - share, clock, ticks))
     if len(born) == 0:
         return last_part
-    frees = np.sort(died[(died > born[int(RULES.active * (len(born) - 1))]) & (died <= cut_ns)])
+    frees = np.sort(died[(died > born[-1]) & (died <= cut_ns)])
     gaps = np.diff(np.interp(np.append(frees, cut_ns), ticks, clock))
     following = len(gaps) - int(np.argmax(gaps[::-1] > share)) if (gaps > share).any() else 0
     if (

@@ -45,23 +45,11 @@ class Rules:
     """The table: each attribute is a rule."""
 
     # The run
-    active = Rule(
-        0.985,
-        "of all births",
-        "a last print or plot may follow when the work is done",
-        off=1.0,
-    )
     unwinding = Rule(
         0.1,
         "of the run",
         "what is freed later may be freed because the program ends",
         off=0.0,
-    )
-    latest_begin = Rule(
-        0.4,
-        "of the run",
-        "from here on the program is at work, even without an array: imports take less",
-        off=1.0,
     )
     usual = Rule(
         0.99,
@@ -243,12 +231,6 @@ class Rules:
         "six values rise by chance in 1 of 720 cases",
         off=1e15,
     )
-    rise_of_troughs = Rule(
-        0.5,
-        "of the median tooth",
-        "troughs that rise by less may be noise of the teeth between them",
-        off=0.0,
-    )
     fewest_lines = Rule(
         3,
         "lines",
@@ -281,12 +263,6 @@ class Rules:
         "Python's heap comes in arenas of 1 MB; devices and tapes drift by less",
         off=1,
     )
-    relative = Rule(
-        0.01,
-        "of the level",
-        "a large process drifts by more",
-        off=0.0,
-    )
     largest_step = Rule(
         0.4,
         "of the rise",
@@ -318,12 +294,6 @@ class Rules:
         "bytes",
         "less, rising at the end, is not worth a doubt",
         off=1e15,
-    )
-    unsettled_share = Rule(
-        0.15,
-        "of resident memory",
-        "a smaller share, rising at the end, is not worth a doubt",
-        off=0.0,
     )
 
     # What was not seen

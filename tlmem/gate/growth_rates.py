@@ -19,6 +19,7 @@ from tlmem.analysis.growth.curves import Window, memory_curve
 from tlmem.analysis.growth.rates import MOST_POINTS, rate_of
 from tlmem.analysis.growth.robust import low_in_bins, spread, theil_sen
 from tlmem.analysis.lifetimes import Lifetimes, alive_at
+from tlmem.analysis.rules import RULES, Rule
 from tlmem.gate.amounts import OBJECTS, SECOND
 from tlmem.gate.budget_kinds import suggestion
 from tlmem.gate.inputs import Judged
@@ -32,8 +33,6 @@ MOST_PARTS = 1000
 """Samples that are nearer to each other than this part of the run say no more than one."""
 TRACKED_POINTS = 2000
 """So many moments of the curve of live objects are looked at."""
-TRACKED_FLOOR_BYTES = 2_500
-TRACKED_FLOOR_OBJECTS = 20
 
 
 class NotMeasured(Exception):
@@ -50,7 +49,7 @@ class Level:
 
     time_ns: NDArray[np.int64]
     values: Floats
-    least: float
+    least: Rule
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,8 @@ def _tracked(lives: Lifetimes, kind: str) -> Level:
     """Live objects or their bytes at moments that are spread evenly over the run."""
     begin, end = lives.work_begin_ns, lives.judged_ns
     moments = np.linspace(begin, end, TRACKED_POINTS).astype(np.int64)
-    floor = TRACKED_FLOOR_OBJECTS if kind == OBJECTS else TRACKED_FLOOR_BYTES
-    return Level(moments, tracked_at(lives, moments, kind), floor)
+    least = RULES.few_survivors if kind == OBJECTS else RULES.least_bytes
+    return Level(moments, tracked_at(lives, moments, kind), least)
 
 
 def tracked_at(lives: Lifetimes, moments: NDArray[np.int64], kind: str) -> Floats:

@@ -404,7 +404,7 @@ def reaches_the_end(
     """Whether a line's life covers a good part of the program's activity and lasts to its end."""
     checks = Checks() if checks is None else checks
     begin = lives.clocks[:, 0]
-    whole = np.maximum(lives.clocks[:, lives.active] - begin, 1e-9)
+    whole = np.maximum(lives.clocks[:, -1] - begin, 1e-9)
     reach = np.sort(np.clip((lives.clocks[:, rows[-1]] - begin) / whole, 0, 1))
     span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
     # What survived until here may take long to be freed when the program ends.

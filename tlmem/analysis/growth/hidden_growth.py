@@ -116,8 +116,8 @@ def rising_backlog(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | No
     falling = np.count_nonzero(np.triu(low[:, None] >= low, 1))
     if falling > len(low) - RULES.fewest_troughs or troughs[-1] < RULES.reach * len(levels):
         return None
-    rise, tooth = float(low[-1] - low[0]), float(np.median(levels[tops] - low))
-    if rise < max(RULES.few_survivors, RULES.rise_of_troughs * tooth):
+    rise = float(low[-1] - low[0])
+    if rise < RULES.few_survivors:
         return None
     x = (troughs - troughs[0]) / (troughs[-1] - troughs[0])
     if float(np.max(np.abs((low - low[0]) / rise - x))) > RULES.unevenness:

@@ -43,7 +43,7 @@ def still_rising(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Unsettled
     window = Window(samples, begin_ns, end_ns)
     if not len(window.time_ns):
         return None
-    level = RULES.unsettled_share * float(np.max(window.bytes("anon") + window.bytes("file")))
+    level = RULES.backlog * float(np.max(window.bytes("anon") + window.bytes("file")))
     found = []
     for kind in ("python", "native"):
         curve = memory_curve(window, kind)

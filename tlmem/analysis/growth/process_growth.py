@@ -171,8 +171,7 @@ def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
     slope = theil_sen(middles, lows)
     noise = spread(lows - slope * middles)
     doubt = doubt_about(times, values, slope) * seconds
-    level = RULES.relative * float(np.median(lows))
-    return SEEN_FACTOR * max(floor, level, SEEN_NOISE * noise, SEEN_DOUBT * doubt) / seconds
+    return SEEN_FACTOR * max(floor, SEEN_NOISE * noise, SEEN_DOUBT * doubt) / seconds
 
 
 def first_rise(
@@ -180,7 +179,7 @@ def first_rise(
     times: Floats,
     clocks: list[Floats],
     values: Floats,
-    floor: float,
+    floor: Rule,
     tries: list[Checks],
 ) -> Rise | None:
     """The rise on the first clock that shows one; at the end, memory may have been freed.
@@ -213,7 +212,7 @@ def first_rise(
 
 
 def late_rise(
-    kind: str, times: Floats, clock: Floats, values: Floats, floor: float, tries: list[Checks]
+    kind: str, times: Floats, clock: Floats, values: Floats, floor: Rule, tries: list[Checks]
 ) -> Rise | None:
     """The rise in the last regime, when that begins after the warm-up."""
     if not rises_late(values, floor):
@@ -241,7 +240,7 @@ def rise_within(
     clock: Floats,
     values: Floats,
     steady: NDArray[np.bool_],
-    floor: float,
+    floor: Rule,
     checks: Checks,
 ) -> Rise | None:
     """The rise of the samples of a steady state on one clock."""
@@ -264,7 +263,7 @@ def after_warm_up_begin(clock: Floats) -> float:
 
 
 def steady_rise(
-    clock: Floats, values: Floats, least_bytes: float, checks: Checks | None = None
+    clock: Floats, values: Floats, least: Rule, checks: Checks | None = None
 ) -> Rate | None:
     """By how many bytes a curve over any clock rises evenly to its end; None when it does not.
 
@@ -272,7 +271,7 @@ def steady_rise(
     rise; nor is one whose interval reaches down to little or nothing.
 
     Args:
-        least_bytes: the least rise that counts.
+        least: the rule that says which rise counts.
         checks: takes the conditions.
     """
     checks = Checks() if checks is None else checks
@@ -287,12 +286,7 @@ def steady_rise(
     grown = theil_sen(x, values)
     noise = spread(values - grown * x)
     floor = np.maximum(floor_curve(values) - values[0], 0)
-    level = RULES.relative * float(np.median(values))
-    least = max(least_bytes, level)
-    rule = RULES.relative
-    if isinstance(least_bytes, Rule) and level <= least_bytes:
-        rule = least_bytes
-    if not checks.at_least(rule, min(grown, 2 * floor[-1]), least):
+    if not checks.at_least(least, min(grown, 2 * floor[-1])):
         return None
     share = floor / floor[-1]
     slack = min(NOISE_SLACK, noise / grown)
