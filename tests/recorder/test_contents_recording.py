@@ -153,7 +153,7 @@ def test_cells_that_fill_a_dict_are_a_leak_that_the_dict_holds(tmp_path: Path) -
     (line,) = [finding for finding in found.findings if finding.kind == "growing-site"]
 
     assert found.verdict.outcome == "leak"
-    assert " made in 300 cells run at held.py:7 since " in found.verdict.sentence
+    assert "Leak at 300 cells run at held.py:7: " in found.verdict.sentence
     assert found.verdict.sentence.endswith(" Held by dict 'Out' (module __main__, 300 items).")
     assert any(frame.file.startswith("<ipython-input-") for frame in line.stack)
 

@@ -242,7 +242,7 @@ def test_findings_with_holders_are_the_same_of_a_live_a_killed_and_a_sealed_file
 
     assert found.findings == expected.findings
     assert [finding.kind for finding in found.findings[:2]] == ["growing-site", "view-pins-base"]
-    assert "use 24.0 kB of 2.40 MB held" in found.findings[1].evidence
+    assert "use 24.0 kB of 2.40 MB" in found.findings[1].evidence
     assert {holder.name for finding in found.findings for holder in finding.holders} == {
         "list 'heads' (module __main__, 300 items) through the view's base"
     }
