@@ -115,7 +115,12 @@ def test_a_stop_that_nobody_asked_for_leaves_keys_and_terminal_as_they_were(stor
     os.write(terminal.file, b"q")
     while "\x1b[?1049l" not in terminal.output.rpartition("\x1b[?1049h")[2] and terminal.read():
         pass
-    after = termios.tcgetattr(terminal.file)
+    # It leaves the screen first and gives the terminal back then.
+    for _ in range(500):
+        after = termios.tcgetattr(terminal.file)
+        if after == untouched():
+            break
+        time.sleep(0.01)
 
     assert (terminal.end(), after) == (0, untouched())
 

@@ -94,7 +94,7 @@ def feature(number):
     return cache[number]
 
 weights = np.zeros(20_000)
-for epoch in range(4):
+for epoch in range(2):
     for number in range(200):
         found = feature(number)
         step = np.clip(found * float(weights @ found), -1, 1)
