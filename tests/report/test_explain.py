@@ -5,6 +5,7 @@ import json
 from support.traces import Program
 
 from tlmem.analysis import analyse
+from tlmem.analysis.model import Asked, Question, Verdict
 from tlmem.report import json as json_report
 from tlmem.report import text
 from tlmem.report.explain import explain_block
@@ -91,3 +92,11 @@ def test_json_has_the_trace_of_each_verdict() -> None:
         "reason": asked["checks"][0]["reason"],
     }
     assert asked["checks"][0]["reason"]
+
+
+def test_a_curve_with_too_few_samples_is_said_to_be_not_judged() -> None:
+    asked = Asked("native memory", ())
+    verdict = Verdict("stable", "", trace=(Question("Does it grow?", "no", (asked,)),))
+
+    assert not asked.held
+    assert "native memory: not judged, there are too few samples" in explain_block(verdict)

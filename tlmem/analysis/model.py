@@ -145,7 +145,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Asked:
-    """The conditions that one curve was asked; all of them held, or the last one did not."""
+    """The conditions that one curve was asked; all of them held, or the last one did not.
+
+    There are none of a curve with too few points.
+    """
 
     subject: str
     checks: tuple[Check, ...]
@@ -153,7 +156,7 @@ class Asked:
     @property
     def held(self) -> bool:
         """Whether the curve grows by these conditions."""
-        return all(check.held for check in self.checks)
+        return bool(self.checks) and all(check.held for check in self.checks)
 
 
 @dataclass(frozen=True)

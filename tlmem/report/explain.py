@@ -31,6 +31,9 @@ def explain_block(verdict: Verdict) -> str:
 def curves(question: Question) -> Iterator[str]:
     """What each curve was asked; of those that do not grow only what they failed."""
     for asked in question.asked[:MOST_ASKED]:
+        if not asked.checks:
+            yield f"      {asked.subject}: not judged, there are too few samples"
+            continue
         yield f"      {asked.subject}: {'grows' if asked.held else 'does not grow'}"
         for check in asked.checks:
             yield row(check)

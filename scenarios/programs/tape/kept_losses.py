@@ -15,8 +15,8 @@ BYTES = 4_096_000
 
 
 def main() -> None:
-    weight = tlmem.randn((32, 32), seed=1, requires_grad=True)
-    batch = tlmem.randn((16, 32), seed=2)
+    weight = tlmem.randn((2048, 32), seed=1, requires_grad=True)
+    batch = tlmem.randn((16, 2048), seed=2)
     losses = []
     for _ in repeat(2000, fixed=4_000):
         distance = batch @ weight  # leaks here
