@@ -17,12 +17,14 @@ Run as a program, it compiles every object that needs neither the interpreter no
 only the standard library then, so that continuous integration does this while packages install.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -36,7 +38,7 @@ CORE = ("platform", "log", "memory", "memory/devices", "tape")
 TESTS = ROOT / "tests" / "native"
 CACHE = ROOT / "build" / "native-tests"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-SECONDS_PER_TEST = 3600
+SECONDS_PER_TEST = 900
 
 
 @dataclass(frozen=True)
@@ -163,25 +165,35 @@ def compiler() -> list[str]:
 
 
 def run(command: list[str], **options) -> subprocess.CompletedProcess[str]:
-    """Runs a command with its output captured; a command that cannot start has exit code 127."""
-    try:
-        return subprocess.run(
-            command,
-            text=True,
-            errors="replace",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            timeout=SECONDS_PER_TEST,
-            **options,
+    """Runs a command with its output captured; a command that cannot start has exit code 127.
+
+    Its output is a file, and its children end with it: a pipe would be read until the last of
+    them is gone.
+    """
+    with tempfile.TemporaryFile() as said:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                **options,
+            )
+        except OSError as error:
+            return subprocess.CompletedProcess(command, 127, str(error))
+        try:
+            code, late = process.wait(SECONDS_PER_TEST), ""
+        except subprocess.TimeoutExpired:
+            code, late = 124, f"\nstill running after {SECONDS_PER_TEST} s: {shlex.join(command)}"
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        said.seek(0)
+        return subprocess.CompletedProcess(
+            command, code, said.read().decode(errors="replace") + late
         )
-    except subprocess.TimeoutExpired as late:
-        said = late.stdout or b""
-        text = said if isinstance(said, str) else said.decode(errors="replace")
-        text += f"\nstill running after {SECONDS_PER_TEST} s: {shlex.join(command)}"
-        return subprocess.CompletedProcess(command, 124, text)
-    except OSError as error:
-        return subprocess.CompletedProcess(command, 127, str(error))
 
 
 @functools.cache

@@ -1,9 +1,12 @@
 """Every C test of this directory, once per sanitizer, and proof that each one finds faults."""
 
+import contextlib
 import os
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from native import harness
@@ -79,3 +82,15 @@ def test_a_fault_is_found(fault: str, mode_name: str, tmp_path: Path) -> None:
     program = harness.build(source, mode, wanted)
     result = harness.execute(program, mode, wanted, tmp_path)
     assert result.returncode != 0, f"{fault} went unnoticed under {mode_name}: {result.stdout}"
+
+
+def test_a_child_left_behind_ends_with_its_program() -> None:
+    """Its output is not waited for, and it does not outlive the test."""
+    begin = time.monotonic()
+    result = harness.run(["sh", "-c", "sleep 1000 & echo $!; exit 3"])
+    assert result.returncode == 3
+    with contextlib.suppress(psutil.NoSuchProcess):
+        child = psutil.Process(int(result.stdout))
+        while child.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() - begin < 100
+            time.sleep(0.01)
