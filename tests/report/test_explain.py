@@ -41,7 +41,7 @@ def test_a_leak_is_the_last_question_and_its_line_has_figures_and_thresholds() -
 
     assert rows[0] == "Why this verdict"
     assert answers(summary) == ["no", "yes"]
-    assert "Does a line keep ever more objects?" in rows[2]
+    assert "Does a line keep more and more objects?" in rows[2]
     assert rows[at + 1].split() == ["few_survivors", "400", "at", "least", "20", "yes"]
     assert all(row.endswith(" yes") for row in rows[at + 1 :])
 

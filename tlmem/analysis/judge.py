@@ -14,13 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from tlmem.analysis import sentences
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.late_rise import Unsettled
-from tlmem.analysis.growth.past_growth import larger_than, warned_of
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.holders.survivors import Survivors
@@ -32,6 +29,8 @@ from tlmem.analysis.unseen import Unseen, dominated, why_not_sampled
 from tlmem.analysis.unseen import sentences as not_seen
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tlmem.recording.reader import Recording
 
 
@@ -91,10 +90,14 @@ class Evidence:
 
 def judge(evidence: Evidence) -> Verdict:
     """Asks the questions in order; the first one that applies decides."""
+    curves: dict[Answer, tuple[Asked, ...]] = {
+        a_line_grows: evidence.lines,
+        memory_grows: evidence.memory,
+    }
     asked = []
-    for text, answer, of in QUESTIONS:
+    for text, answer in QUESTIONS:
         verdict = answer(evidence)
-        asked.append(Question(text, "no" if verdict is None else "yes", of(evidence)))
+        asked.append(Question(text, "no" if verdict is None else "yes", curves.get(answer, ())))
         if verdict is not None:
             return replace(verdict, trace=tuple(asked))
     return replace(stable(evidence), trace=tuple(asked))
@@ -116,7 +119,7 @@ def a_line_grows(evidence: Evidence) -> Verdict | None:
         " ".join(
             [
                 sentences.leak(evidence.places, evidence.lives, evidence.marks, growths),
-                *larger_than(evidence.past, growths[0].bytes),
+                *sentences.larger_past(evidence.past, growths[0].bytes),
             ]
         ),
         sum(growth.rate.value for growth in growths),
@@ -137,7 +140,7 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
         " ".join(
             [
                 sentences.verdict_of_rise(rise, evidence.lives.begin_ns),
-                *larger_than(evidence.past, rise.bytes),
+                *sentences.larger_past(evidence.past, rise.bytes),
             ]
         ),
         rise.rate.value,
@@ -215,7 +218,7 @@ def stable(evidence: Evidence) -> Verdict:
                 *sentences.waiting(evidence.garbage),
                 *(sentences.larger(evidence.places, it) for it in evidence.enlargements[:1]),
                 *(finding.evidence for finding in evidence.mapped[:1]),
-                *warned_of(evidence.past),
+                *sentences.large_past(evidence.past),
                 *not_seen(evidence.unseen),
             ]
         ),
@@ -230,30 +233,18 @@ def cannot(reason: str) -> Verdict:
     return Verdict("cannot-judge", f"Cannot judge: {reason}")
 
 
-def _lines(evidence: Evidence) -> tuple[Asked, ...]:
-    return evidence.lines
-
-
-def _memory(evidence: Evidence) -> tuple[Asked, ...]:
-    return evidence.memory
-
-
-def _nothing(_evidence: Evidence) -> tuple[Asked, ...]:
-    return ()
-
-
 Answer = Callable[[Evidence], Verdict | None]
-QUESTIONS: tuple[tuple[str, Answer, Callable[[Evidence], tuple[Asked, ...]]], ...] = (
-    ("Are events missing from the middle of the recording?", events_are_missing, _nothing),
-    ("Does a line keep ever more objects?", a_line_grows, _lines),
-    ("Does memory outside arrays grow?", memory_grows, _memory),
-    ("Were events lost, or is the file damaged?", events_were_lost, _nothing),
-    ("Is it unknown whether garbage was held before?", garbage_or_held, _nothing),
-    ("May a cache still be filling?", a_cache_fills, _nothing),
-    ("Was the run too short?", too_short, _nothing),
-    ("Are there too few samples of resident memory?", too_few_samples, _nothing),
-    ("Does memory still rise at the end?", something_still_rises, _nothing),
-    ("Was most of the program not seen?", most_is_unseen, _nothing),
-    ("Is memory that was freed still resident?", memory_is_retained, _nothing),
+QUESTIONS: tuple[tuple[str, Answer], ...] = (
+    ("Are events missing from the middle of the recording?", events_are_missing),
+    ("Does a line keep more and more objects?", a_line_grows),
+    ("Does memory outside arrays grow?", memory_grows),
+    ("Were events lost, or is the file damaged?", events_were_lost),
+    ("Is it unknown whether garbage was held before?", garbage_or_held),
+    ("May a cache still be filling?", a_cache_fills),
+    ("Was the run too short?", too_short),
+    ("Are there too few samples of resident memory?", too_few_samples),
+    ("Does memory still rise at the end?", something_still_rises),
+    ("Was most of the program not seen?", most_is_unseen),
+    ("Is memory that was freed still resident?", memory_is_retained),
 )
-"""Text, answer, and the curves that are asked for it."""
+"""Each question with its answer, in order."""

@@ -162,7 +162,7 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
 def alive_at(times: Ints | Floats, born: Ints, died: Ints, amount: NDArray | None = None) -> Floats:
     """How many objects are alive at each of some times, or what they have together.
 
-    This and ``alive_by_group`` are the only places that count what is alive over time.
+    Judge, gate, reports and plots count what is alive over time by this and ``alive_by_group``.
 
     Args:
         times: ascending, in ns.
@@ -317,19 +317,13 @@ def moment_of_judging(
     if len(born) == 0:
         return cut_ns
     recent = min(len(born), max(8, min(1000, len(born) // 100)))
-    gone = died <= cut_ns
-    order = np.argsort(died[gone], kind="stable")
-    deaths = died[gone][order]
-    dead_bytes = np.concatenate(([0], np.cumsum(size[gone][order])))
-    made_bytes = np.cumsum(size)
-
     last = np.arange(len(born) - recent, len(born))
-    dead = np.searchsorted(deaths, born[last], side="right")
     # Just before each of the last births, so that the temporary it may be is not counted.
-    count = last - dead
-    held = made_bytes[last] - size[last] - dead_bytes[dead]
+    count = alive_at(born[last], born, died) - 1
+    held = alive_at(born[last], born, died, size) - size[last]
+    deaths = np.sort(died[died <= cut_ns])
     count_left = len(born) - len(deaths)
-    held_left = int(made_bytes[-1] - dead_bytes[-1])
+    held_left = int(size[died > cut_ns].sum())
     usual_count, usual_held = np.max(count), np.max(held)
     middle_count, middle_held = np.median(count), np.median(held)
     if min(middle_count, usual_count) <= 0:

@@ -3,7 +3,7 @@
 A sentence says what happened, the number, and what to do.
 
 Covers: text. Does not cover: what is true (``judge``), findings with their fields
-(``growth_findings``).
+(``growth_findings``), facts that were not seen, each with its sentence (``unseen``).
 """
 
 from __future__ import annotations
@@ -110,6 +110,20 @@ def called_from(growth: GrowingSite) -> str:
         f"{', from ' if position else ', called from '}{place(caller)}"
         for position, caller in enumerate(growth.callers)
     ) + ("," if growth.callers else "")
+
+
+def larger_past(past: Sequence[Finding], grown_bytes: int) -> list[str]:
+    """What grew more than what grows to the end, and was kept, as a sentence."""
+    return [
+        f"Larger, though it grows no more: {found.evidence}"
+        for found in past[:1]
+        if found.bytes > grown_bytes
+    ]
+
+
+def large_past(past: Sequence[Finding]) -> list[str]:
+    """What grew, stopped and was kept, as a sentence, where it is a warning."""
+    return [found.evidence for found in past if found.severity == "warning"][:1]
 
 
 def larger(places: Places, found: Enlargement) -> str:

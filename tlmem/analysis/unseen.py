@@ -25,7 +25,7 @@ from tlmem.analysis.growth.process_growth import (
     steady_begin,
 )
 from tlmem.analysis.growth.robust import floor_curve
-from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.model import Attribution, Finding, Peak
 from tlmem.analysis.places import Places, place
 from tlmem.analysis.rules import RULES
@@ -248,15 +248,9 @@ def tracked_over_time(lives: Lifetimes) -> tuple[np.ndarray, np.ndarray]:
 
     What was folded is known as far as it stayed alive.
     """
-    made = lives.born <= lives.judged_ns
-    gone = lives.died <= lives.judged_ns
-    size = lives.size * lives.weight
-    times = np.concatenate((lives.born[made], lives.died[gone]))
-    change = np.concatenate((size[made], -size[gone]))
-    order = np.argsort(times, kind="stable")
-    if not len(order):
-        return np.array([lives.judged_ns]), np.zeros(1)
-    return times[order], np.cumsum(change[order])
+    moments = np.concatenate((lives.born, lives.died, [lives.judged_ns]))
+    times = np.unique(moments[moments <= lives.judged_ns])
+    return times, alive_at(times, lives.born, lives.died, lives.size * lives.weight)
 
 
 def held_then(places: Places, lives: Lifetimes, time_ns: int) -> str:

@@ -109,7 +109,7 @@ def rising_backlog(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | No
     born, died = lives.born[line], lives.died[line]
     moments = born[np.linspace(0, len(born) - 1, MOMENTS).astype(np.int64)].astype(np.float64)
     levels = alive_at(moments, born, died)
-    tops, troughs = teeth(levels, RULES.backlog * float(levels.max()))
+    troughs = troughs_of(levels, RULES.backlog * float(levels.max()))
     if len(troughs) < RULES.fewest_troughs:
         return None
     low = levels[troughs]
@@ -131,10 +131,9 @@ def rising_backlog(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | No
     return site_of(lives, group, line, rows, "backlog")
 
 
-def teeth(levels: Floats, least: float) -> tuple[Rows, Rows]:
-    """Positions of the tops and of the troughs that follow them, where a curve falls and rises
-    again by ``least`` or more."""
-    tops, troughs = [], []
+def troughs_of(levels: Floats, least: float) -> Rows:
+    """Positions of the troughs, where a curve has fallen and rises again by ``least`` or more."""
+    troughs = []
     top = low = 0
     falling = False
     for position in range(1, len(levels)):
@@ -142,14 +141,13 @@ def teeth(levels: Floats, least: float) -> tuple[Rows, Rows]:
             if levels[position] < levels[low]:
                 low = position
             elif levels[position] - levels[low] >= least:
-                tops.append(top)
                 troughs.append(low)
                 falling, top = False, position
         elif levels[position] > levels[top]:
             top = position
         elif levels[top] - levels[position] >= least:
             falling, low = True, position
-    return np.array(tops, np.int64), np.array(troughs, np.int64)
+    return np.array(troughs, np.int64)
 
 
 def larger_values(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.growth.growing_sites import GENERATIONS, GrowingSite
 from tlmem.analysis.growth.robust import unevenness
-from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import Places, place
 from tlmem.analysis.rules import RULES
@@ -117,20 +117,6 @@ def finding_of(lives: Lifetimes, places: Places, growth: PastGrowth) -> Finding:
     )
 
 
-def larger_than(findings: list[Finding], grown_bytes: int) -> list[str]:
-    """The largest past growth as a sentence, where it is larger than what grows to the end."""
-    return [
-        f"Larger, though it grows no more: {finding.evidence}"
-        for finding in findings[:1]
-        if finding.bytes > grown_bytes
-    ]
-
-
-def warned_of(findings: list[Finding]) -> list[str]:
-    """The largest past growth as a sentence, where it is a warning."""
-    return [finding.evidence for finding in findings if finding.severity == "warning"][:1]
-
-
 def judge_past(
     lives: Lifetimes, groups: int, group: int, alive: Rows, all_bytes: float
 ) -> PastGrowth | None:
@@ -219,10 +205,8 @@ def gained(lives: Lifetimes, group: int, first_ns: int, last_ns: int) -> int:
     born, died = lives.born[line], lives.died[line]
     held = lives.size[line] * lives.weight[line]
 
-    def at(time_ns: int) -> int:
-        return int(held[(born <= time_ns) & (died > time_ns)].sum())
-
-    return at(last_ns) - at(first_ns - 1)
+    before, after = alive_at(np.array([first_ns - 1, last_ns]), born, died, held)
+    return int(after - before)
 
 
 @dataclass(frozen=True)
