@@ -107,24 +107,30 @@ static uint32_t write_group(tlmi_search *search, tlmi_groups *groups, holding *h
     return bytes <= left && tlmi_meta_holding(room->record, bytes) ? bytes : 0;
 }
 
-/* Memory that nobody tracks, by who has the arrays over it. */
+/* Writes one content that `length` steps of the way lead to from a root; its bytes, 0 when they are more than `left`. */
+static uint64_t write_content(tlmi_search *search, holding *head, uint32_t root, uint32_t length, uint64_t left)
+{
+    head->steps = (uint16_t)tlmi_name_way(search, &search->roots[root], room->way, length, room->steps);
+    uint32_t bytes = make_record(head, 0, room->steps);
+    if (bytes > left || !tlmi_meta_content(room->record, bytes))
+        return 0;
+    head->group++;
+    return bytes;
+}
+
+/* Untracked memory, by who has the arrays over it. */
 static uint64_t write_untracked(tlmi_search *search, const tlmi_groups *groups, holding *head, uint64_t left)
 {
     uint32_t picked[TLMI_UNTRACKED_GROUPS], count = tlmi_groups_pick_untracked(groups, picked);
-    uint64_t written = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    uint64_t written = 0, bytes = 1;
+    for (uint32_t i = 0; i < count && bytes > 0; i++) {
         const tlmi_shape *shape = &groups->shapes[picked[i]];
         uint32_t length, node = search->graph.owners[shape->untracked_sample].node;
         uint32_t root = fill_way(search, groups, node, &length);
         head->what = UNTRACKED_ARRAYS;
         head->arrays = shape->untracked_count;
         head->held_bytes = shape->untracked_bytes;
-        head->steps = (uint16_t)tlmi_name_way(search, &search->roots[root], room->way, length, room->steps);
-        uint32_t bytes = make_record(head, 0, room->steps);
-        if (written + bytes > left || !tlmi_meta_content(room->record, bytes))
-            break;
-        written += bytes;
-        head->group++;
+        written += bytes = write_content(search, head, root, length, left - written);
     }
     return written;
 }
@@ -132,8 +138,8 @@ static uint64_t write_untracked(tlmi_search *search, const tlmi_groups *groups, 
 /* The largest containers. A way leads to what is held: behind the container stands None, for any of its items. */
 static uint64_t write_containers(tlmi_search *search, const tlmi_groups *groups, holding *head, uint64_t left)
 {
-    uint64_t written = 0;
-    for (uint32_t i = 0; i < search->containers_count; i++) {
+    uint64_t written = 0, bytes = 1;
+    for (uint32_t i = 0; i < search->containers_count && bytes > 0; i++) {
         uint32_t length, root = fill_way(search, groups, search->containers[i].node, &length);
         if (length == TLMI_WAY_ROOM)
             continue;
@@ -141,12 +147,7 @@ static uint64_t write_containers(tlmi_search *search, const tlmi_groups *groups,
         head->what = CONTAINER;
         head->arrays = search->containers[i].items;
         head->held_bytes = 0;
-        head->steps = (uint16_t)tlmi_name_way(search, &search->roots[root], room->way, length, room->steps);
-        uint32_t bytes = make_record(head, 0, room->steps);
-        if (written + bytes > left || !tlmi_meta_content(room->record, bytes))
-            break;
-        written += bytes;
-        head->group++;
+        written += bytes = write_content(search, head, root, length, left - written);
     }
     return written;
 }
