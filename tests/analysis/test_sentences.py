@@ -217,8 +217,14 @@ def test_a_cache_that_fills_asks_for_time() -> None:
 
 def test_a_short_run_says_how_long_is_enough() -> None:
     assert sentences.too_short(0.0531) == (
-        "the run lasted 53.1 ms and no line kept 300 arrays at an even rate. Run it for 200 ms or "
-        "longer."
+        "no line grew, but the run lasted only 53.1 ms. Run it for 2.00 s or longer."
+    )
+
+
+def test_arrays_that_rise_in_a_short_run_ask_for_time() -> None:
+    assert sentences.rose_early(0.629, 408_000) == (
+        "arrays rose by 408 kB in the last 189 ms of 629 ms, too short a run to tell growth from a "
+        "cache that fills. Run it for 2.00 s or longer."
     )
 
 

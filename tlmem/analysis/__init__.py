@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.cohorts import with_cohorts
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
-from tlmem.analysis.growth.growing_sites import growing_lines
+from tlmem.analysis.growth.growing_sites import growing_lines, is_early
 from tlmem.analysis.growth.hidden_growth import hidden_growth
 from tlmem.analysis.growth.late_rise import still_rising
 from tlmem.analysis.growth.past_growth import past_findings
@@ -35,10 +35,9 @@ from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.judge import Evidence, judge
 from tlmem.analysis.leaks.alive_at_end import alive_by_line, live_at_end
-from tlmem.analysis.leaks.bounded_caches import filling_finding, fills_a_bound
 from tlmem.analysis.leaks.classes import class_findings
 from tlmem.analysis.leaks.facts import exact_findings
-from tlmem.analysis.leaks.filling_caches import filling_up
+from tlmem.analysis.leaks.filling_caches import filling_finding
 from tlmem.analysis.leaks.garbage import (
     arrays_in_cycles,
     garbage_finding,
@@ -142,7 +141,11 @@ def evidence_of(recording: Recording) -> Evidence:
         places=places,
         lives=lives,
         samples=samples,
-        growths=[growth for growth in growths if id(growth) not in waiting],
+        growths=[
+            growth
+            for growth in growths
+            if id(growth) not in waiting and not is_early(growth, lives)
+        ],
         growing=frozenset(growth.group for growth in growths),
         enlargements=enlarging_lines(lives, places.count),
         resident=without_one_long_graph(resident, recording),
@@ -150,10 +153,7 @@ def evidence_of(recording: Recording) -> Evidence:
         leaks=lines.leaks,
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
-        filling=[
-            filling_finding(line) if fills_a_bound(line) else filling_up(line)
-            for line in lines.filling
-        ],
+        filling=[filling_finding(line) for line in lines.filling],
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
         past=past_findings(lives, places, growths),

@@ -64,12 +64,12 @@ class Rules:
         off=1e9,
     )
     shortest_run_s = Rule(
-        0.15,
+        2.0,
         "s",
-        "a shorter run is all warm-up, unless a line keeps `many_survivors`",
+        "in a shorter run what grows may be a cache that is emptied later, unless a line keeps "
+        "`many_survivors`",
         off=0.0,
     )
-
     brief = Rule(
         0.1,
         "of all births",
@@ -177,6 +177,14 @@ class Rules:
         0.3,
         "of the run, or of a curve",
         "a list that is filled in a short last phase is a result",
+        off=0.0,
+    )
+
+    ages = Rule(
+        1.5,
+        "times",
+        "what is freed at the same age as before has expired; in a queue that grows, objects wait "
+        "longer and longer",
         off=0.0,
     )
 

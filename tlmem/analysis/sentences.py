@@ -23,6 +23,7 @@ from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 LATE_SHARE = 0.15
 """Growth that begins after this share of the time until it is judged is said to last since then."""
+RUN_LONGER = f"Run it for {format_seconds(RULES.shortest_run_s)} or longer."
 MANNERS = {
     "kept": "",
     "larger": ", each in place of a smaller one",
@@ -238,9 +239,15 @@ def filling(found: Finding) -> str:
 
 def too_short(seconds: float) -> str:
     """Of a run that is over before anything shows."""
+    return f"no line grew, but the run lasted only {format_seconds(seconds)}. {RUN_LONGER}"
+
+
+def rose_early(seconds: float, rose: int) -> str:
+    """Of a short run whose arrays rose, but no line evenly."""
     return (
-        f"the run lasted {format_seconds(seconds)} and no line kept {RULES.many_survivors:.0f} "
-        f"arrays at an even rate. Run it for {format_seconds(0.2)} or longer."
+        f"arrays rose by {format_bytes(rose)} in the last "
+        f"{format_seconds(RULES.span * seconds)} of {format_seconds(seconds)}, too short a run to "
+        f"tell growth from a cache that fills. {RUN_LONGER}"
     )
 
 

@@ -78,7 +78,7 @@ def test_a_few_large_arrays_make_no_leak_of_tiny_results(large: int) -> None:
 
 
 def test_large_arrays_among_many_tiny_ones_are_a_leak() -> None:
-    program = Program()
+    program = Program(pace=20)
     for _ in range(15):
         program.alloc(10, 60_000)
         for _ in range(11):
@@ -244,13 +244,60 @@ def test_a_short_run_with_few_survivors_cannot_be_judged() -> None:
 
 
 def test_many_survivors_are_judged_even_in_a_short_run() -> None:
-    program = Program()
+    program = Program(pace=1)
     for _ in range(2000):
         program.alloc(10)
         program.temporary(20)
 
     assert program.now_ns < 0.2e9
     assert grown_lines(program) == [10]
+
+
+def sessions(steps: int, life: int, slower: float = 0.0) -> Program:
+    """Each step opens one, and closes those that are ``life`` steps old, or older and older."""
+    program, opened = Program(), []
+    for step in range(steps):
+        opened.append((step, program.alloc(10)))
+        program.temporary(20)
+        while opened and step - opened[0][0] >= life + slower * step:
+            program.free(opened.pop(0)[1])
+        program.wait(1_000_000)
+    return program
+
+
+@pytest.mark.parametrize("life", [200, 250, 280])
+def test_sessions_that_expire_are_no_leak_when_the_first_have(life: int) -> None:
+    assert outcome(sessions(300, life)) == "stable"
+
+
+@pytest.mark.parametrize("slower", [0.3, 0.6, 0.9])
+def test_objects_that_wait_longer_and_longer_are_a_leak(slower: float) -> None:
+    assert grown_lines(sessions(600, 5, slower)) == [10]
+
+
+@pytest.mark.parametrize("steps", [50, 150, 190])
+def test_what_is_kept_in_a_short_run_may_be_a_cache(steps: int) -> None:
+    analysis = analyse(sessions(steps, 1000).recording())
+
+    assert analysis.verdict.outcome == "cannot-judge"
+    assert f"{steps} arrays allocated at program.py:10 were kept in " in analysis.verdict.sentence
+    assert "A cache that is emptied later fills like that" in analysis.verdict.sentence
+    assert [found.kind for found in analysis.findings if found.kind != "live-at-end"] == [
+        "filling-cache"
+    ]
+
+
+def test_few_large_arrays_that_are_kept_late_in_a_short_run_leave_a_doubt() -> None:
+    program = Program()
+    for step in range(150):
+        if step % 30 == 10:
+            program.alloc(10, 1_000_000)
+        program.temporary(20)
+        program.wait(1_000_000)
+    analysis = analyse(program.recording())
+
+    assert analysis.verdict.outcome == "cannot-judge"
+    assert "arrays rose by 1.00 MB in the last 4" in analysis.verdict.sentence
 
 
 def test_no_objects_at_all_are_no_growth() -> None:
@@ -261,7 +308,7 @@ def test_no_objects_at_all_are_no_growth() -> None:
 
 
 def test_the_finding_says_how_many_how_much_and_how_fast() -> None:
-    program = Program(step_ns=0)
+    program = Program(pace=1, step_ns=0)
     for _ in range(1000):
         program.alloc(10, 2_000)
         program.wait(1_000_000)

@@ -1,12 +1,13 @@
 """Lines that grow: their objects keep surviving, from ever new generations of the run.
 
-A line grows when, up to the last of its allocations that matter, three things hold together:
+A line grows when, up to the last of its allocations that matter, four things hold together:
 
 * the *floor*, the live count that is never freed, rises evenly (not only at the beginning, as
   in warm-up, a bounded cache or a model that is built once) and still rises at the end;
 * *survivors* come from all parts of its life, or what it accumulated was never freed in
   bulk (a list that is emptied now and then only holds the last ones);
-* that life covers a good part of the program's run and reaches its end.
+* that life covers a good part of the program's run and reaches its end;
+* they are older than the objects that the line frees, or these become older and older.
 
 "Evenly" and "part" are measured on several clocks, see ``lifetimes``: time alone is bent by pauses
 and by steps that become slower, a count of allocations by loops that do not allocate.
@@ -117,6 +118,11 @@ def growing_lines(
         growth = growth or growing_lately(lives, group, rows)
         found += [growth] if growth is not None else growing_paths(lives, places, group, rows)
     return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
+
+
+def is_early(growth: GrowingSite, lives: Lifetimes) -> bool:
+    """Whether the run was too short to tell growth from a cache that is emptied later."""
+    return growth.survivors < RULES.many_survivors and lives.run_seconds < RULES.shortest_run_s
 
 
 def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> GrowingSite | None:
@@ -242,12 +248,10 @@ def judge_line(
     survivors = int(weight[alive].sum())
     if not are_enough(survivors, held_by_most(lives.size[rows[alive]], weight[alive]), checks):
         return None
-    if survivors < RULES.many_survivors and not checks.at_least(
-        RULES.shortest_run_s, lives.run_seconds
-    ):
-        return None
     own = own_shares(lives, rows)
     if not reaches_the_end(lives, rows, judged_ns, checks):
+        return None
+    if not outlive(lives, rows, alive, checks):
         return None
     if not rises_evenly(lives, rows, alive, chance, own, checks):
         return None
@@ -417,6 +421,28 @@ def reaches_the_end(
         and checks.at_least(RULES.span, span[1])
         and checks.at_least(RULES.reach, reach[1])
     )
+
+
+def outlive(
+    lives: Lifetimes, rows: NDArray[np.int64], alive: NDArray[np.bool_], checks: Checks
+) -> bool:
+    """Whether survivors are older than what the line frees, or it frees older and older objects.
+
+    Sessions that expire, and a list that is emptied now and then, rise like a leak until the first
+    ones are old enough. Time counts without pauses.
+    """
+    gone = rows[~alive]
+    if len(gone) < RULES.fewest_survivors:
+        return True
+    time = lives.clocks[0]
+    gone = gone[np.argsort(lives.died[gone], kind="stable")]
+    ages = np.interp(lives.died[gone], lives.born, time) - time[gone]
+    older = float(np.mean(time[rows[-1]] - time[rows[alive]] > np.median(ages)))
+    if older >= RULES.majority:
+        return checks.at_least(RULES.majority, older)
+    third = len(ages) // 3
+    first, last = float(np.median(ages[:third])), float(np.median(ages[-third:]))
+    return checks.at_least(RULES.ages, last / first if first > 0 else np.inf)
 
 
 def own_shares(lives: Lifetimes, rows: NDArray[np.int64]) -> tuple[float, float, float]:

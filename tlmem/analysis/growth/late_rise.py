@@ -3,8 +3,8 @@
 A rise at the very end of a run may be a leak that has just begun to show, or a result that the
 program makes at last. Which of them cannot be known, so the verdict must not be ``stable``.
 
-Covers: Python's heap and native memory, by samples. Does not cover: what was found to grow, see
-``process_growth``.
+Covers: Python's heap and native memory, by samples; tracked objects of a short run. Does not
+cover: what was found to grow, see ``process_growth``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ import pandas as pd
 from tlmem.analysis.growth.curves import Floats, Window, memory_curve
 from tlmem.analysis.growth.process_growth import FEWEST_TO_JUDGE
 from tlmem.analysis.growth.robust import floor_curve
+from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.rules import RULES
 
 AT_END = 0.1
 """In this share at the very end it must rise on, at ``GOING_ON`` of that pace or faster."""
+MOMENTS = 201
+"""Moments at which the bytes of tracked objects are looked at."""
 NAMES = {"python": "Python's heap", "native": "native memory"}
 
 
@@ -52,6 +55,14 @@ def still_rising(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Unsettled
         if rose >= max(RULES.unsettled_bytes, level):
             found.append(Unsettled(kind, round(rose), RULES.span * (end_ns - begin_ns) / 1e9))
     return max(found, key=lambda rise: rise.bytes, default=None)
+
+
+def tracked_rise(lives: Lifetimes) -> int:
+    """Bytes by which tracked objects rose in the last part of the run, above all before it."""
+    times = np.linspace(lives.work_begin_ns, lives.judged_ns, MOMENTS)
+    held = alive_at(times, lives.born, lives.died, lives.size * lives.weight)
+    before = held[: int((1 - RULES.span) * MOMENTS)]
+    return round(float(held[-1] - before.max()))
 
 
 def risen(time_ns: np.ndarray, values: Floats) -> float:

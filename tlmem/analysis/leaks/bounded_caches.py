@@ -48,7 +48,7 @@ def room(chain: Chain) -> float:
     return max(1.0, chain.most / max(1, chain.items))
 
 
-def filling_finding(line: Survivors) -> Finding:
+def bounded_finding(line: Survivors) -> Finding:
     """What is said of such a line: why it cannot be judged, and how large it may become."""
     bounded = in_bounds(line)
     whole = round(sum(chain.held_bytes * room(chain) for chain in bounded))

@@ -5,8 +5,8 @@ Until most are there it grows like a leak that becomes slower, and which of the 
 told. A list, a deque or a set of objects has no keys.
 
 Covers: growing lines whose survivors come half as fast or less in the second half of the line's
-life, on the clocks of time and of allocations. Does not cover: containers with a bound of their
-own; see ``bounded_caches``.
+life, on the clocks of time and of allocations; those of a short run, which may be emptied later.
+Does not cover: containers with a bound of their own; see ``bounded_caches``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import numpy as np
 
 from tlmem.analysis.holders.snapshots import holders_of
 from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.leaks.bounded_caches import bounded_finding, fills_a_bound
 from tlmem.analysis.leaks.python_objects import total
 from tlmem.analysis.model import Finding
 from tlmem.analysis.rules import RULES
+from tlmem.units import format_seconds
 
 KEYED = ("dict", "lru_cache", "collections.OrderedDict", "collections.defaultdict")
 """Words with which the names of containers begin that find things by a key."""
@@ -59,14 +61,20 @@ def pace(line: Survivors) -> tuple[int, int]:
     return (early, late) if early - late > BY_CHANCE * np.sqrt(early + late) else (early, early)
 
 
-def filling_up(line: Survivors) -> Finding:
-    """What is said of such a line: why it cannot be judged."""
-    early, late = pace(line)
+def filling_finding(line: Survivors) -> Finding:
+    """What is said of a line that may fill a cache: why it cannot be judged."""
+    if fills_a_bound(line):
+        return bounded_finding(line)
     holder = f" in {holders_of(list(line.chains))[0].name}" if line.chains else ""
-    return line.finding(
-        "filling-cache",
-        f"{line.noun} were kept{holder}, {early:,} in the first half of the time and {late:,} in "
-        "the second. A cache whose keys come to an end fills like that, and so does a leak that "
-        "becomes slower.",
-        severity="info",
-    )
+    if fills_up(line):
+        early, late = pace(line)
+        why = (
+            f", {early:,} in the first half of the time and {late:,} in the second. A cache whose "
+            "keys come to an end fills like that, and so does a leak that becomes slower."
+        )
+    else:
+        why = (
+            f" in {format_seconds(line.lives.run_seconds)}. A cache that is emptied later fills "
+            "like that, and so does a leak."
+        )
+    return line.finding("filling-cache", f"{line.noun} were kept{holder}{why}", severity="info")

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.growth.growing_sites import GrowingSite
+from tlmem.analysis.growth.growing_sites import GrowingSite, is_early
 from tlmem.analysis.holders.snapshots import holders_of
 from tlmem.analysis.holders.survivors import MOST_LINES, Survivors, survivors_of_lines
 from tlmem.analysis.leaks.bounded_caches import fills_a_bound
@@ -85,14 +85,17 @@ def sort_lines(
         lines += survivors_of_lines(recording, places, lives, growths[MOST_LINES:])
     found = Sorted([], [], [])
     for line in lines:
+        waits = waits_for_collector(line)
         if fills_a_bound(line) or fills_up(line):
             found.filling.append(line)
-        elif not waits_for_collector(line):
-            found.leaks.append(line)
-        elif line.were_cyclic or line.line.function == MODULE:
+        elif waits and (line.were_cyclic or line.line.function == MODULE):
             found.garbage.append(line)
+        elif waits and lets_go(line):
+            found.unclear.append(line)
+        elif is_early(line.growth, lives):
+            found.filling.append(line)
         else:
-            (found.unclear if lets_go(line) else found.leaks).append(line)
+            found.leaks.append(line)
     del found.leaks[MOST_LINES:]
     return found
 
