@@ -17,7 +17,7 @@ typedef struct {
     uint32_t edge;   /* which of the parent's references; of a root: its number */
 } tlmi_node;
 
-/* Memory that is owned by an object which was met, or that one looks into. Where nobody tracks it (TLM_DEVICE_NONE), an
+/* Memory that is owned by an object which was met, or that one looks into. Where it is untracked (TLM_DEVICE_NONE), an
  * array over it stands for the owner. */
 typedef struct {
     uint64_t address; /* or handle */

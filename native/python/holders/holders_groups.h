@@ -32,7 +32,7 @@ typedef struct {
     uint32_t pick;   /* its group's number + 1; 0: in none */
     bool is_varied;  /* its nodes were reached by different items */
     uint64_t count, held_bytes, used_bytes;
-    uint32_t untracked_sample; /* the same of memory that nobody tracks */
+    uint32_t untracked_sample; /* the same of untracked memory */
     uint64_t untracked_count, untracked_bytes;
 } tlmi_shape;
 
@@ -57,7 +57,7 @@ bool tlmi_groups_open(tlmi_groups *groups, tlmi_graph *graph, tlmi_liken liken, 
 void tlmi_groups_close(tlmi_groups *groups);
 /* Picks those that hold most: by bytes, then by number. */
 void tlmi_groups_pick(tlmi_groups *groups);
-/* The shapes that hold most memory that nobody tracks, by bytes; how many. `picked` has room for TLMI_UNTRACKED_GROUPS. */
+/* The shapes that hold most untracked memory, by bytes; how many. `picked` has room for TLMI_UNTRACKED_GROUPS. */
 uint32_t tlmi_groups_pick_untracked(const tlmi_groups *groups, uint32_t *picked);
 /* Addresses of owners of every picked group, spread evenly over them: at most TLMI_SAMPLES of group g from addresses[g *
  * TLMI_SAMPLES] on, counts[g] of them. */

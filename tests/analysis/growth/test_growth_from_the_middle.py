@@ -77,44 +77,31 @@ def test_a_late_leak_is_counted_and_timed_from_its_begin() -> None:
     assert finding.slope_low_bytes_per_s > 0.8 * finding.slope_bytes_per_s
 
 
-def test_a_leak_whose_objects_take_long_to_be_given_back_at_the_end_is_found() -> None:
+def kept_and_freed(wait_ns: int, each_ns: int) -> Program:
+    """A line keeps what it makes; after a while it is freed, which takes ``each_ns`` an object."""
     program, held = Program(), []
     for _ in range(500):
         held.append(program.alloc(10))
         program.temporary(20)
         program.wait(100_000)
+    program.wait(wait_ns)
     for number in held:
         program.free(number)
-        program.wait(40_000)
+        program.wait(each_ns)
+    return program
 
-    assert grown_lines(program) == [10]
+
+def test_a_leak_whose_objects_take_long_to_free_at_the_end_is_found() -> None:
+    assert grown_lines(kept_and_freed(0, 40_000)) == [10]
 
 
 def test_a_program_that_frees_for_half_of_its_run_is_not_unwinding() -> None:
     """The frontier of a search grows, and then shrinks to nothing."""
-    program, held = Program(), []
-    for _ in range(500):
-        held.append(program.alloc(10))
-        program.temporary(20)
-        program.wait(100_000)
-    for number in held:
-        program.free(number)
-        program.wait(100_000)
-
-    assert grown_lines(program) == []
+    assert grown_lines(kept_and_freed(0, 100_000)) == []
 
 
 def test_what_is_built_before_a_long_time_without_allocations_does_not_grow() -> None:
-    program, held = Program(), []
-    for _ in range(500):
-        held.append(program.alloc(10))
-        program.temporary(20)
-        program.wait(100_000)
-    program.wait(200_000_000)
-    for number in held:
-        program.free(number)
-
-    assert grown_lines(program) == []
+    assert grown_lines(kept_and_freed(200_000_000, 0)) == []
 
 
 @pytest.mark.parametrize("cleared", [450, 700, 950])
