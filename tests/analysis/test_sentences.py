@@ -221,13 +221,6 @@ def test_a_short_run_says_how_long_is_enough() -> None:
     )
 
 
-def test_arrays_that_rise_in_a_short_run_ask_for_time() -> None:
-    assert sentences.rose_early(0.629, 408_000) == (
-        "arrays rose by 408 kB in the last 189 ms of 629 ms, too short a run to tell growth from a "
-        "cache that fills. Run it for 2.00 s or longer."
-    )
-
-
 def test_what_still_rises_asks_for_time() -> None:
     assert sentences.unsettled(Unsettled("python", 32_000_000, 0.0603)) == (
         "Python's heap rose by 32.0 MB in the last 60.3 ms and to the end, too briefly to tell a "

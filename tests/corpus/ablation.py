@@ -34,7 +34,10 @@ from tlmem.recording.reader import read
 
 Judged = tuple[str, tuple[str, ...], tuple[str, ...]]
 """Outcome, lines that grow, kinds of findings that are errors or warnings."""
-SIMULATED = ("tests/analysis/growth", "tests/analysis/leaks", "tests/analysis/test_lifetimes.py")
+SIMULATED = (
+    *("tests/analysis/growth", "tests/analysis/leaks"),
+    *("tests/analysis/test_lifetimes.py", "tests/analysis/test_cells.py"),
+)
 """Tests of simulated programs, which have the noise of machines that stall."""
 MOST_NAMED = 3
 """Recordings that the table names for a rule."""

@@ -155,7 +155,7 @@ def evidence_of(recording: Recording) -> Evidence:
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
-        unsettled=still_rising(samples, lives.work_begin_ns, lives.judged_ns),
+        unsettled=still_rising(lives, samples),
         past=past_findings(lives, places, growths),
         lines=asked_lines(places, lives, asked),
         memory=tuple(memory),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tlmem.analysis import sentences
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
-from tlmem.analysis.growth.late_rise import Unsettled, tracked_rise
+from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.holders.survivors import Survivors
@@ -169,14 +169,11 @@ def a_cache_fills(evidence: Evidence) -> Verdict | None:
 
 
 def too_short(evidence: Evidence) -> Verdict | None:
-    """What rose may be a cache that fills, and little was seen of the process."""
+    """Nothing was found, and little was seen of the process."""
     seconds = evidence.lives.run_seconds
-    if seconds >= RULES.shortest_run_s:
+    if seconds >= RULES.shortest_run_s or evidence.resident.judged:
         return None
-    rose = tracked_rise(evidence.lives)
-    if rose >= RULES.least_bytes_of_few:
-        return cannot(sentences.rose_early(seconds, rose))
-    return None if evidence.resident.judged else cannot(sentences.too_short(seconds))
+    return cannot(sentences.too_short(seconds))
 
 
 def too_few_samples(evidence: Evidence) -> Verdict | None:

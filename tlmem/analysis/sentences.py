@@ -242,15 +242,6 @@ def too_short(seconds: float) -> str:
     return f"no line grew, but the run lasted only {format_seconds(seconds)}. {RUN_LONGER}"
 
 
-def rose_early(seconds: float, rose: int) -> str:
-    """Of a short run whose arrays rose, but no line evenly."""
-    return (
-        f"arrays rose by {format_bytes(rose)} in the last "
-        f"{format_seconds(RULES.span * seconds)} of {format_seconds(seconds)}, too short a run to "
-        f"tell growth from a cache that fills. {RUN_LONGER}"
-    )
-
-
 def unsettled(late: Unsettled) -> str:
     """Of memory that still rose when the program ended."""
     return (

@@ -297,7 +297,7 @@ def test_few_large_arrays_that_are_kept_late_in_a_short_run_leave_a_doubt() -> N
     analysis = analyse(program.recording())
 
     assert analysis.verdict.outcome == "cannot-judge"
-    assert "arrays rose by 1.00 MB in the last 4" in analysis.verdict.sentence
+    assert "tracked memory rose by 1.00 MB in the last 4" in analysis.verdict.sentence
 
 
 def test_no_objects_at_all_are_no_growth() -> None:

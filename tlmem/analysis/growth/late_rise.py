@@ -24,7 +24,7 @@ AT_END = 0.1
 """In this share at the very end it must rise on, at ``GOING_ON`` of that pace or faster."""
 MOMENTS = 201
 """Moments at which the bytes of tracked objects are looked at."""
-NAMES = {"python": "Python's heap", "native": "native memory"}
+NAMES = {"python": "Python's heap", "native": "native memory", "tracked": "tracked memory"}
 
 
 @dataclass(frozen=True)
@@ -41,28 +41,36 @@ class Unsettled:
         return NAMES[self.kind]
 
 
-def still_rising(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> Unsettled | None:
-    """What rose most at the end of the work, between two moments; None where all had settled."""
-    window = Window(samples, begin_ns, end_ns)
-    if not len(window.time_ns):
-        return None
-    level = RULES.backlog * float(np.max(window.bytes("anon") + window.bytes("file")))
-    found = []
-    for kind in ("python", "native"):
+def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
+    """What rose most at the end of the work; None where all had settled.
+
+    In a run that is too short to judge a line by few objects a little is enough, also of these.
+    """
+    window = Window(samples, lives.work_begin_ns, lives.judged_ns)
+    rises = {}
+    for kind in ("python", "native") if len(window.time_ns) else ():
         curve = memory_curve(window, kind)
         rows, values = curve.taken, curve.values
-        rose = risen(window.time_ns[rows], window.without_imports(values)[rows])
-        if rose >= max(RULES.unsettled_bytes, level):
-            found.append(Unsettled(kind, round(rose), RULES.span * (end_ns - begin_ns) / 1e9))
-    return max(found, key=lambda rise: rise.bytes, default=None)
+        rises[kind] = risen(window.time_ns[rows], window.without_imports(values)[rows])
+    if lives.run_seconds < RULES.shortest_run_s:
+        rises["tracked"] = tracked_rise(lives)
+        least = RULES.least_bytes_of_few * lives.run_seconds / RULES.shortest_run_s
+    else:
+        resident = float(np.max(window.bytes("anon") + window.bytes("file"), initial=0.0))
+        least = max(RULES.unsettled_bytes, RULES.backlog * resident)
+    kind = max(rises, key=rises.__getitem__, default="")
+    if not kind or rises[kind] < least:
+        return None
+    seconds = RULES.span * (lives.judged_ns - lives.work_begin_ns) / 1e9
+    return Unsettled(kind, round(rises[kind]), seconds)
 
 
-def tracked_rise(lives: Lifetimes) -> int:
+def tracked_rise(lives: Lifetimes) -> float:
     """Bytes by which tracked objects rose in the last part of the run, above all before it."""
     times = np.linspace(lives.work_begin_ns, lives.judged_ns, MOMENTS)
     held = alive_at(times, lives.born, lives.died, lives.size * lives.weight)
     before = held[: int((1 - RULES.span) * MOMENTS)]
-    return round(float(held[-1] - before.max()))
+    return float(held[-1] - before.max())
 
 
 def risen(time_ns: np.ndarray, values: Floats) -> float:
