@@ -33,7 +33,7 @@ from support.owners import (
 TICKS_PER_S, START = 2_000_000_000, 1_000_000
 MARK, SAMPLE, MISS, DEVICE_ALLOC = 32, 33, 17, 22
 NUMPY = 1
-STEPS, STEP_S, BEGIN_S = 120, 0.0075, 0.06
+STEPS, STEP_S, BEGIN_S, EPOCH = 360, 0.0025, 0.06, 90
 BATCH_BYTES, ACTIVATION_BYTES, TEMPORARY_BYTES = 65_536, 16_384, 32_768
 LABELS = {1: "step", 2: "reader", 3: "epoch", 4: "tlmem:begin", 5: "tlmem:end", 6: "buffers"}
 SCRIPT, LIBRARY = "/home/ada/train.py", "/usr/lib/site-packages/numpy/pad.py"
@@ -80,7 +80,7 @@ def _step(step: int, leaks: bool) -> list[tuple]:
     batch, activation = ((2 + 2 * step + more) << 28 | 1 for more in (0, 1))
     scope, reader, tape = holder(2, number), holder(11, 2), of_tape(MULTIPLY, 10 + step)
     root, address = 1 << 56 | (step + 1) << 28, 0x1000 + 64 * (step % 4)
-    rows = [(MARK, 3, step // 30, 3, 0, 0)] if step % 30 == 0 else []
+    rows = [(MARK, 3, step // EPOCH, 3, 0, 0)] if step % EPOCH == 0 else []
     rows += [
         (SCOPE_ENTER, number, 1, 3, 1, 0),
         *([(POOL_PUT, 0, holder(7, 6), 4, 0, 0)] if step % 4 == 0 else []),
@@ -106,7 +106,7 @@ def _step(step: int, leaks: bool) -> list[tuple]:
     if not leaks:
         rows += [(RELEASE, batch, reader, 5, 0, CPU), (FREE, batch, 0, 5, 0, CPU)]
     rows.append((SCOPE_EXIT, number, 1 if leaks else 2, 3, 0, 0))
-    return [_at(begin + 0.0003 * at, *row) for at, row in enumerate(rows)]
+    return [_at(begin + 0.0001 * at, *row) for at, row in enumerate(rows)]
 
 
 def _samples(leaks: bool) -> list[tuple]:
@@ -135,7 +135,7 @@ def _samples(leaks: bool) -> list[tuple]:
 def _names(script: str) -> list[bytes]:
     notes = {
         "script": script,
-        "command": "train.py --steps 120",
+        "command": f"train.py --steps {STEPS}",
         "python.sites": "/usr/lib/site-packages",
         f"op.{MULTIPLY}": "multiply",
         "pool.6": "buffers",

@@ -6,7 +6,7 @@ Each folder or module imports only those to its left: ``model``, ``rules``, ``ce
 ``ledger``, ``unseen`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
 analysis.memory, analysis.ledger.
-Third-party: numpy, pandas.
+Third-party: numpy.
 """
 
 from __future__ import annotations

@@ -170,10 +170,9 @@ def a_cache_fills(evidence: Evidence) -> Verdict | None:
 
 def too_short(evidence: Evidence) -> Verdict | None:
     """Nothing was found, and little was seen of the process."""
-    seconds = evidence.lives.run_seconds
-    if seconds >= RULES.shortest_run_s or evidence.resident.judged:
+    if evidence.resident.judged or not evidence.lives.is_short:
         return None
-    return cannot(sentences.too_short(seconds))
+    return cannot(sentences.too_short(evidence.lives.work_seconds))
 
 
 def too_few_samples(evidence: Evidence) -> Verdict | None:

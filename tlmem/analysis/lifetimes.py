@@ -89,6 +89,17 @@ class Lifetimes:
         return max(0, self.cut_ns - self.begin_ns) / 1e9
 
     @property
+    def is_short(self) -> bool:
+        """Whether the program worked for too short a time to tell growth from a cache."""
+        return self.work_seconds < RULES.shortest_run_s
+
+    @property
+    def work_seconds(self) -> float:
+        """Length of the run from the first object on: imports may take longer than the work."""
+        first = int(self.born[0]) if len(self) else self.begin_ns
+        return max(0, self.cut_ns - first) / 1e9
+
+    @property
     def work_begin_ns(self) -> int:
         """When the program's own work began: at its first array, but not late in the run."""
         first = int(self.born[0]) if len(self) else self.begin_ns

@@ -122,7 +122,7 @@ def growing_lines(
 
 def is_early(growth: GrowingSite, lives: Lifetimes) -> bool:
     """Whether the run was too short to tell growth from a cache that is emptied later."""
-    return growth.survivors < RULES.many_survivors and lives.run_seconds < RULES.shortest_run_s
+    return growth.survivors < RULES.many_survivors and lives.is_short
 
 
 def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> GrowingSite | None:
@@ -262,6 +262,8 @@ def judge_line(
         grown = rows
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
     made, survivors = len(line), int(lives.weight[alive_rows].sum())
+    if survivors < RULES.many_survivors:  # see is_early
+        checks.at_least(RULES.shortest_run_s, lives.work_seconds)
     held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
     if not are_enough(survivors, held_by_most(lives.size[alive_rows], lives.weight[alive_rows])):
         return None

@@ -52,9 +52,9 @@ def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
         curve = memory_curve(window, kind)
         rows, values = curve.taken, curve.values
         rises[kind] = risen(window.time_ns[rows], window.without_imports(values)[rows])
-    if lives.run_seconds < RULES.shortest_run_s:
+    if lives.is_short:
         rises["tracked"] = tracked_rise(lives)
-        least = RULES.least_bytes_of_few * lives.run_seconds / RULES.shortest_run_s
+        least = RULES.least_bytes_of_few * lives.work_seconds / RULES.shortest_run_s
     else:
         resident = float(np.max(window.bytes("anon") + window.bytes("file"), initial=0.0))
         least = max(RULES.unsettled_bytes, RULES.backlog * resident)
@@ -66,11 +66,15 @@ def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
 
 
 def tracked_rise(lives: Lifetimes) -> float:
-    """Bytes by which tracked objects rose in the last part of the run, above all before it."""
+    """Bytes by which tracked objects rose in the last part of the run, above all before it.
+
+    0 where that is little of what there was: garbage that is collected now and then peaks anywhere.
+    """
     times = np.linspace(lives.work_begin_ns, lives.judged_ns, MOMENTS)
     held = alive_at(times, lives.born, lives.died, lives.size * lives.weight)
-    before = held[: int((1 - RULES.span) * MOMENTS)]
-    return float(held[-1] - before.max())
+    before = float(held[: int((1 - RULES.span) * MOMENTS)].max())
+    rose = float(held[-1]) - before
+    return rose if rose >= RULES.backlog * before else 0.0
 
 
 def risen(time_ns: np.ndarray, values: Floats) -> float:
