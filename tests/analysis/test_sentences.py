@@ -215,6 +215,14 @@ def test_a_cache_that_fills_asks_for_time() -> None:
     assert sentences.filling(found("It is not full.")) == "It is not full. Run it for longer."
 
 
+def test_what_libraries_map_is_named_where_it_rose() -> None:
+    assert sentences.stable(2.55, 178e3, 2.97e6, 5.9e6) == (
+        "No leak found in 2.55 s. Smallest leak this run could have shown: 20 arrays from one line "
+        "(10 with 100 kB together), 178 kB/s of native memory, 5.90 MB/s of memory that libraries "
+        "map for themselves, or 2.97 MB/s of Python objects."
+    )
+
+
 def test_a_short_run_says_how_long_is_enough() -> None:
     assert sentences.too_short(0.0531) == (
         "no line grew, but the run lasted only 53.1 ms. Run it for 2.00 s or longer."

@@ -67,7 +67,7 @@ def test_a_finding_is_told_with_holder_stacks_and_history(loaded: Loaded) -> Non
         "History of object 1",
     ]
     assert (
-        "reader: 120, acquired at train.py:21 in Reader.take; object 1 since" in blocks["Held by"]
+        "reader: 360, acquired at train.py:21 in Reader.take; object 1 since" in blocks["Held by"]
     )
     assert "> /home/ada/train.py:12 in train" in blocks["Stack"]
     assert (
@@ -88,7 +88,7 @@ def test_the_table_of_cohorts_is_as_wide_as_there_is_room(
 
     assert len(table.lines) == 9 and table.code
     assert len(heads) == len(["allocated", "made", "at"]) + times
-    assert heads[-1] == "933"
+    assert heads[-1] == "938"
     assert width == 1 or max(map(len, table.lines)) <= width
 
 

@@ -120,7 +120,7 @@ def test_the_line_with_most_bytes_comes_first(loaded: Loaded) -> None:
     lanes = loaded.lanes.lines(View.whole(loaded.end_ns), 20)
 
     assert str(lanes[0].frame) == "/home/ada/train.py:12"
-    assert lanes[0].live_count[-1] == 120
+    assert lanes[0].live_count[-1] == 360
     assert [lane.highest_bytes for lane in lanes] == sorted(
         (lane.highest_bytes for lane in lanes), reverse=True
     )

@@ -24,15 +24,15 @@ def row_of(shown: tables.TableData, name: str) -> dict[str, str]:
 def test_scopes_are_summed_by_label(loaded: Loaded, whole: View) -> None:
     step = row_of(loaded.scopes.labels(whole), "step")
 
-    assert (step["what"], step["entered"], step["open"]) == ("scope", "120", "")
-    assert (step["registered"], step["released"], step["freed"]) == ("240", "240", "120")
-    assert (step["total"], step["mean"], step["longest"]) == ("693 ms", "5.77 ms", "6 ms")
+    assert (step["what"], step["entered"], step["open"]) == ("scope", "360", "")
+    assert (step["registered"], step["released"], step["freed"]) == ("720", "720", "360")
+    assert (step["total"], step["mean"], step["longest"]) == ("693 ms", "1.93 ms", "2 ms")
 
 
 def test_scopes_of_a_stretch_are_those_entered_in_it(loaded: Loaded, whole: View) -> None:
     shown = loaded.scopes.labels(whole.select(0, whole.end_ns // 2))
 
-    assert 0 < int(row_of(shown, "step")["entered"]) < 120
+    assert 0 < int(row_of(shown, "step")["entered"]) < 360
     nothing = loaded.scopes.labels(whole.select(0, 1_000))
     assert list(nothing.rows) == []
 
@@ -40,7 +40,7 @@ def test_scopes_of_a_stretch_are_those_entered_in_it(loaded: Loaded, whole: View
 def test_pools_have_a_hit_rate_and_what_they_keep(loaded: Loaded, whole: View) -> None:
     pool = row_of(loaded.pools.table(whole), "pool 'buffers'")
 
-    assert (pool["hit rate"], pool["hits"], pool["misses"]) == ("25.0%", "30", "90")
+    assert (pool["hit rate"], pool["hits"], pool["misses"]) == ("25.0%", "90", "270")
     assert pool["kept bytes"] == "4.10 kB"
     sizes = loaded.pools.size_classes(whole)
     assert list(sizes.rows) == [("pool 'buffers'", "4.10 kB", "1", "4.10 kB")]
@@ -56,10 +56,10 @@ def test_ops_and_passes_are_counted(loaded: Loaded, whole: View) -> None:
     multiply = row_of(tables.ops(loaded.recording), "multiply")
     passes = tables.passes(loaded.recording, whole)
 
-    assert (multiply["recorded"], multiply["bytes saved"]) == ("120", "1.97 MB")
-    assert (len(passes.rows), passes.rows[0][0], passes.rows[0][-1]) == (120, "1", "whole")
+    assert (multiply["recorded"], multiply["bytes saved"]) == ("360", "5.90 MB")
+    assert (len(passes.rows), passes.rows[0][0], passes.rows[0][-1]) == (360, "1", "whole")
     half = tables.passes(loaded.recording, whole.select(whole.end_ns // 2, whole.end_ns))
-    assert 0 < len(half.rows) < 120 and half.rows[0][0] != "1"
+    assert 0 < len(half.rows) < 360 and half.rows[0][0] != "1"
 
 
 def test_curves_follow_what_was_held(loaded: Loaded, whole: View) -> None:
@@ -93,8 +93,8 @@ def test_pools_of_a_stretch_count_what_happened_in_it(loaded: Loaded, whole: Vie
     parts = [whole.select(0, half), whole.select(half + 1, whole.end_ns)]
     rows = [row_of(loaded.pools.table(part), "pool 'buffers'") for part in parts]
 
-    assert sum(int(row["hits"]) for row in rows) == 30
-    assert sum(int(row["misses"]) for row in rows) == 90
+    assert sum(int(row["hits"]) for row in rows) == 90
+    assert sum(int(row["misses"]) for row in rows) == 270
     assert all(0 < int(row["misses"]) < 90 for row in rows)
     assert rows[1]["kept bytes"] == "4.10 kB"
     assert "in this stretch" in loaded.pools.table(parts[0]).note
@@ -114,7 +114,7 @@ def test_a_difference_names_what_came_and_what_changed(loaded: Loaded, mended: P
         ("+ new", "! warning", "over-retained"),
     ]
     assert lines.rows[0][-1] == "train.py:12 train"
-    assert lines.rows[0][2].startswith("+7.")
+    assert lines.rows[0][2].startswith("+23.")
 
 
 def test_of_very_many_lines_that_changed_the_first_are_listed(

@@ -215,6 +215,7 @@ def stable(evidence: Evidence) -> Verdict:
                     evidence.lives.run_seconds,
                     resolution,
                     evidence.resident.python_resolution_bytes_per_s,
+                    evidence.resident.mapped_resolution_bytes_per_s,
                 ),
                 *sentences.waiting(evidence.garbage),
                 *(sentences.larger(evidence.places, it) for it in evidence.enlargements[:1]),

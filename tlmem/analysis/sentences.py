@@ -166,22 +166,29 @@ def verdict_of_retained(found: Retained) -> str:
     return f"Retained: {retained(found)}"
 
 
-def stable(seconds: float, resolution: float | None, of_python: float | None = None) -> str:
+def stable(
+    seconds: float,
+    resolution: float | None,
+    of_python: float | None = None,
+    of_mapped: float | None = None,
+) -> str:
     """``No leak found in 8.5 s. Smallest leak this run could have shown: ...``.
 
     Args:
         seconds: how long the run was.
-        resolution, of_python: bytes per second of native memory, and of Python's heap, that would
-            have been seen; None where that is not known.
+        resolution, of_python, of_mapped: bytes per second of native memory, of Python's heap, and
+            of what libraries map for themselves, that would have been seen; None where that is not
+            known, or nothing rose.
     """
     found = f"No leak found in {format_seconds(seconds)}."
     if resolution is None:
         return found
-    native = f"{format_rate(resolution)} of native memory"
-    if of_python is None:
-        others = f"or {native}"
-    else:
-        others = f"{native}, or {format_rate(of_python)} of Python objects"
+    seen = [f"{format_rate(resolution)} of native memory"]
+    if of_mapped is not None:
+        seen.append(f"{format_rate(of_mapped)} of memory that libraries map for themselves")
+    if of_python is not None:
+        seen.append(f"{format_rate(of_python)} of Python objects")
+    others = ", ".join([*seen[:-1], f"or {seen[-1]}"])
     return (
         f"{found} Smallest leak this run could have shown: {RULES.few_survivors:.0f} arrays from "
         f"one line ({RULES.fewest_survivors:.0f} with {format_bytes(RULES.least_bytes_of_few)} "

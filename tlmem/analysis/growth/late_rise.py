@@ -54,7 +54,7 @@ def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
         rises[kind] = risen(window.time_ns[rows], window.without_imports(values)[rows])
     if lives.is_short:
         rises["tracked"] = tracked_rise(lives)
-        least = RULES.least_bytes_of_few * lives.work_seconds / RULES.shortest_run_s
+        least = float(RULES.least_bytes_of_few)
     else:
         resident = float(np.max(window.bytes("anon") + window.bytes("file"), initial=0.0))
         least = max(RULES.unsettled_bytes, RULES.backlog * resident)

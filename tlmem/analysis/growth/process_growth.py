@@ -82,7 +82,8 @@ class Resident:
     """What the samples say. ``judged`` is False when there were too few to say anything.
 
     ``resolution_bytes_per_s`` is how fast native memory must rise to be distinguished from none,
-    ``python_resolution_bytes_per_s`` the same of Python's heap.
+    ``python_resolution_bytes_per_s`` the same of Python's heap, ``mapped_resolution_bytes_per_s``
+    of what libraries map for themselves, where that rose.
     """
 
     judged: bool
@@ -90,6 +91,7 @@ class Resident:
     retained: Retained = Retained()
     resolution_bytes_per_s: float | None = None
     python_resolution_bytes_per_s: float | None = None
+    mapped_resolution_bytes_per_s: float | None = None
 
 
 Progress = Callable[[NDArray[np.int64]], list[Floats]]
@@ -114,7 +116,7 @@ def judge_samples(
     window = Window(samples, begin_ns, end_ns)
     steady_ns = steady_begin(window.time_ns, begin_ns, end_ns)
     rises: list[Rise] = []
-    judged, resolution, of_python = False, None, None
+    judged, resolution, of_python, of_mapped = False, None, None, None
     for name in JUDGED:
         curve = memory_curve(window, name)
         rows, values, kind = curve.taken, curve.values, curve.kind
@@ -127,6 +129,8 @@ def judge_samples(
             resolution = resolution_of(seconds, values[steady], curve.least)
         if name == "python":  # it comes in arenas, and a few of them are steps
             of_python = resolution_of(seconds, values[steady], curve.least / RULES.largest_step)
+        if name == "outside" and risen_floor(values[steady]) >= RULES.native_bytes:
+            of_mapped = resolution_of(seconds, values[steady], curve.least)
         times = window.time_ns[rows]
         clocks = progress(times) if progress is not None else []
         # While modules are imported, Python's heap and libraries grow evenly and no array is made.
@@ -146,6 +150,7 @@ def judge_samples(
         retained_memory(window, handed_out_bytes(window), steady_ns),
         resolution,
         of_python,
+        of_mapped,
     )
 
 
@@ -157,6 +162,12 @@ def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int) -> float:
     ticks = np.concatenate(([begin_ns], times, [end_ns]))
     clock = without_pauses(ticks)
     return float(np.interp(RULES.warm_up * clock[-1], clock, ticks))
+
+
+def risen_floor(values: Floats) -> float:
+    """By how much the low points of a curve rose."""
+    floor = floor_curve(values)
+    return float(floor[-1] - floor[0])
 
 
 def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
