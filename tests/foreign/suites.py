@@ -40,6 +40,8 @@ CPYTHON = """
     """
 """A line is a part: the files ``test_NAME`` that one process runs."""
 LEFT_OUT = {
+    "ProcessPoolForkExecutorDeadlockTest.test_shutdown_deadlock_pickle": "on 3.13.0 it often does "
+    "not end, plain as well",
     "test_print_exception_gh_102056": "on 3.13.0 it often does not end, plain as well",
     "ThreadedVSOCKSocketStreamTest.testStream": "in a virtual machine that cannot reach itself by "
     "VSOCK it does not end, plain as well",
