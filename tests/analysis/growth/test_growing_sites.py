@@ -280,7 +280,7 @@ def test_what_is_kept_in_a_short_run_may_be_a_cache(steps: int) -> None:
     analysis = analyse(sessions(steps, 1000).recording())
 
     assert analysis.verdict.outcome == "cannot-judge"
-    assert f"{steps} arrays allocated at program.py:10 were kept in " in analysis.verdict.sentence
+    assert f"{steps} arrays allocated at program.py:10 were kept, and " in analysis.verdict.sentence
     assert "A cache that is emptied later fills like that" in analysis.verdict.sentence
     assert [found.kind for found in analysis.findings if found.kind != "live-at-end"] == [
         "filling-cache"

@@ -74,7 +74,7 @@ def filling_finding(line: Survivors) -> Finding:
         )
     else:
         why = (
-            f" in {format_seconds(line.lives.work_seconds)}. A cache that is emptied later fills "
-            "like that, and so does a leak."
+            f", and the program worked for {format_seconds(line.lives.work_seconds)} only. A cache "
+            "that is emptied later fills like that, and so does a leak."
         )
     return line.finding("filling-cache", f"{line.noun} were kept{holder}{why}", severity="info")
