@@ -154,3 +154,21 @@ def test_no_rate_is_told_of_few_samples() -> None:
 
     assert found.state == UNKNOWN
     assert "record for longer" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "budgets, code",
+    [
+        ([], 3),
+        (["verdict=stable"], 3),
+        (["tracked-growth=1 GB/s"], 3),
+        (["leaks=1 GB"], 3),
+        (["peak=1 GB", "tracked-growth=1 GB"], 3),
+        (["peak=1 GB", "live-at-end=1 GB", "allocated=1 GB", "misuse=0"], 0),
+        (["peak=1 MB"], 1),
+    ],
+)
+def test_a_run_that_is_too_short_for_a_verdict_has_a_peak(budgets: list[str], code: int) -> None:
+    short = subject(kept=20_000, steps=150)
+
+    assert judge(short, from_words(budgets)).exit_code == code

@@ -160,12 +160,12 @@ def events_were_lost(evidence: Evidence) -> Verdict | None:
 
 def garbage_or_held(evidence: Evidence) -> Verdict | None:
     """A function may have held what is garbage now."""
-    return cannot(sentences.unclear(evidence.unclear[0])) if evidence.unclear else None
+    return cannot(sentences.unclear(evidence.unclear[0]), True) if evidence.unclear else None
 
 
 def a_cache_fills(evidence: Evidence) -> Verdict | None:
     """Until it is full, a cache grows like a leak."""
-    return cannot(sentences.filling(evidence.filling[0])) if evidence.filling else None
+    return cannot(sentences.filling(evidence.filling[0]), True) if evidence.filling else None
 
 
 def too_short(evidence: Evidence) -> Verdict | None:
@@ -187,7 +187,7 @@ def something_still_rises(evidence: Evidence) -> Verdict | None:
     late = evidence.unsettled
     if late is None or late.bytes <= evidence.brought_along:
         return None
-    return cannot(sentences.unsettled(late))
+    return cannot(sentences.unsettled(late), True)
 
 
 def most_is_unseen(evidence: Evidence) -> Verdict | None:
@@ -230,9 +230,9 @@ def stable(evidence: Evidence) -> Verdict:
     )
 
 
-def cannot(reason: str) -> Verdict:
-    """The verdict when nothing can be said, and what to do."""
-    return Verdict("cannot-judge", f"Cannot judge: {reason}")
+def cannot(reason: str, only_growth: bool = False) -> Verdict:
+    """The verdict when it cannot be said whether memory grows, and what to do."""
+    return Verdict("cannot-judge", f"Cannot judge: {reason}", only_growth=only_growth)
 
 
 Answer = Callable[[Evidence], Verdict | None]

@@ -175,8 +175,9 @@ class Verdict:
     ``slope_bytes_per_s`` and ``grown_bytes`` are 0 when nothing grows and None when that could not
     be judged. ``slope_low_bytes_per_s`` and ``slope_high_bytes_per_s`` are the ends of the slope's
     95% interval, None when nothing grows. ``resolution_bytes_per_s`` says, of ``stable``, which
-    steady growth of native memory would have been seen. ``trace`` are the questions that were
-    asked, in order; the last one decided.
+    steady growth of native memory would have been seen. ``only_growth`` says, of ``cannot-judge``,
+    that amounts are known all the same. ``trace`` are the questions that were asked, in order; the
+    last one decided.
     """
 
     outcome: str
@@ -186,6 +187,7 @@ class Verdict:
     slope_low_bytes_per_s: float | None = None
     slope_high_bytes_per_s: float | None = None
     resolution_bytes_per_s: float | None = None
+    only_growth: bool = False
     trace: tuple[Question, ...] = field(default=(), compare=False, repr=False)
 
 

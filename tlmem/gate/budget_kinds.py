@@ -32,6 +32,13 @@ class BudgetKind:
     at_least: bool = False
     increase: bool = False
 
+    @property
+    def of_growth(self) -> bool:
+        """Whether it asks whether memory grows, and not only how much there was."""
+        return self.name in ("verdict", "errors", "new-findings") or (
+            self.rates or self.name.startswith("leaks")
+        )
+
 
 _GROWTH = "of {what} after warm-up: in total, per second (/s), or per mark (per LABEL)"
 KINDS: dict[str, BudgetKind] = {

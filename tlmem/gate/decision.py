@@ -113,13 +113,15 @@ class Result:
 
 def judge(subject: Subject, options: CheckOptions, baseline: Subject | None = None) -> Result:
     """The decision about one program, by all of its budgets and those that are implied."""
-    found = doubts(subject)
+    budgets = with_implied(options)
+    of_growth = any(budget.kind.of_growth for budget in budgets)
+    found = doubts(subject, of_growth)
     trusted = all(doubt.kind in options.allow for doubt in found)
     judge_of = _Judge(subject, baseline, options, trusted)
-    rows = [judge_of.row(budget) for budget in with_implied(options)]
+    rows = [judge_of.row(budget) for budget in budgets]
     notes = []
     if baseline is not None:
-        for doubt in doubts(baseline):
+        for doubt in doubts(baseline, of_growth):
             if doubt.kind not in options.allow:
                 found.append(Doubt(doubt.kind, f"the baseline cannot be used: {doubt.sentence}"))
     if options.budgets and not any(row.name == "verdict" for row in rows):
@@ -344,15 +346,16 @@ def _sentence(budget: Budget, state: str, found: Measured, limit: Amount) -> str
     return f"{budget.name} is {value}; {bound} {limit} is allowed."
 
 
-def doubts(subject: Subject) -> list[Doubt]:
+def doubts(subject: Subject, of_growth: bool) -> list[Doubt]:
     """Every reason not to judge.
 
-    A process that others started and that was too short to be judged does not count when the first
-    one could be: it ended, and gave everything back.
+    Where only growth could not be judged, a budget must ask for it. A process that others started
+    and that was too short to be judged does not count when the first one could be: it ended, and
+    gave everything back.
     """
     found = [doubt for process in subject.processes for doubt in _doubts_of(process, subject)]
     first = subject.summary.processes[0].analysis.verdict
-    if first.outcome == "cannot-judge" and not found:
+    if first.outcome == "cannot-judge" and not found and (of_growth or not first.only_growth):
         found.append(
             Doubt(SHORT, f"{subject.summary.processes[0].recording.path}: {first.sentence}")
         )
