@@ -24,7 +24,7 @@ def list_of(items: int) -> list[Step]:
 
 def run(counts: list[int], kind: str = "python", arrays: int = 0, rise: float = 4e6) -> Analysis:
     """Memory rises through the run; snapshots see a dict, and arrays over other memory."""
-    program = Program(pace=1)
+    program = Program(slowdown=1)
     looks = list(zip(LOOKS, counts, strict=False))
     for step in range(100 * SECONDS):
         program.temporary(90)

@@ -223,12 +223,6 @@ def test_what_libraries_map_is_named_where_it_rose() -> None:
     )
 
 
-def test_a_short_run_says_how_long_is_enough() -> None:
-    assert sentences.too_short(0.0531) == (
-        "no line grew, but the run lasted only 53.1 ms. Run it for 2.00 s or longer."
-    )
-
-
 def test_what_still_rises_asks_for_time() -> None:
     assert sentences.unsettled(Unsettled("python", 32_000_000, 0.0603)) == (
         "Python's heap rose by 32.0 MB in the last 60.3 ms and to the end, too briefly to tell a "

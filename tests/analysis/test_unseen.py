@@ -124,7 +124,7 @@ def test_native_memory_that_is_made_once_or_comes_and_goes_is_no_doubt(
 
 
 def peaked(size: int) -> Program:
-    program = Program(pace=1, sample_every_ns=2_000_000)
+    program = Program(slowdown=1, sample_every_ns=2_000_000)
     for step in range(400):
         if step == 80:
             large = [program.alloc(33, size // 4) for _ in range(4)]

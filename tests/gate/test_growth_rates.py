@@ -27,7 +27,7 @@ def subject(
     kept: int = 0, native: int = 0, stalls: tuple[int, ...] = (), steps: int = STEPS
 ) -> Subject:
     """A program of which each step keeps an array of ``kept`` bytes, and ``native`` other ones."""
-    program = Program(pace=1)
+    program = Program(slowdown=1)
     for step in range(steps):
         program.mark("epoch", step)
         program.temporary(20, 16_000)
@@ -65,7 +65,7 @@ def test_growth_of_arrays_is_held_against_its_budget(budget: str, state: str) ->
 
 @pytest.mark.parametrize("budget", ["native-growth=0 B/s", "python-growth=0 B/s"])
 def test_a_machine_that_stands_still_near_the_end_leaves_enough_to_judge(budget: str) -> None:
-    program = Program(pace=1)
+    program = Program(slowdown=1)
     for step in range(STEPS):
         program.temporary(20, 16_000)
         program.wait(STEP_NS)
@@ -116,7 +116,7 @@ def test_a_machine_that_stalls_makes_no_rate_too_high(stalls: tuple[int, ...], m
 
 
 def test_a_buffer_that_is_made_once_is_no_rate_but_a_growth() -> None:
-    program = Program(pace=1)
+    program = Program(slowdown=1)
     for step in range(STEPS):
         program.temporary(20, 16_000)
         program.native += 20_000_000 * (step == 200)
@@ -134,7 +134,7 @@ def test_a_machine_that_stops_again_and_again_leaves_enough_for_a_rate(
     stops: tuple[int, ...], native: int, state: str
 ) -> None:
     """All samples stand in a few short stretches of the run, with nothing in between."""
-    program = Program(pace=1)
+    program = Program(slowdown=1)
     for step in range(STEPS):
         program.temporary(20, 16_000)
         program.native += native

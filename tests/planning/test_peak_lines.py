@@ -49,7 +49,7 @@ def test_a_life_that_ends_at_once_lowers_every_peak_of_a_loop() -> None:
 
 
 def test_times_are_told_from_the_peak() -> None:
-    program = Program(pace=1, step_ns=1000)
+    program = Program(slowdown=1, step_ns=1000)
     program.alloc(MODEL, size=10)
     batch = program.alloc(BATCH, size=20)
     program.free(batch)

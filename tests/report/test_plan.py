@@ -26,7 +26,7 @@ def stacked(rows: np.ndarray) -> Placement:
 
 def training(steps: int = 6) -> Program:
     """A model for ever; in each step a batch that outlives what is computed from it."""
-    program = Program(pace=1, step_ns=1_000_000)
+    program = Program(slowdown=1, step_ns=1_000_000)
     program.alloc(3, size=64_000)
     for _ in range(steps):
         batch = program.alloc(12, size=32_000)

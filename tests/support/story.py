@@ -75,7 +75,7 @@ def _at(
 
 
 def _step(step: int, leaks: bool) -> list[tuple]:
-    """The events of one step, a few microseconds apart."""
+    """The events of one step, 0.1 ms apart."""
     begin, number = BEGIN_S + step * STEP_S, 100 + step
     batch, activation = ((2 + 2 * step + more) << 28 | 1 for more in (0, 1))
     scope, reader, tape = holder(2, number), holder(11, 2), of_tape(MULTIPLY, 10 + step)

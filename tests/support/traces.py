@@ -60,12 +60,12 @@ class Program:
     """A simulated program: allocate, free, let time pass; ``recording()`` is what a reader would
     give.
 
-    Lines are numbers in ``program.py``. All that takes time takes ``pace`` times as long, so that a
-    program of some hundred steps runs for seconds. ``native``, ``python``, ``python_large`` and
-    ``kept`` are bytes outside arrays that each sample reports.
+    Lines are numbers in ``program.py``. All that takes time takes ``slowdown`` times as long, so
+    that a program of some hundred steps runs for seconds. ``native``, ``python``, ``python_large``
+    and ``kept`` are bytes outside arrays that each sample reports.
     """
 
-    pace: int = 10
+    slowdown: int = 10
     step_ns: int = 10_000
     sample_every_ns: int = 10_000_000
     now_ns: int = 0
@@ -220,8 +220,8 @@ class Program:
 
     def wait(self, ns: int) -> None:
         """Lets time pass, taking samples on the way."""
-        target = self.now_ns + self.pace * ns
-        every_ns = self.pace * self.sample_every_ns
+        target = self.now_ns + self.slowdown * ns
+        every_ns = self.slowdown * self.sample_every_ns
         while self.samples[-1]["time_ns"] + every_ns <= target:
             self.now_ns = int(self.samples[-1]["time_ns"]) + every_ns
             self.sample()
@@ -229,7 +229,7 @@ class Program:
 
     def stand_still(self, ns: int) -> None:
         """Lets time pass without a sample: the machine runs something else."""
-        self.now_ns += self.pace * ns
+        self.now_ns += self.slowdown * ns
         self.sample()
 
     def sample(self) -> None:

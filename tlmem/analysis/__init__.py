@@ -134,6 +134,7 @@ def evidence_of(recording: Recording) -> Evidence:
     growths = without_results(growths, lives, places)
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
+    left = [growth for growth in growths if id(growth) not in waiting]
     memory: list[Asked] = []
     resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
     return Evidence(
@@ -141,11 +142,8 @@ def evidence_of(recording: Recording) -> Evidence:
         places=places,
         lives=lives,
         samples=samples,
-        growths=[
-            growth
-            for growth in growths
-            if id(growth) not in waiting and not is_early(growth, lives)
-        ],
+        growths=[growth for growth in left if not is_early(growth, lives)],
+        early=[growth for growth in left if is_early(growth, lives)],
         growing=frozenset(growth.group for growth in growths),
         enlargements=enlarging_lines(lives, places.count),
         resident=without_one_long_graph(resident, recording),

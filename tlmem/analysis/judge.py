@@ -39,13 +39,13 @@ class Evidence:
     """Everything a verdict is made from.
 
     ``growths`` are lines that grow, ``leaks`` the worst of them with who keeps their objects;
-    ``growing`` are the groups of these and of lines that only seem to grow:
-    ``garbage`` is of lines that would grow too, but only make what Python's collector will free,
-    ``unclear`` of lines of which that is not known; ``garbage_arrays`` is how many arrays it would
-    free in all. ``filling`` is of lines that may only fill a container with a bound. ``unsettled``
-    is what still rose at the end, ``mapped`` is of pages of files that did. ``past`` is of lines
-    that grew and grow no more, ``unseen`` what the recording did not see. ``lines`` and ``memory``
-    are the conditions that lines and kinds of memory were asked.
+    ``growing`` are the groups of these and of lines that only seem to grow: ``garbage`` is of lines
+    that would grow too, but only make what Python's collector will free, ``unclear`` of lines of
+    which that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling``
+    is of lines that may only fill a cache, ``early`` are those that grew in a run too short to
+    tell. ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files that did.
+    ``past`` is of lines that grew and grow no more, ``unseen`` what the recording did not see.
+    ``lines`` and ``memory`` are the conditions that lines and kinds of memory were asked.
     """
 
     recording: Recording
@@ -62,6 +62,7 @@ class Evidence:
     unclear: list[Finding] = field(default_factory=list)
     filling: list[Finding] = field(default_factory=list)
     garbage_arrays: int = 0
+    early: list[GrowingSite] = field(default_factory=list)
     unsettled: Unsettled | None = None
     mapped: list[Finding] = field(default_factory=list)
     past: list[Finding] = field(default_factory=list)
@@ -82,22 +83,23 @@ class Evidence:
         arrays = max(self.garbage_arrays, sum(found.count for found in waiting))
         waiting = (*waiting, *self.filling)
         arrays += sum(found.count for found in self.filling)
-        arrays += sum(growth.survivors for growth in self.growths)
-        held = sum(growth.bytes for growth in self.growths)
+        growths = (*self.growths, *self.early)
+        arrays += sum(growth.survivors for growth in growths)
+        held = sum(growth.bytes for growth in growths)
         held += sum(found.bytes for found in waiting)
         return max(held, int(arrays * RULES.python_per_array))
 
 
 def judge(evidence: Evidence) -> Verdict:
     """Asks the questions in order; the first one that applies decides."""
-    curves: dict[Answer, tuple[Asked, ...]] = {
+    conditions: dict[Answer, tuple[Asked, ...]] = {
         a_line_grows: evidence.lines,
         memory_grows: evidence.memory,
     }
     asked = []
     for text, answer in QUESTIONS:
         verdict = answer(evidence)
-        asked.append(Question(text, "no" if verdict is None else "yes", curves.get(answer, ())))
+        asked.append(Question(text, "no" if verdict is None else "yes", conditions.get(answer, ())))
         if verdict is not None:
             return replace(verdict, trace=tuple(asked))
     return replace(stable(evidence), trace=tuple(asked))
@@ -119,7 +121,7 @@ def a_line_grows(evidence: Evidence) -> Verdict | None:
         " ".join(
             [
                 sentences.leak(evidence.places, evidence.lives, evidence.marks, growths),
-                *sentences.larger_past(evidence.past, growths[0].bytes),
+                *sentences.past_beside_growth(evidence.past, growths[0].bytes),
             ]
         ),
         sum(growth.rate.value for growth in growths),
@@ -140,7 +142,7 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
         " ".join(
             [
                 sentences.verdict_of_rise(rise, evidence.lives.begin_ns),
-                *sentences.larger_past(evidence.past, rise.bytes),
+                *sentences.past_beside_growth(evidence.past, rise.bytes),
             ]
         ),
         rise.rate.value,
@@ -166,13 +168,6 @@ def garbage_or_held(evidence: Evidence) -> Verdict | None:
 def a_cache_fills(evidence: Evidence) -> Verdict | None:
     """Until it is full, a cache grows like a leak."""
     return cannot(sentences.filling(evidence.filling[0]), True) if evidence.filling else None
-
-
-def too_short(evidence: Evidence) -> Verdict | None:
-    """Nothing was found, and little was seen of the process."""
-    if evidence.resident.judged or not evidence.lives.is_short:
-        return None
-    return cannot(sentences.too_short(evidence.lives.work_seconds))
 
 
 def too_few_samples(evidence: Evidence) -> Verdict | None:
@@ -220,7 +215,7 @@ def stable(evidence: Evidence) -> Verdict:
                 *sentences.waiting(evidence.garbage),
                 *(sentences.larger(evidence.places, it) for it in evidence.enlargements[:1]),
                 *(finding.evidence for finding in evidence.mapped[:1]),
-                *sentences.large_past(evidence.past),
+                *sentences.past_warning(evidence.past),
                 *not_seen(evidence.unseen),
             ]
         ),
@@ -243,7 +238,6 @@ QUESTIONS: tuple[tuple[str, Answer], ...] = (
     ("Were events lost, or is the file damaged?", events_were_lost),
     ("Is it unknown whether garbage was held before?", garbage_or_held),
     ("May a cache still be filling?", a_cache_fills),
-    ("Was the run too short?", too_short),
     ("Are there too few samples of resident memory?", too_few_samples),
     ("Does memory still rise at the end?", something_still_rises),
     ("Was most of the program not seen?", most_is_unseen),

@@ -207,6 +207,16 @@ def alive_by_group(
     return np.cumsum(change.reshape(groups, width)[:, :-1], axis=1)
 
 
+def tracked_over_time(lives: Lifetimes) -> tuple[Ints, Floats]:
+    """Bytes of tracked objects after each birth and death up to the moment of judging.
+
+    What was folded is known as far as it stayed alive.
+    """
+    moments = np.concatenate((lives.born, lives.died, [lives.judged_ns]))
+    times = np.unique(moments[moments <= lives.judged_ns])
+    return times, alive_at(times, lives.born, lives.died, lives.size * lives.weight)
+
+
 def exact_sums(
     recording: Recording, places: Places, group_of_site: NDArray, groups: int
 ) -> LineSums:
@@ -261,7 +271,7 @@ def without_pauses(times: NDArray) -> Floats:
     """How much of its own time a program had taken at each of its times, which are ascending.
 
     A gap between two that is longer than nearly all of them is a pause, of the program or of the
-    machine, and counts no more than ``LONGEST_PAUSE``.
+    machine, and counts no more than ``RULES.longest_pause``.
     """
     if len(times) == 0:
         return np.zeros(0)
@@ -329,7 +339,7 @@ def moment_of_judging(
         return cut_ns
     recent = min(len(born), max(8, min(1000, len(born) // 100)))
     last = np.arange(len(born) - recent, len(born))
-    # Just before each of the last births, so that the temporary it may be is not counted.
+    # Without the object that is born then, which may be a temporary.
     count = alive_at(born[last], born, died) - 1
     held = alive_at(born[last], born, died, size) - size[last]
     deaths = np.sort(died[died <= cut_ns])

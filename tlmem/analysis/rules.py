@@ -67,9 +67,10 @@ class Rules:
         2.0,
         "s",
         "in a shorter run what grows may be a cache that is emptied later, unless a line keeps "
-        "`many_survivors`",
+        "`many_survivors`; what rises at its end leaves a doubt from `least_bytes_of_few` on",
         off=0.0,
     )
+
     brief = Rule(
         0.1,
         "of all births",
@@ -93,7 +94,8 @@ class Rules:
     least_bytes_of_few = Rule(
         100_000,
         "bytes",
-        "fewer bytes in fewer than `few_survivors` objects do not matter",
+        "fewer bytes in fewer than `few_survivors` objects do not matter, nor does a smaller rise "
+        "at the end of a short run",
         off=1e15,
     )
     many_survivors = Rule(

@@ -23,7 +23,6 @@ from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 LATE_SHARE = 0.15
 """Growth that begins after this share of the time until it is judged is said to last since then."""
-RUN_LONGER = f"Run it for {format_seconds(RULES.shortest_run_s)} or longer."
 MANNERS = {
     "kept": "",
     "larger": ", each in place of a smaller one",
@@ -113,8 +112,8 @@ def called_from(growth: GrowingSite) -> str:
     ) + ("," if growth.callers else "")
 
 
-def larger_past(past: Sequence[Finding], grown_bytes: int) -> list[str]:
-    """What grew more than what grows to the end, and was kept, as a sentence."""
+def past_beside_growth(past: Sequence[Finding], grown_bytes: int) -> list[str]:
+    """The largest past growth, where it exceeds the growth that goes on, as a sentence."""
     return [
         f"Larger, though it grows no more: {found.evidence}"
         for found in past[:1]
@@ -122,8 +121,8 @@ def larger_past(past: Sequence[Finding], grown_bytes: int) -> list[str]:
     ]
 
 
-def large_past(past: Sequence[Finding]) -> list[str]:
-    """What grew, stopped and was kept, as a sentence, where it is a warning."""
+def past_warning(past: Sequence[Finding]) -> list[str]:
+    """The largest past growth, where it is a warning, as a sentence."""
     return [found.evidence for found in past if found.severity == "warning"][:1]
 
 
@@ -242,11 +241,6 @@ def unclear(found: Finding) -> str:
 def filling(found: Finding) -> str:
     """Of a cache that is not full yet."""
     return f"{found.evidence[:-1]}. Run it for longer."
-
-
-def too_short(seconds: float) -> str:
-    """Of a run that is over before anything shows."""
-    return f"no line grew, but the run lasted only {format_seconds(seconds)}. {RUN_LONGER}"
 
 
 def unsettled(late: Unsettled) -> str:

@@ -25,7 +25,7 @@ from tlmem.analysis.growth.process_growth import (
     steady_begin,
 )
 from tlmem.analysis.growth.robust import floor_curve
-from tlmem.analysis.lifetimes import Lifetimes, alive_at
+from tlmem.analysis.lifetimes import Lifetimes, tracked_over_time
 from tlmem.analysis.model import Attribution, Finding, Peak
 from tlmem.analysis.places import Places, place
 from tlmem.analysis.rules import RULES
@@ -117,7 +117,7 @@ def why_not_sampled(recording: Recording, lives: Lifetimes) -> str:
     samples = recording.samples
     taken = int(samples["anon"].notna().sum()) if "anon" in samples else 0
     left = steady_samples(samples, lives.work_begin_ns, lives.judged_ns)
-    begin = "no line keeps ever more arrays, but resident memory was sampled"
+    begin = "no line keeps more and more arrays, but resident memory was sampled"
     if recording.info.get("rss_interval_ms") == "0":
         return f"{begin} at the begin and the end alone; record without --rss-interval 0."
     if left < taken and taken >= FEWEST_SAMPLES:
@@ -241,16 +241,6 @@ def passed_peak(
 def is_far_above(peak: int, level: int) -> bool:
     """Whether a peak is worth a sentence."""
     return peak >= TIMES_LEVEL * level and peak >= level + RULES.unseen_bytes
-
-
-def tracked_over_time(lives: Lifetimes) -> tuple[np.ndarray, np.ndarray]:
-    """Bytes of tracked objects after each birth and death up to the moment of judging.
-
-    What was folded is known as far as it stayed alive.
-    """
-    moments = np.concatenate((lives.born, lives.died, [lives.judged_ns]))
-    times = np.unique(moments[moments <= lives.judged_ns])
-    return times, alive_at(times, lives.born, lives.died, lives.size * lives.weight)
 
 
 def held_then(places: Places, lives: Lifetimes, time_ns: int) -> str:

@@ -107,7 +107,7 @@ static uint32_t write_group(tlmi_search *search, tlmi_groups *groups, holding *h
     return bytes <= left && tlmi_meta_holding(room->record, bytes) ? bytes : 0;
 }
 
-/* Writes one content that `length` steps of the way lead to from a root; its bytes, 0 when they are more than `left`. */
+/* Writes the record of the first `length` steps of `room->way`; its bytes, 0 when it does not fit into `left` or the file. */
 static uint64_t write_content(tlmi_search *search, holding *head, uint32_t root, uint32_t length, uint64_t left)
 {
     head->steps = (uint16_t)tlmi_name_way(search, &search->roots[root], room->way, length, room->steps);
@@ -122,15 +122,18 @@ static uint64_t write_content(tlmi_search *search, holding *head, uint32_t root,
 static uint64_t write_untracked(tlmi_search *search, const tlmi_groups *groups, holding *head, uint64_t left)
 {
     uint32_t picked[TLMI_UNTRACKED_GROUPS], count = tlmi_groups_pick_untracked(groups, picked);
-    uint64_t written = 0, bytes = 1;
-    for (uint32_t i = 0; i < count && bytes > 0; i++) {
+    uint64_t written = 0;
+    for (uint32_t i = 0; i < count; i++) {
         const tlmi_shape *shape = &groups->shapes[picked[i]];
         uint32_t length, node = search->graph.owners[shape->untracked_sample].node;
         uint32_t root = fill_way(search, groups, node, &length);
         head->what = UNTRACKED_ARRAYS;
         head->arrays = shape->untracked_count;
         head->held_bytes = shape->untracked_bytes;
-        written += bytes = write_content(search, head, root, length, left - written);
+        uint64_t bytes = write_content(search, head, root, length, left - written);
+        if (bytes == 0)
+            break;
+        written += bytes;
     }
     return written;
 }
@@ -138,8 +141,8 @@ static uint64_t write_untracked(tlmi_search *search, const tlmi_groups *groups, 
 /* The largest containers. A way leads to what is held: behind the container stands None, for any of its items. */
 static uint64_t write_containers(tlmi_search *search, const tlmi_groups *groups, holding *head, uint64_t left)
 {
-    uint64_t written = 0, bytes = 1;
-    for (uint32_t i = 0; i < search->containers_count && bytes > 0; i++) {
+    uint64_t written = 0;
+    for (uint32_t i = 0; i < search->containers_count; i++) {
         uint32_t length, root = fill_way(search, groups, search->containers[i].node, &length);
         if (length == TLMI_WAY_ROOM)
             continue;
@@ -147,7 +150,10 @@ static uint64_t write_containers(tlmi_search *search, const tlmi_groups *groups,
         head->what = CONTAINER;
         head->arrays = search->containers[i].items;
         head->held_bytes = 0;
-        written += bytes = write_content(search, head, root, length, left - written);
+        uint64_t bytes = write_content(search, head, root, length, left - written);
+        if (bytes == 0)
+            break;
+        written += bytes;
     }
     return written;
 }

@@ -144,7 +144,7 @@ def growing(program: Program) -> Finding:
 
 
 def test_cohorts_begin_where_the_line_does_and_add_up() -> None:
-    program = Program(pace=1, now_ns=0)
+    program = Program(slowdown=1, now_ns=0)
     program.wait(2 * S)
     for step in range(800):
         program.alloc(10)

@@ -136,7 +136,7 @@ def test_what_a_line_that_is_the_whole_program_loads_first_is_no_leak() -> None:
 
 
 def native_program(begin: int, steps: int = 600, drop: int = 0) -> Program:
-    program, chance = Program(pace=1), np.random.default_rng(begin)
+    program, chance = Program(slowdown=1), np.random.default_rng(begin)
     for step in range(steps):
         program.temporary(20)
         program.native += 20_000 * (step >= begin)
@@ -167,7 +167,7 @@ def test_stable_says_what_would_have_been_seen_and_it_is_seen() -> None:
     quiet = analyse(native_program(600).recording()).verdict
     resolution = quiet.resolution_bytes_per_s
     assert quiet.outcome == "stable" and resolution is not None
-    program, chance = Program(pace=1), np.random.default_rng(600)
+    program, chance = Program(slowdown=1), np.random.default_rng(600)
     for _ in range(600):
         program.temporary(20)
         program.native += resolution * 2.011e-3 + chance.normal(scale=2_000)

@@ -7,12 +7,12 @@ from tlmem.analysis import Attribution, analyse
 from tlmem.analysis.memory.mappings import mapped_file_findings
 from tlmem.analysis.model import Change, Verdict
 
-STEPS = 100
-LATE = 84
+STEPS = 110
+LATE = 94
 
 
 def verdict_of(begin: int, end: int = STEPS, python: float = 0, native: float = 0) -> Verdict:
-    """A program of 0.2 s in which memory outside arrays rises between two steps."""
+    """A program of 2 s in which memory outside arrays rises between two steps."""
     program = Program()
     for step in range(STEPS):
         program.temporary(20, 500_000)

@@ -58,7 +58,7 @@ def test_a_pause_does_not_hide_native_growth() -> None:
 
 
 def test_native_growth_is_measured() -> None:
-    program = Program(pace=1)
+    program = Program(slowdown=1)
     run(program, native=10_000)
     verdict = analyse(program.recording()).verdict
 

@@ -7,7 +7,8 @@ A line grows when, up to the last of its allocations that matter, four things ho
 * *survivors* come from all parts of its life, or what it accumulated was never freed in
   bulk (a list that is emptied now and then only holds the last ones);
 * that life covers a good part of the program's run and reaches its end;
-* they are older than the objects that the line frees, or these become older and older.
+* most survivors are older than the objects that the line frees, or what it frees becomes older
+  and older.
 
 "Evenly" and "part" are measured on several clocks, see ``lifetimes``: time alone is bent by pauses
 and by steps that become slower, a count of allocations by loops that do not allocate.
@@ -262,8 +263,6 @@ def judge_line(
         grown = rows
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
     made, survivors = len(line), int(lives.weight[alive_rows].sum())
-    if survivors < RULES.many_survivors:  # see is_early
-        checks.at_least(RULES.shortest_run_s, lives.work_seconds)
     held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
     if not are_enough(survivors, held_by_most(lives.size[alive_rows], lives.weight[alive_rows])):
         return None
@@ -273,6 +272,8 @@ def judge_line(
         made = int(lives.sums.made[group])
         if lives.sums.live_count[group] >= 0.9 * survivors:
             survivors, held = int(lives.sums.live_count[group]), int(lives.sums.live_bytes[group])
+    if survivors < RULES.many_survivors:  # see is_early
+        checks.at_least(RULES.shortest_run_s, lives.work_seconds)
     return GrowingSite(
         group=group,
         survivors=survivors,
@@ -439,12 +440,13 @@ def outlive(
     time = lives.clocks[0]
     gone = gone[np.argsort(lives.died[gone], kind="stable")]
     ages = np.interp(lives.died[gone], lives.born, time) - time[gone]
-    older = float(np.mean(time[rows[-1]] - time[rows[alive]] > np.median(ages)))
-    if older >= RULES.majority:
-        return checks.at_least(RULES.majority, older)
-    third = len(ages) // 3
+    older = time[rows[-1]] - time[rows[alive]] > np.median(ages)
+    share = float(np.average(older, weights=lives.weight[rows[alive]]))
+    if share >= RULES.majority:
+        return checks.at_least(RULES.majority, share)
+    third = max(1, len(ages) // 3)
     first, last = float(np.median(ages[:third])), float(np.median(ages[-third:]))
-    return checks.at_least(RULES.ages, last / first if first > 0 else np.inf)
+    return checks.at_least(RULES.ages, last / max(1.0, first))
 
 
 def own_shares(lives: Lifetimes, rows: NDArray[np.int64]) -> tuple[float, float, float]:

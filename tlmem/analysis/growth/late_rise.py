@@ -17,13 +17,11 @@ import pandas as pd
 from tlmem.analysis.growth.curves import Floats, Window, memory_curve
 from tlmem.analysis.growth.process_growth import FEWEST_TO_JUDGE
 from tlmem.analysis.growth.robust import floor_curve
-from tlmem.analysis.lifetimes import Lifetimes, alive_at
+from tlmem.analysis.lifetimes import Lifetimes, tracked_over_time
 from tlmem.analysis.rules import RULES
 
 AT_END = 0.1
-"""In this share at the very end it must rise on, at ``GOING_ON`` of that pace or faster."""
-MOMENTS = 201
-"""Moments at which the bytes of tracked objects are looked at."""
+"""In this share at the very end it must rise on, at ``RULES.late_rate`` of that pace or faster."""
 NAMES = {"python": "Python's heap", "native": "native memory", "tracked": "tracked memory"}
 
 
@@ -44,7 +42,7 @@ class Unsettled:
 def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
     """What rose most at the end of the work; None where all had settled.
 
-    In a run that is too short to judge a line by few objects a little is enough, also of these.
+    In a short run a smaller rise is enough, and tracked objects count too.
     """
     window = Window(samples, lives.work_begin_ns, lives.judged_ns)
     rises = {}
@@ -52,7 +50,8 @@ def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
         curve = memory_curve(window, kind)
         rows, values = curve.taken, curve.values
         rises[kind] = risen(window.time_ns[rows], window.without_imports(values)[rows])
-    if lives.is_short:
+    seconds = (lives.judged_ns - lives.work_begin_ns) / 1e9
+    if seconds < RULES.shortest_run_s:
         rises["tracked"] = tracked_rise(lives)
         least = float(RULES.least_bytes_of_few)
     else:
@@ -61,18 +60,20 @@ def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
     kind = max(rises, key=rises.__getitem__, default="")
     if not kind or rises[kind] < least:
         return None
-    seconds = RULES.span * (lives.judged_ns - lives.work_begin_ns) / 1e9
-    return Unsettled(kind, round(rises[kind]), seconds)
+    return Unsettled(kind, round(rises[kind]), RULES.span * seconds)
 
 
 def tracked_rise(lives: Lifetimes) -> float:
     """Bytes by which tracked objects rose in the last part of the run, above all before it.
 
-    0 where that is little of what there was: garbage that is collected now and then peaks anywhere.
+    0 if that is little of what there was before, as garbage that is collected now and then peaks
+    anywhere; and where a size limit folded the events before.
     """
-    times = np.linspace(lives.work_begin_ns, lives.judged_ns, MOMENTS)
-    held = alive_at(times, lives.born, lives.died, lives.size * lives.weight)
-    before = float(held[: int((1 - RULES.span) * MOMENTS)].max())
+    if lives.folded or not len(lives):
+        return 0.0
+    times, held = tracked_over_time(lives)
+    late_ns = lives.judged_ns - RULES.span * (lives.judged_ns - lives.work_begin_ns)
+    before = float(held[times <= late_ns].max(initial=0.0))
     rose = float(held[-1]) - before
     return rose if rose >= RULES.backlog * before else 0.0
 

@@ -19,7 +19,7 @@ from tlmem.analysis.growth.change_points import last_regime
 from tlmem.analysis.growth.curves import Floats, Window, handed_out_bytes, memory_curve
 from tlmem.analysis.growth.growing_sites import LATE, even
 from tlmem.analysis.growth.rates import doubt_about, rate_of
-from tlmem.analysis.growth.robust import floor_curve, low_in_bins, spread, theil_sen
+from tlmem.analysis.growth.robust import floor_curve, floor_rise, low_in_bins, spread, theil_sen
 from tlmem.analysis.lifetimes import without_pauses
 from tlmem.analysis.model import Asked, Rate
 from tlmem.analysis.rules import RULES, Checks, Rule
@@ -129,7 +129,7 @@ def judge_samples(
             resolution = resolution_of(seconds, values[steady], curve.least)
         if name == "python":  # it comes in arenas, and a few of them are steps
             of_python = resolution_of(seconds, values[steady], curve.least / RULES.largest_step)
-        if name == "outside" and risen_floor(values[steady]) >= RULES.native_bytes:
+        if name == "outside" and floor_rise(values[steady]) >= RULES.native_bytes:
             of_mapped = resolution_of(seconds, values[steady], curve.least)
         times = window.time_ns[rows]
         clocks = progress(times) if progress is not None else []
@@ -162,12 +162,6 @@ def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int) -> float:
     ticks = np.concatenate(([begin_ns], times, [end_ns]))
     clock = without_pauses(ticks)
     return float(np.interp(RULES.warm_up * clock[-1], clock, ticks))
-
-
-def risen_floor(values: Floats) -> float:
-    """By how much the low points of a curve rose."""
-    floor = floor_curve(values)
-    return float(floor[-1] - floor[0])
 
 
 def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:

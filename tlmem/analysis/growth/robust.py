@@ -19,6 +19,12 @@ def floor_curve(values: NDArray) -> NDArray:
     return np.minimum.accumulate(values[::-1])[::-1]
 
 
+def floor_rise(values: NDArray) -> float:
+    """By how much the floor of a curve rises."""
+    floor = floor_curve(values)
+    return float(floor[-1] - floor[0])
+
+
 def unevenness(x: Floats, share: Floats) -> float:
     """Largest distance between a rising curve and the straight line, both from 0 to 1.
 

@@ -1,4 +1,4 @@
-"""Which growing lines may only fill a cache whose keys come to an end.
+"""Which growing lines may be a cache: keys that come to an end, or a run too short to tell.
 
 A cache of finitely many keys fills ever more slowly: the more of them it has, the fewer are new.
 Until most are there it grows like a leak that becomes slower, and which of the two it is cannot be
@@ -74,7 +74,7 @@ def filling_finding(line: Survivors) -> Finding:
         )
     else:
         why = (
-            f", and the program worked for {format_seconds(line.lives.work_seconds)} only. A cache "
+            f", and the program worked for only {format_seconds(line.lives.work_seconds)}. A cache "
             "that is emptied later fills like that, and so does a leak."
         )
     return line.finding("filling-cache", f"{line.noun} were kept{holder}{why}", severity="info")
