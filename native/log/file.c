@@ -177,6 +177,7 @@ static bool grow(void)
                 tlmi_file.slots[slot] = (tlmi_slot){.zeroed = true};
             tlmi_file.slot_count += wanted;
             tlmi_file.free_count += wanted;
+            tlmi_file.length = tlmi_file_slot_offset(tlmi_file.slot_count);
             tlmi_file.header->slot_count = tlmi_file.slot_count;
             return true;
         }
@@ -295,6 +296,14 @@ tlm_status tlmi_file_create(const tlm_recording_options *options)
     return TLM_OK;
 }
 
+/* Whether no page can have been missing: none is of the file any more, and it is as long as we made it. */
+static bool was_whole(void)
+{
+    uint64_t bytes = 0, names;
+    return !atomic_load(&has_faulted) && tlmi_own_file_look(&tlmi_file.file, &bytes, &names) &&
+           bytes >= tlmi_file.length;
+}
+
 void tlmi_file_close(void)
 {
     for (uint32_t slot = 0; slot < tlmi_file.slot_count; slot++)
@@ -303,8 +312,12 @@ void tlmi_file_close(void)
     /* Not unmapped: a probe that is just counting a lost event in another thread must still find memory here. */
     if (tlmi_file.header)
         replace_pages((uintptr_t)tlmi_file.header, TLMI_HEADER_BYTES);
-    tlmi_faults_forget(mend_fault);
-    atomic_store(&guarded_header, 0);
+    /* A thread that has just met a missing page may be stopped before its signal arrives, and would die without us: then the
+     * handler stays for good, and knows the pages of this file. */
+    if (!tlmi_file.header || was_whole()) {
+        tlmi_faults_forget(mend_fault);
+        atomic_store(&guarded_header, 0);
+    }
     tlmi_own_file_close(&tlmi_file.file);
     tlmi_file.header = NULL;
     tlmi_file.slots = NULL;

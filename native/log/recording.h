@@ -46,6 +46,7 @@ typedef struct {
     uint32_t free_count;
     uint32_t first_free; /* no free slot below */
     uint32_t slot_limit; /* 0: none */
+    uint64_t length;     /* of the file, unless another program changes it */
     bool disk_full;
     tlm_early_end lost; /* from then on nothing is written into the file */
     uint64_t next_seq;

@@ -181,6 +181,7 @@ static void cut_file(void)
     for (int64_t slot = last + 1; slot < tlmi_file.slot_count; slot++)
         tlmi_file_unmap((uint32_t)slot);
     if (ftruncate(tlmi_file_number(), (off_t)end) == 0) {
+        tlmi_file.length = end;
         tlmi_file.slot_count = (uint32_t)(last + 1);
         tlmi_file.header->slot_count = tlmi_file.slot_count;
     }
