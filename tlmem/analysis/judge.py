@@ -162,12 +162,20 @@ def events_were_lost(evidence: Evidence) -> Verdict | None:
 
 def garbage_or_held(evidence: Evidence) -> Verdict | None:
     """A function may have held what is garbage now."""
-    return cannot(sentences.unclear(evidence.unclear[0]), True) if evidence.unclear else None
+    return (
+        cannot(sentences.unclear(evidence.unclear[0]), only_growth=True)
+        if evidence.unclear
+        else None
+    )
 
 
 def a_cache_fills(evidence: Evidence) -> Verdict | None:
     """Until it is full, a cache grows like a leak."""
-    return cannot(sentences.filling(evidence.filling[0]), True) if evidence.filling else None
+    return (
+        cannot(sentences.filling(evidence.filling[0]), only_growth=True)
+        if evidence.filling
+        else None
+    )
 
 
 def too_few_samples(evidence: Evidence) -> Verdict | None:
@@ -182,7 +190,7 @@ def something_still_rises(evidence: Evidence) -> Verdict | None:
     late = evidence.unsettled
     if late is None or late.bytes <= evidence.brought_along:
         return None
-    return cannot(sentences.unsettled(late), True)
+    return cannot(sentences.unsettled(late), only_growth=True)
 
 
 def most_is_unseen(evidence: Evidence) -> Verdict | None:
