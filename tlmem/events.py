@@ -53,6 +53,8 @@ class Kind(IntEnum):
     MISUSE = 34
     HOLDERS = 35
     COPY = 36
+    MODULE_PATH = 37
+    AUTOGRAD = 38
 
 
 class Device(IntEnum):
@@ -66,6 +68,8 @@ class Device(IntEnum):
     NUMPY = 1
     TORCH = 2
     PROBE = 3
+    TORCH_MAPPED = 4
+    TORCH_ACCELERATOR = 5
     CPU = 16
     METAL = 17
     SIM_METAL = 18

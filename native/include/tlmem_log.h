@@ -93,6 +93,8 @@ typedef enum {
     TLM_KIND_MISUSE = 34,
     TLM_KIND_HOLDERS = 35,
     TLM_KIND_COPY = 36,
+    TLM_KIND_MODULE_PATH = 37, /* of PyTorch: the module in which the block was allocated just before */
+    TLM_KIND_AUTOGRAD = 38,    /* of PyTorch: the graph's sequence number at that moment */
 } tlm_kind;
 
 /* Whose memory an event speaks of. 1 to 15 is foreign memory, named by address; from 16 on
@@ -102,6 +104,8 @@ typedef enum {
     TLM_DEVICE_NUMPY = 1,
     TLM_DEVICE_TORCH = 2,
     TLM_DEVICE_PROBE = 3,
+    TLM_DEVICE_TORCH_MAPPED = 4,      /* PyTorch's shared memory and mapped files */
+    TLM_DEVICE_TORCH_ACCELERATOR = 5, /* the address has the number of the accelerator from bit 56 on */
     TLM_DEVICE_CPU = 16,
     TLM_DEVICE_METAL = 17,
     TLM_DEVICE_SIM_METAL = 18,
