@@ -15,6 +15,11 @@
  * TLM_UNSUPPORTED: no usable NumPy. Uninstall restores the former functions; arrays made meanwhile stay valid. */
 tlm_status tlm_numpy_install(void);
 tlm_status tlm_numpy_uninstall(void);
+/* Sees PyTorch's CPU blocks, shared and mapped memory, and accelerators, in every thread. torch must be imported; takes the GIL
+ * itself. The note torch.hook says how, or why not. TLM_UNSUPPORTED: torch is not imported, or its memory cannot be seen.
+ * Uninstall puts everything back; blocks stay valid. */
+tlm_status tlm_torch_install(void);
+tlm_status tlm_torch_uninstall(void);
 /* Counts Python's arenas and raw allocations from now on; takes the GIL itself. */
 tlm_status tlm_pyheap_install(void);
 tlm_status tlm_pyheap_uninstall(void);
@@ -79,8 +84,10 @@ typedef struct {
 /* stem: the path of this process' recording without ".tlm", which those of children begin with; NULL: nothing of those that run.
  * Cannot fail; what the system does not say is 0. */
 void tlm_made_processes(const char *stem, tlm_processes *out);
-/* Wraps NumPy's allocator as soon as NumPy is imported; 0: no longer. */
-tlm_status tlm_numpy_await(int wanted);
+typedef enum { TLM_SOURCE_NUMPY = 0, TLM_SOURCE_TORCH = 1, TLM_SOURCE_COUNT = 2 } tlm_source;
+/* Installs the source as soon as its module is imported, and for PyTorch again for libraries that are loaded later; 0: no
+ * longer. */
+tlm_status tlm_source_await(tlm_source source, int wanted);
 /* Notes what stderr and the environment are now. */
 void tlm_remember_stderr(void);
 /* Whether stderr is still what it was. */

@@ -135,10 +135,7 @@ static void record_free_with(tlm_probe_place *place, uint64_t object, const char
 static tlm_probe_place *enter_call(tlm_probe_place *place)
 {
     static tlm_probe_place nowhere;
-    const tlmi_interpreter_hooks *interpreter = tlmi_interpreter_now();
     tlm_probe_place *former = calling;
-    if (interpreter->site() == 0)
-        interpreter->patient_site(); /* from now on the stack is known without the interpreter's lock */
     calling = place;
     return former ? former : &nowhere;
 }

@@ -7,11 +7,11 @@
 #include "python/stack/pystack.h"
 
 static const tlmi_interpreter_hooks cpython = {
-    .site = tlmi_pystack_whole_site,
+    .site = tlmi_pystack_site,
     .patient_site = tlmi_pystack_patient_site,
     .stacks_open = tlmi_pystack_init,
     .stacks_close = tlmi_pystack_reset,
-    .untouched_bytes = tlmi_numpy_untouched_bytes,
+    .untouched_bytes = tlmi_live_untouched_bytes,
     .arena_bytes = tlmi_pyheap_arena_bytes,
     .large_bytes = tlmi_pyheap_large_bytes,
     .module_count = tlmi_pyheap_module_count,

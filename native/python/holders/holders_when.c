@@ -65,7 +65,7 @@ static void set(_Atomic uint64_t *number, uint64_t value)
 
 static uint64_t tracked_bytes(void)
 {
-    int64_t arrays = tlmi_numpy_live_bytes(), objects = tlmi_tally_current_bytes();
+    int64_t arrays = tlmi_live_bytes(), objects = tlmi_tally_current_bytes();
     return (uint64_t)(arrays > 0 ? arrays : 0) + (uint64_t)(objects > 0 ? objects : 0);
 }
 

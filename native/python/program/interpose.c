@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * interpose.c: where the interpreter calls the recorder while a program runs: forks, new processes, NumPy's import, the end.
+ * interpose.c: where the interpreter calls the recorder while a program runs: forks, new processes, imports, the end.
  *
  * What it calls are functions in C: they have no frame, need no depth of recursion, and depend on no name that the program
  * may have replaced. What they leave to Python code is called in shelter. All of it is under the GIL.
@@ -13,6 +13,7 @@
 #include "log/log.h"
 #include "platform/children.h"
 #include "python/program/shelter.h"
+#include "python/sources/sources.h"
 #include "tlmem_python.h"
 
 static PyObject *object_of(uint64_t id)
@@ -179,7 +180,8 @@ static PyObject *exec_dynamic(PyObject *own, PyObject *arguments, PyObject *name
 static wrapped new_process = {.module = "_posixsubprocess", .name = "fork_exec"};
 static wrapped new_extension = {.module = "_imp", .name = "exec_dynamic"};
 static PyObject *change_command_line;
-static bool awaits_numpy;
+static bool awaited[TLM_SOURCE_COUNT]; /* its module is not imported yet */
+static bool watches_libraries;         /* each new one may have slots of PyTorch's functions */
 
 /* Whether it is a list with -c in it: only command lines of Python are looked at further. */
 static bool runs_code(PyObject *command)
@@ -244,36 +246,55 @@ tlm_status tlm_follow_commands(uint64_t change)
     return good ? TLM_OK : TLM_UNSUPPORTED;
 }
 
-/* NumPy 2's and NumPy 1's name of the module that has its allocator. */
-static bool is_numpy(PyObject *module)
+/* ---- modules that sources wait for ---- */
+
+static tlm_status (*const install_source[])(void) = {[TLM_SOURCE_NUMPY] = tlm_numpy_install,
+                                                     [TLM_SOURCE_TORCH] = tlm_torch_install};
+static bool (*const is_of_source[])(const char *) = {[TLM_SOURCE_NUMPY] = tlmi_numpy_is_module,
+                                                     [TLM_SOURCE_TORCH] = tlmi_torch_is_module};
+
+static void meet_module(PyObject *module)
 {
     const char *name = PyModule_Check(module) ? PyModule_GetName(module) : NULL;
     PyErr_Clear();
-    return name != NULL &&
-           (strcmp(name, "numpy._core._multiarray_umath") == 0 || strcmp(name, "numpy.core._multiarray_umath") == 0);
+    for (int source = 0; source < TLM_SOURCE_COUNT; source++)
+        if (awaited[source] && name != NULL && is_of_source[source](name)) {
+            awaited[source] = false;
+            install_source[source]();
+        }
+    tlmi_torch_look_again();
+}
+
+static bool is_any_awaited(void)
+{
+    bool any = watches_libraries;
+    for (int source = 0; source < TLM_SOURCE_COUNT; source++)
+        any |= awaited[source];
+    return any;
 }
 
 static PyObject *exec_dynamic(PyObject *own, PyObject *arguments, PyObject *named)
 {
     (void)own;
     PyObject *result = PyObject_Call(new_extension.original, arguments, named);
-    if (awaits_numpy && result != NULL && PyTuple_GET_SIZE(arguments) == 1 &&
-        is_numpy(PyTuple_GET_ITEM(arguments, 0))) {
-        awaits_numpy = false;
-        unwrap(&new_extension);
-        tlm_numpy_install();
+    if (result != NULL && PyTuple_GET_SIZE(arguments) == 1) {
+        meet_module(PyTuple_GET_ITEM(arguments, 0));
+        if (!is_any_awaited())
+            unwrap(&new_extension);
     }
     return result;
 }
 
-tlm_status tlm_numpy_await(int wanted)
+tlm_status tlm_source_await(tlm_source source, int wanted)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
-    awaits_numpy = wanted != 0;
     bool good = true;
+    awaited[source] = wanted != 0;
+    if (source == TLM_SOURCE_TORCH)
+        watches_libraries = wanted != 0;
     if (wanted && new_extension.ours == NULL)
         good = wrap(&new_extension, exec_dynamic);
-    else if (!wanted)
+    else if (!is_any_awaited())
         unwrap(&new_extension);
     PyGILState_Release(gil);
     return good ? TLM_OK : TLM_UNSUPPORTED;

@@ -10,8 +10,6 @@
 #include <Python.h>
 
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "memory/devices/quarantine.h"
 #include "platform/address_map.h"
@@ -36,33 +34,11 @@ typedef struct {
 #define HANDLER_NAME "default_allocator"
 #define RESIZE_ANNOUNCED 1
 #define RESIZE_FAILED UINT64_MAX
-/* Blocks from here on are worth asking the kernel which of their pages were ever touched. */
-#define LARGE_BYTES (1u << 20)
 
 static numpy_handler *_Atomic patched; /* NULL: not installed; changes under the GIL, read without it */
 static numpy_handler original;
-static tlmi_map large_blocks = TLMI_MAP_EMPTY;   /* address -> bytes */
 static tlmi_map watched_blocks = TLMI_MAP_EMPTY; /* address -> bytes + 1 of those that go into quarantine filled */
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
-
-/* A tally for deciding when to look again, not for a report. Each thread adds its own up first, so that they seldom meet. */
-enum { TALLY_STEP = 16 * 1024 };
-static _Atomic int64_t live_bytes;
-static __thread int64_t own_live_bytes;
-
-static void tally(int64_t bytes)
-{
-    own_live_bytes += bytes;
-    if (tlmi_unlikely(own_live_bytes > TALLY_STEP || own_live_bytes < -TALLY_STEP)) {
-        atomic_fetch_add_explicit(&live_bytes, own_live_bytes, memory_order_relaxed);
-        own_live_bytes = 0;
-    }
-}
-
-int64_t tlmi_numpy_live_bytes(void)
-{
-    return atomic_load_explicit(&live_bytes, memory_order_relaxed);
-}
 
 static uint32_t site_if_recorded(void)
 {
@@ -72,14 +48,14 @@ static uint32_t site_if_recorded(void)
 static void note_taken(void *block, uint64_t bytes, uint32_t site)
 {
     tlmi_event_append(TLM_KIND_ALLOC, TLM_DEVICE_NUMPY, (uintptr_t)block, bytes, site, 1);
-    tally((int64_t)bytes);
-    if (bytes >= LARGE_BYTES)
-        tlmi_map_put(&large_blocks, (uintptr_t)block, bytes);
+    tlmi_live_tally((int64_t)bytes);
+    if (bytes >= TLMI_LARGE_BYTES)
+        tlmi_live_keep((uintptr_t)block, bytes);
 }
 
 static void note_given_back(void *block, uint64_t argument, uint32_t site)
 {
-    tlmi_map_take(&large_blocks, (uintptr_t)block);
+    tlmi_live_forget((uintptr_t)block);
     tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_NUMPY, (uintptr_t)block, argument, site, 0);
 }
 
@@ -200,7 +176,7 @@ static void traced_give_back(void *context, void *block, size_t bytes)
     uint32_t site = site_if_recorded();
     if (tlmi_probe_on() && block != NULL) {
         note_given_back(block, 0, site);
-        tally(-(int64_t)bytes);
+        tlmi_live_tally(-(int64_t)bytes);
     }
     give_block(context, block, bytes, site);
 }
@@ -219,24 +195,31 @@ static void *traced_resize(void *context, void *block, size_t bytes)
             note_taken(other, bytes, site);
         return other;
     }
-    uint64_t former_bytes = tlmi_map_find(&large_blocks, (uintptr_t)block);
+    uint64_t former_bytes = tlmi_live_size((uintptr_t)block);
     note_given_back(block, RESIZE_ANNOUNCED, site);
     void *moved = resize_block(context, block, bytes, site);
     bool failed = moved == NULL;
     tlmi_event_append(TLM_KIND_REALLOC, TLM_DEVICE_NUMPY, (uintptr_t)(failed ? block : moved),
                       failed ? RESIZE_FAILED : bytes, site, 1);
     uint64_t now_bytes = failed ? former_bytes : bytes;
-    if (now_bytes >= LARGE_BYTES)
-        tlmi_map_put(&large_blocks, (uintptr_t)(failed ? block : moved), now_bytes);
+    if (now_bytes >= TLMI_LARGE_BYTES)
+        tlmi_live_keep((uintptr_t)(failed ? block : moved), now_bytes);
     return moved;
+}
+
+/* NumPy 2's and NumPy 1's name of the module that has its allocator. */
+static const char *const module_names[] = {"numpy._core._multiarray_umath", "numpy.core._multiarray_umath"};
+
+bool tlmi_numpy_is_module(const char *name)
+{
+    return strcmp(name, module_names[0]) == 0 || strcmp(name, module_names[1]) == 0;
 }
 
 static PyObject *numpy_core_module(void)
 {
-    static const char *const names[] = {"numpy._core._multiarray_umath", "numpy.core._multiarray_umath"};
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        PyObject *module = PyDict_GetItemString(modules, names[i]); /* borrowed */
+    for (size_t i = 0; i < sizeof module_names / sizeof *module_names; i++) {
+        PyObject *module = PyDict_GetItemString(modules, module_names[i]); /* borrowed */
         if (module != NULL)
             return module;
     }
@@ -277,7 +260,6 @@ static void write_notes(void)
 
 static void mend_after_fork(void)
 {
-    tlmi_map_after_fork(&large_blocks);
     tlmi_map_after_fork(&watched_blocks);
 }
 
@@ -317,8 +299,7 @@ tlm_status tlm_numpy_install(void)
         status = TLM_UNSUPPORTED;
     } else {
         pthread_once(&fork_handler_once, install_fork_handler);
-        tlmi_map_clear(&large_blocks);
-        atomic_store(&live_bytes, 0);
+        tlmi_live_open();
         original = *handler;
         patched = handler;
         store_functions(handler, &traced);
@@ -341,37 +322,9 @@ tlm_status tlm_numpy_uninstall(void)
         if (status == TLM_OK && !tlmi_quarantine_was_active()) {
             store_functions(patched, &original);
             patched = NULL;
-            tlmi_map_clear(&large_blocks);
+            tlmi_live_close();
         }
     }
     PyGILState_Release(state);
     return status;
-}
-
-/* Whole pages of the block that are not resident, in bytes; 0 for a block that is gone. */
-static uint64_t untouched_of(uintptr_t block, uint64_t bytes, uint64_t page)
-{
-    uintptr_t first = (block + page - 1) & ~(uintptr_t)(page - 1);
-    uintptr_t end = (block + bytes) & ~(uintptr_t)(page - 1);
-    return first < end ? tlmi_system_absent_bytes(first, end - first) : 0;
-}
-
-uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known)
-{
-    enum { BATCH = 64 };
-    uintptr_t blocks[BATCH];
-    uint64_t bytes[BATCH], untouched = 0, begin = tlmi_clock_ns();
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint32_t cursor = 0;
-    *known = patched != NULL;
-    while (*known) {
-        size_t count = tlmi_map_copy(&large_blocks, &cursor, BATCH, blocks, bytes);
-        if (count == 0)
-            break;
-        for (size_t i = 0; i < count && *known; i++) {
-            untouched += untouched_of(blocks[i], bytes[i], page);
-            *known = tlmi_clock_ns() - begin <= budget_ns;
-        }
-    }
-    return untouched;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * sources.h: what NumPy's array data and Python's own heap take. source_numpy.c and source_pyheap.c count it.
+ * sources.h: memory of others in the interpreter: NumPy's arrays, PyTorch's tensors, Python's own heap.
  */
 #ifndef TLMI_SOURCES_H
 #define TLMI_SOURCES_H
@@ -8,8 +8,41 @@
 #include "tlmem_python.h"
 
 /* ---- source_numpy.c ---- */
-uint64_t tlmi_numpy_untouched_bytes(uint64_t budget_ns, bool *known);
-int64_t tlmi_numpy_live_bytes(void); /* allocated less freed since the source was installed, to about 16 kB a thread */
+/* NumPy's module with its allocator was just imported. */
+bool tlmi_numpy_is_module(const char *name);
+
+/* ---- source_torch.c ---- */
+bool tlmi_torch_is_module(const char *name);
+/* Libraries may have been loaded since. Cheap when none were. */
+void tlmi_torch_look_again(void);
+
+/* ---- live_blocks.c: what arrays and tensors have in common ---- */
+/* Between both, blocks are kept. Each source calls them once; all is forgotten before the first and after the last. */
+void tlmi_live_open(void);
+void tlmi_live_close(void);
+/* Adds to the sum of live bytes; negative for a free. */
+static inline void tlmi_live_tally(int64_t bytes);
+/* Allocated less freed, to about 16 kB a thread: for deciding when to look again, not for a report. */
+int64_t tlmi_live_bytes(void);
+/* Keeps the size of a block, or forgets it and returns it; 0: it was not kept. */
+void tlmi_live_keep(uintptr_t block, uint64_t bytes);
+uint64_t tlmi_live_forget(uintptr_t block);
+uint64_t tlmi_live_size(uintptr_t block);
+/* Pages of large kept blocks that were never touched, in bytes. known: whether a source is there and the time was enough. */
+uint64_t tlmi_live_untouched_bytes(uint64_t budget_ns, bool *known);
+
+/* Blocks from here on are worth asking the kernel which of their pages were ever touched. */
+enum { TLMI_LARGE_BYTES = 1 << 20 };
+
+enum { TLMI_TALLY_STEP = 16 * 1024 };
+extern __thread int64_t tlmi_live_own; /* of this thread, not added up yet */
+void tlmi_live_add_up(void);
+static inline void tlmi_live_tally(int64_t bytes)
+{
+    tlmi_live_own += bytes;
+    if (tlmi_unlikely(tlmi_live_own > TLMI_TALLY_STEP || tlmi_live_own < -TLMI_TALLY_STEP))
+        tlmi_live_add_up();
+}
 
 /* ---- source_pyheap.c ---- */
 uint64_t tlmi_pyheap_arena_bytes(bool *known);

@@ -7,9 +7,11 @@
  * free functions of all others hear of code that they never touched, and get other indices; watchers (PyCode_AddWatcher,
  * from 3.12 on) are eight in all; weak references are counted and listed.
  *
- * Names are read from the characters of the str objects, so nothing is cached on them. Numbers are found without the GIL;
- * they are given only under it. Code that is made anew again and again, by exec or a class factory, has the same number
- * each time, as its names and lines are the same: otherwise a long run would fill the file with them.
+ * Names are read from the characters of the str objects, so nothing is cached on them. Numbers are found and given without
+ * the GIL: whoever asks runs the code, so that it stays, and its names and lines never change. PyTorch lets go of the GIL
+ * around each operation, so that most of its code is first met there. Code that is made anew again and again, by exec or a
+ * class factory, has the same number each time, as its names and lines are the same: otherwise a long run would fill the
+ * file with them.
  */
 #include "python/stack/pycode.h"
 
@@ -31,7 +33,8 @@ static tlmi_map twins = TLMI_MAP_EMPTY; /* hash of names and lines -> number */
 static _Atomic uint32_t recording_number;
 static _Atomic uint32_t to_refuse;
 static _Atomic(destructor) dealloc_code;         /* CPython's own, once ours stands before it */
-static PyInterpreterState *numbered_interpreter; /* whose code has numbers; under the GIL */
+static PyInterpreterState *_Atomic numbered_interpreter; /* whose code has numbers */
+static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 static char start_directory[PATH_ROOM];          /* relative file names are relative to this */
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
 
@@ -43,20 +46,19 @@ static void code_dies(PyObject *code)
     atomic_load_explicit(&dealloc_code, memory_order_relaxed)(code);
 }
 
-/* From here on the death of every code object is noticed. Under the GIL. */
+/* From here on the death of every code object is noticed. Under the lock of naming. */
 static void watch_deaths(PyThreadState *tstate)
 {
-    destructor none = NULL;
-    if (!atomic_compare_exchange_strong(&dealloc_code, &none, PyCode_Type.tp_dealloc))
-        return; /* an interpreter with a GIL of its own was first */
-    numbered_interpreter = PyThreadState_GetInterpreter(tstate);
-    PyCode_Type.tp_dealloc = code_dies;
+    atomic_store(&dealloc_code, PyCode_Type.tp_dealloc);
+    __atomic_store_n(&PyCode_Type.tp_dealloc, code_dies, __ATOMIC_RELEASE);
+    atomic_store(&numbered_interpreter, PyThreadState_GetInterpreter(tstate));
 }
 
 static void mend_after_fork(void)
 {
     tlmi_map_after_fork(&codes);
     tlmi_map_after_fork(&twins);
+    pthread_mutex_init(&naming, NULL);
 }
 
 static void install_fork_handler(void)
@@ -178,21 +180,33 @@ __attribute__((noinline)) static uint32_t give_number(PyCodeObject *code)
     return number;
 }
 
-uint32_t tlmi_pycode_number(PyObject *code, PyThreadState *tstate)
+/* Under the lock of naming. */
+static uint32_t number_unless_refused(PyCodeObject *code, PyThreadState *tstate)
 {
     uint32_t number = (uint32_t)tlmi_map_find(&codes, (uintptr_t)code);
-    if (tlmi_likely(number != 0))
-        return number;
-    if (!tlmi_pycode_holds_gil(tstate) || tlmi_python_is_ending() || !PyCode_Check(code))
-        return 0;
-    if (numbered_interpreter == NULL)
+    if (number != 0)
+        return number; /* another thread was first */
+    if (atomic_load(&numbered_interpreter) == NULL)
         watch_deaths(tstate);
-    if (PyThreadState_GetInterpreter(tstate) != numbered_interpreter)
+    if (PyThreadState_GetInterpreter(tstate) != atomic_load(&numbered_interpreter))
         return 0;
     uint32_t left = atomic_load_explicit(&to_refuse, memory_order_relaxed);
     if (tlmi_unlikely(left > 0)) {
         atomic_store_explicit(&to_refuse, left - 1, memory_order_relaxed);
         return 0;
     }
-    return give_number((PyCodeObject *)code);
+    return give_number(code);
+}
+
+uint32_t tlmi_pycode_number(PyObject *code, PyThreadState *tstate)
+{
+    uint32_t number = (uint32_t)tlmi_map_find(&codes, (uintptr_t)code);
+    if (tlmi_likely(number != 0))
+        return number;
+    if (tlmi_python_is_ending() || !PyCode_Check(code))
+        return 0;
+    pthread_mutex_lock(&naming);
+    number = number_unless_refused((PyCodeObject *)code, tstate);
+    pthread_mutex_unlock(&naming);
+    return number;
 }

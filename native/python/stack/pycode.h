@@ -10,8 +10,8 @@
 
 extern _Atomic uint64_t tlmi_pycode_current_epoch;
 
-/* The number of a code object the caller runs, from 1. One that was never met is named in the file first, which needs the
- * GIL: without it, without memory or while the interpreter ends the result is 0. */
+/* The number of a code object the caller runs, from 1. One that was never met is named in the file first. Needs no GIL. 0: no
+ * memory or room, another interpreter's, or the interpreter ends. */
 uint32_t tlmi_pycode_number(PyObject *code, PyThreadState *tstate);
 /* Forgets all numbers and begins a new epoch. Needs no GIL. */
 void tlmi_pycode_reset(void);

@@ -56,7 +56,6 @@ typedef struct {
 } last_stack;
 
 static __thread last_stack *own_last;
-static __thread bool is_partial; /* a code could not be named for want of the GIL; its callers stand for it */
 static pthread_key_t last_key;
 static pthread_once_t last_key_once = PTHREAD_ONCE_INIT;
 static bool last_key_made;
@@ -206,10 +205,8 @@ static uint32_t find_changed(last_stack *last, pyframe *frame, uint32_t depth, P
             struct instruction at = {object, pyframe_offset(object, met->position)};
             uint32_t code = tlmi_pycode_number((PyObject *)object, tstate);
             uint32_t child = code == 0 ? 0 : tlmi_site_child(site, code, (uint32_t)at.offset, line_of, &at);
-            if (child == 0) {
-                is_partial = code == 0 && !tlmi_pycode_holds_gil(tstate);
+            if (child == 0)
                 break;
-            }
             site = child;
         }
         *root-- = (known_frame){met->position, met->frame, site};
@@ -305,21 +302,17 @@ void tlmi_pystack_reset(void)
     tlmi_pycode_reset();
 }
 
-uint32_t tlmi_pystack_whole_site(void)
-{
-    is_partial = false;
-    uint32_t site = tlmi_pystack_site();
-    return is_partial && !tlmi_python_is_ending() ? 0 : site;
-}
-
 uint32_t tlmi_pystack_patient_site(void)
 {
+    uint32_t site = 0;
+#ifdef PYSTACK_NEEDS_GIL
     PyThreadState *own = tlmi_pycode_own_thread();
     bool wanted = atomic_load_explicit(&depth_limit, memory_order_relaxed) != 0;
-    if (!wanted || own == NULL || tlmi_python_is_ending() || tlmi_pycode_holds_gil(own))
-        return 0;
-    PyGILState_STATE state = PyGILState_Ensure();
-    uint32_t site = tlmi_pystack_site();
-    PyGILState_Release(state);
+    if (wanted && own != NULL && !tlmi_python_is_ending() && !tlmi_pycode_holds_gil(own)) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        site = tlmi_pystack_site();
+        PyGILState_Release(state);
+    }
+#endif
     return site;
 }

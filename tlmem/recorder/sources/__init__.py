@@ -5,7 +5,7 @@ May import: recorder.
 Third-party: none.
 
 What tlmem's own runtime does needs no module here: the C core records it in every recording.
-NumPy's is installed when NumPy is imported.
+NumPy's and PyTorch's are installed when they are imported.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 globals()["__builtins__"] = STEADY  # of the functions below
 
-NAMES = ("runtime", "numpy")
+NAMES = ("runtime", "numpy", "torch")
 """What ``--source`` can name. ``runtime`` is recorded in any case."""
 
 
@@ -51,8 +51,7 @@ def chosen(options: "Options") -> list[Source]:
     if not _classes:
         _load()
     found: list[Source] = [_classes["python heap"](), _classes["resident"](options)]
-    if "numpy" in options.sources:
-        found.append(_classes["numpy"]())
+    found += [_classes[name]() for name in ("numpy", "torch") if name in options.sources]
     if options.quarantine_bytes:
         if "quarantine" not in _classes:  # a child has what its parent has, and imports nothing
             from tlmem.recorder.sources.quarantine import Quarantine
@@ -69,5 +68,7 @@ def _load() -> None:
     from tlmem.recorder.sources.numpy import Numpy
     from tlmem.recorder.sources.python_heap import PythonHeap
     from tlmem.recorder.sources.resident import ResidentMemory
+    from tlmem.recorder.sources.torch import Torch
 
-    _classes.update({"python heap": PythonHeap, "resident": ResidentMemory, "numpy": Numpy})
+    _classes.update({"python heap": PythonHeap, "resident": ResidentMemory})
+    _classes.update({"numpy": Numpy, "torch": Torch})

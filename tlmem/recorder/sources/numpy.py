@@ -11,8 +11,8 @@ class Numpy(Source):
 
     def install(self) -> None:
         if core.lib.tlm_numpy_install() == core.lib.TLM_UNSUPPORTED:
-            core.lib.tlm_numpy_await(1)
+            core.lib.tlm_source_await(core.lib.TLM_SOURCE_NUMPY, 1)
 
     def remove(self) -> None:
-        core.lib.tlm_numpy_await(0)
+        core.lib.tlm_source_await(core.lib.TLM_SOURCE_NUMPY, 0)
         core.lib.tlm_numpy_uninstall()

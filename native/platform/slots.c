@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ * slots.c: finds the slots of the procedure linkage and global offset tables of ELF libraries by their relocations.
+ *
+ * A slot is where a relocation of type JUMP_SLOT or GLOB_DAT of the symbol is. It may hold the function, or code of its own
+ * library that looks the function up when it is first called (lazy binding); anything else is another tool's and stays.
+ * Slots that the linker protects after loading are made writable for the moment of the store.
+ */
+#define _GNU_SOURCE
+#include "platform/slots.h"
+
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && __SIZEOF_POINTER__ == 8
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+enum { GLOB_DAT = R_X86_64_GLOB_DAT, JUMP_SLOT = R_X86_64_JUMP_SLOT };
+#else
+enum { GLOB_DAT = R_AARCH64_GLOB_DAT, JUMP_SLOT = R_AARCH64_JUMP_SLOT };
+#endif
+
+typedef struct {
+    uintptr_t base, start, end; /* where the library's segments lie */
+    uintptr_t relro, relro_end; /* read-only after loading */
+    const Elf64_Sym *symbols;
+    const char *names;
+    const Elf64_Rela *tables[2];
+    size_t counts[2];
+} library;
+
+static const char *name_of(const struct dl_phdr_info *info)
+{
+    const char *slash = strrchr(info->dlpi_name, '/');
+    return slash ? slash + 1 : info->dlpi_name;
+}
+
+static bool begins_with(const char *name, const char *start)
+{
+    return strncmp(name, start, strlen(start)) == 0;
+}
+
+/* glibc relocates the addresses in a library's dynamic section when it is loaded, musl does not. */
+static uintptr_t absolute(const library *lib, Elf64_Addr address)
+{
+    return address < lib->base ? lib->base + address : address;
+}
+
+/* false: it has no symbols or relocations. */
+static bool read_library(const struct dl_phdr_info *info, library *lib)
+{
+    const Elf64_Dyn *entry = NULL;
+    *lib = (library){.base = info->dlpi_addr, .start = UINTPTR_MAX};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const Elf64_Phdr *part = &info->dlpi_phdr[i];
+        uintptr_t start = lib->base + part->p_vaddr, end = start + part->p_memsz;
+        if (part->p_type == PT_DYNAMIC)
+            entry = (const Elf64_Dyn *)start;
+        if (part->p_type == PT_GNU_RELRO) {
+            lib->relro = start;
+            lib->relro_end = end;
+        }
+        if (part->p_type == PT_LOAD) {
+            lib->start = start < lib->start ? start : lib->start;
+            lib->end = end > lib->end ? end : lib->end;
+        }
+    }
+    size_t plt_bytes = 0, other_bytes = 0, relative = 0;
+    bool with_addends = true;
+    for (; entry != NULL && entry->d_tag != DT_NULL; entry++) {
+        uintptr_t address = absolute(lib, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            lib->symbols = (const Elf64_Sym *)address;
+            break;
+        case DT_STRTAB:
+            lib->names = (const char *)address;
+            break;
+        case DT_JMPREL:
+            lib->tables[0] = (const Elf64_Rela *)address;
+            break;
+        case DT_PLTRELSZ:
+            plt_bytes = entry->d_un.d_val;
+            break;
+        case DT_PLTREL:
+            with_addends = entry->d_un.d_val == DT_RELA;
+            break;
+        case DT_RELA:
+            lib->tables[1] = (const Elf64_Rela *)address;
+            break;
+        case DT_RELASZ:
+            other_bytes = entry->d_un.d_val;
+            break;
+        case DT_RELACOUNT: /* relative ones come first: they have no symbol */
+            relative = entry->d_un.d_val;
+            break;
+        default:
+            break;
+        }
+    }
+    lib->counts[0] = lib->tables[0] && with_addends ? plt_bytes / sizeof(Elf64_Rela) : 0;
+    lib->counts[1] = lib->tables[1] ? other_bytes / sizeof(Elf64_Rela) : 0;
+    relative = relative < lib->counts[1] ? relative : lib->counts[1];
+    lib->tables[1] += relative;
+    lib->counts[1] -= relative;
+    return lib->symbols && lib->names && lib->start < lib->end;
+}
+
+static void store(const library *lib, void **slot, void *function)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), address = (uintptr_t)slot & ~(page - 1);
+    /* The linker protects whole pages only. */
+    bool is_protected = address >= (lib->relro & ~(page - 1)) && address + page <= (lib->relro_end & ~(page - 1));
+    if (is_protected && mprotect((void *)address, page, PROT_READ | PROT_WRITE) != 0)
+        return;
+    __atomic_store_n(slot, function, __ATOMIC_RELEASE);
+    if (is_protected)
+        mprotect((void *)address, page, PROT_READ);
+}
+
+typedef struct {
+    tlmi_slot *slots;
+    size_t count;
+    bool back;
+} request;
+
+static void meet_slot(const library *lib, tlmi_slot *slot, void **place, bool back)
+{
+    uintptr_t now = (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE);
+    bool is_lazy = now >= lib->start && now < lib->end && !(now == (uintptr_t)slot->ours);
+    if (back) {
+        if (now == (uintptr_t)slot->ours)
+            store(lib, place, slot->theirs);
+        return;
+    }
+    if (now == (uintptr_t)slot->theirs || is_lazy)
+        store(lib, place, slot->ours);
+    slot->count += (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE) == (uintptr_t)slot->ours;
+}
+
+static int meet_library(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+    (void)bytes;
+    const request *asked = context;
+    library lib;
+    if (!read_library(info, &lib))
+        return 0;
+    const char *own_name = name_of(info);
+    for (int table = 0; table < 2; table++)
+        for (size_t i = 0; i < lib.counts[table]; i++) {
+            const Elf64_Rela *entry = &lib.tables[table][i];
+            uint32_t type = (uint32_t)ELF64_R_TYPE(entry->r_info);
+            if (type != GLOB_DAT && type != JUMP_SLOT)
+                continue;
+            const char *name = lib.names + lib.symbols[ELF64_R_SYM(entry->r_info)].st_name;
+            for (size_t k = 0; k < asked->count; k++) {
+                tlmi_slot *slot = &asked->slots[k];
+                if (slot->theirs == NULL || strcmp(name, slot->symbol) != 0 ||
+                    (slot->omit != NULL && begins_with(own_name, slot->omit)))
+                    continue;
+                meet_slot(&lib, slot, (void **)(lib.base + entry->r_offset), asked->back);
+            }
+        }
+    return 0;
+}
+
+bool tlmi_slots_point(tlmi_slot *slots, size_t count)
+{
+    request asked = {slots, count, false};
+    for (size_t i = 0; i < count; i++)
+        slots[i].count = 0;
+    dl_iterate_phdr(meet_library, &asked);
+    return true;
+}
+
+void tlmi_slots_restore(tlmi_slot *slots, size_t count)
+{
+    request asked = {slots, count, true};
+    dl_iterate_phdr(meet_library, &asked);
+}
+
+typedef struct {
+    const char *library;
+    char path[4096];
+} named;
+
+static int find_named(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+    (void)bytes;
+    named *wanted = context;
+    size_t length = strlen(info->dlpi_name);
+    if (!begins_with(name_of(info), wanted->library) || length >= sizeof wanted->path)
+        return 0;
+    memcpy(wanted->path, info->dlpi_name, length + 1);
+    return 1;
+}
+
+void *tlmi_slots_find(const char *library_name, const char *symbol)
+{
+    named wanted = {.library = library_name};
+    if (dl_iterate_phdr(find_named, &wanted) == 0)
+        return NULL;
+    void *handle = dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
+    void *found = handle ? dlsym(handle, symbol) : NULL;
+    if (handle)
+        dlclose(handle);
+    return found;
+}
+
+static int take_loads(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+    (void)bytes;
+    *(uint64_t *)context = info->dlpi_adds;
+    return 1;
+}
+
+uint64_t tlmi_slots_loads(void)
+{
+    uint64_t loads = 0;
+    dl_iterate_phdr(take_loads, &loads);
+    return loads;
+}
+#else
+void *tlmi_slots_find(const char *library, const char *symbol)
+{
+    (void)library;
+    (void)symbol;
+    return NULL;
+}
+
+bool tlmi_slots_point(tlmi_slot *slots, size_t count)
+{
+    (void)slots;
+    (void)count;
+    return false;
+}
+
+void tlmi_slots_restore(tlmi_slot *slots, size_t count)
+{
+    (void)slots;
+    (void)count;
+}
+
+uint64_t tlmi_slots_loads(void)
+{
+    return 0;
+}
+#endif
