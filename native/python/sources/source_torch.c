@@ -27,7 +27,7 @@ typedef struct {
     int8_t index;
 } torch_device;
 
-enum { DEVICE_CPU = 0, MOST_ACCELERATORS = 64, INDEX_SHIFT = 56 };
+enum { DEVICE_CPU = 0, MOST_ACCELERATORS = 64 };
 /* Sizes are kept from here on: 12 to 22 % of the blocks of a training step, and 99 % of its bytes. */
 enum { KEPT_BYTES = 16 * 1024 };
 
@@ -47,8 +47,8 @@ static void *(*original_alloc)(size_t bytes);
 static void (*original_free)(void *block);
 static void (*original_report)(void *block, int64_t change, size_t allocated, size_t reserved, torch_device device);
 
-static bool is_installed;     /* under the GIL */
-static uint64_t seen_loads;   /* likewise */
+static bool is_installed;   /* under the GIL */
+static uint64_t seen_loads; /* likewise */
 static _Atomic uint64_t reserved_bytes[MOST_ACCELERATORS];
 static __thread bool is_test; /* the self-test counts, and is not recorded */
 static __thread uint32_t test_allocs, test_frees;
@@ -57,12 +57,14 @@ static __thread uint32_t test_allocs, test_frees;
 
 static void note_alloc(void *block, uint64_t bytes, uint8_t device, uint64_t index)
 {
-    tlmi_event_append(TLM_KIND_ALLOC, device, (uintptr_t)block | index << INDEX_SHIFT, bytes, tlmi_pystack_site(), 1);
+    tlmi_event_append(TLM_KIND_ALLOC, device, (uintptr_t)block | index << TLMI_ACCELERATOR_SHIFT, bytes,
+                      tlmi_pystack_site(), 1);
 }
 
 static void note_free(void *block, uint8_t device, uint64_t index)
 {
-    tlmi_event_append(TLM_KIND_FREE, device, (uintptr_t)block | index << INDEX_SHIFT, 0, tlmi_pystack_site(), 0);
+    tlmi_event_append(TLM_KIND_FREE, device, (uintptr_t)block | index << TLMI_ACCELERATOR_SHIFT, 0, tlmi_pystack_site(),
+                      0);
 }
 
 static void *traced_alloc(size_t bytes)
@@ -103,7 +105,7 @@ static void note_reserved(uint64_t index, uint64_t bytes)
         return;
     bool is_more = bytes > former;
     tlmi_event_append(is_more ? TLM_KIND_DEVICE_ALLOC : TLM_KIND_DEVICE_FREE, TLM_DEVICE_TORCH_ACCELERATOR,
-                      index << INDEX_SHIFT, is_more ? bytes - former : former - bytes, 0, 0);
+                      index << TLMI_ACCELERATOR_SHIFT, is_more ? bytes - former : former - bytes, 0, 0);
 }
 
 static void traced_report(void *block, int64_t change, size_t allocated, size_t reserved, torch_device device)
@@ -129,17 +131,73 @@ bool tlmi_torch_is_module(const char *name)
     return strcmp(name, "torch._C") == 0;
 }
 
-/* Makes a tensor and drops it, by PyTorch's C interface (from 2.1 on). false: that is not there, or it failed. */
+/* Functions of PyTorch's C interface (from 2.1 on) and, by their C++ names, two getters. A handle is at::Tensor, one pointer. */
+typedef int32_t (*empty_function)(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, void **);
+typedef int32_t (*drop_function)(void *);
+typedef int32_t (*address_function)(void *, void **);
+#define CPU_LIBRARY "libtorch_cpu.so"
+#define GRADIENT "_ZNK3c1010TensorImpl4gradEv"
+#define GRAPH "_ZNK2at10TensorBase7grad_fnEv"
+
+enum { ROWS = 79, COLUMNS = 97, ITEMS = ROWS * COLUMNS, FLOAT = 6, FLOAT_BYTES = 4 };
+
+static tlmi_torch_layout layout;
+static bool is_layout_known;
+
+const tlmi_torch_layout *tlmi_torch_known(void)
+{
+    return is_layout_known ? &layout : NULL;
+}
+
+/* The offset of 64 bits that have a value, of the first `room` bytes of an object; 0: none. An object begins with a pointer. */
+static uint32_t offset_of(const void *object, uint64_t value, uint32_t room)
+{
+    for (uint32_t at = 8; at < room; at += 8)
+        if (memcmp((const char *)object + at, &value, sizeof value) == 0)
+            return at;
+    return 0;
+}
+
+/* Finds the fields of a tensor by what they must contain. Whatever is not found leaves the layout unknown. */
+static void learn_layout(void *const *handle, uint64_t address)
+{
+    /* A tensor has the storage behind one or two words of counts; a storage the data, who frees it, the device, its bytes. */
+    enum { FIRST = 16, SECOND = 24, STORAGE_ROOM = 80, TENSOR_ROOM = 176, DEVICE_AFTER = 24 };
+    const char *tensor = *handle;
+    for (uint32_t at = FIRST; at <= SECOND; at += SECOND - FIRST) {
+        const void *storage;
+        memcpy(&storage, tensor + at, sizeof storage);
+        if ((uintptr_t)storage <= UINT16_MAX || (uintptr_t)storage % sizeof(void *) != 0)
+            continue;
+        layout.storage = at;
+        layout.data = offset_of(storage, address, STORAGE_ROOM);
+        layout.bytes = offset_of(storage, (uint64_t)ITEMS * FLOAT_BYTES, STORAGE_ROOM);
+        break;
+    }
+    layout.count = offset_of(tensor, ITEMS, TENSOR_ROOM);
+    layout.type = layout.count + 8;
+    layout.device = layout.data + DEVICE_AFTER;
+    uint16_t type;
+    memcpy(&type, tensor + layout.type, sizeof type);
+    memcpy(&layout.functions, tensor, sizeof layout.functions);
+    layout.gradient = (const void *const *(*)(const void *))tlmi_slots_find("libc10.so", GRADIENT);
+    layout.graph = (const void *const *(*)(const void *))tlmi_slots_find(CPU_LIBRARY, GRAPH);
+    is_layout_known = layout.data != 0 && layout.bytes > layout.device && layout.count != 0 && type == FLOAT;
+}
+
+/* Makes a tensor, learns from it and drops it. false: there is no C interface, or it failed. */
 static bool make_tensor(void)
 {
-    typedef int32_t (*empty_function)(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, void **);
-    typedef int32_t (*drop_function)(void *);
-    empty_function empty = (empty_function)tlmi_slots_find("libtorch_cpu.so", "aoti_torch_empty_strided");
-    drop_function drop = (drop_function)tlmi_slots_find("libtorch_cpu.so", "aoti_torch_delete_tensor_object");
-    enum { FLOAT = 6 };
-    static const int64_t size = 4, stride = 1;
-    void *tensor = NULL;
-    return empty && drop && empty(1, &size, &stride, FLOAT, DEVICE_CPU, 0, &tensor) == 0 && drop(tensor) == 0;
+    empty_function empty = (empty_function)tlmi_slots_find(CPU_LIBRARY, "aoti_torch_empty_strided");
+    drop_function drop = (drop_function)tlmi_slots_find(CPU_LIBRARY, "aoti_torch_delete_tensor_object");
+    address_function address_of = (address_function)tlmi_slots_find(CPU_LIBRARY, "aoti_torch_get_data_ptr");
+    static const int64_t sizes[] = {ROWS, COLUMNS}, strides[] = {COLUMNS, 1};
+    void *tensor = NULL, *address = NULL;
+    if (!empty || !drop || empty(2, sizes, strides, FLOAT, DEVICE_CPU, 0, &tensor) != 0)
+        return false;
+    if (address_of && address_of(tensor, &address) == 0)
+        learn_layout(tensor, (uintptr_t)address);
+    return drop(tensor) == 0;
 }
 
 /* Why PyTorch's memory cannot be seen; NULL: it can. */
@@ -148,6 +206,7 @@ static const char *why_not(void)
     if (slots[ALLOC].count == 0 || slots[FREE].count == 0)
         return "no library calls libc10's allocator through a slot";
     is_test = true;
+    is_layout_known = false;
     test_allocs = test_frees = 0;
     bool made = make_tensor();
     is_test = false;
