@@ -70,12 +70,9 @@ static void note_free(void *block, uint8_t device, uint64_t index)
 static void *traced_alloc(size_t bytes)
 {
     void *block = original_alloc(bytes);
-    if (!tlmi_probe_on() || block == NULL)
+    test_allocs += is_test;
+    if (!tlmi_probe_on() || block == NULL || is_test)
         return block;
-    if (tlmi_unlikely(is_test)) {
-        test_allocs++;
-        return block;
-    }
     note_alloc(block, bytes, TLM_DEVICE_TORCH, 0);
     if (bytes >= KEPT_BYTES) {
         tlmi_live_tally((int64_t)bytes);
@@ -86,13 +83,10 @@ static void *traced_alloc(size_t bytes)
 
 static void traced_free(void *block)
 {
-    if (tlmi_probe_on() && block != NULL) {
-        if (tlmi_unlikely(is_test)) {
-            test_frees++;
-        } else {
-            tlmi_live_tally(-(int64_t)tlmi_live_forget((uintptr_t)block));
-            note_free(block, TLM_DEVICE_TORCH, 0);
-        }
+    test_frees += is_test;
+    if (tlmi_probe_on() && block != NULL && !is_test) {
+        tlmi_live_tally(-(int64_t)tlmi_live_forget((uintptr_t)block));
+        note_free(block, TLM_DEVICE_TORCH, 0);
     }
     original_free(block);
 }
