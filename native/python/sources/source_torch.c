@@ -67,6 +67,29 @@ static void note_free(void *block, uint8_t device, uint64_t index)
                       0);
 }
 
+/* Nothing says how large a block was that is freed. Of those whose size is not kept the mean stands for it: that is enough to
+ * see when live memory has doubled. */
+static __thread uint64_t small_bytes, small_count;
+static _Atomic uint64_t small_mean;
+
+static void tally_small(uint64_t bytes)
+{
+    enum { NOW_AND_THEN = 256 };
+    tlmi_live_tally((int64_t)bytes);
+    small_bytes += bytes;
+    small_count++;
+    if ((small_count & (small_count - 1)) == 0 || small_count % NOW_AND_THEN == 0)
+        atomic_store_explicit(&small_mean, small_bytes / small_count, memory_order_relaxed);
+}
+
+static void tally_free(void *block)
+{
+    uint64_t bytes = tlmi_live_forget((uintptr_t)block);
+    if (bytes == 0)
+        bytes = atomic_load_explicit(&small_mean, memory_order_relaxed);
+    tlmi_live_tally(-(int64_t)bytes);
+}
+
 static void *traced_alloc(size_t bytes)
 {
     void *block = original_alloc(bytes);
@@ -77,6 +100,8 @@ static void *traced_alloc(size_t bytes)
     if (bytes >= KEPT_BYTES) {
         tlmi_live_tally((int64_t)bytes);
         tlmi_live_keep((uintptr_t)block, bytes);
+    } else {
+        tally_small(bytes);
     }
     return block;
 }
@@ -85,7 +110,7 @@ static void traced_free(void *block)
 {
     test_frees += is_test;
     if (tlmi_probe_on() && block != NULL && !is_test) {
-        tlmi_live_tally(-(int64_t)tlmi_live_forget((uintptr_t)block));
+        tally_free(block);
         note_free(block, TLM_DEVICE_TORCH, 0);
     }
     original_free(block);
