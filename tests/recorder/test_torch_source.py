@@ -3,7 +3,9 @@
 Programs are recorded as they are; sizes are numbers that nothing else in them has.
 """
 
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,11 @@ from recorder.test_stacks import record
 from support import programs
 
 import tlmem
-from tlmem.events import Device
+from tlmem.events import Device, Kind
 
-pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
 
-HEAD = (
-    "import warnings; warnings.simplefilter('ignore')\nimport torch\ntorch.set_num_threads(1)\n"
-)
+HEAD = "import warnings; warnings.simplefilter('ignore')\nimport torch\ntorch.set_num_threads(1)\n"
 
 
 def sizes_of(recording: tlmem.Recording, device: int = Device.TORCH) -> list[int]:
@@ -233,3 +233,43 @@ def test_a_program_without_torch_has_no_note_of_it(tmp_path: Path) -> None:
     found = record(tmp_path, "import numpy as np\nx = np.ones(9)\n")
 
     assert not [key for key in found.info if key.startswith("torch")]
+
+
+def test_an_accelerator_s_reports_are_its_blocks(tmp_path: Path) -> None:
+    """A stand-in library reports from four threads under a lock, as CUDA's allocator does.
+
+    It is loaded by ctypes after PyTorch, which the recorder notices by itself.
+    """
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    source = Path(__file__).parents[1] / "support" / "accelerator.c"
+    lib = Path(torch.__file__).parent / "lib"
+    library = tmp_path / "libaccelerator.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-pthread", "-o", library, source, f"-L{lib}", "-lc10"],
+        check=True,
+    )
+    rounds = 2000
+    program = f"""
+import ctypes, time
+library = ctypes.CDLL({str(library)!r})
+library.run_accelerators.restype = ctypes.c_uint64
+time.sleep(0.3)                      # the recorder looks for new libraries every 10 ms
+reserved = library.run_accelerators({rounds})
+with open("reserved", "w") as file: file.write(str(reserved))
+"""
+    found = record(tmp_path, HEAD + program)
+    objects = found.objects[found.objects["device"] == Device.TORCH_ACCELERATOR]
+
+    assert len(objects) == 4 * rounds
+    assert int((objects["died_ns"] < 0).sum()) == 4 * 8
+    number = objects["address"].to_numpy("uint64") >> 56
+    assert sorted(set(number.tolist())) == [0, 1]
+    assert (number == 0).sum() == 2 * rounds
+    assert found.totals.unknown_frees == 0
+    reserved = int(Path(tmp_path, "reserved").read_text())
+    events = found.events
+    taken = events[events["kind"] == Kind.DEVICE_ALLOC]["arg"].sum()
+    given = events[events["kind"] == Kind.DEVICE_FREE]["arg"].sum()
+    assert int(taken) - int(given) == reserved

@@ -47,8 +47,9 @@ static void *(*original_alloc)(size_t bytes);
 static void (*original_free)(void *block);
 static void (*original_report)(void *block, int64_t change, size_t allocated, size_t reserved, torch_device device);
 
-static bool is_installed;   /* under the GIL */
-static uint64_t seen_loads; /* likewise */
+static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER; /* never waited for by what PyTorch calls */
+static bool is_installed;                                      /* under it, as all of the slots */
+static uint64_t seen_loads;                                    /* likewise */
 static _Atomic uint64_t reserved_bytes[MOST_ACCELERATORS];
 static __thread bool is_test; /* the self-test counts, and is not recorded */
 static __thread uint32_t test_allocs, test_frees;
@@ -278,9 +279,38 @@ static tlm_status point_slots(void)
     return TLM_OK;
 }
 
+static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
+
+static void mend_after_fork(void)
+{
+    pthread_mutex_init(&installing, NULL);
+}
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, mend_after_fork);
+}
+
 static bool is_imported(void)
 {
     return PyDict_GetItemString(PyImport_GetModuleDict(), "torch._C") != NULL;
+}
+
+static tlm_status install(void)
+{
+    if (is_installed)
+        return TLM_ALREADY_RUNNING;
+    if (!is_imported())
+        return TLM_UNSUPPORTED;
+    for (int i = 0; i < MOST_ACCELERATORS; i++)
+        atomic_store(&reserved_bytes[i], 0);
+    tlmi_live_open();
+    tlm_status status = point_slots();
+    is_installed = status == TLM_OK;
+    if (!is_installed)
+        tlmi_live_close();
+    write_version();
+    return status;
 }
 
 tlm_status tlm_torch_install(void)
@@ -288,17 +318,10 @@ tlm_status tlm_torch_install(void)
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    tlm_status status = is_installed ? TLM_ALREADY_RUNNING : !is_imported() ? TLM_UNSUPPORTED : TLM_OK;
-    if (status == TLM_OK) {
-        for (int i = 0; i < MOST_ACCELERATORS; i++)
-            atomic_store(&reserved_bytes[i], 0);
-        tlmi_live_open();
-        status = point_slots();
-        is_installed = status == TLM_OK;
-        if (!is_installed)
-            tlmi_live_close();
-        write_version();
-    }
+    pthread_once(&fork_handler_once, install_fork_handler);
+    pthread_mutex_lock(&installing);
+    tlm_status status = install();
+    pthread_mutex_unlock(&installing);
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(state);
     return status;
@@ -307,22 +330,27 @@ tlm_status tlm_torch_install(void)
 tlm_status tlm_torch_uninstall(void)
 {
     PyGILState_STATE state = PyGILState_Ensure();
+    pthread_mutex_lock(&installing);
     tlm_status status = is_installed ? TLM_OK : TLM_NOT_RUNNING;
     if (is_installed) {
         tlmi_slots_restore(slots, SLOT_COUNT);
         tlmi_live_close();
-        write_version(); /* what was imported by then */
+        write_version(); /* now the package is imported whole */
         is_installed = false;
     }
+    pthread_mutex_unlock(&installing);
     PyGILState_Release(state);
     return status;
 }
 
 void tlmi_torch_look_again(void)
 {
+    if (pthread_mutex_trylock(&installing) != 0)
+        return; /* another time */
     uint64_t loads = is_installed ? tlmi_slots_loads() : seen_loads;
-    if (loads == seen_loads)
-        return;
-    seen_loads = loads;
-    tlmi_slots_point(slots, SLOT_COUNT);
+    if (loads != seen_loads) {
+        seen_loads = loads;
+        tlmi_slots_point(slots, SLOT_COUNT);
+    }
+    pthread_mutex_unlock(&installing);
 }
