@@ -202,6 +202,9 @@ def test_blamed_is_the_innermost_frame_of_the_user(path: Path) -> None:
         ("/home/u/venv/lib/python3.12/site-packages/pandas/x.py", False),
         ("/home/u/venv/lib/python3.12/site-packages/tlmem/scenarios/a.py", True),
         ("/opt/tlmem/recorder/run.py", False),
+        ("/tmp/torchinductor_me/64/c644q6.py", False),
+        ("<eval_with_key>.12", False),
+        ("/home/u/torchinductor_notes.py", True),
         ("", False),
     ],
 )

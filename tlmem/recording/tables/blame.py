@@ -20,10 +20,15 @@ from tlmem.recording.format.symbols import Names
 
 _LIBRARY_PATH = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]", re.I)
 
+_GENERATED = re.compile(r"[/\\]torchinductor_[^/\\]*[/\\]|^<eval_with_key>")
+"""Code that PyTorch's compiler writes."""
+
 
 def is_users(file: str, notes: dict[str, str]) -> bool:
     """Whether code in this file is the user's: not a library's, the interpreter's or tlmem's."""
     if not file or file.startswith(("<frozen ", "<__array_function__")):
+        return False
+    if _GENERATED.search(file):
         return False
     if file == notes.get("script"):
         return True
