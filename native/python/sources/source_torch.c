@@ -28,7 +28,7 @@ typedef struct {
 } torch_device;
 
 enum { DEVICE_CPU = 0, MOST_ACCELERATORS = 64, INDEX_SHIFT = 56 };
-/* Sizes are kept from here on: 12 to 22 % of the blocks of a training step, and 99 % of its bytes. */
+/* Sizes and modules are kept from here on: 12 to 22 % of the blocks of a training step, and 99 % of its bytes. */
 enum { KEPT_BYTES = 16 * 1024 };
 
 static void *traced_alloc(size_t bytes);
@@ -57,7 +57,10 @@ static __thread uint32_t test_allocs, test_frees;
 
 static void note_alloc(void *block, uint64_t bytes, uint8_t device, uint64_t index)
 {
-    tlmi_event_append(TLM_KIND_ALLOC, device, (uintptr_t)block | index << INDEX_SHIFT, bytes, tlmi_pystack_site(), 1);
+    uint64_t object = (uintptr_t)block | index << INDEX_SHIFT;
+    tlmi_event_append(TLM_KIND_ALLOC, device, object, bytes, tlmi_pystack_site(), 1);
+    if (bytes >= KEPT_BYTES)
+        tlmi_modules_note(device, object);
 }
 
 static void note_free(void *block, uint8_t device, uint64_t index)
@@ -90,6 +93,7 @@ static void traced_free(void *block)
         } else {
             tlmi_live_tally(-(int64_t)tlmi_live_forget((uintptr_t)block));
             note_free(block, TLM_DEVICE_TORCH, 0);
+            tlmi_modules_settle();
         }
     }
     original_free(block);
@@ -232,6 +236,7 @@ tlm_status tlm_torch_uninstall(void)
     tlm_status status = is_installed ? TLM_OK : TLM_NOT_RUNNING;
     if (is_installed) {
         tlmi_slots_restore(slots, SLOT_COUNT);
+        tlmi_modules_close();
         tlmi_live_close();
         write_version(); /* what was imported by then */
         is_installed = false;

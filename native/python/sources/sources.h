@@ -16,6 +16,20 @@ bool tlmi_torch_is_module(const char *name);
 /* Libraries may have been loaded since. Cheap when none were. */
 void tlmi_torch_look_again(void);
 
+/* ---- module_paths.c ---- */
+/* Records in which module the calling thread allocates, directly after the block's own event. Never waits for the GIL. */
+void tlmi_modules_note(uint8_t device, uint64_t object);
+/* At other events: a thread that has met modules without the GIL finds their names when it has it. */
+extern __thread uint32_t tlmi_modules_owed;
+void tlmi_modules_pay(void);
+static inline void tlmi_modules_settle(void)
+{
+    if (tlmi_unlikely(tlmi_modules_owed != 0))
+        tlmi_modules_pay();
+}
+/* Finds the names that are still missing. Under the GIL, before a recording ends. */
+void tlmi_modules_close(void);
+
 /* ---- live_blocks.c: what arrays and tensors have in common ---- */
 /* Between both, blocks are kept. Each source calls them once; all is forgotten before the first and after the last. */
 void tlmi_live_open(void);
