@@ -32,7 +32,7 @@ enum {
     MOST_STEPS = 32,      /* of a chain; where there are more, those between the outermost and the innermost are left out */
     MOST_WAITING = 128,   /* chains without names */
     MOST_CHAINS = 65536,  /* then all are forgotten, and met anew */
-    MOST_NUMBERED = 8192, /* labels that are written twice; later ones have class names alone until the path is known */
+    MOST_NUMBERED = 16384, /* labels that are written twice; later ones have class names alone until the path is known */
     MOST_TRIES = 64,      /* of a chain whose modules are not in a frame when they are looked for */
     MOST_OWED = 16,
     MOST_MET = 1024,
@@ -186,8 +186,8 @@ static bool watch_deaths(PyTypeObject *type)
 static uint64_t number_module(PyObject *module)
 {
     PyTypeObject *type = Py_TYPE(module);
-    bool was_watched = is_watched(type);
-    if (!watch_deaths(type) || PyObject_GC_IsFinalized(module))
+    bool was_watched = is_watched(type), is_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    if (!is_class || !watch_deaths(type) || PyObject_GC_IsFinalized(module))
         return 0;
     /* Numbers from a time when the class was another one, or was changed, may be of a module that is gone. */
     uint64_t number = was_watched ? tlmi_map_find(&modules, (uintptr_t)module) : 0;
