@@ -576,15 +576,15 @@ void tlmi_modules_pay(void)
     }
 }
 
-void tlmi_modules_note(uint8_t device, uint64_t object)
+bool tlmi_modules_note(uint8_t device, uint64_t object)
 {
     uintptr_t selves[MOST_STEPS], chain_of[MOST_STEPS];
     uintptr_t call = atomic_load_explicit(&tlmi_pycode_module_call, memory_order_relaxed);
     if (call == 0)
-        return;
+        return false;
     uint32_t count = order_chain(selves, tlmi_pystack_selves(call, selves, MOST_STEPS), chain_of);
     if (count == 0)
-        return;
+        return false;
     bool is_this_recording = atomic_load_explicit(&known_epoch, memory_order_acquire) ==
                              atomic_load_explicit(&tlmi_recording_epoch, memory_order_acquire);
     uint64_t key = is_this_recording ? key_of(chain_of, count) : 0;
@@ -601,6 +601,7 @@ void tlmi_modules_note(uint8_t device, uint64_t object)
         tlmi_event_append(TLM_KIND_MODULE_PATH, device, object, (tlm_label)label, 0, 0);
     if (tlmi_unlikely(is_waiting))
         ask_for_names();
+    return true;
 }
 
 void tlmi_modules_close(void)
