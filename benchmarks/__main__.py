@@ -1,6 +1,6 @@
 """``python -m benchmarks``: measures, prints Markdown tables, and writes docs/benchmarks.md.
 
-A full run takes about ten minutes; numbers mean something on a machine that does nothing else.
+A full run takes about twelve minutes; numbers mean something on a machine that does nothing else.
 Numbers of the last full run are kept in benchmarks/results.json and shown beside the new ones.
 """
 
@@ -26,6 +26,7 @@ from benchmarks import (
     part_runtime,
     part_screens,
     part_start,
+    part_torch,
 )
 from benchmarks.measuring import ROOT, Settings
 from benchmarks.pages import Section, replace
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[..., Section]] = {
     "autograd": part_autograd.measure,
     "planning": part_planning.measure,
     "compiled": part_compiled.measure,
+    "torch": part_torch.measure,
 }
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "benchmarks" / "results.json"

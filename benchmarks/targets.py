@@ -55,6 +55,10 @@ TARGETS = (
         "took 3.4 to 5.0 s. It was 1.04x before the core became a library of its own; how much of "
         "the difference is that is not known.",
     ),
+    Target("torch, tiny", "`record` on a tiny step of PyTorch, CPU time", 1.06, "x"),
+    Target("torch, add", "the same on `a + b` of ten elements", 1.15, "x"),
+    Target("torch, gpt", "the same on a step of GPT", 1.03, "x"),
+    Target("torch, resnet", "the same on a step of a ResNet", 1.03, "x"),
     Target("bytes, storm", "file, allocation storm, bytes an event", 3, "B"),
     Target("bytes, mlp", "file, NumPy MLP, bytes an event", 3, "B"),
     Target(

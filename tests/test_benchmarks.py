@@ -20,6 +20,7 @@ PARTS = {
     "runtime": ["runtime, scope", "runtime, pool hit", "runtime, add 64 out, tlmem"],
     "autograd": ["autograd us, mlp 8", "autograd us, transformer", "autograd, products"],
     "planning": ["planning generated, tight", "planning generated, 5 ms"],
+    "torch": ["torch, tiny", "torch, resnet", "profiler, add", "memtracker, gpt"],
 }
 
 
@@ -41,6 +42,8 @@ def needs_native() -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_part_measures_and_fills_in_its_section(part: str, tmp_path: Path) -> None:
+    if part == "torch":
+        pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
     page = tmp_path / "page.md"
     shutil.copy(PAGE, page)
 

@@ -169,6 +169,7 @@ MISUSE_NAMES: dict[int, str] = {
     int(misuse): misuse.name.lower().replace("_", "-") for misuse in Misuse
 }
 
+TORCH_DEVICES = (Device.TORCH, Device.TORCH_MAPPED, Device.TORCH_ACCELERATOR)
 FIRST_FOREIGN_DEVICE = 1
 LAST_FOREIGN_DEVICE = 15
 FIRST_RUNTIME_DEVICE = 16

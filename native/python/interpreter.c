@@ -6,6 +6,12 @@
 #include "python/sources/sources.h"
 #include "python/stack/pystack.h"
 
+static void tick(void)
+{
+    tlmi_holders_tick();
+    tlmi_torch_look_again();
+}
+
 static const tlmi_interpreter_hooks cpython = {
     .site = tlmi_pystack_site,
     .patient_site = tlmi_pystack_patient_site,
@@ -15,7 +21,7 @@ static const tlmi_interpreter_hooks cpython = {
     .arena_bytes = tlmi_pyheap_arena_bytes,
     .large_bytes = tlmi_pyheap_large_bytes,
     .module_count = tlmi_pyheap_module_count,
-    .tick = tlmi_holders_tick,
+    .tick = tick,
 };
 
 __attribute__((constructor)) static void offer_hooks(void)

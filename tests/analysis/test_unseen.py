@@ -46,6 +46,24 @@ def test_processes_that_were_not_recorded_are_said() -> None:
     assert kinds(analysis) == ["unseen-processes"]
 
 
+def test_tensors_and_arrays_that_could_not_be_followed_are_said() -> None:
+    hook = "none (libc10 has no _ZN3c109alloc_cpuEm)"
+    analysis = with_notes(steady(), **{"torch.hook": hook, "numpy.handler": "pinned"})
+
+    assert analysis.verdict.outcome == "stable"
+    assert analysis.verdict.sentence.endswith(
+        "PyTorch's tensors were not recorded: libc10 has no _ZN3c109alloc_cpuEm. NumPy's allocator "
+        "was replaced by 'pinned'; its arrays were not recorded."
+    )
+    assert kinds(analysis) == ["unseen-allocator"]
+
+
+def test_allocators_that_were_followed_are_no_fact() -> None:
+    analysis = with_notes(steady(), **{"torch.hook": "slots", "numpy.handler": "default_allocator"})
+
+    assert kinds(analysis) == []
+
+
 def test_the_largest_is_said_where_it_is_more_than_the_parent_had() -> None:
     note = processes(children_peak_bytes=900_000_000, children_cpu_ns=0)
 

@@ -1,8 +1,8 @@
 """What a recording did not see, or what was gone when it was judged: no part of a ``stable``.
 
-Three facts: processes that the program started and that have no recording; memory of native code,
-of which only the sum is known, where it is more than everything that is tracked; a peak far above
-the moment of judging. Each has a sentence. Where one dominates, nothing that was found means that
+Four facts: arrays or tensors whose allocator could not be followed; processes that the program
+started and that have no recording; memory of native code, of which only the sum is known, where it
+is more than everything that is tracked; a peak far above the moment of judging. Each has a sentence. Where one dominates, nothing that was found means that
 nothing grows, and it says what to do.
 
 Covers: facts of one recording; why its samples are too few.
@@ -85,6 +85,7 @@ def unseen(
         level, peak: the parts of resident memory when judged and when it was highest.
     """
     found = [
+        foreign_allocators(recording.info),
         unrecorded_processes(recording.info),
         native_memory(recording.info, lives, samples, level),
         passed_peak(places, lives, level, peak),
@@ -129,6 +130,21 @@ def why_not_sampled(recording: Recording, lives: Lifetimes) -> str:
         f"{begin} {format_count(taken)} times only, which cannot speak for the rest; record with a "
         "shorter --rss-interval or for longer."
     )
+
+
+def foreign_allocators(info: dict[str, str]) -> Unseen | None:
+    """PyTorch's tensors, or NumPy's arrays, whose allocator the recorder could not follow."""
+    hook, handler = info.get("torch.hook", ""), info.get("numpy.handler", "default_allocator")
+    why = []
+    if hook.startswith("none"):
+        reason = hook.removeprefix("none").strip().removeprefix("(").removesuffix(")")
+        why.append(f"PyTorch's tensors were not recorded{f': {reason}' if reason else ''}")
+    if handler != "default_allocator":
+        why.append(f"NumPy's allocator was replaced by '{handler}'; its arrays were not recorded")
+    if not why:
+        return None
+    sentence = f"{'. '.join(why)}."
+    return Unseen("unseen-allocator", 0, 0, sentence)
 
 
 def unrecorded_processes(info: dict[str, str]) -> Unseen | None:

@@ -1,6 +1,6 @@
 """``tlmem doctor``: show what is supported on this machine, by trying it.
 
-Covers: versions, the extension module, the walk of stacks, NumPy's hook point, clock, compression,
+Covers: versions, the extension module, the walk of stacks, NumPy's and PyTorch's hooks, clock, compression,
 the runtime's devices, the search for holders, which sources of memory samples answer, and a small
 recording that is made and read back.
 Exits 0 when programs can be recorded and recordings read, 1 when one of both is not possible.
@@ -129,6 +129,27 @@ def _record_arrays(path: Path) -> None:
     del kept
 
 
+def _torch_hook() -> str:
+    """Whether PyTorch's memory can be recorded here. torch is imported only to find out."""
+    from importlib.util import find_spec
+
+    from tlmem.errors import TlmemError
+    from tlmem.recorder import Recorder
+    from tlmem.recording.reader import read
+
+    if find_spec("torch") is None:
+        return "not needed: PyTorch is not installed"
+    with tempfile.TemporaryDirectory(prefix="tlmem-doctor-") as folder:
+        path = Path(folder) / "torch.tlm"
+        try:
+            with Recorder(path):
+                importlib.import_module("torch")
+            hook = read(path).info.get("torch.hook", "none (its libraries were not met)")
+        except (TlmemError, ImportError, OSError) as error:
+            return f"not tried: {error}"
+    return "found" if hook == "slots" else f"{hook}; its tensors cannot all be recorded"
+
+
 def _read_back(path: Path) -> bool:
     from tlmem.recording.reader import read
 
@@ -142,4 +163,5 @@ def _read_back(path: Path) -> bool:
     taken = [name for name in samples.columns if name != "time_ns" and samples[name].notna().any()]
     _line("samples", ", ".join(taken) if taken else "none")
     _line("trial", f"{ARRAYS} arrays allocated, {seen} recorded and read back")
+    _line("torch hook", _torch_hook())
     return seen == ARRAYS

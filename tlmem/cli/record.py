@@ -149,7 +149,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         metavar="LIST",
         type=value(parse_sources),
         default=SOURCES,
-        help="where events come from: auto, or names with commas between: numpy",
+        help="where events come from: auto, or names with commas between: numpy, torch",
     )
     add(
         "--stack-depth",

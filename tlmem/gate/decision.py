@@ -339,8 +339,9 @@ def _sentence(budget: Budget, state: str, found: Measured, limit: Amount) -> str
     if state == UNSURE:
         if not found.even and found.low > limit.value:
             return (
-                f"{budget.name} is {value}, but it rises in steps instead of evenly to the end, or "
-                f"by less in total than a healthy process drifts: not compared with {limit}."
+                f"{budget.name} is {value}, but it rises in steps instead of evenly to the end, by "
+                "less in total than a healthy process drifts, or in a run too short to tell: not "
+                f"compared with {limit}."
             )
         return f"{budget.name} is {value}: within noise of {bound} {limit}. Run it for longer."
     return f"{budget.name} is {value}; {bound} {limit} is allowed."

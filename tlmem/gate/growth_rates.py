@@ -1,7 +1,8 @@
 """How fast memory grows after warm-up, with an interval: per second, per mark, or in all.
 
 A rate is only above its budget when the whole interval is, and when the rise is even: a step (a
-lazy import, a buffer made once) has a slope too, and is not growth.
+lazy import, a buffer made once) has a slope too, and is not growth. In a run that is too short to
+tell, a rate per second is even only where the verdict found growth too.
 
 Covers: curves of one process by name, rates of them. Does not cover: budgets (``measure``).
 See also: docs/how-to/gate.md, "What noise can do".
@@ -94,6 +95,8 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
     if metric == "tracked":  # counted, so a rise is no less sure beside a large model
         values = values - values.min()
     even = process_growth.steady_rise(x, values, curve.least) is not None
+    if per in ("", SECOND) and judged.lives.is_short and not judged.is_growing(metric):
+        even = False  # in so short a run garbage that is collected later rises as evenly as a leak
     if per == "":
         return _in_all(x, values, even, curve.least if metric != "tracked" else 0.0)
     found = process_growth.rate_of_samples(x, values) if metric != "tracked" else None

@@ -29,6 +29,14 @@ RISES = ("tape-growth", "native-growth", "python-growth", "driver-growth")
 """Kinds of growth outside arrays; the first that is found names the outcome."""
 
 
+def kinds_of_growth(metric: str) -> tuple[str, ...]:
+    """Kinds of findings that the growth of a metric shows in."""
+    if metric == "resident":
+        return (LEAKS, *RISES)
+    special = {"tracked": (LEAKS,), "device": ("driver-growth", "pool-never-hits")}
+    return special.get(metric, (f"{metric}-growth",))
+
+
 class Judged:
     """One process: what was found in it, and what growth is measured from, made when asked for."""
 
@@ -54,6 +62,11 @@ class Judged:
     def samples(self) -> pd.DataFrame:
         """Its memory samples, with those of devices."""
         return with_devices(self.recording)
+
+    def is_growing(self, metric: str) -> bool:
+        """Whether the analysis found growth of this kind of memory."""
+        kinds = kinds_of_growth(metric)
+        return any(finding.kind in kinds for finding in self.process.analysis.findings)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import Finding
 from tlmem.gate.amounts import BYTES, PERCENT, TIMES
 from tlmem.gate.growth_rates import NotMeasured, growth
-from tlmem.gate.inputs import LEAKS, Judged, Subject
+from tlmem.gate.inputs import LEAKS, Judged, Subject, kinds_of_growth
 from tlmem.gate.suppressions import matches_site
 
 MISUSES = (*WHAT, "misuse")
@@ -75,11 +75,7 @@ def _growth(name: str, kind: str, per: str, subject: Subject) -> Measured:
     if not found:
         raise NotMeasured(why)
     worst = max(found, key=lambda growth: (growth.even, growth.low, growth.value))
-    kinds = {"tracked": (LEAKS,), "device": ("driver-growth", "pool-never-hits")}.get(
-        metric, (f"{metric}-growth",)
-    )
-    if metric == "resident":
-        kinds = (LEAKS, "native-growth", "python-growth", "driver-growth", "tape-growth")
+    kinds = kinds_of_growth(metric)
     guilty = tuple(finding for finding in subject.findings if finding.kind in kinds)
     return Measured(worst.value, worst.low, worst.high, kind, per, guilty, worst.even)
 

@@ -39,6 +39,7 @@ typedef enum {
     TLMI_MEMORYVIEW,
     TLMI_ARRAY,
     TLMI_TENSOR, /* a Reference of the runtime */
+    TLMI_TORCH,  /* a tensor of PyTorch */
 } tlmi_kind;
 
 /* Where a chain begins. */
@@ -62,10 +63,14 @@ typedef struct {
 
 /* An interpreter's frame is not an object; its address is even. */
 #define TLMI_RUNNING ((uintptr_t)1)
+/* A tensor of C++ that need not have a Python object. Neither it nor a frame may be looked at as an object. */
+#define TLMI_NATIVE ((uintptr_t)2)
+#define TLMI_NO_OBJECT (TLMI_RUNNING | TLMI_NATIVE)
 
 /* Edges. Of a dict: position of the entry; of a list, a tuple, a frame: index; of others: how many were visited before. */
-#define TLMI_EDGE_KEY 0x80000000u   /* the entry's key, not its value */
-#define TLMI_EDGE_VISIT 0x40000000u /* of a list, dict or tuple: not an item, visited by its tp_traverse */
+#define TLMI_EDGE_KEY 0x80000000u      /* the entry's key, not its value */
+#define TLMI_EDGE_GRADIENT 0x50000000u /* of a tensor of PyTorch: its gradient */
+#define TLMI_EDGE_VISIT 0x40000000u    /* of a list, dict or tuple: not an item, visited by its tp_traverse */
 
 enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32 };
 
@@ -88,7 +93,7 @@ typedef struct {
     bool is_late;         /* the time was up: what there is is right, but not all */
     uint32_t parent;      /* the node that is being looked into */
     bool parent_is_view;
-    PyTypeObject *array_type, *tensor_type; /* NULL: there are none */
+    PyTypeObject *array_type, *tensor_type, *torch_type; /* NULL: there are none */
     uint64_t array_version;
     uint64_t found_bytes;                       /* of owners that were met */
     bool is_elsewhere;                          /* what is met is no longer the program's own */
@@ -124,6 +129,15 @@ typedef int (*tlmi_meet)(void *context, PyObject *child, uint32_t edge);
 int tlmi_search_each_child(tlmi_search *search, uintptr_t object, tlmi_meet meet, void *context);
 /* Counts a root that is an array or a tensor itself. */
 void tlmi_search_note(tlmi_search *search, PyObject *object, uint32_t node);
+
+/* ---- holders_torch.c ---- */
+void tlmi_search_find_torch(tlmi_search *search);
+/* Counts the storage that a tensor shows; node 0: the tensor was met before. */
+void tlmi_search_note_torch(tlmi_search *search, PyObject *object, uint32_t node);
+/* Meets the gradient of the tensor at the node. */
+void tlmi_search_meet_gradient(tlmi_search *search, PyObject *object, uint32_t node);
+/* The C++ name of the node of the autograd graph that the tensor came from and keeps; NULL: it keeps none. */
+const char *tlmi_torch_graph_of(PyObject *object);
 
 /* ---- holders_roots.c ---- */
 /* The program's modules, its threads and the exception. `elsewhere`: beginnings of paths, one after another, of modules that
@@ -179,8 +193,9 @@ enum {
     TLMI_STEP_CYCLE = 17,
     TLMI_STEP_OTHER = 18,
     TLMI_STEP_THREAD = 19,
+    TLMI_STEP_GRAPH = 20, /* the last one: the tensor keeps the autograd graph that it came from */
 };
-/* Steps along the objects, the last of which is the array and none itself; how many. `out` has room for TLMI_MOST_STEPS. */
+/* Steps along the objects, the last of which is the array and none itself, unless it keeps a graph; how many. `out` has room for TLMI_MOST_STEPS. */
 uint32_t tlmi_name_way(tlmi_search *search, const tlmi_root *root, const tlmi_stop *way, uint32_t count,
                        tlmi_step *out);
 

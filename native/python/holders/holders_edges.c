@@ -41,6 +41,7 @@ void tlmi_search_find_types(tlmi_search *search)
         search->array_version = ((unsigned int (*)(void))table[VERSION_SLOT])();
     }
     search->tensor_type = tlmi_reference_type();
+    tlmi_search_find_torch(search);
 }
 
 static bool is_named(PyTypeObject *type, const char *name)
@@ -85,6 +86,8 @@ static tlmi_kind find_kind(const tlmi_search *search, PyTypeObject *type)
         return TLMI_ARRAY;
     if (!(flags & Py_TPFLAGS_HAVE_GC))
         return TLMI_LEAF;
+    if (search->torch_type != NULL && PyType_IsSubtype(type, search->torch_type))
+        return TLMI_TORCH;
     if (flags & Py_TPFLAGS_DICT_SUBCLASS)
         return TLMI_DICT;
     if (flags & Py_TPFLAGS_LIST_SUBCLASS)
@@ -398,7 +401,8 @@ static bool is_untracked(tlmi_search *search, PyObject *array)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (is_named(Py_TYPE(of), others[i]))
             return false;
-    return !PyMemoryView_Check(of) && tlmi_search_kind(search, Py_TYPE(of)) != TLMI_TENSOR;
+    tlmi_kind kind = tlmi_search_kind(search, Py_TYPE(of));
+    return !PyMemoryView_Check(of) && kind != TLMI_TENSOR && kind != TLMI_TORCH;
 }
 
 static void note_array(tlmi_search *search, PyObject *array, uint32_t node)
@@ -454,6 +458,8 @@ static inline void note_owner(tlmi_search *search, PyObject *object, uint32_t no
         note_array(search, object, node);
     else if (kind == TLMI_TENSOR)
         note_tensor(search, object, node);
+    else if (kind == TLMI_TORCH)
+        tlmi_search_note_torch(search, object, node);
 }
 
 void tlmi_search_note(tlmi_search *search, PyObject *object, uint32_t node)
@@ -550,6 +556,8 @@ static bool look_into(tlmi_search *search, uint32_t node, bool is_code_next)
 {
     uintptr_t object = tlmi_graph_node(&search->graph, node)->object;
     bool is_object = (object & TLMI_RUNNING) == 0;
+    if (object & TLMI_NATIVE)
+        return true;
     if (is_object && !is_code_next && is_code(search, (PyObject *)object) && put_off(search, node))
         return true;
     tlmi_kind kind = is_object ? tlmi_search_kind(search, Py_TYPE((PyObject *)object)) : TLMI_FRAME;
@@ -557,6 +565,8 @@ static bool look_into(tlmi_search *search, uint32_t node, bool is_code_next)
     search->parent_is_view = kind == TLMI_ARRAY && tlmi_array_base((PyObject *)object) != NULL;
     if (is_object)
         note_container(search, node, (PyObject *)object, kind);
+    if (kind == TLMI_TORCH)
+        tlmi_search_meet_gradient(search, (PyObject *)object, node);
     return tlmi_search_each_child(search, object, meet_child, search) == 0;
 }
 
@@ -602,7 +612,7 @@ static PyObject *coming(const tlmi_search *search, uint32_t ahead)
     if (search->next + ahead >= search->graph.count)
         return NULL;
     uintptr_t object = tlmi_graph_node(&search->graph, search->next + ahead)->object;
-    return object & TLMI_RUNNING ? NULL : (PyObject *)object;
+    return object & TLMI_NO_OBJECT ? NULL : (PyObject *)object;
 }
 
 void tlmi_search_drain(tlmi_search *search)

@@ -188,7 +188,7 @@ static const char *member_name_of(PyObject *object, PyObject *value)
 /* ---- which attribute, variable or item an edge is, found by comparing addresses; which edges are alike ---- */
 
 /* Likenesses of edges that have no name; below every address. */
-enum { ITEM = 0, TEMPORARY = 1, NAMES = 2, BASE = 3, UNNAMED = 16, MOST_UNNAMED = 16 };
+enum { ITEM = 0, TEMPORARY = 1, NAMES = 2, BASE = 3, GRADIENT = 4, UNNAMED = 16, MOST_UNNAMED = 16 };
 
 /* The dict that has the object's attributes, names or variables; borrowed, NULL: none. */
 static PyObject *attribute_dict_of(tlmi_search *search, uintptr_t object)
@@ -297,6 +297,8 @@ static uint64_t liken_attribute(PyObject *object, PyObject *value, uint32_t edge
 static uint64_t liken_edge(tlmi_search *search, const tlmi_node *parent, const tlmi_node *node)
 {
     PyObject *value = (PyObject *)node->object;
+    if (node->object & TLMI_NATIVE)
+        return GRADIENT;
     pyframe *frame = frame_of(search, parent->object);
     if (frame != NULL) {
         if (node->edge == TLMI_EDGE_VISIT || value == pyinside_names(frame))
@@ -320,6 +322,8 @@ static uint64_t liken_edge(tlmi_search *search, const tlmi_node *parent, const t
 /* Functions of one definition are alike; types, and caches of functions, are each for themselves. */
 static uint64_t liken_type(tlmi_search *search, uintptr_t object)
 {
+    if (object & TLMI_NATIVE)
+        return GRADIENT;
     pyframe *frame = frame_of(search, object);
     if (frame != NULL)
         return (uintptr_t)pyframe_code(frame);
@@ -358,7 +362,7 @@ static PyObject *object_at(const tlmi_namer *n, uint32_t i)
 
 static tlmi_kind kind_at(const tlmi_namer *n, uint32_t i)
 {
-    if (i >= n->count)
+    if (i >= n->count || n->way[i].object & TLMI_NATIVE)
         return TLMI_LEAF;
     return n->way[i].object & TLMI_RUNNING ? TLMI_FRAME : tlmi_search_kind(n->search, Py_TYPE(object_at(n, i)));
 }
@@ -709,6 +713,52 @@ static uint32_t name_array(tlmi_namer *n, uint32_t i)
     return name_container(n, i, TLMI_STEP_OBJECT_ARRAY, (Py_ssize_t)items);
 }
 
+/* ---- tensors of PyTorch ---- */
+
+static uint32_t name_torch(tlmi_namer *n, uint32_t i)
+{
+    if (!(n->way[i + 1].object & TLMI_NATIVE))
+        return name_object(n, i);
+    begin_step(n);
+    add_type(&n->type, Py_TYPE(object_at(n, i)));
+    add_text(&n->edge, "grad");
+    end_step(n, TLMI_STEP_INSTANCE, 0);
+    return i + 1;
+}
+
+/* The last word of a C++ name, such as "N5torch8autograd9generated16NllLossBackward0E": lengths stand before its parts. */
+static void add_last_part(tlmi_text *text, const char *name)
+{
+    char word[TLMI_EDGE_ROOM] = "";
+    for (const char *at = name; *at != 0;) {
+        size_t length = 0;
+        for (; *at >= '0' && *at <= '9' && length < sizeof word; at++)
+            length = 10 * length + (size_t)(*at - '0');
+        if (length == 0) {
+            at++;
+            continue;
+        }
+        if (length >= sizeof word || strnlen(at, length) < length)
+            break;
+        memcpy(word, at, length);
+        word[length] = 0;
+        at += length;
+    }
+    add_text(text, word);
+}
+
+/* What a tensor keeps beside its own memory is worth a step. */
+static void name_graph(tlmi_namer *n)
+{
+    uint32_t last = n->count - 1;
+    const char *graph = n->count > 0 && kind_at(n, last) == TLMI_TORCH ? tlmi_torch_graph_of(object_at(n, last)) : NULL;
+    if (graph == NULL)
+        return;
+    begin_step(n);
+    add_last_part(&n->type, graph);
+    end_step(n, TLMI_STEP_GRAPH, 0);
+}
+
 /* ---- the way ---- */
 
 /* The step from object i of the way on; returns where the next one begins. */
@@ -756,6 +806,8 @@ static uint32_t name_step(tlmi_namer *n, uint32_t i)
         return name_view(n, i);
     case TLMI_ARRAY:
         return name_array(n, i);
+    case TLMI_TORCH:
+        return name_torch(n, i);
     default:
         return name_object(n, i);
     }
@@ -850,6 +902,7 @@ uint32_t tlmi_name_way(tlmi_search *search, const tlmi_root *root, const tlmi_st
     tlmi_namer namer = {.search = search, .way = way, .count = count, .steps = out};
     for (uint32_t i = name_root(&namer, root); i + 1 < count;)
         i = name_step(&namer, i);
+    name_graph(&namer);
     return namer.steps_count;
 }
 #endif

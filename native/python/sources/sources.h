@@ -16,6 +16,19 @@ bool tlmi_torch_is_module(const char *name);
 /* Libraries may have been loaded since. Cheap when none were. */
 void tlmi_torch_look_again(void);
 
+enum { TLMI_ACCELERATOR_SHIFT = 56 }; /* of an address, where the number of its accelerator is */
+
+/* Where a tensor has what, found out from one when the source is installed; a handle is C++'s at::Tensor. */
+typedef struct {
+    const void *functions;                              /* that a dense tensor begins with */
+    uint32_t storage, count, type;                      /* offsets in it: storage, elements, their type */
+    uint32_t data, bytes, device;                       /* in the storage */
+    const void *const *(*gradient)(const void *tensor); /* the handle of its gradient; NULL: not known */
+    const void *const *(*graph)(const void *handle);    /* the node of the graph; NULL: not known */
+} tlmi_torch_layout;
+/* NULL: no PyTorch, or another one. Under the GIL. */
+const tlmi_torch_layout *tlmi_torch_known(void);
+
 /* ---- module_paths.c ---- */
 /* Records in which module the calling thread allocates, directly after the block's own event; false: in none. Never waits for
  * the GIL. */

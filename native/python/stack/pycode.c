@@ -35,10 +35,10 @@ static tlmi_map codes = TLMI_MAP_EMPTY; /* address -> number */
 static tlmi_map twins = TLMI_MAP_EMPTY; /* hash of names and lines -> number */
 static _Atomic uint32_t recording_number;
 static _Atomic uint32_t to_refuse;
-static _Atomic(destructor) dealloc_code;         /* CPython's own, once ours stands before it */
+static _Atomic(destructor) dealloc_code;                 /* CPython's own, once ours stands before it */
 static PyInterpreterState *_Atomic numbered_interpreter; /* whose code has numbers */
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
-static char start_directory[PATH_ROOM];          /* relative file names are relative to this */
+static char start_directory[PATH_ROOM]; /* relative file names are relative to this */
 static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
 
 /* In place of the dealloc of code objects, from the first number on to the end of the process. Any interpreter's. */

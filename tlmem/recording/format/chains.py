@@ -56,6 +56,7 @@ class StepKind(IntEnum):
     CYCLE = 17
     OTHER = 18
     THREAD = 19
+    GRAPH = 20
 
 
 BOUNDED = (StepKind.DEQUE, StepKind.LRU_CACHE)

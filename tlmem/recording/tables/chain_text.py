@@ -44,6 +44,9 @@ def words(steps: Sequence[ChainStep]) -> str:
     """What keeps an array, in words that fit behind "held by"."""
     if not steps:
         return "something that the snapshot does not tell"
+    if steps[-1].kind == StepKind.GRAPH and len(steps) > 1:
+        graph = class_name(steps[-1].type)
+        return f"{words(steps[:-1])}, each with its autograd graph ({graph})"
     steps = _told(steps)
     if steps[0].kind == StepKind.CYCLE:
         way = turned(steps[0].edge) or class_name(steps[0].type)
@@ -80,9 +83,11 @@ def _told(steps: Sequence[ChainStep]) -> list[ChainStep]:
     return found or list(steps)
 
 
-def chain_text(steps: Sequence[ChainStep]) -> str:
-    """The whole chain from its root, a word or two for each step."""
-    return ARROW.join([*map(_step_text, steps), "array"])
+def chain_text(steps: Sequence[ChainStep], noun: str = "array") -> str:
+    """The whole chain from its root, a word or two for each step, to what is held: ``noun``."""
+    if steps and steps[-1].kind == StepKind.GRAPH:
+        steps, noun = steps[:-1], f"tensor of {class_name(steps[-1].type)}"
+    return ARROW.join([*map(_step_text, steps), noun])
 
 
 def without_numbers(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from tlmem.events import FIRST_RUNTIME_DEVICE
+from tlmem.events import FIRST_RUNTIME_DEVICE, TORCH_DEVICES
 from tlmem.recording.format.chains import (
     CONTAINER,
     TOTALS_GROUP,
@@ -68,13 +68,18 @@ def holdings_table(holdings: list[Holding], records: Records, to_ns: ToNs) -> pd
             "used_bytes": _whole_numbers(held.used_bytes for held in holdings),
             "device": np.array([held.device for held in holdings], np.uint8),
             "words": [words(held.steps) for held in holdings],
-            "chain": [chain_text(held.steps) for held in holdings],
+            "chain": [chain_text(held.steps, noun_of(held.device)) for held in holdings],
             "root": [kind_name(held.steps[0].kind) if held.steps else "" for held in holdings],
             "container": [kind_name(step.kind) if step else "" for step in containers],
             "items": _whole_numbers(step.items if step else 0 for step in containers),
             "most": _whole_numbers(bound(held.steps) for held in holdings),
         },
     )
+
+
+def noun_of(device: int) -> str:
+    """What an object on a device is called."""
+    return "tensor" if device in TORCH_DEVICES else "array"
 
 
 def steps_table(holdings: list[Holding]) -> pd.DataFrame:

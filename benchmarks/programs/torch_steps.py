@@ -1,0 +1,151 @@
+"""Training steps in PyTorch, timed in CPU seconds: tiny, ``a + b``, GPT blocks, a ResNet.
+
+``torch_steps.py SCALE [none|profiler|memtracker]`` prints a JSON object, loop -> seconds, as its
+last line. With a tool of PyTorch's own, that tool is on around each loop; fewer steps are made and
+the figure is for as many as without.
+"""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+SCALE, TOOL = float(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "none"
+SLOW_SHARE = 0.1
+torch.set_num_threads(1)
+torch.manual_seed(0)
+
+
+class Block(nn.Module):
+    """One block of a decoder, as in GPT-2."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.fc, self.proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Attention and a feed-forward layer, each added to what comes in."""
+        batch, time_, width = x.shape
+        parts = self.qkv(self.ln_1(x)).split(width, 2)
+        q, k, v = (p.view(batch, time_, self.heads, -1).transpose(1, 2) for p in parts)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(x.shape))
+        return x + self.proj(F.gelu(self.fc(self.ln_2(x))))
+
+
+class GPT(nn.Module):
+    """Four blocks of width 128; head and embedding have one weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wte, self.ln_f = nn.Embedding(256, 128), nn.LayerNorm(128)
+        self.h = nn.ModuleList([Block(128, 4) for _ in range(4)])
+        self.head = nn.Linear(128, 256, bias=False)
+        self.head.weight = self.wte.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Scores of the next token."""
+        x = self.wte(tokens)
+        for block in self.h:
+            x = block(x)
+        return self.head(self.ln_f(x))
+
+
+class Residual(nn.Module):
+    """Two convolutions around a shortcut."""
+
+    def __init__(self, inside: int, outside: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.bn1, self.bn2 = nn.BatchNorm2d(outside), nn.BatchNorm2d(outside)
+        self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
+        self.short = nn.Conv2d(inside, outside, 1, stride, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The sum of both ways."""
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + self.short(x))
+
+
+def step_of(
+    model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor
+) -> Callable[[], None]:
+    """One step of training on one batch."""
+
+    def step() -> None:
+        scores = model(x)
+        loss = F.cross_entropy(scores.flatten(0, -2), y.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def loops() -> dict[str, tuple[Callable[[], Any], int]]:
+    """Loop -> what is repeated, and how often at scale 1."""
+    tiny = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
+    gpt = GPT()
+    resnet = nn.Sequential(
+        Residual(3, 16, 1), Residual(16, 32, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(32, 10),
+    )  # fmt: skip
+    a, b = torch.ones(10), torch.ones(10)
+    classes, tokens = torch.randint(0, 10, (16,)), torch.randint(0, 256, (8, 64))
+    images = torch.randn(16, 3, 32, 32)
+    sgd, adam = torch.optim.SGD, torch.optim.AdamW
+    rows = torch.randn(16, 32)
+    return {
+        "tiny": (step_of(tiny, sgd(tiny.parameters(), 0.01), rows, classes), 3000),
+        "add": (lambda: a + b, 200_000),
+        "gpt": (step_of(gpt, adam(gpt.parameters()), tokens, tokens), 25),
+        "resnet": (step_of(resnet, sgd(resnet.parameters(), 0.01), images, classes), 40),
+    }
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Callable[[], None]]:
+    """The tool that was asked for; what it yields is called after each step."""
+    if TOOL == "profiler":
+        from torch.profiler import ProfilerActivity, profile
+
+        options = {"profile_memory": True, "with_stack": True, "record_shapes": True}
+        with profile(activities=[ProfilerActivity.CPU], **options):
+            yield lambda: None
+    elif TOOL == "memtracker":
+        from torch.distributed._tools.mem_tracker import MemTracker
+
+        tracker = MemTracker()
+        with tracker:
+            yield tracker.reset_mod_stats
+    else:
+        yield lambda: None
+
+
+def main() -> None:
+    """Times every loop."""
+    found = {}
+    for name, (work, count) in loops().items():
+        full = max(1, int(count * SCALE))
+        steps = full if TOOL == "none" else max(1, int(full * SLOW_SHARE))
+        for _ in range(max(1, steps // 20)):
+            work()
+        with watched() as after:
+            begin = time.process_time()
+            for _ in range(steps):
+                work()
+                after()
+            found[name] = (time.process_time() - begin) * full / steps
+    print(json.dumps(found))
+
+
+main()
