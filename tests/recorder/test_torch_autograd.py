@@ -1,4 +1,4 @@
-"""The numbers of the autograd graph that large blocks have, beside those that PyTorch's nodes say."""
+"""The numbers of the autograd graph that large blocks have, beside those of PyTorch's nodes."""
 
 import json
 from pathlib import Path
@@ -18,12 +18,13 @@ def numbers_of(recording: tlmem.Recording) -> dict[int, list[list[int]]]:
     found: dict[int, list[list[int]]] = {}
     for _, events in recording.events.groupby("thread", sort=False):
         size, address = 0, -1
-        for event in events.itertuples():
-            if event.kind == Kind.ALLOC:
-                size, address = int(event.arg), int(event.address)
-            elif event.kind == Kind.AUTOGRAD:
-                assert address == int(event.object)
-                found.setdefault(size, []).append([int(event.arg) >> 1, int(event.arg) & 1])
+        columns = (events[name].tolist() for name in ("kind", "address", "object", "arg"))
+        for kind, at, raw, arg in zip(*columns, strict=True):
+            if kind == Kind.ALLOC:
+                size, address = arg, at
+            elif kind == Kind.AUTOGRAD:
+                assert address == raw
+                found.setdefault(size, []).append([arg >> 1, arg & 1])
     return found
 
 
@@ -117,21 +118,23 @@ def test_numbers_are_those_of_the_nodes(tmp_path: Path) -> None:
 def test_backward_blocks_of_a_model_lead_to_a_module(tmp_path: Path) -> None:
     recording = record(tmp_path, HEAD + MODEL)
     names = recording._names.labels
-    paths, backward, size, path, is_known = {}, [], 0, "", 0
-    for event in recording.events.itertuples():
-        if event.kind == Kind.ALLOC:
-            size, path = int(event.arg), ""
-        elif event.kind == Kind.MODULE_PATH:
-            path = names[int(event.arg)]
-        elif event.kind == Kind.AUTOGRAD and int(event.arg) & 1:
-            backward.append((size, int(event.arg) >> 1))
-        elif event.kind == Kind.AUTOGRAD:
-            paths.setdefault(int(event.arg) >> 1, path)
+    paths: dict[int, str] = {}
+    backward, size, path = [], 0, ""
+    events = recording.events
+    for kind, arg in zip(events["kind"].tolist(), events["arg"].tolist(), strict=True):
+        if kind == Kind.ALLOC:
+            size, path = arg, ""
+        elif kind == Kind.MODULE_PATH:
+            path = names[arg]
+        elif kind == Kind.AUTOGRAD and arg & 1:
+            backward.append((size, arg >> 1))
+        elif kind == Kind.AUTOGRAD:
+            paths.setdefault(arg >> 1, path)
     mlp = [paths.get(number + 1) for size, number in backward if size == 4 * 64 * 256]
     assert len(backward) > 100
     # The gradients of the two matrices of each mlp, in each of three steps.
-    assert sorted(path for path in mlp if path) == sorted(
+    assert sorted(path for path in mlp if path is not None) == sorted(
         f"GPT/blocks.{block}.mlp.{i}" for block in range(3) for i in (0, 2) for _ in range(3)
     )
-    is_known = sum(size for size, number in backward if paths.get(number + 1))
-    assert is_known > 0.8 * sum(size for size, _ in backward)
+    known = sum(size for size, number in backward if paths.get(number + 1))
+    assert known > 0.8 * sum(size for size, _ in backward)

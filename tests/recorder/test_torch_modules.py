@@ -1,4 +1,4 @@
-"""The module in which each large block of PyTorch is allocated, beside what the program itself knows.
+"""The module in which each large block of PyTorch is allocated, beside what the program knows.
 
 Programs give their blocks sizes that nothing else in them has; truth comes from ``named_modules``
 or from hooks in a run that is not recorded.
@@ -75,7 +75,8 @@ class Block(nn.Module):
     def __init__(self, width):
         super().__init__()
         self.ln, self.attn = nn.LayerNorm(width), Attention(width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        wide = nn.Linear(width, 4 * width)
+        self.mlp = nn.Sequential(wide, nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x):
         x = x + self.attn(self.ln(x))
@@ -226,7 +227,8 @@ class Wide(nn.Module):
     def __init__(self, reentrant):
         super().__init__()
         self.reentrant = reentrant
-        self.layers = nn.ModuleList(nn.Sequential(Leaf(20201 + i), nn.Linear(8, 8)) for i in range(3))
+        layers = [nn.Sequential(Leaf(20201 + i), nn.Linear(8, 8)) for i in range(3)]
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, x):
         for layer in self.layers:

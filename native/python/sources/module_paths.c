@@ -29,11 +29,12 @@
 #include "python/stack/pystack.h"
 
 enum {
-    MOST_STEPS = 32,      /* of a chain; where there are more, those between the outermost and the innermost are left out */
-    MOST_WAITING = 128,   /* chains without names */
-    MOST_CHAINS = 65536,  /* then all are forgotten, and met anew */
-    MOST_NUMBERED = 16384, /* labels that are written twice; later ones have class names alone until the path is known */
-    MOST_TRIES = 64,      /* of a chain whose modules are not in a frame when they are looked for */
+    MOST_STEPS = 32, /* of a chain; where there are more, those between the outermost and the innermost are left out */
+    MOST_WAITING = 128,  /* chains without names */
+    MOST_CHAINS = 65536, /* then all are forgotten, and met anew */
+    MOST_NUMBERED =
+        16384,       /* labels that are written twice; later ones have class names alone until the path is known */
+    MOST_TRIES = 64, /* of a chain whose modules are not in a frame when they are looked for */
     MOST_OWED = 16,
     MOST_MET = 1024,
     MOST_ROOTS = 64,
@@ -65,11 +66,12 @@ typedef struct {
 /* Of one recording. */
 static tlmi_map modules = TLMI_MAP_EMPTY; /* address -> number */
 static tlmi_map chains = TLMI_MAP_EMPTY;  /* key -> label, with IS_WAITING or without */
-static tlmi_map places = TLMI_MAP_EMPTY;  /* number of a module -> label of its path << 1 | it was called by another one */
-static tlmi_map paths = TLMI_MAP_EMPTY;   /* label with the path's text -> the label that its events have */
-static _Atomic uint64_t known_epoch;      /* the recording that they are of */
+static tlmi_map places =
+    TLMI_MAP_EMPTY; /* number of a module -> label of its path << 1 | it was called by another one */
+static tlmi_map paths = TLMI_MAP_EMPTY; /* label with the path's text -> the label that its events have */
+static _Atomic uint64_t known_epoch;    /* the recording that they are of */
 static _Atomic uint32_t waiting_count;
-static _Atomic bool is_asked; /* a pending call is on its way */
+static _Atomic bool is_asked;              /* a pending call is on its way */
 static _Atomic(destructor) their_finalize; /* of every class that has __del__ */
 __thread uint32_t tlmi_modules_owed;
 
