@@ -67,7 +67,7 @@ typedef struct {
 static tlmi_map modules = TLMI_MAP_EMPTY; /* address -> number */
 static tlmi_map chains = TLMI_MAP_EMPTY;  /* key -> label, with IS_WAITING or without */
 static tlmi_map places =
-    TLMI_MAP_EMPTY; /* number of a module -> label of its path << 1 | it was called by another one */
+    TLMI_MAP_EMPTY; /* place_key -> label of a module's path << 1 | it was called by another one */
 static tlmi_map paths = TLMI_MAP_EMPTY; /* label with the path's text -> the label that its events have */
 static _Atomic uint64_t known_epoch;    /* the recording that they are of */
 static _Atomic uint32_t waiting_count;
@@ -141,6 +141,12 @@ static void forget_root(uint64_t number)
 
 static void name_waiting(PyObject *dying, bool is_last);
 
+/* Of a module that is alive. One whose class has changed is called anew. */
+static uintptr_t place_key(uintptr_t module, uint64_t number)
+{
+    return (uintptr_t)(number * 0x9E3779B97F4A7C15u) ^ (uintptr_t)Py_TYPE((PyObject *)module);
+}
+
 /* The module dies, and is whole until this returns. Under the GIL. */
 static void forget_module(PyObject *module)
 {
@@ -150,7 +156,7 @@ static void forget_module(PyObject *module)
     pthread_mutex_lock(&all.lock);
     name_waiting(module, false);
     tlmi_map_take(&modules, (uintptr_t)module);
-    tlmi_map_take(&places, number);
+    tlmi_map_take(&places, place_key((uintptr_t)module, number));
     forget_root(number);
     pthread_mutex_unlock(&all.lock);
 }
@@ -422,16 +428,18 @@ static tlm_label name_root(const chain *from)
 /* Where a module was found first; that it has a place in another one says more than that it was called by itself. */
 static void keep_place(const step *at, const path_text *text)
 {
-    if ((tlmi_map_find(&places, at->number) & 1) == 0)
-        tlmi_map_put(&places, at->number, (uint64_t)tlm_label_of(text->bytes) << 1 | 1);
+    uintptr_t key = place_key(at->module, at->number);
+    if ((tlmi_map_find(&places, key) & 1) == 0)
+        tlmi_map_put(&places, key, (uint64_t)tlm_label_of(text->bytes) << 1 | 1);
 }
 
 static void begin_path(path_text *text, const chain *of)
 {
-    uint64_t place = tlmi_map_find(&places, of->steps[0].number);
+    uintptr_t key = place_key(of->steps[0].module, of->steps[0].number);
+    uint64_t place = tlmi_map_find(&places, key);
     if (place == 0) {
         place = (uint64_t)name_root(of) << 1;
-        tlmi_map_put(&places, of->steps[0].number, place);
+        tlmi_map_put(&places, key, place);
     }
     add_text(text, tlm_label_text((tlm_label)(place >> 1)));
 }
