@@ -8,7 +8,7 @@
 #ifndef TLMI_HOLDERS_H
 #define TLMI_HOLDERS_H
 
-#include "python/holders/pyinside.h"
+#include "python/stack/pyinside.h"
 
 #include "log/log.h"
 #include "python/holders/holders_groups.h"

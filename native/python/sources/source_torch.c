@@ -28,20 +28,21 @@ typedef struct {
 } torch_device;
 
 enum { DEVICE_CPU = 0, MOST_ACCELERATORS = 64 };
-/* Sizes are kept from here on: 12 to 22 % of the blocks of a training step, and 99 % of its bytes. */
+/* Sizes and modules are kept from here on: 12 to 22 % of the blocks of a training step, and 99 % of its bytes. */
 enum { KEPT_BYTES = 16 * 1024 };
 
 static void *traced_alloc(size_t bytes);
 static void traced_free(void *block);
 static void traced_report(void *block, int64_t change, size_t allocated, size_t reserved, torch_device device);
 
-enum { ALLOC, FREE, REPORT, SLOT_COUNT };
+enum { ALLOC, FREE, REPORT, EVALUATE, SLOT_COUNT };
 static tlmi_slot slots[SLOT_COUNT] = {
     [ALLOC] = {.symbol = "_ZN3c109alloc_cpuEm", .ours = (void *)traced_alloc},
     [FREE] = {.symbol = "_ZN3c108free_cpuEPv", .ours = (void *)traced_free},
     [REPORT] = {.symbol = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
                 .ours = (void *)traced_report,
                 .omit = "libc10.so"},
+    [EVALUATE] = {.symbol = TLMI_AUTOGRAD_EVALUATE, .ours = (void *)tlmi_autograd_evaluate},
 };
 static void *(*original_alloc)(size_t bytes);
 static void (*original_free)(void *block);
@@ -58,8 +59,10 @@ static __thread uint32_t test_allocs, test_frees;
 
 static void note_alloc(void *block, uint64_t bytes, uint8_t device, uint64_t index)
 {
-    tlmi_event_append(TLM_KIND_ALLOC, device, (uintptr_t)block | index << TLMI_ACCELERATOR_SHIFT, bytes,
-                      tlmi_pystack_site(), 1);
+    uint64_t object = (uintptr_t)block | index << TLMI_ACCELERATOR_SHIFT;
+    tlmi_event_append(TLM_KIND_ALLOC, device, object, bytes, tlmi_pystack_site(), 1);
+    if (bytes >= KEPT_BYTES)
+        tlmi_autograd_note(device, object, tlmi_modules_note(device, object));
 }
 
 static void note_free(void *block, uint8_t device, uint64_t index)
@@ -113,6 +116,7 @@ static void traced_free(void *block)
     if (tlmi_probe_on() && block != NULL && !is_test) {
         tally_free(block);
         note_free(block, TLM_DEVICE_TORCH, 0);
+        tlmi_modules_settle();
     }
     original_free(block);
 }
@@ -251,8 +255,8 @@ static void write_version(void)
 static tlm_status point_slots(void)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
-        slots[i].theirs = tlmi_slots_find("libc10.so", slots[i].symbol);
-        if (slots[i].theirs == NULL && i != REPORT) {
+        slots[i].theirs = tlmi_slots_find(i == EVALUATE ? "libtorch_cpu.so" : "libc10.so", slots[i].symbol);
+        if (slots[i].theirs == NULL && i < REPORT) {
             char why[200];
             snprintf(why, sizeof why, "none (libc10 has no %s)", slots[i].symbol);
             tlmi_meta_note("torch.hook", why);
@@ -262,6 +266,8 @@ static tlm_status point_slots(void)
     original_alloc = (void *(*)(size_t))slots[ALLOC].theirs;
     original_free = (void (*)(void *))slots[FREE].theirs;
     original_report = (void (*)(void *, int64_t, size_t, size_t, torch_device))slots[REPORT].theirs;
+    if (!tlmi_autograd_open(slots[EVALUATE].theirs))
+        slots[EVALUATE].theirs = NULL;
     seen_loads = tlmi_slots_loads();
     if (!tlmi_slots_point(slots, SLOT_COUNT)) {
         tlmi_meta_note("torch.hook", "none (not on this system)");
@@ -334,6 +340,7 @@ tlm_status tlm_torch_uninstall(void)
     tlm_status status = is_installed ? TLM_OK : TLM_NOT_RUNNING;
     if (is_installed) {
         tlmi_slots_restore(slots, SLOT_COUNT);
+        tlmi_modules_close();
         tlmi_live_close();
         write_version(); /* now the package is imported whole */
         is_installed = false;

@@ -29,6 +29,32 @@ typedef struct {
 /* NULL: no PyTorch, or another one. Under the GIL. */
 const tlmi_torch_layout *tlmi_torch_known(void);
 
+/* ---- module_paths.c ---- */
+/* Records in which module the calling thread allocates, directly after the block's own event; false: in none. Never waits for
+ * the GIL. */
+bool tlmi_modules_note(uint8_t device, uint64_t object);
+/* At other events: a thread that has met modules without the GIL finds their names when it has it. */
+extern __thread uint32_t tlmi_modules_owed;
+void tlmi_modules_pay(void);
+static inline void tlmi_modules_settle(void)
+{
+    if (tlmi_unlikely(tlmi_modules_owed != 0))
+        tlmi_modules_pay();
+}
+/* Finds the names that are still missing. Under the GIL, before a recording ends. */
+void tlmi_modules_close(void);
+
+/* ---- autograd_numbers.c ---- */
+/* Stands in the slots of the engine's function that evaluates one node, TLMI_AUTOGRAD_EVALUATE. */
+#define TLMI_AUTOGRAD_EVALUATE                                                                                         \
+    "_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeERNS0_11InputBufferERKS2_" \
+    "INS0_10ReadyQueueEE"
+void tlmi_autograd_evaluate(void *engine, void *task, void *node, void *inputs, const void *queue);
+/* Before that, with the function; false: numbers cannot be had. */
+bool tlmi_autograd_open(void *evaluate);
+/* Records the number of the graph's node that the block is due to, after the block's other events. */
+void tlmi_autograd_note(uint8_t device, uint64_t object, bool is_in_module);
+
 /* ---- live_blocks.c: what arrays and tensors have in common ---- */
 /* Between both, blocks are kept. Each source calls them once; all is forgotten before the first and after the last. */
 void tlmi_live_open(void);

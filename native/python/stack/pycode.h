@@ -9,10 +9,14 @@
 #include "log/log.h"
 
 extern _Atomic uint64_t tlmi_pycode_current_epoch;
+/* The code that every call of a PyTorch module passes through, Module._wrapped_call_impl; 0: it did not run yet. */
+extern _Atomic uintptr_t tlmi_pycode_module_call;
 
 /* The number of a code object the caller runs, from 1. One that was never met is named in the file first. Needs no GIL. 0: no
  * memory or room, another interpreter's, or the interpreter ends. */
 uint32_t tlmi_pycode_number(PyObject *code, PyThreadState *tstate);
+/* UTF-8 of a str, surrogates passed through; as many whole characters as there is room for. Returns how many bytes. */
+size_t tlmi_pycode_text(PyObject *text, char *out, size_t room);
 /* Forgets all numbers and begins a new epoch. Needs no GIL. */
 void tlmi_pycode_reset(void);
 

@@ -5,7 +5,8 @@
  *     PYSTACK_METHOD, pyframe, pyframe_current(tstate), pyframe_outer(frame), pyframe_release(frame),
  *     pyframe_position(frame): an address inside the code object that tells the instruction, never odd,
  *     pyframe_code(frame): the code object, NULL for a frame that stands for none,
- *     pyframe_offset(code, position): bytes from the first instruction, negative before it.
+ *     pyframe_offset(code, position): bytes from the first instruction, negative before it,
+ *     pyframe_first_local(frame): its first argument, NULL where that cannot be read.
  */
 #ifndef TLMI_PYFRAME_H
 #define TLMI_PYFRAME_H

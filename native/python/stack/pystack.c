@@ -290,6 +290,32 @@ uint32_t tlmi_pystack_site(void)
     return find_changed(last, pyframe_current(tstate), depth, tstate);
 }
 
+uint32_t tlmi_pystack_selves_of(void *thread_state, uintptr_t code, uintptr_t *selves, uint32_t room)
+{
+    uint32_t count = 0;
+#ifndef PYSTACK_NEEDS_GIL
+    uint32_t depth = atomic_load_explicit(&depth_limit, memory_order_relaxed);
+    pyframe *frame = pyframe_current(thread_state);
+    for (; frame != NULL && depth > 0; frame = pyframe_outer(frame)) {
+        PyObject *runs = pyframe_code(frame);
+        depth -= runs != NULL;
+        if ((uintptr_t)runs != code)
+            continue;
+        count += count < room;
+        selves[count - 1] = (uintptr_t)pyframe_first_local(frame);
+    }
+#else
+    (void)thread_state, (void)code, (void)selves, (void)room;
+#endif
+    return count;
+}
+
+uint32_t tlmi_pystack_selves(uintptr_t code, uintptr_t *selves, uint32_t room)
+{
+    PyThreadState *own = tlmi_pycode_own_thread();
+    return own != NULL ? tlmi_pystack_selves_of(own, code, selves, room) : 0;
+}
+
 void tlmi_pystack_init(uint32_t stack_depth)
 {
     tlmi_pycode_reset();

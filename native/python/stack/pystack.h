@@ -10,6 +10,11 @@
 uint32_t tlmi_pystack_site(void);
 /* Where they are not: the same with the GIL, waiting for it. 0 elsewhere. */
 uint32_t tlmi_pystack_patient_site(void);
+/* The first arguments of the calling thread's frames of this code, innermost first; how many, at most `room`. Where there are
+ * more, the last one is the outermost, and those between are left out. Never waits for the GIL: a thread's own frames keep
+ * them alive. The second: of the thread with this state, under the GIL. */
+uint32_t tlmi_pystack_selves(uintptr_t code, uintptr_t *selves, uint32_t room);
+uint32_t tlmi_pystack_selves_of(void *thread_state, uintptr_t code, uintptr_t *selves, uint32_t room);
 void tlmi_pystack_init(uint32_t stack_depth);
 void tlmi_pystack_reset(void);
 #endif

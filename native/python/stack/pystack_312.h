@@ -30,6 +30,12 @@ static inline PyObject *pyframe_code(pyframe *frame)
     return frame->owner == FRAME_OWNED_BY_CSTACK ? NULL : (PyObject *)frame->f_code;
 }
 
+/* The first argument of a function that has one and keeps it there; borrowed. */
+static inline PyObject *pyframe_first_local(pyframe *frame)
+{
+    return frame->localsplus[0];
+}
+
 /* A release would be needed if frames were counted references. */
 static inline void pyframe_release(pyframe *frame)
 {

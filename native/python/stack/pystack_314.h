@@ -36,6 +36,13 @@ static inline PyObject *pyframe_code(pyframe *frame)
     return ((PyCodeObject *)code)->co_flags & CO_NO_MONITORING_EVENTS ? NULL : code;
 }
 
+/* The first argument of a function that has one and keeps it there; borrowed, NULL: a tagged number. */
+static inline PyObject *pyframe_first_local(pyframe *frame)
+{
+    uintptr_t bits = frame->localsplus[0].bits;
+    return (bits & 3) == 3 ? NULL : (PyObject *)(bits & ~(uintptr_t)7);
+}
+
 /* A release would be needed if frames were counted references. */
 static inline void pyframe_release(pyframe *frame)
 {

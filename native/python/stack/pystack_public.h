@@ -34,6 +34,13 @@ static inline uintptr_t pyframe_position(pyframe *frame)
     return (uintptr_t)pyframe_code(frame) + sizeof(PyObject) + (uintptr_t)(PyFrame_GetLasti(frame) + 2);
 }
 
+/* Not to be had without creating a dict of locals. */
+static inline PyObject *pyframe_first_local(pyframe *frame)
+{
+    (void)frame;
+    return NULL;
+}
+
 static inline void pyframe_release(pyframe *frame)
 {
     Py_XDECREF(frame);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * pyinside.h: what the search for holders reads of the interpreter's private layout: locals of frames, attributes of
- * instances that have no dict of their own, the lists of the collector.
+ * pyinside.h: what is read of the interpreter's private layout beside frames: their locals, attributes of instances that have
+ * no dict of their own, the lists of the collector. For the search for holders and the paths of PyTorch's modules.
  *
  * Beside pyframe.h, whose frames it takes. Where the layout is not known, or threads run without the GIL, PYINSIDE_KNOWN is
  * not defined and there are no searches. All of it under the GIL; nothing is created, counted or changed.
@@ -23,6 +23,8 @@
 #include "internal/pycore_object.h"
 #endif
 #undef Py_BUILD_CORE
+
+#include <string.h>
 
 #include "python/stack/pyframe.h"
 
@@ -109,8 +111,8 @@ static inline PyObject *pyinside_dict(PyObject *object)
     return offset > 0 ? *(PyObject **)((char *)object + offset) : NULL;
 }
 
-/* The name under which an instance without a dict keeps the value; borrowed, NULL: it does not. */
-static inline PyObject *pyinside_inline_name(PyObject *object, PyObject *value)
+/* The attributes of an instance without a dict, and their names; NULL: it has a dict, or none of them. */
+static inline PyDictValues *pyinside_inline_values(PyObject *object, PyDictKeysObject **keys)
 {
     PyTypeObject *type = Py_TYPE(object);
     PyDictValues *values = NULL;
@@ -125,12 +127,43 @@ static inline PyObject *pyinside_inline_name(PyObject *object, PyObject *value)
     if ((type->tp_flags & Py_TPFLAGS_INLINE_VALUES) && _PyObject_InlineValues(object)->valid)
         values = _PyObject_InlineValues(object);
 #endif
-    PyDictKeysObject *keys = ((PyHeapTypeObject *)type)->ht_cached_keys;
-    if (values == NULL || keys == NULL || !DK_IS_UNICODE(keys))
-        return NULL;
-    for (Py_ssize_t i = 0; i < keys->dk_nentries; i++)
+    *keys = ((PyHeapTypeObject *)type)->ht_cached_keys;
+    return values != NULL && *keys != NULL && DK_IS_UNICODE(*keys) ? values : NULL;
+}
+
+/* The name under which an instance without a dict keeps the value; borrowed, NULL: it does not. */
+static inline PyObject *pyinside_inline_name(PyObject *object, PyObject *value)
+{
+    PyDictKeysObject *keys;
+    PyDictValues *values = pyinside_inline_values(object, &keys);
+    for (Py_ssize_t i = 0; values != NULL && i < keys->dk_nentries; i++)
         if (values->values[i] == value)
             return DK_UNICODE_ENTRIES(keys)[i].me_key;
+    return NULL;
+}
+
+/* Whether it is a str of these ASCII characters. */
+static inline bool pyinside_is_text(PyObject *text, const char *characters, Py_ssize_t length)
+{
+    return PyUnicode_CheckExact(text) && PyUnicode_IS_COMPACT_ASCII(text) && PyUnicode_GET_LENGTH(text) == length &&
+           memcmp(PyUnicode_1BYTE_DATA(text), characters, (size_t)length) == 0;
+}
+
+/* An attribute that the instance itself has, found without hashing; borrowed, NULL: it has none of that name. */
+static inline PyObject *pyinside_attribute(PyObject *object, const char *name, Py_ssize_t length)
+{
+    PyObject *dict = pyinside_dict(object), *key, *value;
+    if (dict != NULL) {
+        for (Py_ssize_t at = 0; PyDict_Check(dict) && PyDict_Next(dict, &at, &key, &value);)
+            if (pyinside_is_text(key, name, length))
+                return value;
+        return NULL;
+    }
+    PyDictKeysObject *keys;
+    PyDictValues *values = pyinside_inline_values(object, &keys);
+    for (Py_ssize_t i = 0; values != NULL && i < keys->dk_nentries; i++)
+        if (values->values[i] != NULL && pyinside_is_text(DK_UNICODE_ENTRIES(keys)[i].me_key, name, length))
+            return values->values[i];
     return NULL;
 }
 
