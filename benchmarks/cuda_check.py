@@ -81,7 +81,7 @@ def compare(recording_path: Path, trace: Path) -> list[str]:
     blocks = own[own["kind"].isin([Kind.ALLOC, Kind.FREE]) & (own["time_ns"] >= begin)]
     seen = [
         ("alloc" if kind == Kind.ALLOC else "free", int(address) & ((1 << INDEX_SHIFT) - 1))
-        for kind, address in zip(blocks["kind"], blocks["object"], strict=True)
+        for kind, address in zip(blocks["kind"], blocks["address"], strict=True)
     ]
     said = [(action, int(address)) for action, address in truth["trace"]]
     wrong = []
@@ -118,7 +118,7 @@ def _sizes(recording: Any, own: Any) -> np.ndarray:
 
     last: dict[int, int] = {}
     sizes = np.zeros(len(own), np.int64)
-    rows = zip(own["kind"], own["object"], own["arg"], strict=True)
+    rows = zip(own["kind"], own["address"], own["arg"], strict=True)
     for row, (kind, address, size) in enumerate(rows):
         if kind == Kind.ALLOC:
             last[address] = int(size)
