@@ -3,7 +3,7 @@
  *
  * Each operation whose gradient will be wanted makes a node of the graph, with the thread's next number, before it computes. So
  * the first large block that is allocated under a new number is that operation's, and has the number that comes next. In a
- * backward pass the engine evaluates nodes one after another, through a slot (platform/slots.h) that is pointed here: what is
+ * backward pass the engine evaluates nodes one after another, through a slot (platform/linkage.h) that is pointed here: what is
  * allocated meanwhile has the number of that node. What is computed again for checkpoints, in modules, counts as forward.
  *
  * A node is alive while it is evaluated. Its number is read from its memory, if that begins as one of the two layouts that are
@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "platform/slots.h"
+#include "platform/linkage.h"
 
 enum { MOST_REFERENCES = 1 << 24 };
 /* Larger is no number: nodes that add up gradients have all bits set. */

@@ -2,7 +2,7 @@
  * source_torch.c: sees every block of PyTorch's CPU allocator, its shared and mapped memory, and what the caching allocators
  * of accelerators hand out, in every thread.
  *
- * PyTorch's libraries call three functions of libc10 through slots (platform/slots.h): alloc_cpu, free_cpu, and
+ * PyTorch's libraries call three functions of libc10 through slots (platform/linkage.h): alloc_cpu, free_cpu, and
  * reportMemoryUsageToProfiler, which mapped memory and accelerators call whether a profiler runs or not. The slots are pointed
  * here, and each function calls the original. libc10 itself keeps its slots for reports: there they repeat what alloc_cpu said.
  * Nothing is put before a block, so one that was allocated before installing or is freed after uninstalling is as it was.
@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "platform/slots.h"
+#include "platform/linkage.h"
 #include "python/sources/sources.h"
 #include "python/stack/pystack.h"
 

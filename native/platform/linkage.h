@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * slots.h: the places through which loaded libraries call a function of another one, and putting another function there.
+ * linkage.h: the places through which loaded libraries call a function of another one, and putting another function there.
  *
  * A library that calls across its border does so through a slot, a pointer that the dynamic linker fills in. Pointing the
  * slots elsewhere sees every such call, in every thread, and leaves the code and the caller's result as they are. Calls
  * inside one library, and pointers to the function that were taken before, are not seen.
  */
-#ifndef TLMI_SLOTS_H
-#define TLMI_SLOTS_H
+#ifndef TLMI_LINKAGE_H
+#define TLMI_LINKAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

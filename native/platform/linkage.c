@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * slots.c: finds the slots of the procedure linkage and global offset tables of ELF libraries by their relocations.
+ * linkage.c: finds the slots of the procedure linkage and global offset tables of ELF libraries by their relocations.
  *
  * A slot is where a relocation of type JUMP_SLOT or GLOB_DAT of the symbol is. It may hold the function, or code of its own
  * library that looks the function up when it is first called (lazy binding); anything else is another tool's and stays.
  * Slots that the linker protects after loading are made writable for the moment of the store.
  */
 #define _GNU_SOURCE
-#include "platform/slots.h"
+#include "platform/linkage.h"
 
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && __SIZEOF_POINTER__ == 8
 #include <dlfcn.h>
