@@ -39,6 +39,8 @@ enum {
     MOST_MET = 1024,
     MOST_ROOTS = 64,
     MOST_SEARCHED = 4096, /* modules below one of them */
+    NEAR = 256,           /* of these, once searches have looked in vain at */
+    MOST_IN_VAIN = 1 << 21,
     TEXT_ROOM = 1024,
     CLASS_ROOM = 100,
 };
@@ -66,10 +68,9 @@ typedef struct {
 /* Of one recording. */
 static tlmi_map modules = TLMI_MAP_EMPTY; /* address -> number */
 static tlmi_map chains = TLMI_MAP_EMPTY;  /* key -> label, with IS_WAITING or without */
-static tlmi_map places =
-    TLMI_MAP_EMPTY; /* place_key -> label of a module's path << 1 | it was called by another one */
-static tlmi_map paths = TLMI_MAP_EMPTY; /* label with the path's text -> the label that its events have */
-static _Atomic uint64_t known_epoch;    /* the recording that they are of */
+static tlmi_map places = TLMI_MAP_EMPTY; /* place_key -> label of a module's path << 1 | it was called by another one */
+static tlmi_map paths = TLMI_MAP_EMPTY;  /* label with the path's text -> the label that its events have */
+static _Atomic uint64_t known_epoch;     /* the recording that they are of */
 static _Atomic uint32_t waiting_count;
 static _Atomic bool is_asked;              /* a pending call is on its way */
 static _Atomic(destructor) their_finalize; /* of every class that has __del__ */
@@ -78,7 +79,7 @@ __thread uint32_t tlmi_modules_owed;
 static struct {
     pthread_mutex_t lock;
     chain waiting[MOST_WAITING];
-    uint64_t last_number;
+    uint64_t last_number, in_vain;
     uint32_t chains_count, numbered;
     struct {
         uint64_t number;
@@ -242,6 +243,7 @@ static void begin_recording(void)
         return;
     forget_all();
     all.numbered = 0;
+    all.in_vain = 0;
     atomic_store(&known_epoch, epoch);
 }
 
@@ -360,7 +362,7 @@ static PyObject *modules_of(PyObject *object)
 static struct {
     PyObject *module, *key;
     uint32_t parent;
-} search[MOST_SEARCHED];
+} search[MOST_SEARCHED + 1]; /* the last one: what is being compared */
 
 static void add_keys(path_text *text, uint32_t at)
 {
@@ -376,14 +378,12 @@ static void add_keys(path_text *text, uint32_t at)
 static bool add_way(path_text *text, PyObject *from, uintptr_t to)
 {
     PyObject *key, *value;
-    uint32_t count = 1;
+    uint32_t count = 1, most = all.in_vain < MOST_IN_VAIN ? MOST_SEARCHED : NEAR;
     search[0].module = from;
     search[0].key = NULL;
     for (uint32_t at = 0; at < count; at++) {
         PyObject *dict = modules_of(search[at].module);
         for (Py_ssize_t i = 0; dict != NULL && PyDict_Next(dict, &i, &key, &value);) {
-            if (count == MOST_SEARCHED)
-                return false;
             if (!PyUnicode_Check(key) || value == Py_None)
                 continue;
             search[count].module = value;
@@ -393,9 +393,10 @@ static bool add_way(path_text *text, PyObject *from, uintptr_t to)
                 add_keys(text, count);
                 return true;
             }
-            count++;
+            count += count < most;
         }
     }
+    all.in_vain += count;
     return false;
 }
 
