@@ -21,7 +21,7 @@ from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.holders.survivors import Survivors
-from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.lifetimes import Lifetimes, is_imported
 from tlmem.analysis.model import Asked, Finding, Question, Verdict
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
@@ -179,7 +179,10 @@ def a_cache_fills(evidence: Evidence) -> Verdict | None:
 
 
 def too_few_samples(evidence: Evidence) -> Verdict | None:
-    """Arrays are known, the rest of the process is not."""
+    """Arrays are known, the rest of the process is not. A snapshot is about its allocator alone."""
+    if is_imported(evidence.recording):
+        reason = sentences.short_trace(len(evidence.lives))
+        return cannot(reason) if reason else None
     if evidence.resident.judged:
         return None
     return cannot(why_not_sampled(evidence.recording, evidence.lives))
@@ -225,6 +228,7 @@ def stable(evidence: Evidence) -> Verdict:
                 *(finding.evidence for finding in evidence.mapped[:1]),
                 *sentences.past_warning(evidence.past),
                 *not_seen(evidence.unseen),
+                *([sentences.SNAPSHOT] if is_imported(evidence.recording) else []),
             ]
         ),
         0.0,

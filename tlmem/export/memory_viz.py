@@ -1,9 +1,10 @@
 """A recording as a memory snapshot of PyTorch, for https://pytorch.org/memory_viz.
 
-Covers: allocations and frees in order, with stacks, and the blocks that are alive at the end; each
-kind of memory is a device of its own; addresses for objects that have only handles, and segments
-around all that was used. Does not cover: holders and samples, for which that viewer
-has no place.
+Covers: allocations and frees in order, with stacks, and the blocks that are alive at the end. An
+accelerator has its own number; every other kind of memory is a device behind them, with addresses
+for objects that have only handles, and segments around all that was used. What an imported snapshot
+said of segments, requests and annotations is written as it was.
+Does not cover: holders and samples, for which that viewer has no place.
 Source: the docstring of ``_snapshot`` in torch/cuda/memory.py, "Snapshot".
 """
 
@@ -20,7 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE
+from tlmem.analysis.lifetimes import is_imported
+from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE, Device, Kind
+from tlmem.recording.format.allocator_state import ACCELERATOR_BITS, PINNED_HOST
 from tlmem.recording.format.limits import MOST_STACK_DEPTH, most_objects_in_python
 from tlmem.recording.reader import Recording
 
@@ -37,6 +40,19 @@ Ints = NDArray[np.int64]
 GRAIN_BYTES = 512
 """Made-up addresses are multiples of this, as those of PyTorch's own allocator are."""
 FIRST_ADDRESS = 1 << 40
+ADDRESS_MASK = (1 << ACCELERATOR_BITS) - 1
+STATES = {
+    "allocated": "active_allocated",
+    "waiting": "active_pending_free",
+    "free": "inactive",
+}
+ACTIONS = {
+    int(Kind.ALLOC): ("alloc",),
+    int(Kind.REALLOC): ("alloc",),
+    int(Kind.FREE): ("free_requested", "free_completed"),
+    int(Kind.DEVICE_ALLOC): ("segment_alloc",),
+    int(Kind.DEVICE_FREE): ("segment_free",),
+}
 NEAR_BYTES = 1 << 20
 """Parts of memory that are so near to each other are one segment."""
 
@@ -91,19 +107,192 @@ def snapshot(
     table = table[~left_out]
     stacks = Stacks(recording)
     device = table["device"].to_numpy(np.int64)
-    traces, parts = [], []
-    kinds = [DEVICE_NAMES.get(number, f"device {number}") for number in np.unique(device).tolist()]
-    for index, number in enumerate(np.unique(device).tolist()):
+    on_accelerator = device == Device.TORCH_ACCELERATOR
+    accelerators = Accelerators(recording, table[on_accelerator], stacks)
+    traces, parts = accelerators.traces(), accelerators.segments()
+    kinds = accelerators.names()
+    for number in np.unique(device[~on_accelerator]).tolist():
         lives = lives_of(table[device == number], number >= FIRST_RUNTIME_DEVICE)
+        parts += segments_of(lives, stacks, len(traces))
         traces.append(trace_of(lives, stacks, recording.created_unix_ns))
-        parts += segments_of(lives, stacks, index)
+        kinds.append(DEVICE_NAMES.get(number, f"device {number}"))
     made = {
         "segments": parts,
         "device_traces": traces,
         "allocator_settings": {"tlmem_devices": ", ".join(kinds)},
-        "external_annotations": [],
+        "external_annotations": annotations_of(recording),
+        **accelerators.host(),
     }
     return made, int(left_out.sum())
+
+
+class Accelerators:
+    """The accelerators of a recording: traces and segments, each at the accelerator's own number.
+
+    Args:
+        recording: of which that is.
+        table: the objects to write, those of accelerators alone.
+        stacks: of the whole file.
+    """
+
+    def __init__(self, recording: Recording, table: Any, stacks: Stacks) -> None:
+        self.recording, self.table, self.stacks = recording, table, stacks
+        address = table["address"].to_numpy(np.uint64)
+        self.number = (address >> np.uint64(ACCELERATOR_BITS)).astype(np.int64)
+        events = recording.events
+        chosen = events["device"].to_numpy() == Device.TORCH_ACCELERATOR
+        chosen &= events["kind"].isin(list(ACTIONS)).to_numpy()
+        if is_imported(recording) and recording.begin_ns is not None:
+            # What is older than the trace of a snapshot is in its segments alone.
+            chosen &= events["time_ns"].to_numpy() >= recording.begin_ns
+        if chosen.any():
+            kind = events["kind"].to_numpy()
+            blocks = (kind == Kind.ALLOC) | (kind == Kind.REALLOC) | (kind == Kind.FREE)
+            chosen &= ~blocks | np.isin(events["object"].to_numpy(), table.index.to_numpy())
+        self.events = events[chosen]
+        address = self.events["address"].to_numpy(np.uint64)
+        self.event_number = (address >> np.uint64(ACCELERATOR_BITS)).astype(np.int64)
+        self.state = recording.segments
+        if recording.start is not None or recording.stop is not None:
+            self.state = self.state[:0]  # it is that of the end
+        found = {*self.number.tolist(), *self.event_number.tolist()}
+        found |= set(self.state["accelerator"].tolist())
+        self.has_host = PINNED_HOST in found
+        self.count = max((number + 1 for number in found if number != PINNED_HOST), default=0)
+
+    def names(self) -> list[str]:
+        """The name of each accelerator."""
+        info = self.recording.info
+        kinds = [info.get(f"accelerator.{n}", "").split(" ")[0] for n in range(self.count)]
+        return [f"{kind or 'accelerator'}:{n}" for n, kind in enumerate(kinds)]
+
+    def traces(self) -> list[list[dict[str, Any]]]:
+        """The trace of each accelerator."""
+        return [self.trace(number) for number in range(self.count)]
+
+    def segments(self) -> list[dict[str, Any]]:
+        """The segments of all accelerators."""
+        return [part for number in range(self.count) for part in self.segments_of(number, number)]
+
+    def host(self) -> dict[str, Any]:
+        """Pinned memory of the host, where a snapshot had any."""
+        if not self.has_host:
+            return {}
+        return {
+            "host_segments": self.segments_of(PINNED_HOST, 0),
+            "host_traces": self.trace(PINNED_HOST),
+        }
+
+    def trace(self, number: int) -> list[dict[str, Any]]:
+        """The entries of one accelerator, oldest first."""
+        events = self.events[self.event_number == number]
+        asked = self.asked(events["object"].to_numpy(np.int64))
+        size = self.table["size_bytes"].reindex(events["object"]).to_numpy()
+        size = np.where(asked > 0, asked, np.nan_to_num(size)).astype(np.int64)
+        kind = events["kind"].to_numpy()
+        reserves = (kind == Kind.DEVICE_ALLOC) | (kind == Kind.DEVICE_FREE)
+        size = np.where(reserves, events["arg"].to_numpy(np.uint64).view(np.int64), size)
+        address = events["address"].to_numpy(np.uint64) & np.uint64(ADDRESS_MASK)
+        streams = self.streams(number, address)
+        made: list[dict[str, Any]] = []
+        for action, at, bytes_, time_ns, site, stream in zip(
+            kind.tolist(), address.tolist(), size.tolist(), events["time_ns"].tolist(),
+            events["site"].tolist(), streams, strict=True,
+        ):  # fmt: skip
+            about = {
+                "addr": at,
+                "size": bytes_,
+                "stream": stream,
+                "time_us": (self.recording.created_unix_ns + time_ns) // 1000,
+                "frames": self.stacks.of(site),
+            }
+            made += [{"action": name, **about} for name in ACTIONS[action]]
+        return made
+
+    def asked(self, objects: Ints) -> Ints:
+        """The bytes that were asked for of each object; 0 where the recording does not say."""
+        requests = self.recording.requests["requested_bytes"].to_numpy(np.int64)
+        known = (objects >= 0) & (objects < len(requests))
+        found = np.zeros(len(objects), np.int64)
+        found[known] = requests[objects[known]]
+        return found
+
+    def streams(self, number: int, address: NDArray[np.uint64]) -> list[int]:
+        """The stream of the segment that each address lies in, as far as segments are known."""
+        mine = self.state[self.state["accelerator"] == number].sort_values("address")
+        begin = mine["address"].to_numpy(np.uint64)
+        if not len(begin):
+            return [0] * len(address)
+        place = np.searchsorted(begin, address, side="right").astype(np.int64) - 1
+        inside = place >= 0
+        total = mine["total_bytes"].to_numpy(np.uint64)
+        inside &= address < begin[place] + total[place]
+        return list(np.where(inside, mine["stream"].to_numpy(np.int64)[place], 0).tolist())
+
+    def segments_of(self, number: int, device: int) -> list[dict[str, Any]]:
+        """The segments of one accelerator: those of the snapshot, or around all that was used."""
+        mine = self.state[self.state["accelerator"] == number]
+        if not len(mine):
+            rows = self.table[self.number == number]
+            rows = rows.assign(address=rows["address"] & np.uint64(ADDRESS_MASK))
+            return segments_of(lives_of(rows, False), self.stacks, device)
+        blocks = self.recording.blocks
+        made = []
+        for at, segment in mine.iterrows():
+            parts = blocks[blocks["segment"] == at]
+            made.append(
+                {
+                    "device": device,
+                    "address": int(segment["address"]),
+                    "total_size": int(segment["total_bytes"]),
+                    "allocated_size": int(segment["allocated_bytes"]),
+                    "active_size": int(segment["allocated_bytes"] + segment["waiting_bytes"]),
+                    "requested_size": int(parts["requested_bytes"][parts["state"] != "free"].sum()),
+                    "stream": int(segment["stream"]),
+                    "segment_type": "small" if segment["small"] else "large",
+                    "segment_pool_id": (int(segment["pool_owner"]), int(segment["pool_number"])),
+                    "is_expandable": bool(segment["expandable"]),
+                    "frames": self.stacks.of(int(segment["site"])),
+                    "blocks": [
+                        {
+                            "address": address,
+                            "size": size,
+                            "requested_size": requested,
+                            "state": STATES.get(state, "inactive"),
+                            "frames": self.stacks.of(site),
+                        }
+                        for address, size, requested, state, site in zip(
+                            *(
+                                parts[name].tolist()
+                                for name in (
+                                    *("address", "size_bytes", "requested_bytes"),
+                                    *("state", "site"),
+                                )
+                            ),
+                            strict=True,
+                        )
+                    ],
+                }
+            )
+        return made
+
+
+def annotations_of(recording: Recording) -> list[dict[str, Any]]:
+    """Begins and ends of the phases of an imported snapshot, in order of time."""
+    phases = recording.phases
+    found = []
+    columns = ("label", "index", "accelerator", "begin_ns", "end_ns")
+    for label, index, accelerator, begin_ns, end_ns in zip(
+        *(phases[name].tolist() for name in columns), strict=True
+    ):
+        name = f"{label}{' ' if label.endswith('#') else ''}#{index}"
+        for stage, time_ns in (("START", begin_ns), ("END", end_ns)):
+            if time_ns >= 0:
+                time_us = (recording.created_unix_ns + time_ns) // 1000
+                found.append(
+                    {"stage": stage, "name": name, "device": accelerator, "time_us": time_us}
+                )
+    return sorted(found, key=lambda entry: int(entry["time_us"]))
 
 
 def lives_of(table: Any, has_handles: bool) -> Lives:

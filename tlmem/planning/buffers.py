@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import NEVER
-from tlmem.events import DEVICE_NAMES, Device
+from tlmem.analysis.peak.blocks import HOST as HOST
+from tlmem.analysis.peak.blocks import memory_names
+from tlmem.events import Device
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -26,9 +28,6 @@ MOST_OBJECTS = 20_000
 """So many objects are placed when nothing else is asked for; more take minutes."""
 UNIT_BYTES = 16
 """Sizes are rounded up to this, the alignment of what the C allocator gives."""
-HOST = "host"
-HOST_DEVICES = (Device.NUMPY, Device.TORCH, Device.PROBE, Device.CPU)
-"""Memory of these comes from one place, and one block could hold it."""
 
 Ints = NDArray[np.int64]
 
@@ -85,19 +84,21 @@ class PlannedLives:
         return -(-self.size // UNIT_BYTES) * UNIT_BYTES
 
 
-def memory_of(devices: NDArray[np.uint8]) -> NDArray[np.object_]:
-    """The memory that objects of these devices share, by name; empty for what no device gave."""
-    names = np.full(256, "", object)
-    for number in range(1, 256):
-        names[number] = DEVICE_NAMES.get(number, f"device {number}")
-    names[list(HOST_DEVICES)] = HOST
-    names[Device.FOREIGN] = ""
-    return names[devices]
+def memory_of(recording: Recording) -> NDArray[np.object_]:
+    """The memory that each object shares with others, by name; empty for what no device gave.
+
+    Each accelerator has memory of its own.
+    """
+    table = recording.objects
+    device = table["device"].to_numpy(np.uint8)
+    if not (device == Device.TORCH_ACCELERATOR).any():
+        return memory_names(device, np.empty(0, np.uint64), {})
+    return memory_names(device, table["address"].to_numpy(np.uint64), recording.info)
 
 
 def memories(recording: Recording) -> list[PlannedLives]:
     """The objects of each memory in which there are any, the one with the highest peak first."""
-    names = set(memory_of(np.unique(recording.objects["device"].to_numpy(np.uint8))).tolist())
+    names = set(memory_of(recording).tolist())
     every = [planned_lives(recording, name) for name in names if name]
     return sorted(
         (lives for lives in every if len(lives)), key=lambda each: (-each.peak_bytes, each.memory)
@@ -109,7 +110,7 @@ def planned_lives(recording: Recording, memory: str = HOST) -> PlannedLives:
     table = recording.objects
     size = table["size_bytes"].to_numpy(np.int64)
     chosen = size > 0
-    chosen &= memory_of(table["device"].to_numpy(np.uint8)) == memory
+    chosen &= memory_of(recording) == memory
     born = table["born_ns"].to_numpy(np.int64)
     row = np.flatnonzero(chosen)
     row = row[np.argsort(born[row], kind="stable")]

@@ -31,7 +31,7 @@ from tlmem.recording.format.segments import (
 )
 from tlmem.recording.format.symbols import Names
 from tlmem.recording.source_lines import SourceLines, real_folders
-from tlmem.recording.tables import holdings, memory, object_events, runtime, tapes
+from tlmem.recording.tables import holdings, memory, object_events, runtime, segments, tapes
 from tlmem.recording.tables.blame import SiteTable, site_table
 from tlmem.recording.tables.device_memory import device_memory
 from tlmem.recording.tables.holder_names import HolderNames
@@ -165,7 +165,11 @@ class Recording:
     @property
     def problems(self) -> list[str]:
         """What is not intact, a sentence each. Asking for it reads the whole recording."""
-        return [*self._contents.problems, *self._ownership[1]]
+        return [
+            *self._contents.problems,
+            *self._ownership[1],
+            *segments.contradictions(self._names),
+        ]
 
     @property
     def missing_events(self) -> int:
@@ -359,6 +363,26 @@ class Recording:
     def devices(self) -> pd.DataFrame:
         """What the drivers of devices handed out."""
         return runtime.devices_table(self._contents.timeline)
+
+    @cached_property
+    def segments(self) -> pd.DataFrame:
+        """Segments of caching allocators when a snapshot was taken, each as a sum of its parts."""
+        return segments.segments_table(self._names)
+
+    @cached_property
+    def blocks(self) -> pd.DataFrame:
+        """Blocks of these segments."""
+        return segments.blocks_table(self._names, self.objects)
+
+    @cached_property
+    def phases(self) -> pd.DataFrame:
+        """Annotations of the program with begin and end."""
+        return segments.phases_table(self._names)
+
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """What was asked for in each allocation of an imported snapshot."""
+        return segments.requests_table(self._names)
 
     @cached_property
     def totals(self) -> memory.Totals:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Finding, StackFrame
 from tlmem.report import text
 from tlmem.report.summary import Process, Summary
@@ -144,7 +145,8 @@ def folded_finding(finding: Finding) -> str:
 
 def folded_report(process: Process) -> str:
     """The whole report for people about one process, folded."""
-    title = f"Report of process {process.recording.pid}"
+    recording = process.recording
+    title = "Report" if is_imported(recording) else f"Report of process {recording.pid}"
     body = "\n\n".join(text.process_blocks(process)).split("\n")
     return "\n".join(
         ["<details>", f"<summary>{title}</summary>", "", fenced(body), "", "</details>"]

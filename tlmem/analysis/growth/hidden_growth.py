@@ -91,6 +91,8 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     kept = np.flatnonzero(old & stays)
     if len(kept) < RULES.few_survivors or len(kept) < RULES.nearly_all * outlived:
         return None
+    if len(kept) > RULES.majority * len(line):  # births would count what is kept, not the others
+        return None
     rows = line[kept]
     if not are_enough(len(rows), held_by_most(lives.size[rows], lives.weight[rows])):
         return None

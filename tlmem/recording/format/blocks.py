@@ -30,7 +30,7 @@ BLOCK_MAGIC = b"TLBK"
 EVENTS_BLOCK, META_BLOCK, FOLD_BLOCK, INDEX_BLOCK = 1, 2, 3, 4
 _HEADER = struct.Struct("<4sBBHQIIQQQII16II4x")
 _RECORD = struct.Struct("<IIIB3x")
-LAST_RECORD = 8
+LAST_RECORD = 9
 """The highest type of meta records that there is; a reader ignores what is above it."""
 _CHECKED_IN_DAMAGE = 4
 """Behind damage, so many times the length of the names is summed up in search of a sound one."""
@@ -262,7 +262,7 @@ def _decode_numbers(
 @dataclass(frozen=True)
 class MetaRecord:
     """One name: ``type`` is 1 code, 2 site, 3 thread, 4 note, 5 label, 6 holding,
-    7 line, 8 content."""
+    7 line, 8 content, 9 state of an allocator."""
 
     type: int
     payload: bytes

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tlmem.recording.format.allocator_state import unpack
 from tlmem.recording.format.blocks import LAST_RECORD, MetaRecord
 from tlmem.recording.format.chains import Holding, parse
 from tlmem.recording.format.limits import LARGEST_THREAD, LONGEST_NAME, LONGEST_NOTE
 from tlmem.recording.format.sanitize import plain, whole
 
-CODE, SITE, THREAD, NOTE, LABEL, HOLDING, LINE, CONTENT = 1, 2, 3, 4, 5, 6, 7, 8
+CODE, SITE, THREAD, NOTE, LABEL, HOLDING, LINE, CONTENT, STATE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 NO_STACK, CUT_ROOT = 0, 1
 FIRST_SITE = 2
 """Sites 0 (no Python stack) and 1 (root of stacks that were cut) have no frame."""
@@ -68,6 +69,8 @@ class Names:
     """(Snapshot, group) -> what a chain of Python objects held."""
     contents: dict[tuple[int, int], Holding] = field(default_factory=dict)
     """(Snapshot, number) -> what a container had, or arrays over memory that is not tracked."""
+    states: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    """(Table, number of its first row) -> rows of ``allocator_state``."""
     damaged: int = 0
     largest_site: int = 2**32 - 1
     """Sites with higher numbers make no sense: columns are as long as the highest number."""
@@ -146,6 +149,10 @@ class Names:
                 raise ValueError
             found = self.holdings if kind == HOLDING else self.contents
             found[holding.snapshot, holding.group] = holding
+            return
+        if kind == STATE:
+            table, first, rows = unpack(payload)
+            self.states[table, first] = rows
             return
         if kind > LAST_RECORD:
             return

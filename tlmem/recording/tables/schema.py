@@ -371,6 +371,61 @@ SCHEMA: dict[str, Table] = {
             Column("driver_bytes", "int64", "bytes", "of all devices at the last sample of it"),
         ),
     ),
+    "segments": Table(
+        "one segment that a caching allocator had when a snapshot was taken; of imported ones",
+        "",
+        (
+            Column("accelerator", "uint8", "", "its number; 255: pinned memory of the host"),
+            Column("address", "uint64", "", "where it lies"),
+            Column("pool_owner", "int64", "", "first number of its private pool; 0: none"),
+            Column("pool_number", "int64", "", "second number of its private pool; 0: none"),
+            Column("stream", "int64", "", "stream that it belongs to"),
+            Column("small", "bool", "", "for blocks of up to 1 MB"),
+            Column("expandable", "bool", "", "grows in place"),
+            Column("blocks", "int64", "", "blocks that it is divided into"),
+            Column("total_bytes", "int64", "bytes", "reserved: allocated, waiting and both free"),
+            Column("allocated_bytes", "int64", "bytes", "in use, in whole blocks"),
+            Column("requested_bytes", "int64", "bytes", "of it, what was asked for"),
+            Column("rounding_bytes", "int64", "bytes", "of it, the rest"),
+            Column("waiting_bytes", "int64", "bytes", "freed, another stream may still use it"),
+            Column("split_free_bytes", "int64", "bytes", "free beside blocks in use"),
+            Column("whole_free_bytes", "int64", "bytes", "free, and nothing in it is in use"),
+            Column("site", "uint32", "", "call site that reserved it; 0: not known"),
+        ),
+    ),
+    "blocks": Table(
+        "one block of a segment when a snapshot was taken; of imported ones",
+        "",
+        (
+            Column("accelerator", "uint8", "", "its number; 255: pinned memory of the host"),
+            Column("segment", "int64", "", "row of segments"),
+            Column("address", "uint64", "", "where it lies"),
+            Column("size_bytes", "int64", "bytes", "of the block"),
+            Column("requested_bytes", "int64", "bytes", "of it, what was asked for; 0: free"),
+            Column("state", "text", "", "allocated, free, or waiting for another stream"),
+            Column("site", "uint32", "", "call site of its allocation, or last one; 0: not known"),
+            Column("object", "int64", "", "number of the object; -1: free, or not in the trace"),
+        ),
+    ),
+    "phases": Table(
+        "one annotation of the program with its begin and end, in order of begin; of imported ones",
+        "",
+        (
+            Column("label", "text", "", "its name, without a number at its end"),
+            Column("index", "int64", "", "that number, or the how manieth of its name, from 0"),
+            Column("accelerator", "int64", "", "the one in use"),
+            Column("begin_ns", "int64", "ns", "when it began; 0: before the trace"),
+            Column("end_ns", "int64", "ns", "when it ended; -1: not in the trace"),
+        ),
+    ),
+    "requests": Table(
+        "one allocation of an imported snapshot; objects has the size of its block",
+        "object",
+        (
+            Column("object", "int64", "", "number of the object"),
+            Column("requested_bytes", "int64", "bytes", "what was asked for"),
+        ),
+    ),
 }
 
 

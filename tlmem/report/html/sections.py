@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.misuse import EARLIER
+from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Cohorts, Finding, Holder, StackFrame, Verdict
 from tlmem.recording.reader import Recording
 from tlmem.report import text
@@ -41,7 +42,7 @@ def about(recording: Recording) -> Markup:
     """What was recorded, and whether all of it is there."""
     words = [
         f"{format_count(recording.event_count)} events in {format_seconds(recording.seconds)}",
-        f"process {recording.pid}",
+        "imported" if is_imported(recording) else f"process {recording.pid}",
         "complete" if recording.complete else "not complete",
     ]
     command = recording.info.get("command", "")
