@@ -45,7 +45,7 @@ from tlmem.analysis.leaks.garbage import (
     unclear_finding,
 )
 from tlmem.analysis.ledger.misuse import misuse_findings
-from tlmem.analysis.lifetimes import Lifetimes, lifetimes
+from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.memory.mappings import mapped_file_findings
@@ -80,13 +80,14 @@ def analyse(recording: Recording) -> Analysis:
     """All that can be said about one recording; the same events always give the same findings."""
     evidence = evidence_of(recording)
     places, lives, samples = evidence.places, evidence.lives, evidence.samples
+    whole = lifetimes(recording, places, older=True) if is_imported(recording) else lives
     level, growth, peak = attribute_run(
         samples, lives.begin_ns, lives.work_begin_ns, lives.judged_ns
     )
     evidence = replace(
         evidence,
         mapped=mapped_file_findings(level, growth),
-        unseen=unseen(recording, places, lives, samples, level, peak),
+        unseen=unseen(recording, places, whole, samples, level, peak),
     )
     found = [
         *line_findings(evidence),
@@ -101,7 +102,7 @@ def analyse(recording: Recording) -> Analysis:
         *misuse_findings(recording, places),
         *evidence.mapped,
         *(fact.finding() for fact in evidence.unseen),
-        *live_at_end(lives, places),
+        *live_at_end(whole, places),
     ]
     found = with_cohorts(found, lives, places, evidence.growths)
     found = with_holders(found, lives, places)

@@ -2,7 +2,7 @@
 
 In: the words of a command line. Out: an exit code, text on stdout, errors on stderr.
 May import: errors, output. Inside functions: tlmem, units, recording, planning, report, export,
-gate, recorder, compiler, runtime, dashboards, scenarios, _native.
+importing, gate, recorder, compiler, runtime, dashboards, scenarios, _native.
 Third-party: none. Inside functions: numpy.
 
 Exit codes: 0 success; 1 a check that was asked for did not pass; 2 usage, or a file that cannot be
@@ -26,17 +26,21 @@ COMMANDS = {
     "report": "summarize a recording: does it leak, where, how fast",
     "history": "show one object's history: who acquired it, who released it",
     "balance": "show which stacks acquire objects without releasing them",
+    "peak": "show what memory consisted of at its peak, and what would lower it",
     "diff": "compare two recordings: verdicts, findings, lines",
     "check": "check recordings against budgets: the gate of a CI job",
     "plot": "draw memory over time, lines, lifetimes, pools, growth: PNG, SVG, PDF",
     "plan": "show the lowest peak a recorded program could reach, and what prevents it",
     "export": "write a recording as Parquet, CSV, for Perfetto, speedscope or PyTorch's memory_viz",
+    "import": "make a recording from a memory snapshot of PyTorch (CUDA)",
     "tui": "browse a recording in the terminal",
     "live": "follow a program while it is recorded, in the terminal",
     "scenario": "list or run small programs with a known truth",
     "doctor": "show what is supported on this machine",
 }
 """``tlmem.cli.NAME`` has ``run(words)``, which returns the exit code."""
+MODULES = {"import": "import_"}
+"""Modules whose names differ, as Python has the words for itself."""
 ALIASES = {"run": "record"}
 USAGE = "\n".join(
     [
@@ -93,7 +97,7 @@ def _dispatch(words: list[str]) -> int:
         sys.stderr.write(f"tlmem: '{command}' is not a command of tlmem\n{USAGE}")
         return 2
     with own_path():
-        module = import_module(f"tlmem.cli.{command}")
+        module = import_module(f"tlmem.cli.{MODULES.get(command, command)}")
     code: int = module.run(words[1:])
     return code
 

@@ -25,7 +25,9 @@ from tlmem.analysis.model import (
     Verdict,
 )
 from tlmem.recording.format.segments import VERSION
+from tlmem.report.allocator import allocator_dicts
 from tlmem.report.explain import trace_list
+from tlmem.report.peak import explained_for_report, peak_dict
 from tlmem.report.summary import Process, Summary
 from tlmem.report.text import STEP_BYTES
 
@@ -114,6 +116,8 @@ def process_dict(process: Process) -> dict[str, Any]:
         "findings": [finding_dict(finding) for finding in analysis.findings],
         "totals": process.totals,
         **steps_dict(process.analysis),
+        **({"peak": peak_dict(peak)} if (peak := explained_for_report(recording)) else {}),
+        **({"allocators": found} if (found := allocator_dicts(recording)) else {}),
     }
 
 

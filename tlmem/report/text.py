@@ -31,8 +31,10 @@ from tlmem.analysis.model import (
 )
 from tlmem.analysis.places import place
 from tlmem.events import FIRST_RUNTIME_DEVICE
+from tlmem.report.allocator import allocator_lines
 from tlmem.report.cohorts import cohort_lines
 from tlmem.report.explain import explain_block
+from tlmem.report.peak import section as peak_section
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -133,8 +135,15 @@ def process_blocks(process: Process) -> Iterable[str]:
         yield attribution_block(
             process.analysis.attribution, process.analysis.growth, process.analysis.peak
         )
+    reserved = allocator_lines(process.recording)
+    if reserved:
+        yield "\n".join(["Caching allocator", *(wrap(line, "  ") for line in reserved)])
+    peak = peak_section(process.recording)
+    if peak:
+        yield peak
     objects = (process.recording.objects["device"] >= FIRST_RUNTIME_DEVICE).any()
-    yield totals_block(process.totals, "Arrays and objects" if objects else "Arrays")
+    title = "Blocks" if reserved else "Arrays and objects" if objects else "Arrays"
+    yield totals_block(process.totals, title)
     yield recording_block(process)
 
 
@@ -312,14 +321,6 @@ def recording_block(process: Process) -> str:
         rows.append(wrap("It has no source lines; --source-root DIR reads files below DIR.", "  "))
     for file, why in list(lines.refused.items())[:MOST_REFUSED]:
         rows.append(wrap(f"The lines of {file} are not shown: {why}.", "  "))
-    handler = recording.info.get("numpy.handler", "")
-    if handler and handler != "default_allocator":
-        rows.append(
-            wrap(
-                f"NumPy's allocator was replaced by '{handler}'; its arrays were not seen.",
-                "  ",
-            )
-        )
     return "\n".join(rows)
 
 

@@ -1,0 +1,295 @@
+"""The objects of a recording on the clock of its events, each with its memory and its phases.
+
+Covers: when each object was allocated and freed, as positions in the table of events, so that no
+two of these are the same; the memory that an object lies in; the phases of both of its ends.
+Does not cover: roles (``roles``), module paths (``modules``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.analysis.lifetimes import NEVER, alive_at
+from tlmem.analysis.peak.phases import Phase, engine_threads, site_phases
+from tlmem.events import DEVICE_NAMES, RESIZE_FAILED, Device, Kind
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
+
+HOST = "host"
+HOST_DEVICES = (Device.NUMPY, Device.TORCH, Device.PROBE, Device.CPU)
+"""Memory of these comes from one place, the process's own heap."""
+TORCH_DEVICES = (Device.TORCH, Device.TORCH_MAPPED, Device.TORCH_ACCELERATOR)
+ACCELERATOR_BITS = 56
+"""Bits of an address below the number of the accelerator."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Objects that have bytes of their own, in order of their numbers.
+
+    ``born`` and ``died`` are positions in the table of events (``NEVER``: it is alive at the end),
+    -1 is before its first one; ``born_ns`` and ``died_ns`` are times. ``memory`` is the place of
+    each one's memory in ``memories``. ``size`` is in bytes, times the number of objects that a row
+    stands for where a size limit thinned their list (``thinned``).
+    """
+
+    number: Ints
+    device: NDArray[np.uint8]
+    memory: Ints
+    memories: tuple[str, ...]
+    size: Ints
+    born: Ints
+    died: Ints
+    born_ns: Ints
+    died_ns: Ints
+    born_site: Ints
+    died_site: Ints
+    born_thread: Ints
+    died_thread: Ints
+    born_phase: NDArray[np.int8]
+    died_phase: NDArray[np.int8]
+    born_in_backward: Mask
+    died_in_backward: Mask
+    time_ns: Ints
+    sealed: bool
+    thinned: bool
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @cached_property
+    def torch(self) -> Mask:
+        """Which ones are PyTorch's."""
+        return np.isin(self.device, TORCH_DEVICES)
+
+    @cached_property
+    def peaks(self) -> tuple[tuple[int, int], ...]:
+        """The highest level of each memory in bytes, and the first event at which it was there."""
+        found = []
+        for number in range(len(self.memories)):
+            mine = self.memory == number
+            curve = Curve.of(self.size[mine], self.born[mine], self.died[mine])
+            found.append(curve.highest)
+        return tuple(found)
+
+    @cached_property
+    def by_peak(self) -> list[int]:
+        """The numbers of the memories, the one with the highest peak first."""
+        return sorted(range(len(self.memories)), key=lambda n: (-self.peaks[n][0], n))
+
+    def alive(self, event: int) -> Mask:
+        """Which ones are alive just after an event."""
+        return (self.born <= event) & (event < self.died)
+
+    def event_before(self, time_ns: int) -> int:
+        """The last event up to a time; -1 when there was none."""
+        return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
+
+    def time_of(self, event: int) -> int:
+        """When an event was, in ns since the start."""
+        return int(self.time_ns[event]) if 0 <= event < len(self.time_ns) else 0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Bytes that are alive just after each event that changes them; ``at`` is ascending."""
+
+    at: Ints
+    level: Floats
+
+    @classmethod
+    def of(cls, size: Ints, born: Ints, died: Ints) -> Curve:
+        """The level of some objects."""
+        at = np.concatenate((born, died[died < NEVER]))
+        at.sort()
+        return cls(at, alive_at(at, born, died, size))
+
+    @property
+    def highest(self) -> tuple[int, int]:
+        """The highest level in bytes and the first event at which it was reached; (0, -1): none."""
+        if len(self.at) == 0:
+            return 0, -1
+        row = int(self.level.argmax())
+        return int(self.level[row]), int(self.at[row])
+
+    def changed(self, begin: Ints, end: Ints, size: Floats) -> Curve:
+        """The same with amounts added from ``begin`` until just before ``end``; below 0: less."""
+        change = np.zeros(len(self.at) + 1)
+        for moment, sign in ((begin, 1.0), (end, -1.0)):
+            rows = np.searchsorted(self.at, moment, side="left")
+            change += sign * np.bincount(rows, weights=size, minlength=len(change))
+        return Curve(self.at, self.level + np.cumsum(change[:-1]))
+
+
+def blocks_of(recording: Recording) -> Blocks:
+    """Every object of a recording that has bytes of its own, on the clock of events."""
+    table = recording.objects
+    number = table.index.to_numpy(np.int64)
+    born, died = _positions(recording, number)
+    born_ns = table["born_ns"].to_numpy(np.int64)
+    died_ns = table["died_ns"].to_numpy(np.int64)
+    device = table["device"].to_numpy(np.uint8)
+    address = table["address"].to_numpy(np.uint64)
+    folded = table["folded"].to_numpy(bool)
+    size = table["size_bytes"].to_numpy(np.int64)
+    stride = int((recording.fold or {}).get("live_stride", 1) or 1)
+    size = np.where(folded, size * stride, size)
+    names = memory_names(device, address, recording.info)
+    chosen = (size > 0) & (names != "")
+    memories, memory = np.unique(names[chosen].astype(str), return_inverse=True)
+    # The table is as the recording has it; what follows is only of the chosen rows.
+    rows = np.flatnonzero(chosen)
+    died = np.where(died_ns < 0, NEVER, died)[rows]
+    site = table["born_site"].to_numpy(np.int64)[rows]
+    died_site = table["died_site"].to_numpy(np.int64)[rows]
+    thread = table["born_thread"].to_numpy(np.int64)[rows]
+    died_thread = table["died_thread"].to_numpy(np.int64)[rows]
+    phases = site_phases(recording.sites)
+    engine = engine_threads(recording.threads)
+    born_phase, born_within = _with_threads(*phases.of(site), np.isin(thread, engine))
+    died_phase, died_within = _with_threads(*phases.of(died_site), np.isin(died_thread, engine))
+    died_phase = np.where(died == NEVER, np.int8(Phase.NEVER), died_phase)
+    return Blocks(
+        number=number[rows],
+        device=device[rows],
+        memory=memory.astype(np.int64),
+        memories=tuple(memories.tolist()),
+        size=size[rows],
+        born=born[rows],
+        died=died,
+        born_ns=born_ns[rows],
+        died_ns=np.where(died_ns < 0, NEVER, died_ns)[rows],
+        born_site=site,
+        died_site=died_site,
+        born_thread=thread,
+        died_thread=died_thread,
+        born_phase=born_phase,
+        died_phase=died_phase,
+        born_in_backward=born_within,
+        died_in_backward=died_within & (died < NEVER),
+        time_ns=recording.events["time_ns"].to_numpy(np.int64),
+        sealed=recording.sealed,
+        thinned=stride > 1,
+    )
+
+
+def memory_names(
+    device: NDArray[np.uint8], address: NDArray[np.uint64], notes: dict[str, str]
+) -> NDArray[np.object_]:
+    """The memory of each object: ``host``, a device's name, ``cuda:0``; empty: not counted.
+
+    Args:
+        device, address: of each object.
+        notes: those of the recording; ``accelerator.N`` is what the accelerator N is.
+    """
+    names = np.full(256, "", object)
+    for number in range(1, 256):
+        names[number] = DEVICE_NAMES.get(number, f"device {number}")
+    names[list(HOST_DEVICES)] = HOST
+    names[Device.FOREIGN] = ""
+    found = names[device]
+    apart = np.flatnonzero(device == Device.TORCH_ACCELERATOR)
+    index = (address[apart] >> np.uint64(ACCELERATOR_BITS)).astype(np.int64)
+    for number in np.unique(index).tolist():
+        kind = notes.get(f"accelerator.{number}", "").split(" ")[0] or "accelerator"
+        found[apart[index == number]] = f"{kind}:{number}"
+    return found
+
+
+def _positions(recording: Recording, number: Ints) -> tuple[Ints, Ints]:
+    """Where in the table of events each object begins and ends; -1 before it, ``NEVER`` unknown."""
+    events = recording.events
+    kind = events["kind"].to_numpy(np.uint8)
+    rows = np.flatnonzero((kind >= Kind.ALLOC) & (kind <= Kind.REALLOC))
+    of = events["object"].to_numpy(np.int64)[rows]
+    place = _places_in(number, of)
+    rows, place = rows[place >= 0], place[place >= 0]
+    born = np.full(len(number), -1, np.int64)
+    died = np.full(len(number), NEVER, np.int64)
+    begins = kind[rows] != Kind.FREE
+    # A resize that failed speaks of the object again: the first event is its begin, the last free
+    # its end. Of several values for one place numpy keeps the last.
+    born[place[begins][::-1]] = rows[begins][::-1]
+    died[place[~begins]] = rows[~begins]
+    died_ns = recording.objects["died_ns"].to_numpy(np.int64)
+    time_ns = np.append(events["time_ns"].to_numpy(np.int64), NEVER)
+    unclear = time_ns[np.minimum(died, len(time_ns) - 1)] != np.where(died_ns < 0, NEVER, died_ns)
+    lost = np.flatnonzero(unclear & (died_ns >= 0))
+    if len(lost):
+        died[lost] = _replaced(recording, born, lost, died_ns[lost], time_ns)
+    return born, died
+
+
+def _replaced(recording: Recording, born: Ints, lost: Ints, died_ns: Ints, time_ns: Ints) -> Ints:
+    """Where objects end whose address was allocated again without a free: there."""
+    device = recording.objects["device"].to_numpy(np.uint8)
+    address = recording.objects["address"].to_numpy(np.uint64)
+    order = np.lexsort((born, address, device))
+    same = (device[order][1:] == device[order][:-1]) & (address[order][1:] == address[order][:-1])
+    after = np.full(len(born), -1, np.int64)
+    after[order[:-1][same]] = born[order[1:][same]]
+    by_time = np.searchsorted(time_ns, died_ns, side="left")
+    return np.where(after[lost] >= 0, after[lost], by_time)
+
+
+def _places_in(number: Ints, wanted: Ints) -> Ints:
+    """The place of each wanted number among ascending ones; -1 for what is not there."""
+    if len(number) == 0:
+        return np.full(len(wanted), -1, np.int64)
+    if int(number[-1]) - int(number[0]) == len(number) - 1:
+        place = wanted - int(number[0])
+        return np.where((place >= 0) & (place < len(number)), place, -1)
+    place = np.searchsorted(number, wanted).clip(max=len(number) - 1)
+    return np.where(number[place] == wanted, place, -1)
+
+
+def _with_threads(
+    phase: NDArray[np.int8], within: Mask, engine: Mask
+) -> tuple[NDArray[np.int8], Mask]:
+    """Phases of events, of which some are in threads of the engine that have no Python frames."""
+    phase = np.where(engine & (phase == Phase.USER), np.int8(Phase.BACKWARD), phase)
+    phase = np.where(engine & (phase == Phase.FORWARD), np.int8(Phase.RECOMPUTED), phase)
+    return phase, within | engine
+
+
+def labels_after(recording: Recording, kind: Kind) -> tuple[Ints, NDArray[np.uint64]]:
+    """What events of a kind say of the block that the same thread allocated just before.
+
+    Returns:
+        The numbers of the objects, and the argument of each event.
+    """
+    events = recording.events
+    kinds = events["kind"].to_numpy(np.uint8)
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    if not (kinds == kind).any():
+        return nothing
+    chosen = np.isin(kinds, (Kind.ALLOC, Kind.REALLOC, kind))
+    rows = np.flatnonzero(chosen)
+    thread = events["thread"].to_numpy(np.int64)[rows]
+    rows = rows[np.argsort(thread, kind="stable")]
+    thread = np.sort(thread, kind="stable")
+    address = events["address"].to_numpy(np.uint64)[rows]
+    arg = events["arg"].to_numpy(np.uint64)[rows]
+    begins = (kinds[rows] != kind) & (arg != np.uint64(RESIZE_FAILED))
+    last = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), -1))
+    said = np.flatnonzero((kinds[rows] == kind) & (last >= 0))
+    of = last[said]
+    fits = (address[of] == address[said]) & (thread[of] == thread[said])
+    objects = events["object"].to_numpy(np.int64)[rows[of[fits]]]
+    return objects, arg[said[fits]]
+
+
+def numbers_in(blocks: Blocks, objects: Sequence[int] | Ints) -> Ints:
+    """The place of each object in ``blocks``; -1 for what is not there."""
+    return _places_in(blocks.number, np.asarray(objects, np.int64))

@@ -1,0 +1,491 @@
+"""What memory consisted of at its peak: ``tlmem peak``, and a section of the report.
+
+Covers: text and JSON, from a file to an exit code. Does not cover: the sums and replays; see
+``analysis.peak``. See also: docs/reference/cli.md, docs/reference/json.md.
+"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tlmem.analysis.model import StackFrame
+from tlmem.analysis.peak.blocks import HOST
+from tlmem.analysis.peak.explained import Explained, Lowered, Moment, RoleSum, explain
+from tlmem.analysis.peak.lowering import BATCH, CHECKPOINT, CLEAR, Path
+from tlmem.analysis.places import place
+from tlmem.errors import TlmemError
+from tlmem.events import Device
+from tlmem.output.stdio import fail
+from tlmem.recording.reader import read_for_command
+from tlmem.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
+
+SCHEMA = 1
+BY = ("role", "module", "line")
+WIDTH = 100
+MOST_ROWS = 20
+MOST_PARTS = 3
+MOST_ROLES = 2
+MOST_LOWERED = 4
+MOST_IN_REPORT = 2
+MOST_LINES_IN_REPORT = 5
+MOST_MEMORIES = 8
+LONGEST_SOURCE = 48
+LONGEST_PATH = 60
+LEAST_SHARE = 0.01
+"""Of all bytes: a module with less is shown only in JSON."""
+ALIKE = 0.05
+"""Modules whose bytes differ by less than this share are said together."""
+SAID_DEVICES = (Device.TORCH, Device.TORCH_ACCELERATOR)
+"""With blocks of these a report has the section."""
+SCALES = "where activations, inputs and what is computed from them halve"
+
+
+def run_peak(
+    path: str,
+    by: str | None = None,
+    at: str | None = None,
+    memory: str | None = None,
+    format: str = "text",
+    out: str | None = None,
+    source_roots: Sequence[str] = (),
+) -> int:
+    """Writes what memory consisted of at its peak, or at another moment; returns the exit code.
+
+    Returns:
+        0; 2 when the file is missing or no recording, has no such memory, mark or time, or the
+        output cannot be written; 3 when the recording is empty or damaged beyond use.
+    """
+    from tlmem.report import write
+    from tlmem.report.json import document
+
+    try:
+        found = explain(read_for_command(path, source_roots=source_roots), at, memory)
+    except TlmemError as error:
+        return fail(str(error), error.exit_code)
+    if format == "json":
+        return write(document(to_dict(found)), out)
+    return write(render_text(found, by), out)
+
+
+# ---- text ----
+
+
+def render_text(found: Explained, by: str | None = None) -> str:
+    """The report for people, with a line feed at its end.
+
+    Args:
+        by: of ``BY``; by role where roles of PyTorch's blocks are known, else by line.
+    """
+    return "\n\n".join(_blocks(found, by or ("role" if found.phased else "line"))) + "\n"
+
+
+def _blocks(found: Explained, by: str) -> Iterator[str]:
+    if found.count == 0:
+        when = (
+            ""
+            if found.is_peak
+            else f" {format_seconds(found.moment.time_ns / 1e9)} after the start"
+        )
+        yield _wrap(f"Nothing was alive in {found.recording.path}{when}.")
+        return
+    yield _wrap(_sentence(found))
+    if by == "role":
+        yield "\n".join(_role_rows(found))
+    elif by == "module":
+        yield "\n".join(_module_rows(found))
+    else:
+        yield "\n".join(_line_rows(found))
+    if by == "line" and found.marks and not found.training:
+        yield "\n".join(_mark_rows(found))
+    if found.lowered:
+        yield "\n".join(
+            [
+                "What would lower it",
+                *(_wrap(_gain(found, each), "  ") for each in found.lowered[:MOST_LOWERED]),
+            ]
+        )
+    notes = list(_notes(found))
+    if notes:
+        yield "\n".join(_wrap(note) for note in notes)
+
+
+def section(recording: Recording) -> str:
+    """The section of the report: the peak by role, and what would lower it most.
+
+    Empty where PyTorch has allocated nothing.
+    """
+    found = explained_for_report(recording)
+    if found is None:
+        return ""
+    rows = [_wrap(_sentence(found))]
+    rows += _role_rows(found) if found.phased else _line_rows(found, MOST_LINES_IN_REPORT)
+    rows += [_wrap(f"Lower: {_gain(found, each)}", "  ") for each in found.lowered[:MOST_IN_REPORT]]
+    return "\n".join(rows)
+
+
+def explained_for_report(recording: Recording) -> Explained | None:
+    """What a report says of the peak; None where PyTorch has allocated nothing."""
+    if not recording.objects["device"].isin(SAID_DEVICES).any():
+        return None
+    found = explain(recording)
+    return found if found.count else None
+
+
+def _sentence(found: Explained) -> str:
+    """How much, when, in which step and phase, at which line."""
+    what = "Peak" if found.is_peak else "Alive"
+    of = "" if found.memory == HOST else f" of {found.memory}"
+    words = f"{what}{of} {format_bytes(found.bytes)}"
+    words += f" in {format_count(found.count)} " + ("blocks" if found.count != 1 else "block")
+    words += f", {when(found.moment)}"
+    if not found.is_peak and found.peak_bytes:
+        words += f"; the peak is {format_bytes(found.peak_bytes)}"
+    return words
+
+
+def when(moment: Moment) -> str:
+    """The time, and what the program was doing: ``1.20 s after the start, step 3 of 4, in ...``."""
+    words = [f"{format_seconds(moment.time_ns / 1e9)} after the start"]
+    if moment.mark is not None and moment.steps == 0:
+        words.append(f"after mark {_mark_text(*moment.mark)}")
+    words += _doing(moment)
+    return ", ".join(words)
+
+
+def _mark_text(label: str, index: int) -> str:
+    return f"'{label}'" + (f" {index}" if index else "")
+
+
+def _doing(moment: Moment) -> Iterator[str]:
+    """The step, and the phase with its module and line."""
+    if moment.steps > 1:
+        yield f"step {format_count(moment.step)} of {format_count(moment.steps)}"
+    doing = moment.phase
+    if doing and moment.module:
+        doing += f" of {_clipped(moment.module)}"
+    if moment.site is not None:
+        source = moment.site.text
+        short = source if len(source) <= LONGEST_SOURCE else f"{source[: LONGEST_SOURCE - 3]}..."
+        line = place(moment.site) + (f" {short}" if short else "")
+        doing = f"{doing} ({line})" if doing else f"at {line}"
+    if doing:
+        yield doing
+
+
+def _role_rows(found: Explained) -> Iterator[str]:
+    """A row for each role, and their sum."""
+    yield f"  {'bytes':>9} {'share':>6}  {'role':<15}  largest parts"
+    for role in found.roles:
+        share = f"{100 * role.bytes / found.bytes:.0f}%"
+        parts = _parts(found, role)
+        row = f"  {format_bytes(role.bytes):>9} {share:>6}  {role.role:<15}  {parts}"
+        yield from (
+            textwrap.wrap(row, WIDTH, subsequent_indent=" " * 38, drop_whitespace=True)
+            if len(row) > WIDTH
+            else [row.rstrip()]
+        )
+    yield f"  {format_bytes(found.bytes):>9} {'100%':>6}  total"
+
+
+def _parts(found: Explained, role: RoleSum) -> str:
+    """The modules, or else the lines, that a role mostly consists of."""
+    if not role.bytes:
+        return ""
+    known = sum(size for _, size in role.modules)
+    if 2 * known >= role.bytes:
+        parts = [f"{name} {size}" for name, size in module_parts(found, role.modules)[:MOST_PARTS]]
+        rest = role.bytes - known
+        if rest >= LEAST_SHARE * role.bytes:
+            parts.append(f"outside of modules {format_bytes(rest)}")
+        return ", ".join(parts)
+    return ", ".join(
+        f"{place(line) if line.file else 'no Python stack'} {format_bytes(size)}"
+        for line, size in role.lines[:MOST_PARTS]
+    )
+
+
+def module_parts(found: Explained, modules: Iterable[tuple[Path, int]]) -> list[tuple[str, str]]:
+    """Modules one level below the root, those that are alike as one: ``h.0 to h.3``, ``4 MB each``.
+
+    Lists of modules are looked into.
+    """
+    below: dict[Path, int] = {}
+    for path, size in modules:
+        short = path[: 1 + (found.roots == 1)]
+        while len(short) < len(path) and path[len(short)].isdigit():
+            short = path[: len(short) + 1]
+        below[short] = below.get(short, 0) + size
+    alike: dict[Path, list[tuple[Path, int]]] = {}
+    for path, size in below.items():
+        key = (*path[:-1], "*") if path[-1].isdigit() else path
+        alike.setdefault(key, []).append((path, size))
+    rows: list[tuple[int, str, str]] = []
+    for members in alike.values():
+        sizes = [size for _, size in members]
+        if len(members) > 1 and max(sizes) - min(sizes) <= ALIKE * max(sizes):
+            ordered = sorted((path for path, _ in members), key=lambda path: int(path[-1]))
+            first, last = (_clipped(found.module_text(path)) for path in (ordered[0], ordered[-1]))
+            mean = format_bytes(sum(sizes) / len(sizes))
+            rows.append((sum(sizes), f"{first} to {last}", f"{mean} each"))
+        else:
+            rows += [
+                (size, _clipped(found.module_text(path)), format_bytes(size))
+                for path, size in members
+            ]
+    rows.sort(key=lambda row: -row[0])
+    return [(name, size) for _, name, size in rows]
+
+
+def _module_rows(found: Explained) -> Iterator[str]:
+    """The tree of modules, and what is of none of them, by role."""
+    yield f"  {'bytes':>9} {'share':>6}  module"
+    outside = next((each for each in found.modules if not each.path), None)
+    single = _single_children(found)
+    shown = [
+        each
+        for each in found.modules
+        if each.path and each.path not in single and each.bytes >= LEAST_SHARE * found.bytes
+    ]
+    kept = {each.path for each in sorted(shown, key=lambda each: -each.bytes)[: 2 * MOST_ROWS]}
+    for each in shown:
+        if each.path in kept:
+            name = _clipped(found.module_text(each.path))
+            yield _share_row(found, each.bytes, f"{name:<28}  {_role_list(each.roles)}")
+    hidden = len([each for each in found.modules if each.path]) - len(kept) - len(single)
+    if hidden:
+        yield f"  {'':>9} {'':>6}  {format_count(hidden)} smaller modules are in those above"
+    for role, size in (outside.roles if outside else {}).items():
+        yield _share_row(found, size, f"of no known module: {role}")
+    yield _share_row(found, found.bytes, "total")
+
+
+def _single_children(found: Explained) -> set[Path]:
+    """Modules that only hold one other module, in which all of their bytes are."""
+    sizes = {each.path: each.bytes for each in found.modules}
+    return {path[:-1] for path, size in sizes.items() if len(path) > 1 and sizes[path[:-1]] == size}
+
+
+def _line_rows(found: Explained, most: int = MOST_ROWS) -> Iterator[str]:
+    """The lines whose blocks are alive, most bytes first."""
+    yield f"  {'bytes':>9} {'share':>6} {'blocks':>8}  line"
+    for each in found.lines[:most]:
+        where = f"{place(each.site)} {each.site.function}" if each.site.file else "no Python stack"
+        roles = f"  {_role_list(each.roles)}" if found.phased else ""
+        yield _share_row(found, each.bytes, f"{where}{roles}", each.count)
+    rest = found.lines[most:]
+    if rest:
+        size, count = sum(each.bytes for each in rest), sum(each.count for each in rest)
+        yield _share_row(found, size, f"{format_count(len(rest))} other lines", count)
+    yield _share_row(found, found.bytes, "total", found.count)
+
+
+def _mark_rows(found: Explained) -> Iterator[str]:
+    """What was alive by the mark that it was allocated after."""
+    yield f"  {'bytes':>9} {'share':>6} {'blocks':>8}  allocated"
+    for each in found.marks[:MOST_ROWS]:
+        if not each.label:
+            where = "before the first mark"
+        elif each.first == each.last:
+            where = f"after mark {_mark_text(each.label, each.first)}"
+        else:
+            where = f"after marks '{each.label}' {each.first} to {each.last}"
+        yield _share_row(found, each.bytes, where, each.count)
+    rest = found.marks[MOST_ROWS:]
+    if rest:
+        size, count = sum(each.bytes for each in rest), sum(each.count for each in rest)
+        yield _share_row(found, size, "after other marks", count)
+    yield _share_row(found, found.bytes, "total", found.count)
+
+
+def _share_row(found: Explained, size: int, text: str, count: int | None = None) -> str:
+    share = f"{100 * size / found.bytes:.0f}%"
+    counted = "" if count is None else f" {format_count(count):>8}"
+    return f"  {format_bytes(size):>9} {share:>6}{counted}  {text}"
+
+
+def _role_list(roles: dict[str, int]) -> str:
+    """``activations 4.6 MB, temporaries 1 kB``; only the name of a single one."""
+    if len(roles) == 1:
+        return next(iter(roles))
+    largest = sorted(roles.items(), key=lambda each: -each[1])[:MOST_ROLES]
+    return ", ".join(f"{role} {format_bytes(size)}" for role, size in largest)
+
+
+def _gain(found: Explained, change: Lowered) -> str:
+    """What one change would have led to, with its numbers."""
+    share = 100 * change.saved / found.peak_bytes
+    words = (
+        f"{change_text(found, change)}: peak {format_bytes(change.bytes)}, "
+        f"{format_bytes(change.saved)} ({share:.0f}%) lower"
+    )
+    step = f"step {format_count(change.moment.step)}" if change.moment.steps > 1 else ""
+    where = ", ".join(each for each in (step, change.moment.phase) if each)
+    return f"{words}; the peak is then at {where}." if where else f"{words}."
+
+
+def change_text(found: Explained, change: Lowered) -> str:
+    """The change in words: ``checkpoint h.* (4 modules, each by itself)``."""
+    if change.kind == CHECKPOINT:
+        name = _clipped(found.module_text(change.group))
+        several = len(change.modules) > 1
+        return f"checkpoint {name}" + (
+            f" ({format_count(len(change.modules))} modules, each by itself)" if several else ""
+        )
+    if change.kind == CLEAR:
+        return "clear gradients before forward, with zero_grad(set_to_none=True)"
+    assert change.kind == BATCH
+    return f"half the batch, {SCALES}"
+
+
+def _notes(found: Explained) -> Iterator[str]:
+    """What a reader has to know beside the numbers, a sentence each."""
+    if found.others:
+        several = sorted(found.others.items(), key=lambda each: -each[1])[:MOST_MEMORIES]
+        told = ", ".join(f"{name} {format_bytes(size)}" for name, size in several)
+        yield f"Peaks of other memories: {told} (--memory NAME)."
+    if found.earlier is not None:
+        size, time = found.earlier
+        yield (
+            f"A higher peak, {format_bytes(size)} {format_seconds(time / 1e9)} after the start, is "
+            "among events of which only sums are known."
+        )
+    if found.estimated:
+        yield (
+            "Of the oldest objects only some are known, because of a size limit: each stands for "
+            "several, and the sums are estimates."
+        )
+    children = found.recording.family
+    if children:
+        yield (
+            "Memory of recorded processes that the program started is not in these figures; tlmem "
+            f"peak {shlex.quote(str(children[0]))} shows it, one of {format_count(len(children))}."
+        )
+    yield from (f"problem: {problem}" for problem in found.recording.problems)
+
+
+def _wrap(text: str, indent: str = "") -> str:
+    """A sentence in lines of at most ``WIDTH`` columns."""
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _clipped(path: str) -> str:
+    """The end of a long path, which says most."""
+    return path if len(path) <= LONGEST_PATH else f"...{path[3 - LONGEST_PATH :]}"
+
+
+# ---- JSON ----
+
+
+def to_dict(found: Explained) -> dict[str, Any]:
+    """Everything as plain dicts, lists, texts and numbers; fields: docs/reference/json.md."""
+    recording = found.recording
+    return {
+        "schema": SCHEMA,
+        "recording": {
+            "path": str(recording.path),
+            "complete": bool(recording.complete),
+            "problems": list(recording.problems),
+        },
+        "other_memories": [
+            {"memory": name, "peak_bytes": size} for name, size in found.others.items()
+        ],
+        "peak_before_detail": None
+        if found.earlier is None
+        else {"bytes": found.earlier[0], "seconds": round(found.earlier[1] / 1e9, 9)},
+        **peak_dict(found),
+        "modules": [
+            {
+                "path": ".".join(each.path) or None,
+                "bytes": each.bytes,
+                "own_bytes": each.own,
+                "roles": each.roles,
+            }
+            for each in found.modules
+        ],
+        "lines": [
+            {
+                "site": _frame(each.site),
+                "bytes": each.bytes,
+                "count": each.count,
+                "roles": each.roles,
+            }
+            for each in found.lines
+        ],
+        "marks": [
+            {
+                "label": each.label or None,
+                "first_index": each.first,
+                "last_index": each.last,
+                "bytes": each.bytes,
+                "count": each.count,
+            }
+            for each in found.marks
+        ],
+    }
+
+
+def peak_dict(found: Explained) -> dict[str, Any]:
+    """The moment, the roles and what would lower the peak; also a part of the report."""
+    return {
+        "memory": found.memory,
+        "at": moment_dict(found.moment),
+        "is_peak": found.is_peak,
+        "bytes": found.bytes,
+        "count": found.count,
+        "peak_bytes": found.peak_bytes,
+        "estimated": found.estimated,
+        "roles": [
+            {
+                "role": each.role,
+                "bytes": each.bytes,
+                "count": each.count,
+                "modules": [{"path": ".".join(path), "bytes": size} for path, size in each.modules],
+                "lines": [{"site": _frame(line), "bytes": size} for line, size in each.lines],
+                "names": list(each.names),
+            }
+            for each in found.roles
+        ],
+        "lower": [
+            {
+                "kind": each.kind,
+                "group": ".".join(each.group) or None,
+                "modules": [".".join(path) for path in each.modules],
+                "peak_bytes": each.bytes,
+                "saved_bytes": each.saved,
+                "at": moment_dict(each.moment),
+            }
+            for each in found.lowered
+        ],
+    }
+
+
+def moment_dict(moment: Moment) -> dict[str, Any]:
+    """A moment: when, and what the program was doing."""
+    return {
+        "seconds": round(moment.time_ns / 1e9, 9),
+        "phase": moment.phase or None,
+        "module": moment.module or None,
+        "site": _frame(moment.site),
+        "step": moment.step or None,
+        "steps": moment.steps or None,
+        "mark": None if moment.mark is None else {"label": moment.mark[0], "index": moment.mark[1]},
+    }
+
+
+def _frame(frame: StackFrame | None) -> dict[str, Any] | None:
+    if frame is None or not frame.file:
+        return None
+    return {"file": frame.file, "line": frame.line, "function": frame.function}
