@@ -13,11 +13,12 @@ import sys
 
 
 def list_scenarios() -> int:
-    """Prints one line for each scenario, its name first."""
+    """Prints one line for each scenario, its name first; to stderr how many cannot run here."""
     from tlmem.output.stdio import to_stdout
 
-    from .harness.catalog import scenarios
+    from .harness.catalog import scenarios, skipped_text
 
+    sys.stderr.write(skipped_text())
     return to_stdout(
         "".join(
             f"{name:28} {scenario.outcome:8} {scenario.description}\n"
@@ -35,7 +36,7 @@ def run_scenario(name: str) -> int:
     """
     from tlmem.errors import TlmemError
 
-    from .harness.catalog import ScenarioFailed, run, scenarios
+    from .harness.catalog import ScenarioFailed, run, scenarios, skipped
 
     if name == "policies":
         from .harness.policies import main as print_policies
@@ -43,6 +44,9 @@ def run_scenario(name: str) -> int:
         print_policies()
         return 0
     scenario = scenarios().get(name)
+    if scenario is None and name in skipped():
+        sys.stderr.write(f"tlmem: scenario {name} needs {skipped()[name].missing}\n")
+        return 2
     if scenario is None:
         sys.stderr.write(
             f"tlmem: there is no scenario '{name}'; tlmem scenario list names them all.\n"

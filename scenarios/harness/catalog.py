@@ -14,6 +14,8 @@ A scenario is a program in ``programs`` with these constants and comments:
 ``RECORD``                 further words for ``tlmem record``
 ``EXIT``                   the signal that ends the program
 ``TWIN``                   the name of the same program without the fault, else ``NAME-fixed``
+``NEEDS``                  a package that it imports and that tlmem does not require; where it is
+                           not installed, ``scenarios`` leaves the program out
 ``Fixed: ...``             a paragraph of the docstring: the file holds the twin as well, which is
                            stable, has nothing to find and runs when the first word is ``fixed``
                            (see ``switch``)
@@ -23,6 +25,7 @@ A scenario is a program in ``programs`` with these constants and comments:
 from __future__ import annotations
 
 import ast
+import importlib.util
 import os
 import re
 import shlex
@@ -47,6 +50,8 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 SEEDED = PROGRAMS / "seeded"
 """The folder of programs that are no scenarios: they need a size and a seed."""
 MARKER = "# leaks here"
+INSTALL = {"torch": "PyTorch: pip install tlmem[torch]"}
+"""What a scenario may need, and where it comes from."""
 REPAIRED = "Fixed: "
 """Begins the paragraph that describes the repaired twin."""
 OF_TAPES = "tape-growth"
@@ -73,7 +78,8 @@ class Scenario:
     ``leak_class`` is the kind of finding that says why ``line`` leaks, empty when there is none.
     ``count`` and ``bytes`` are what the finding of the truth counts, None when it is not exact.
     ``record`` are further words for ``tlmem record``, ``words`` are the program's own; ``exit`` is
-    how a process ends that runs it, negative for a signal; ``twin`` is the scenario without fault.
+    how a process ends that runs it, negative for a signal; ``twin`` is the scenario without fault;
+    ``needs`` is a package that it imports, empty when tlmem requires all that it does.
     """
 
     name: str
@@ -90,6 +96,14 @@ class Scenario:
     words: tuple[str, ...] = ()
     exit: int = 0
     twin: str = ""
+    needs: str = ""
+
+    @property
+    def missing(self) -> str:
+        """What has to be installed before it can run, such as ``PyTorch: pip install ...``."""
+        if not self.needs or importlib.util.find_spec(self.needs) is not None:
+            return ""
+        return INSTALL.get(self.needs, self.needs)
 
     @property
     def faulty(self) -> bool:
@@ -209,7 +223,25 @@ def place_text(place: Place) -> str:
 
 
 def scenarios() -> dict[str, Scenario]:
-    """All scenarios by name."""
+    """All scenarios by name that can run here; ``skipped`` has the others."""
+    return {name: scenario for name, scenario in _all().items() if not scenario.missing}
+
+
+def skipped() -> dict[str, Scenario]:
+    """The scenarios that need a package which is not installed, by name."""
+    return {name: scenario for name, scenario in _all().items() if scenario.missing}
+
+
+def skipped_text() -> str:
+    """One line for each package that is not installed and how many scenarios need it."""
+    missing = [scenario.missing for scenario in skipped().values()]
+    return "".join(
+        f"tlmem: {missing.count(what)} scenarios are skipped, they need {what}\n"
+        for what in sorted(set(missing))
+    )
+
+
+def _all() -> dict[str, Scenario]:
     found = {}
     for path in PROGRAMS.glob("*/*.py"):
         if path.parent != SEEDED:
@@ -234,6 +266,7 @@ def read_scenarios(path: Path) -> list[Scenario]:
         line=0,
         record=faulty.record,
         words=(WORD,),
+        needs=faulty.needs,
     )
     return [faulty, twin]
 
@@ -262,6 +295,7 @@ def read_scenario(path: Path) -> Scenario | None:
         record=tuple(shlex.split(known.get("RECORD", ""))),
         exit=-signal.Signals[known["EXIT"]] if "EXIT" in known else 0,
         twin=known.get("TWIN", f"{name}-fixed"),
+        needs=known.get("NEEDS", ""),
     )
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tlmem.scenarios.harness.catalog import Result, run, scenarios
+from tlmem.scenarios.harness.catalog import Result, run, scenarios, skipped_text
 
 from tlmem.units import format_bytes, format_count
 
@@ -36,6 +36,7 @@ def main(words: Sequence[str] = ()) -> int:
     Raises:
         ScenarioFailed: a program could not be recorded.
     """
+    sys.stderr.write(skipped_text())
     results = [run(scenario) for scenario in scenarios().values()]
     faulty = [result for result in results if result.scenario.faulty]
     healthy = [result for result in results if not result.scenario.faulty]
