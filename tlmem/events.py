@@ -170,6 +170,8 @@ MISUSE_NAMES: dict[int, str] = {
 }
 
 TORCH_DEVICES = (Device.TORCH, Device.TORCH_MAPPED, Device.TORCH_ACCELERATOR)
+NOT_ANONYMOUS = (Device.TORCH_MAPPED, Device.TORCH_ACCELERATOR)
+"""Devices whose memory is no anonymous memory of the process: mapped or shared, or elsewhere."""
 FIRST_FOREIGN_DEVICE = 1
 LAST_FOREIGN_DEVICE = 15
 FIRST_RUNTIME_DEVICE = 16

@@ -37,6 +37,8 @@ def device_memory(
         as far as they are not folded.
     """
     at, change = device_changes(timeline)
+    here = timeline.device[at] != Device.TORCH_ACCELERATOR  # has memory of its own
+    at, change = at[here], change[here]
     when, host = to_ns(timeline.ticks[at]), timeline.device[at] == Device.CPU
     device = objects["device"].to_numpy()
     ours = (device >= FIRST_RUNTIME_DEVICE) & (device != Device.FOREIGN)

@@ -18,6 +18,7 @@ from tlmem.events import (
     END_LABEL,
     INTERNAL_LABEL_PREFIX,
     METRIC_NAMES,
+    NOT_ANONYMOUS,
     Kind,
     Metric,
 )
@@ -123,7 +124,11 @@ def samples_table(
     checkpoint: Checkpoint,
     to_ns: ToNs,
 ) -> pd.DataFrame:
-    """Samples with one column for each metric; tracked memory is added from the events."""
+    """Samples with one column for each metric; tracked memory is added from the events.
+
+    Samples are of the process' own anonymous memory, so what is tracked of mapped files, shared
+    memory and accelerators is left out.
+    """
     old = checkpoint.samples
     metric, ticks, value, thread, tracked = (
         [old["metric"]],
@@ -138,7 +143,8 @@ def samples_table(
     ticks.append(timeline.ticks[at])
     value.append(timeline.arg[at])
     thread.append(timeline.thread[at])
-    tracked.append(np.stack(live.at(pairing, at), axis=1).astype(np.float64))
+    all_of_it = np.stack(live.at(pairing, at), axis=1).astype(np.float64)
+    tracked.append(all_of_it - _elsewhere(timeline, pairing, checkpoint, at))
     metrics = np.concatenate(metric)
     times = to_ns(np.concatenate(ticks))
     row = _sample_rows(metrics, times, np.concatenate(thread))
@@ -159,6 +165,31 @@ def samples_table(
         columns[name] = np.where(np.isnan(columns[name]), computed[source], columns[name])
     order = np.argsort(columns["time_ns"], kind="stable")
     return frame("samples", {name: values[order] for name, values in columns.items()})
+
+
+def _elsewhere(
+    timeline: Timeline, pairing: Pairing, checkpoint: Checkpoint, at: np.ndarray
+) -> np.ndarray:
+    """Bytes and objects outside the process' anonymous memory, after events at these positions."""
+    is_new = np.isin(timeline.device[pairing.begins], NOT_ANONYMOUS)
+    known = np.isin(checkpoint.live["device"], NOT_ANONYMOUS)
+    if not is_new.any() and not known.any():
+        return np.zeros((len(at), 2))
+    mine = np.concatenate([known, is_new])
+    begin = np.concatenate([np.full(len(known), -1), pairing.begins])[mine]
+    end, size = pairing.ended_by[mine], pairing.size[mine]
+    ended = end >= 0
+    moments = np.concatenate([begin, end[ended]])
+    order = np.argsort(moments, kind="stable")
+    changes = np.stack(
+        [
+            np.concatenate([size, -size[ended]]),
+            np.concatenate([np.ones(len(size)), -np.ones(int(ended.sum()))]),
+        ],
+        axis=1,
+    )[order]
+    sums = np.concatenate([np.zeros((1, 2)), np.cumsum(changes, axis=0)])
+    return sums[np.searchsorted(moments[order], at, side="right")]
 
 
 def _sample_rows(metrics: np.ndarray, times: np.ndarray, thread: np.ndarray) -> np.ndarray:
