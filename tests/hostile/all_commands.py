@@ -159,6 +159,9 @@ COMMANDS: dict[str, Callable[[str, str], int]] = {
     "check-baseline": command(
         "check", "FILE", "--no-config", "--baseline", "OTHER", "--budget", "peak=24MB"
     ),
+    "peak": command("peak", "FILE"),
+    "peak-modules": command("peak", "FILE", "--by", "module"),
+    "peak-json": command("peak", "FILE", "--by", "line", "--format", "json"),
     "check-of-other": command("check", "OTHER", "--no-config", "--baseline", "FILE"),
     "report-two": command("report", "FILE", "OTHER", "--format", "html", "-o", "two.html"),
     "history": command("history", "FILE", "0", "--all"),

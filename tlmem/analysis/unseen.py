@@ -2,8 +2,9 @@
 
 Four facts: arrays or tensors whose allocator could not be followed; processes that the program
 started and that have no recording; memory of native code, of which only the sum is known, where it
-is more than everything that is tracked; a peak far above the moment of judging. Each has a sentence. Where one dominates, nothing that was found means that
-nothing grows, and it says what to do.
+is more than everything that is tracked; a peak far above the moment of judging. Each has a
+sentence. Where one dominates, nothing that was found means that nothing grows, and it says what to
+do.
 
 Covers: facts of one recording; why its samples are too few.
 Does not cover: damaged recordings and lost events, which the verdict knows; what still rose at the

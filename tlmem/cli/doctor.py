@@ -1,8 +1,8 @@
 """``tlmem doctor``: show what is supported on this machine, by trying it.
 
-Covers: versions, the extension module, the walk of stacks, NumPy's and PyTorch's hooks, clock, compression,
-the runtime's devices, the search for holders, which sources of memory samples answer, and a small
-recording that is made and read back.
+Covers: versions, the extension module, the walk of stacks, NumPy's and PyTorch's hooks, clock,
+compression, the runtime's devices, the search for holders, which sources of memory samples answer,
+and a small recording that is made and read back.
 Exits 0 when programs can be recorded and recordings read, 1 when one of both is not possible.
 """
 

@@ -210,6 +210,11 @@ class Recording:
         """Notes about the run: command, script, cwd, python, numpy, exit and others."""
         return dict(self._names.notes)
 
+    @cached_property
+    def labels(self) -> dict[int, str]:
+        """Texts of labels, by number: names of marks, scopes, modules of PyTorch."""
+        return dict(self._names.labels)
+
     @property
     def fold(self) -> dict[str, int] | None:
         """Sums of the events that were folded; None when every event is in the file."""

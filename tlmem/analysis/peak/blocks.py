@@ -263,15 +263,15 @@ def _with_threads(
     return phase, within | engine
 
 
-def labels_after(recording: Recording, kind: Kind) -> tuple[Ints, NDArray[np.uint64]]:
+def labels_after(recording: Recording, kind: Kind) -> tuple[Ints, NDArray[np.uint64], Ints]:
     """What events of a kind say of the block that the same thread allocated just before.
 
     Returns:
-        The numbers of the objects, and the argument of each event.
+        The numbers of the objects, the argument of each event, and its thread.
     """
     events = recording.events
     kinds = events["kind"].to_numpy(np.uint8)
-    nothing = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64)
     if not (kinds == kind).any():
         return nothing
     chosen = np.isin(kinds, (Kind.ALLOC, Kind.REALLOC, kind))
@@ -287,7 +287,7 @@ def labels_after(recording: Recording, kind: Kind) -> tuple[Ints, NDArray[np.uin
     of = last[said]
     fits = (address[of] == address[said]) & (thread[of] == thread[said])
     objects = events["object"].to_numpy(np.int64)[rows[of[fits]]]
-    return objects, arg[said[fits]]
+    return objects, arg[said[fits]], thread[said[fits]]
 
 
 def numbers_in(blocks: Blocks, objects: Sequence[int] | Ints) -> Ints:

@@ -52,7 +52,7 @@ class Modules:
 
 def modules_of(recording: Recording, blocks: Blocks) -> Modules:
     """The path of every block for which one was recorded, or follows from the graph."""
-    objects, labels = labels_after(recording, Kind.MODULE_PATH)
+    objects, labels, _ = labels_after(recording, Kind.MODULE_PATH)
     place = numbers_in(blocks, objects)
     known, inverse = np.unique(labels[place >= 0], return_inverse=True)
     split = bounded([path_of(label_text(recording, int(label))) for label in known.tolist()])
@@ -83,28 +83,43 @@ def bounded(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def label_text(recording: Recording, label: int) -> str:
     """The text of a label; ``label 7`` where the recording does not have it."""
-    return recording._names.labels.get(label, f"label {label}")
+    return recording.labels.get(label, f"label {label}")
 
 
 def _of_backward(recording: Recording, blocks: Blocks, path: Ints) -> None:
     """Gives blocks of backward passes the module of the forward operation that they are due to.
 
     A node takes its number before it computes: the first block of a forward pass that was allocated
-    when the next number was k + 1 belongs to the node k.
+    when the next number was k + 1 belongs to the node k. Each thread counts for itself, and a
+    backward pass runs in the thread that called it; one in a thread of the engine, which has no
+    forward passes, is taken as due to whichever thread was first.
     """
-    objects, args = labels_after(recording, Kind.AUTOGRAD)
+    objects, args, threads = labels_after(recording, Kind.AUTOGRAD)
     place = numbers_in(blocks, objects)
-    place, args = place[place >= 0], args[place >= 0]
+    there = place >= 0
+    place, args, threads = place[there], args[there], threads[there]
     backward = (args & np.uint64(1)) == 1
     number = (args >> np.uint64(1)).astype(np.int64)
     forward = np.flatnonzero(~backward & (path[place] >= 0))
+    mine = np.flatnonzero(backward & (path[place] < 0))
+    callers = np.unique(threads[forward])
+    own = np.isin(threads[mine], callers)
+    for thread in callers.tolist():
+        own_forward = forward[threads[forward] == thread]
+        _follow(blocks, path, place, number, own_forward, mine[threads[mine] == thread])
+    _follow(blocks, path, place, number, forward, mine[~own])
+
+
+def _follow(
+    blocks: Blocks, path: Ints, place: Ints, number: Ints, forward: Ints, backward: Ints
+) -> None:
+    """Gives each of the backward blocks the path of the first forward block of its node."""
     order = forward[np.lexsort((blocks.born[place[forward]], number[forward]))]
     numbers, first = np.unique(number[order], return_index=True)
-    if len(numbers) == 0:
+    if len(numbers) == 0 or len(backward) == 0:
         return
-    mine = np.flatnonzero(backward & (path[place] < 0))
-    at = np.searchsorted(numbers, number[mine] + 1).clip(max=len(numbers) - 1)
-    path[place[mine]] = path[place[order[first[at]]]]
+    at = np.searchsorted(numbers, number[backward] + 1).clip(max=len(numbers) - 1)
+    path[place[backward]] = path[place[order[first[at]]]]
 
 
 def is_index(name: str) -> bool:
