@@ -31,22 +31,26 @@ from .screens.help import HelpPage
 from .screens.live import LivePage
 from .screens.overview import OverviewPage
 from .screens.page import Page
+from .screens.peak import PeakPage
 from .screens.pools import PoolsPage
 from .screens.scopes import ScopesPage
 from .screens.sites import SitesPage
 from .screens.tape import TapePage
 from .screens.timeline import TimelinePage
 
-PAGES: tuple[type[Page], ...] = (
-    OverviewPage,
-    TimelinePage,
-    FindingsPage,
-    SitesPage,
-    ScopesPage,
-    PoolsPage,
-    TapePage,
-    DiffPage,
-)
+KEYS: dict[str, type[Page]] = {
+    "1": OverviewPage,
+    "2": TimelinePage,
+    "3": FindingsPage,
+    "4": SitesPage,
+    "5": ScopesPage,
+    "6": PoolsPage,
+    "7": TapePage,
+    "8": DiffPage,
+    "w": PeakPage,
+}
+"""The key that leads to each screen, from every other one."""
+PAGES = tuple(KEYS.values())
 ALL_PAGES: tuple[type[Page], ...] = (*PAGES, LivePage)
 
 
@@ -79,10 +83,7 @@ class TlmemApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
         Binding("question_mark", "help", "help", key_display="?"),
-        *(
-            Binding(str(number), f"go('{page.NAME}')", page.NAME, show=False)
-            for number, page in enumerate(PAGES, 1)
-        ),
+        *(Binding(key, f"go('{page.NAME}')", page.NAME, show=False) for key, page in KEYS.items()),
         Binding("9", "go('live')", "live", show=False),
         Binding("ctrl+z", "suspend_process", "suspend", show=False, key_display="Ctrl+Z"),
         Binding("p", "process(1)", "next process", show=False),
@@ -123,7 +124,7 @@ class TlmemApp(App[None]):
     @property
     def screen_names(self) -> dict[str, str]:
         """Keys and names of the screens."""
-        names = {str(number): page.NAME.capitalize() for number, page in enumerate(PAGES, 1)}
+        names = {key: page.NAME.capitalize() for key, page in KEYS.items()}
         return {**names, "9": "Live"} if self.follower is not None else names
 
     @property

@@ -16,6 +16,7 @@ from .time_axis import column_of
 from .view import View
 
 HEIGHTS = " ▁▂▃▄▅▆▇█"
+EIGHTHS = " ▏▎▍▌▋▊▉█"
 BORN_AND_DIED = "•"
 """An object whose whole life is in one column, or objects of which none is alive at its end."""
 MOST_SHOWN = 9
@@ -93,3 +94,9 @@ def count_bar(view: View, width: int, steps: Sequence[tuple[int, int | None]], d
         for column in range(first, last + 1):
             cells[column] = sign
     return "".join(cells)
+
+
+def share_bar(share: float, width: int) -> str:
+    """A bar of ``width`` columns, full for a share of 1."""
+    whole, rest = divmod(round(min(max(share, 0.0), 1.0) * width * 8), 8)
+    return ("█" * whole + (EIGHTHS[rest] if rest else "")).ljust(width)

@@ -24,6 +24,7 @@ from .frame_table import FrameTable
 from .glance import Glance, glance, script_name
 from .lanes import Lanes
 from .layers import Layers, combined, layers_of
+from .peak import PeakIndex
 from .pools import PoolIndex
 from .scopes import ScopeIndex
 from .tapes import TapeIndex
@@ -67,6 +68,7 @@ class Loaded:
         self.path = path
         self.first_look: Glance = glance(path)
         self.recording = read_for_command(path, source_roots=source_roots)
+        self.peaks = PeakIndex(self.recording)
         self._lock = threading.RLock()
         self._lives: dict[int, History | None] = {}
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
+from tlmem.dashboards.model.bars import share_bar
 from tlmem.dashboards.model.call_tree import METRICS, CallNode
 
 from tlmem.analysis.model import StackFrame
@@ -16,7 +17,6 @@ from tlmem.units import format_bytes, format_count
 from .rows import Rows
 
 BAR = 8
-EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 class TreeList(Rows):
@@ -78,9 +78,7 @@ class TreeList(Rows):
 
     def _bar(self, node: CallNode) -> str:
         share = float(node.total[METRICS.index(self.metric)]) / self.whole if self.whole else 0.0
-        eighths = round(min(max(share, 0.0), 1.0) * BAR * 8)
-        whole, rest = divmod(eighths, 8)
-        return ("█" * whole + (EIGHTHS[rest] if rest else "")).ljust(BAR)
+        return share_bar(share, BAR)
 
     def _described(self, node: CallNode) -> str:
         sign = "·" if node.leaf else "▾" if node.path in self.opened else "▸"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support import training
 from support.screens import LONGEST_S
 from support.story import write_story
 from textual.notifications import Notification
@@ -25,6 +26,12 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same loop with a reader that releases what it acquires."""
     return write_story(tmp_path_factory.mktemp("mended") / "mended.tlm", leaks=False)
+
+
+@pytest.fixture(scope="session")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A net of four blocks, trained with PyTorch."""
+    return training.trained().write(tmp_path_factory.mktemp("net") / "net.tlm")
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,20 @@
 """Rows, order and search of findings, and all about one."""
 
 import re
+from pathlib import Path
 
 import pytest
+from support.screens import app_of, opened, press, screen_text
+from support.traces import Program
+from tlmem.dashboards.model import loading
 from tlmem.dashboards.model.findings import SORTS, finding_blocks, finding_rows, markdown
 from tlmem.dashboards.model.loading import Loaded
 
+from tlmem.analysis import analyse
 from tlmem.analysis.ledger.history import history
 from tlmem.analysis.model import Finding, Holder, StackFrame
+from tlmem.events import Device
+from tlmem.recording.format.chains import ChainStep, StepKind
 
 FINDINGS = (
     Finding("growing-site", "error", 5, 1000, "grows", site=StackFrame("/a/b.py", 3, "f")),
@@ -128,3 +135,44 @@ def test_markdown_can_be_put_into_an_issue(loaded: Loaded) -> None:
     assert text.startswith("### ‼ error: growing-site at train.py:12\n")
     assert text.count("```") % 2 == 0 and "#### Stack\n\n```text\n" in text
     assert text.endswith("From story.tlm.\n")
+
+
+# ---- holders of PyTorch's tensors ----
+
+
+@pytest.mark.asyncio
+async def test_a_list_of_losses_is_shown_as_a_holder_with_its_graph(
+    story: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = [
+        ChainStep(StepKind.LOCAL, "main\n/home/user/program.py\n12", "history"),
+        ChainStep(StepKind.LIST, "list", "[]", 300),
+        ChainStep(StepKind.GRAPH, "NllLossBackward0"),
+    ]
+    analysis = analyse(keeping(chain).recording())
+    monkeypatch.setattr(loading, "analyse", lambda recording: analysis)
+    app = app_of(story)
+    async with opened(app, (120, 60)) as pilot:
+        await press(pilot, "3", "slash", *"kept-graph", "enter", "down")
+        text = screen_text(app)
+        await press(pilot, "c")
+    detail = " ".join(text.replace("│", " ").split())
+
+    assert "2 of " in text and "kept-graph at program.py:30" in detail
+    assert "Held by list 'history' (local variable of main() at program.py:12, 300 items)" in detail
+    assert "with the autograd graph (NllLossBackward0)" in detail
+    assert "history -> list of 300[] -> tensor of NllLossBackward0" in detail
+    assert "tensor of NllLossBackward0" in app.clipboard
+
+
+def keeping(chain: list[ChainStep]) -> Program:
+    """A program that keeps a tensor of each step, made at line 30, by a chain that was seen."""
+    program, losses = Program(), []
+    for step in range(400):
+        program.alloc(20, 16_000, Device.TORCH)
+        losses.append(program.alloc(30, 4_000, Device.TORCH))
+        program.temporary(90)
+        program.wait(1_000_000)
+        if step == 300:
+            program.snapshot((chain, losses, 1.0))
+    return program

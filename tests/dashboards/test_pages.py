@@ -17,7 +17,7 @@ from support.screens import (
 )
 from support.story import write_story
 from textual.command import CommandList, CommandPalette
-from tlmem.dashboards.app import PAGES, TlmemApp
+from tlmem.dashboards.app import KEYS, PAGES, TlmemApp
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.screens.help import HelpPage, key_rows
 from tlmem.dashboards.screens.live import LivePage
@@ -75,8 +75,8 @@ async def test_q_ends_it_with_exit_code_0(story: Path) -> None:
 async def test_every_screen_can_be_shown_and_resized(story: Path, size: tuple[int, int]) -> None:
     app = app_of(story)
     async with opened(app, size) as pilot:
-        for number, page in enumerate(PAGES, 1):
-            await press(pilot, str(number))
+        for number, (key, page) in enumerate(KEYS.items(), 1):
+            await press(pilot, key)
             assert app.current_mode == page.NAME
             await pilot.resize_terminal(size[0] + 3 * number, size[1] + number)
             await press(pilot, "plus", "full_stop", "0")
@@ -117,9 +117,9 @@ async def test_a_zoom_is_followed_by_every_screen(story: Path) -> None:
     async with opened(app) as pilot:
         await press(pilot, "plus")
         stretch = "0.250 s to 0.750 s"
-        for number in range(1, len(PAGES) + 1):
-            await press(pilot, str(number))
-            assert stretch in screen_text(app), PAGES[number - 1].NAME
+        for key, page in KEYS.items():
+            await press(pilot, key)
+            assert stretch in screen_text(app), page.NAME
         await press(pilot, "0")
         assert "all 1.00 s" in screen_text(app)
 
@@ -443,10 +443,10 @@ async def test_screens_made_ahead_are_those_that_keys_lead_to(story: Path) -> No
         assert app.current_mode == "overview" and "leak at train.py:12" in screen_text(app)
         made = {name: stack[0] for name, stack in app._screen_stacks.items()}
         await press(pilot, "plus")
-        for number, page in enumerate(PAGES, 1):
-            await press(pilot, str(number))
+        for key, page in KEYS.items():
+            await press(pilot, key)
             assert app.screen is made[page.NAME]
-            assert f"[{number} {page.NAME.capitalize()}]" in screen_text(app)
+            assert f"[{key} {page.NAME.capitalize()}]" in screen_text(app)
             assert "0.250 s to 0.750 s" in screen_text(app)
 
     assert app.return_code is None

@@ -23,6 +23,7 @@ KEYS = {
     "pools": ["6"],
     "tape": ["7"],
     "diff": ["8"],
+    "peak-lines": ["w"],
     "help": ["question_mark"],
 }
 
@@ -39,6 +40,18 @@ def test_a_screen_looks_as_before(
         await press(pilot, *KEYS[name])
 
     assert snap_compare(app_of(story, mended), run_before=look, terminal_size=size)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+@pytest.mark.parametrize("table", ["roles", "modules"])
+def test_the_peak_of_pytorch_looks_as_before(
+    snap_compare: Compare, net: Path, table: str, size: tuple[int, int]
+) -> None:
+    async def look(pilot: Pilot) -> None:
+        await settle(pilot)
+        await press(pilot, "w", table[0])
+
+    assert snap_compare(app_of(net), run_before=look, terminal_size=size)
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])

@@ -271,6 +271,8 @@ class Program:
                 ],
                 "function": ["work" if n in line_of else "" for n in numbers],
                 "line": [1 if n in self.frames else line_of.get(n, 0) for n in numbers],
+                "code": numbers,
+                "blamed": numbers,
                 "depth": [(1 + (n in self.frames)) if n in line_of else 0 for n in numbers],
             },
             index=pd.Index(numbers, name="site"),

@@ -141,7 +141,7 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
         "leak" if rise.kind == "tape" else rise.kind,
         " ".join(
             [
-                sentences.verdict_of_rise(rise, evidence.lives.begin_ns),
+                sentences.verdict_of_rise(rise, evidence.lives.begin_ns, evidence.lives.nouns),
                 *sentences.past_beside_growth(evidence.past, rise.bytes),
             ]
         ),
@@ -222,9 +222,13 @@ def stable(evidence: Evidence) -> Verdict:
                     resolution,
                     evidence.resident.python_resolution_bytes_per_s,
                     evidence.resident.mapped_resolution_bytes_per_s,
+                    evidence.lives.nouns,
                 ),
-                *sentences.waiting(evidence.garbage),
-                *(sentences.larger(evidence.places, it) for it in evidence.enlargements[:1]),
+                *sentences.waiting(evidence.garbage, evidence.lives.nouns),
+                *(
+                    sentences.larger(evidence.places, it, evidence.lives.noun(it.group))
+                    for it in evidence.enlargements[:1]
+                ),
                 *(finding.evidence for finding in evidence.mapped[:1]),
                 *sentences.past_warning(evidence.past),
                 *not_seen(evidence.unseen),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
-from tlmem.events import FIRST_RUNTIME_DEVICE, Device
+from tlmem.events import FIRST_RUNTIME_DEVICE, TORCH_DEVICES, Device
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -62,7 +62,8 @@ class Lifetimes:
     ``judged_ns`` the last one at which what it holds is still held. ``folded`` says that of the
     oldest objects only those that stayed alive are known. ``runtime`` says which objects are a
     runtime's (tlmem's own tensors, views and structs, or those of one that sends probes) and not
-    arrays.
+    arrays, ``torch`` which are PyTorch's; ``foreign_noun`` is what those that are neither are
+    called.
     """
 
     born: Ints
@@ -81,7 +82,9 @@ class Lifetimes:
     unwinding_ns: int
     judged_ns: int
     runtime: NDArray[np.bool_]
+    torch: NDArray[np.bool_]
     folded: bool = False
+    foreign_noun: str = "array"
 
     @property
     def run_seconds(self) -> float:
@@ -117,15 +120,37 @@ class Lifetimes:
         return [np.interp(time_ns, self.born, clock) for clock in self.clocks[:2]]
 
     def noun(self, group: int) -> str:
-        """What the objects of a line are called: arrays, or, with any of the runtime, objects."""
-        return "object" if self.runtime[self.group == group].any() else "array"
+        """What the objects of a line are called: arrays, tensors of PyTorch, or both: objects.
+
+        Those of the runtime are objects, those of a snapshot of PyTorch's CUDA allocator blocks.
+        """
+        mine = self.group == group
+        if self.runtime[mine].any():
+            return "object"
+        of_torch = self.torch[mine]
+        if not of_torch.any() or self.foreign_noun != "array":
+            return self.foreign_noun
+        return "tensor" if of_torch.all() else "object"
+
+    @property
+    def nouns(self) -> str:
+        """What the program's objects are called when no line is meant: arrays, tensors, or both."""
+        foreign = f"{self.foreign_noun}s"
+        if not self.torch.any() or foreign != "arrays":
+            return foreign
+        return "tensors" if self.torch.all() else "arrays or tensors"
 
     def __len__(self) -> int:
         return len(self.born)
 
 
-def lifetimes(recording: Recording, places: Places) -> Lifetimes:
-    """The objects of a recording, ready to be judged."""
+def lifetimes(recording: Recording, places: Places, older: bool = False) -> Lifetimes:
+    """The objects of a recording, ready to be judged.
+
+    Args:
+        older: whether those are among them that an imported trace did not see being made. Nothing
+            is known of when that was.
+    """
     table = recording.objects
     born = table["born_ns"].to_numpy(np.int64)
     died = table["died_ns"].to_numpy(np.int64)
@@ -137,6 +162,8 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
 
     site = np.where(site < len(places.group_of_site), site, 0)
     own = (born <= cut_ns) & ~places.importing[site]
+    if is_imported(recording) and not older:
+        own &= born >= begin_ns
     if not own.all():
         born, died, size, folded = born[own], died[own], size[own], folded[own]
         site, died_site = site[own], died_site[own]
@@ -166,8 +193,15 @@ def lifetimes(recording: Recording, places: Places) -> Lifetimes:
         unwinding_ns=unwinding_ns,
         judged_ns=moment_of_judging(born, died, size, cut_ns, unwinding_ns),
         runtime=(device >= FIRST_RUNTIME_DEVICE) | (device == Device.PROBE),
+        torch=np.isin(device, TORCH_DEVICES),
         folded=recording.fold is not None,
+        foreign_noun="block" if is_imported(recording) else "array",
     )
+
+
+def is_imported(recording: Recording) -> bool:
+    """Whether a recording was made from a snapshot, which knows no process, only an allocator."""
+    return "importer" in recording.info
 
 
 def alive_at(times: Ints | Floats, born: Ints, died: Ints, amount: NDArray | None = None) -> Floats:

@@ -39,7 +39,7 @@ RISES = {
         "to step.",
     ),
     "native": (
-        "Memory outside arrays and Python",
+        "Memory outside {nouns} and Python",
         "to the end: native code (a library, an extension, ctypes) keeps what it allocates.",
     ),
     "driver": (
@@ -53,7 +53,15 @@ RISES = {
         "memory that Python allocated, such as unpickled ones.",
     ),
 }
-"""What rises, and what that means."""
+"""What rises, and what that means; ``nouns`` are what the program's objects are called."""
+NODES = (
+    " In PyTorch that may be nodes of autograd graphs, as kept by total += loss: add loss.item()."
+)
+"""What else native memory may be where a program has tensors of PyTorch."""
+SNAPSHOT = (
+    "The snapshot covers the blocks of PyTorch's caching allocator while its trace was recorded, "
+    "not the process's other memory."
+)
 
 
 def leak(places: Places, lives: Lifetimes, marks: Marks, growths: Sequence[GrowingSite]) -> str:
@@ -126,19 +134,22 @@ def past_warning(past: Sequence[Finding]) -> list[str]:
     return [found.evidence for found in past if found.severity == "warning"][:1]
 
 
-def larger(places: Places, found: Enlargement) -> str:
+def larger(places: Places, found: Enlargement, noun: str = "array") -> str:
     """Of a line whose arrays are replaced by ever larger ones."""
     where = allocated_at(places.frames[found.group])
     return (
-        f"Each array allocated {where} replaces a smaller one: from "
+        f"Each {noun} allocated {where} replaces a smaller one: from "
         f"{format_bytes(found.first_bytes)} to {format_bytes(found.last_bytes)} in "
         f"{format_count(found.steps)} steps and {format_seconds(found.seconds)}."
     )
 
 
-def rising(rise: Rise, begin_ns: int) -> str:
+def rising(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
     """Of memory outside arrays that grows."""
     what, meaning = RISES[rise.kind]
+    what = what.format(nouns=nouns.replace(" or ", ", "))
+    if rise.kind == "native" and "tensors" in nouns:
+        meaning += NODES
     since = format_seconds(max(0.0, (rise.since_ns - begin_ns) / 1e9))
     return (
         f"{what} grew by {format_bytes(rise.bytes)} in {format_seconds(rise.seconds)}, "
@@ -146,10 +157,10 @@ def rising(rise: Rise, begin_ns: int) -> str:
     )
 
 
-def verdict_of_rise(rise: Rise, begin_ns: int) -> str:
+def verdict_of_rise(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
     """The same as a verdict."""
     head = {"tape": "Leak", "native": "Native memory", "python": "Python", "driver": "Driver"}
-    return f"{head[rise.kind]}: {rising(rise, begin_ns)}"
+    return f"{head[rise.kind]}: {rising(rise, begin_ns, nouns)}"
 
 
 def retained(found: Retained) -> str:
@@ -170,6 +181,7 @@ def stable(
     resolution: float | None,
     of_python: float | None = None,
     of_mapped: float | None = None,
+    nouns: str = "arrays",
 ) -> str:
     """``No leak found in 8.5 s. Smallest leak this run could have shown: ...``.
 
@@ -178,6 +190,7 @@ def stable(
         resolution, of_python, of_mapped: bytes per second of native memory, of Python's heap, and
             of what libraries map for themselves, that would have been seen; None where that is not
             known, or nothing rose.
+        nouns: what the program's objects are called.
     """
     found = f"No leak found in {format_seconds(seconds)}."
     if resolution is None:
@@ -189,19 +202,19 @@ def stable(
         seen.append(f"{format_rate(of_python)} of Python objects")
     others = ", ".join([*seen[:-1], f"or {seen[-1]}"])
     return (
-        f"{found} Smallest leak this run could have shown: {RULES.few_survivors:.0f} arrays from "
-        f"one line ({RULES.fewest_survivors:.0f} with {format_bytes(RULES.least_bytes_of_few)} "
-        f"together), {others}."
+        f"{found} Smallest leak this run could have shown: {RULES.few_survivors:.0f} {nouns} "
+        f"from one line ({RULES.fewest_survivors:.0f} with "
+        f"{format_bytes(RULES.least_bytes_of_few)} together), {others}."
     )
 
 
-def waiting(garbage: Sequence[Finding]) -> list[str]:
+def waiting(garbage: Sequence[Finding], nouns: str = "arrays") -> list[str]:
     """How much waits for Python's garbage collector, as a sentence."""
     if not garbage:
         return []
     count, held = sum(found.count for found in garbage), sum(found.bytes for found in garbage)
     return [
-        f"{format_count(count)} arrays of {format_bytes(held)} in reference cycles wait for "
+        f"{format_count(count)} {nouns} of {format_bytes(held)} in reference cycles wait for "
         "Python's garbage collector, which is on."
     ]
 
@@ -241,6 +254,22 @@ def unclear(found: Finding) -> str:
 def filling(found: Finding) -> str:
     """Of a cache that is not full yet."""
     return f"{found.evidence[:-1]}. Run it for longer."
+
+
+def short_trace(allocations: int) -> str:
+    """Why nothing can be said of a snapshot's trace; empty when something can."""
+    if allocations >= RULES.few_survivors:
+        return ""
+    if not allocations:
+        return (
+            "the snapshot has no allocation in its trace, so it shows what is alive and not how it "
+            "came to be. Call torch.cuda.memory._record_memory_history() before the work, and take "
+            "the snapshot after several steps."
+        )
+    return (
+        f"the trace of the snapshot has {format_count(allocations)} "
+        f"allocation{'s' if allocations > 1 else ''} only. Record several steps."
+    )
 
 
 def unsettled(late: Unsettled) -> str:

@@ -103,16 +103,19 @@ def more_of(given: argparse.Namespace) -> dict[str, str]:
 
 
 def _list_budgets() -> int:
-    from tlmem.gate.budget_kinds import KINDS, LEAK_CLASSES
+    from tlmem.gate.budget_kinds import KINDS, LEAK_CLASSES, ROLES
 
-    width = max(map(len, KINDS)) + 2
+    width = len("peak.module@PATTERN") + 2
     lines = [f"{kind.name:<{width}}{kind.meaning}" for kind in KINDS.values()]
     lines += [
         f"{'leaks-CLASS':<{width}}of one class: {', '.join(LEAK_CLASSES)}",
         f"{'leaks@PATTERN':<{width}}at places that match: model.py, model.py:30, Layer.forward",
         f"{'misuse-KIND':<{width}}of one kind: use-after-free, double-free, ...",
+        f"{'peak.ROLE':<{width}}of PyTorch's memory at the peak: {', '.join(ROLES)}",
+        f"{'peak.module@PATTERN':<{width}}of modules at the peak whose path matches: GPT/blocks.*",
         f"{'NAME-increase':<{width}}more than in --baseline: 10%, 1 MB, or 10% + 1 MB; NAME is "
-        + ", ".join(name for name, kind in KINDS.items() if kind.increase),
+        + ", ".join(name for name, kind in KINDS.items() if kind.increase)
+        + ", or of the peak's parts",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     return 0

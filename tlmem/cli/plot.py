@@ -27,6 +27,19 @@ def run(words: list[str]) -> int:
         "of them for which there is something. Default: %(default)s",
     )
     parser.add_argument(
+        "--by",
+        choices=("role", "line"),
+        help="tracked memory over time by what PyTorch uses it for (weights, gradients, "
+        "activations ...) with the peak marked, or by line as --kind sites; with --kind memory or "
+        "sites",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="NAME",
+        help="with --by role: host, or a device's name, as cuda:0 (default: where PyTorch's peak "
+        "is highest)",
+    )
+    parser.add_argument(
         "--size", metavar="WxH", help="1600x900 (pixels), 16x9cm, 8x5in; default: 1440x672"
     )
     add_range(parser)
@@ -35,5 +48,15 @@ def run(words: list[str]) -> int:
     from tlmem.report import plots
 
     stem = os.path.basename(given.file).removesuffix(".tlm") or "tlmem"
-    out = given.output or f"{stem}-{given.kind}.png"
-    return plots.run(given.file, out, given.kind, given.size, given.since, given.until, given.force)
+    out = given.output or f"{stem}-{plots.BY.get(given.by, given.kind)}.png"
+    return plots.run(
+        given.file,
+        out,
+        given.kind,
+        given.size,
+        given.since,
+        given.until,
+        given.force,
+        given.by,
+        given.memory,
+    )

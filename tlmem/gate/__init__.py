@@ -5,7 +5,7 @@ May import: errors, units, output, recording, analysis, report, gate.outputs.
 Third-party: numpy, pandas. Inside functions: scipy.
 
 Reading order: ``amounts`` (5 MB, 100 kB/s), ``budget_kinds`` (every budget), ``budgets`` (what a
-user asked for), ``suppressions``, ``inputs`` (what was recorded), ``growth_rates`` and ``measure``
-(values with intervals), ``decision``, ``outputs`` (a format each), ``check``; ``repeat`` and
-``sequential`` for repeated runs.
+user asked for), ``suppressions``, ``inputs`` (what was recorded), ``growth_rates``, ``peak_parts``
+and ``measure`` (values with intervals), ``decision``, ``outputs`` (a format each), ``check``;
+``repeat`` and ``sequential`` for repeated runs.
 """

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import OUTCOMES
+from tlmem.analysis.peak.roles import NAMES, Role
 from tlmem.gate.amounts import BYTES, OBJECTS, PERCENT, TIMES
 
 
@@ -91,8 +92,12 @@ KINDS: dict[str, BudgetKind] = {
         BudgetKind("new-findings", "warnings and errors that the baseline does not have", (TIMES,)),
     )
 }
-"""Budgets by name. ``leaks-CLASS``, ``leaks@PATTERN``, ``misuse-KIND`` and ``NAME-increase`` are
-made from these."""
+"""Budgets by name. ``leaks-CLASS``, ``leaks@PATTERN``, ``misuse-KIND``, ``peak.ROLE``,
+``peak.module@PATTERN`` and ``NAME-increase`` are made beside these."""
+PEAK = "peak."
+ROLES = {NAMES[role].lower().replace(" ", "-"): role for role in Role}
+"""Roles by the name that they have in a budget: ``optimizer-state``."""
+MODULE = f"{PEAK}module@"
 PASSING = tuple(outcome for outcome in OUTCOMES if outcome in ("stable", "retained"))
 """Outcomes that pass when there is no budget."""
 LEAK_CLASSES = ("growing-site", "growing-array", *FIXES)
@@ -106,11 +111,17 @@ def find(name: str) -> BudgetKind | None:
     base = name.removesuffix(INCREASE)
     if base != name:
         kind = find(base)
-        if kind is None or not kind.increase or "@" in base:
+        if kind is None or not kind.increase:
             return None
         return BudgetKind(name, f"more {base} than in the baseline", kind.kinds)
     if name.startswith("leaks@") and name != "leaks@":
         return BudgetKind(name, f"what growing lines keep that match {name[6:]}", (BYTES, OBJECTS))
+    if name.startswith(MODULE) and name != MODULE:
+        of = f"of PyTorch's modules that match {name.removeprefix(MODULE)}"
+        return BudgetKind(name, f"memory {of}, at the peak", (BYTES,), increase=True)
+    if name.startswith(PEAK) and name.removeprefix(PEAK) in ROLES:
+        role = NAMES[ROLES[name.removeprefix(PEAK)]]
+        return BudgetKind(name, f"{role} at the peak", (BYTES,), increase=True)
     leak = re.fullmatch(r"leaks-(.+)", name)
     if leak and leak[1] in LEAK_CLASSES:
         return BudgetKind(name, f"leaks of the class {leak[1]}", (BYTES, OBJECTS), increase=True)
@@ -124,6 +135,7 @@ def names() -> list[str]:
     """Every name, without patterns of sites."""
     found = [*KINDS]
     found += [f"leaks-{name}" for name in LEAK_CLASSES] + [f"misuse-{name}" for name in WHAT]
+    found += [f"{PEAK}{name}" for name in ROLES]
     return found + [f"{name}{INCREASE}" for name in found if (k := find(name)) and k.increase]
 
 

@@ -214,7 +214,10 @@ class _Judge:
         # A step may be large, yet in all it is what was asked about.
         if over and not found.even and not limit.per:
             state = OVER
-        return _row(budget, state, found, str(limit), _sentence(budget, state, found, limit))
+        sentence = _sentence(budget, state, found, limit)
+        if state == OVER and found.note:
+            sentence += f" {found.note}"
+        return _row(budget, state, found, str(limit), sentence)
 
     def _verdict(self, budget: Budget, fine: tuple[str, ...]) -> BudgetResult:
         verdict = self.subject.verdict
@@ -267,6 +270,8 @@ class _Judge:
             f"{name} is {write(after.value, kind)}, and {write(before.value, kind)} in the "
             f"baseline; {limit} more is allowed, which is {allowed}."
         )
+        if row.state == OVER and after.note:
+            sentence += f" {after.note}"
         limits = f"{allowed} (baseline + {limit})"
         return BudgetResult(
             row.name,

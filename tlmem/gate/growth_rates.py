@@ -109,7 +109,10 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
 def _steady_begin(judged: Judged) -> float:
     """When the warm-up is over, in ns, without the time in which the machine was suspended."""
     begin, end = judged.lives.work_begin_ns, judged.lives.judged_ns
-    return process_growth.steady_begin(Window(judged.samples, begin, end).time_ns, begin, end)
+    sampled = Window(judged.samples, begin, end).time_ns
+    if len(sampled) == 0:  # of a recording that was imported: nothing tells of a pause
+        return float(begin + RULES.warm_up * (end - begin))
+    return process_growth.steady_begin(sampled, begin, end)
 
 
 def curve_of(judged: Judged, metric: str, kind: str) -> Level:

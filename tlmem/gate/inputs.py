@@ -17,6 +17,7 @@ from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.analysis.lifetimes import Lifetimes, lifetimes
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Verdict
+from tlmem.analysis.peak.explained import Known
 from tlmem.analysis.places import Places
 from tlmem.gate import suppressions
 from tlmem.gate.budget_kinds import LEAK_CLASSES
@@ -62,6 +63,11 @@ class Judged:
     def samples(self) -> pd.DataFrame:
         """Its memory samples, with those of devices."""
         return with_devices(self.recording)
+
+    @cached_property
+    def blocks(self) -> Known:
+        """Its objects on the clock of events, with roles and modules."""
+        return Known.of(self.recording)
 
     def is_growing(self, metric: str) -> bool:
         """Whether the analysis found growth of this kind of memory."""

@@ -13,7 +13,9 @@ from tlmem.analysis.leaks.alive_at_end import alive_by_line
 from tlmem.analysis.leaks.classes import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import Finding
+from tlmem.gate import peak_parts
 from tlmem.gate.amounts import BYTES, PERCENT, TIMES
+from tlmem.gate.budget_kinds import MODULE, PEAK
 from tlmem.gate.growth_rates import NotMeasured, growth
 from tlmem.gate.inputs import LEAKS, Judged, Subject, kinds_of_growth
 from tlmem.gate.suppressions import matches_site
@@ -26,7 +28,7 @@ class Measured:
     """A value of a ``kind`` (``per`` second or mark), surely from ``low`` to ``high``.
 
     ``findings`` are those that brought it about, the worst first. ``even`` is False of a growth
-    that is a step or noise.
+    that is a step or noise. ``note`` is a sentence about where the value is from.
     """
 
     value: float
@@ -36,6 +38,7 @@ class Measured:
     per: str = ""
     findings: tuple[Finding, ...] = ()
     even: bool = True
+    note: str = ""
 
 
 def exact(value: float, kind: str, findings: tuple[Finding, ...] = ()) -> Measured:
@@ -59,6 +62,8 @@ def measure(name: str, kind: str, per: str, subject: Subject) -> Measured:
         return _leaks(name, kind, subject)
     if name.startswith("misuse"):
         return _misuse(name, subject)
+    if name.startswith(PEAK):
+        return _peak_part(name, subject)
     return _PLAIN[name](subject, kind)
 
 
@@ -151,6 +156,27 @@ def _resident_peak_of(judged: Judged) -> tuple[float, float]:
     mark = float(samples["high_water"].max())
     recorder = float(samples["recorder"].max()) if samples["recorder"].notna().any() else 0.0
     return max(highest, mark - recorder), mark
+
+
+def _peak_part(name: str, subject: Subject) -> Measured:
+    """A role, or modules, at the peak; of a family at least that of the largest process.
+
+    One without PyTorch's memory is left out if others have some.
+    """
+    found, why = [], ""
+    for judged in subject.processes:
+        try:
+            if name.startswith(MODULE):
+                found.append(peak_parts.of_modules(judged, name.removeprefix(MODULE)))
+            else:
+                found.append(peak_parts.of_role(judged, name.removeprefix(PEAK)))
+        except NotMeasured as error:
+            why = why or str(error)
+    if not found:
+        raise NotMeasured(why)
+    largest = max(found, key=lambda part: part.bytes)
+    total = sum(part.bytes for part in found)
+    return Measured(total, largest.bytes, total, BYTES, note=largest.sentence)
 
 
 def _pool_hit_rate(subject: Subject, kind: str) -> Measured:

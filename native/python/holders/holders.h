@@ -40,6 +40,7 @@ typedef enum {
     TLMI_ARRAY,
     TLMI_TENSOR, /* a Reference of the runtime */
     TLMI_TORCH,  /* a tensor of PyTorch */
+    TLMI_OPTIMIZER,
 } tlmi_kind;
 
 /* Where a chain begins. */
@@ -136,8 +137,8 @@ void tlmi_search_find_torch(tlmi_search *search);
 void tlmi_search_note_torch(tlmi_search *search, PyObject *object, uint32_t node);
 /* Meets the gradient of the tensor at the node. */
 void tlmi_search_meet_gradient(tlmi_search *search, PyObject *object, uint32_t node);
-/* The C++ name of the node of the autograd graph that the tensor came from and keeps; NULL: it keeps none. */
-const char *tlmi_torch_graph_of(PyObject *object);
+/* The C++ name of the node of the autograd graph that a tensor, of Python or TLMI_NATIVE, came from and keeps; NULL: none. */
+const char *tlmi_torch_graph_of(uintptr_t object);
 
 /* ---- holders_roots.c ---- */
 /* The program's modules, its threads and the exception. `elsewhere`: beginnings of paths, one after another, of modules that

@@ -52,7 +52,7 @@ static bool is_named(PyTypeObject *type, const char *name)
     return false;
 }
 
-static tlmi_kind kind_of_builtin(PyTypeObject *type)
+static tlmi_kind kind_of_builtin(PyTypeObject *type, bool has_torch)
 {
     static const struct {
         PyTypeObject *type;
@@ -76,6 +76,8 @@ static tlmi_kind kind_of_builtin(PyTypeObject *type)
         return TLMI_LRU_CACHE;
     if (is_named(type, "_thread._local"))
         return TLMI_THREAD_LOCAL;
+    if (has_torch && is_named(type, "Optimizer"))
+        return TLMI_OPTIMIZER;
     return is_named(type, "functools.partial") ? TLMI_BOUND : TLMI_ANY;
 }
 
@@ -104,7 +106,7 @@ static tlmi_kind find_kind(const tlmi_search *search, PyTypeObject *type)
         return TLMI_MODULE;
     if (PyType_IsSubtype(type, &PySet_Type) || PyType_IsSubtype(type, &PyFrozenSet_Type))
         return TLMI_SET;
-    return kind_of_builtin(type);
+    return kind_of_builtin(type, search->torch_type != NULL);
 }
 
 tlmi_kind tlmi_search_kind(tlmi_search *search, PyTypeObject *type)
@@ -496,6 +498,12 @@ static bool is_code(tlmi_search *search, PyObject *object)
     }
 }
 
+/* PyTorch's: it holds every parameter, and the module that has one is a better name for it. */
+static bool is_optimizer(tlmi_search *search, PyObject *object)
+{
+    return tlmi_search_kind(search, Py_TYPE(object)) == TLMI_OPTIMIZER;
+}
+
 static bool put_off(tlmi_search *search, uint32_t node)
 {
     if (search->later_count == search->later_room) {
@@ -558,7 +566,9 @@ static bool look_into(tlmi_search *search, uint32_t node, bool is_code_next)
     bool is_object = (object & TLMI_RUNNING) == 0;
     if (object & TLMI_NATIVE)
         return true;
-    if (is_object && !is_code_next && is_code(search, (PyObject *)object) && put_off(search, node))
+    bool is_later =
+        is_object && !is_code_next && (is_code(search, (PyObject *)object) || is_optimizer(search, (PyObject *)object));
+    if (is_later && put_off(search, node))
         return true;
     tlmi_kind kind = is_object ? tlmi_search_kind(search, Py_TYPE((PyObject *)object)) : TLMI_FRAME;
     search->parent = node;
@@ -587,7 +597,8 @@ void tlmi_search_drain_own_code(tlmi_search *search)
     for (uint32_t i = search->later_next; i < count && !search->is_late && !search->graph.is_full; i++) {
         const tlmi_node *node = tlmi_graph_node(&search->graph, search->later[i]);
         bool is_global = node->parent != 0 && tlmi_graph_node(&search->graph, node->parent)->parent == 0;
-        if (!is_global || !keeps_data((PyObject *)node->object))
+        bool is_data = is_global && keeps_data((PyObject *)node->object);
+        if (!is_data && !is_optimizer(search, (PyObject *)node->object))
             continue;
         look_into(search, search->later[i], true);
         search->later[i] = 0; /* done */

@@ -323,7 +323,7 @@ static uint64_t liken_edge(tlmi_search *search, const tlmi_node *parent, const t
 static uint64_t liken_type(tlmi_search *search, uintptr_t object)
 {
     if (object & TLMI_NATIVE)
-        return GRADIENT;
+        return GRADIENT ^ (uintptr_t)tlmi_torch_graph_of(object);
     pyframe *frame = frame_of(search, object);
     if (frame != NULL)
         return (uintptr_t)pyframe_code(frame);
@@ -334,6 +334,8 @@ static uint64_t liken_type(tlmi_search *search, uintptr_t object)
     case TLMI_TYPE:
     case TLMI_LRU_CACHE:
         return object;
+    case TLMI_TORCH: /* losses and accuracies are not alike */
+        return (uintptr_t)Py_TYPE(of) ^ (uintptr_t)tlmi_torch_graph_of(object);
     default:
         return (uintptr_t)Py_TYPE(of);
     }
@@ -751,7 +753,8 @@ static void add_last_part(tlmi_text *text, const char *name)
 static void name_graph(tlmi_namer *n)
 {
     uint32_t last = n->count - 1;
-    const char *graph = n->count > 0 && kind_at(n, last) == TLMI_TORCH ? tlmi_torch_graph_of(object_at(n, last)) : NULL;
+    bool is_tensor = n->count > 0 && (kind_at(n, last) == TLMI_TORCH || (n->way[last].object & TLMI_NATIVE) != 0);
+    const char *graph = is_tensor ? tlmi_torch_graph_of(n->way[last].object) : NULL;
     if (graph == NULL)
         return;
     begin_step(n);

@@ -119,13 +119,12 @@ void tlmi_search_meet_gradient(tlmi_search *search, PyObject *object, uint32_t n
     note_storage(search, found, own);
 }
 
-const char *tlmi_torch_graph_of(PyObject *object)
+const char *tlmi_torch_graph_of(uintptr_t object)
 {
     const tlmi_torch_layout *layout = tlmi_torch_known();
-    if (tensor_of(object) == NULL || layout->graph == NULL)
-        return NULL;
-    /* C++'s handle of a tensor is the one pointer that the Python object has. */
-    const void *const *handle = layout->graph((const char *)object + sizeof(PyObject));
+    /* C++'s handle of a tensor is a pointer to it; a Python object has one. */
+    const void *tensor = object & TLMI_NATIVE ? (const void *)(object & ~TLMI_NATIVE) : tensor_of((PyObject *)object);
+    const void *const *handle = tensor != NULL && layout->graph != NULL ? layout->graph(&tensor) : NULL;
     const void *graph_node = handle != NULL ? *handle : NULL;
     if (graph_node == NULL)
         return NULL;

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.analysis.model import Holder, StackFrame
+from tlmem.events import Device
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -36,6 +37,8 @@ EARLY = 0.25
 """Before this share of the objects was there, a snapshot only saw what was being worked on."""
 PYTHON = "python"
 """Kind of holders that snapshots name."""
+GRAPH = "graph"
+"""Kind of a chain's last step that is a node of an autograd graph."""
 _FRAMES = ("local", "generator")
 
 Ints = NDArray[np.int64]
@@ -48,6 +51,15 @@ _MOST_DIGITS = 10
 """Of the number of a line."""
 
 
+class Step(NamedTuple):
+    """One step of a chain: what holds, its type, by which edge it holds the next, its items."""
+
+    kind: str
+    type: str
+    edge: str
+    items: int
+
+
 @dataclass(frozen=True)
 class Chain:
     """One chain and its share of the objects that were asked about, when a snapshot was taken.
@@ -56,7 +68,8 @@ class Chain:
     that the snapshot names. ``whole`` says that the snapshot had seen all Python objects, ``view``
     that the last holder of the memory is a view of it, ``collecting`` that Python's garbage
     collector was on. ``most`` is how many items its container may have that has ``items``, 0 where
-    no bound is known or another container on the way may grow.
+    no bound is known or another container on the way may grow. ``steps`` lead from the root to the
+    memory, which is a device's.
     """
 
     words: str
@@ -73,6 +86,13 @@ class Chain:
     collecting: bool = False
     items: int = 0
     most: int = 0
+    device: int = int(Device.NUMPY)
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def graph(self) -> str:
+        """The node of PyTorch's autograd graph that the tensor keeps; empty without one."""
+        return self.steps[-1].type if self.steps and self.steps[-1].kind == GRAPH else ""
 
     @property
     def holder(self) -> Holder:
@@ -105,7 +125,7 @@ class Snapshots:
         self._numbers = recording.objects.index.to_numpy(np.int64)
         self._named = np.bincount(self._row, minlength=len(self._holdings))
         steps = recording.holding_steps
-        self._last = steps.groupby(keys)["kind"].last().to_dict()
+        self._steps = steps_of(steps)
         first = steps[(steps["step"] == 0) & steps["kind"].isin(_FRAMES)]
         self._frames = {
             (int(row["snapshot"]), int(row["group"])): _frame(row["type"])
@@ -227,11 +247,12 @@ class Snapshots:
     def _chain(self, row: int, share: float, objects: Ints) -> Chain:
         said = self._holdings.iloc[row]
         key = (int(said["snapshot"]), int(said["group"]))
+        steps = self._steps.get(key, ())
         return Chain(
             words=str(said["words"]),
             text=str(said["chain"]),
             root=str(said["root"]),
-            view=self._last.get(key) == "view",
+            view=bool(steps) and steps[-1].kind == "view",
             whole=bool(said["complete"]),
             time_ns=int(said["time_ns"]),
             arrays=max(1, round(int(said["arrays"]) * share)),
@@ -242,7 +263,18 @@ class Snapshots:
             collecting=bool(said["collecting"]),
             items=int(said["items"]),
             most=int(said["most"]),
+            device=int(said["device"]),
+            steps=steps,
         )
+
+
+def steps_of(table: pd.DataFrame) -> dict[tuple[int, int], tuple[Step, ...]]:
+    """The steps of each chain, by its snapshot and group; ``table`` is ``holding_steps``."""
+    columns = (table[name].tolist() for name in ("snapshot", "group", "kind", "type", "edge"))
+    found: dict[tuple[int, int], list[Step]] = {}
+    for snapshot, group, kind, of, edge, items in zip(*columns, table["items"], strict=True):
+        found.setdefault((snapshot, group), []).append(Step(kind, of, edge, int(items)))
+    return {key: tuple(steps) for key, steps in found.items()}
 
 
 def holders_of(chains: list[Chain]) -> tuple[Holder, ...]:

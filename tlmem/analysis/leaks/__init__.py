@@ -2,6 +2,6 @@
 
 In: growing lines with their survivors. Out: findings.
 May import: events, units, analysis.model, analysis.rules, analysis.places, analysis.lifetimes,
-analysis.growth, analysis.holders.
+analysis.growth, analysis.holders, analysis.peak.
 Third-party: numpy, pandas.
 """

@@ -4,7 +4,7 @@ A line that grows is an error by itself (``growing-site``); its class says why, 
 class is only ever said of what was found to grow, so it never cries wolf where nothing grows.
 
 Covers: the list of classes, most telling first; one class for each line. Does not cover: what each
-class asks for; see ``ownership``, ``tapes``, ``pools`` and ``python_objects``.
+class asks for; see ``ownership``, ``tapes``, ``pools``, ``python_objects`` and ``torch_graphs``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,16 @@ from tlmem.analysis.growth.process_growth import Rise
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.ownership import OWNERSHIP
 from tlmem.analysis.leaks.pools import POOLS, buffers_never_hit
-from tlmem.analysis.leaks.python_objects import PYTHON_LEAKS
+from tlmem.analysis.leaks.python_objects import PYTHON_LEAKS, reference_cycle
 from tlmem.analysis.leaks.tapes import TAPES
+from tlmem.analysis.leaks.torch_graphs import (
+    GRAPH_LEAKS,
+    TORCH_LEAKS,
+    Graphs,
+    graphs_of,
+    is_torch,
+    is_unheld,
+)
 from tlmem.analysis.model import Finding
 
 if TYPE_CHECKING:
@@ -35,6 +43,13 @@ FIXES = {
     "saved-outlives-backward": "leave retain_graph off, or drop the loss after its last pass",
     "grads-outlive-step": "clear gradients in each step; keep numbers, not their tensors",
     "pool-never-hits": "request the shape and dtype that was put there, or limit the pool",
+    "kept-graph": "keep loss.item(), or loss.detach() where the tensor itself is needed",
+    "graph-chain-grows": "detach what goes from step to step (state.detach()); sum up loss.item()",
+    "retained-graph": "leave retain_graph off: add up losses; set gradients with a graph to None",
+    "hook-keeps": "remove the hook (handle.remove()), or keep a detached output of the last step",
+    "modules-grow": "reuse modules, or remove those that are not needed from their container",
+    "optimizer-outlives-params": "give an optimizer's new modules an optimizer that goes with them",
+    "shared-memory-kept": "keep a clone() of what is needed of a batch",
 }
 """Every class, and what to do about it."""
 
@@ -53,14 +68,36 @@ def class_findings(
     """
     if recording.lost_events or recording.missing_events:
         return []
-    found = [found for found in map(class_of, growing) if found is not None]
+    graphs = graphs_of(recording, growing)
+    classes = (class_of(line, graphs) for line in growing)
+    found = [found for found in classes if found is not None]
     if any(rise.kind == "driver" for rise in rises):
         found += buffers_never_hit(recording)
     return found
 
 
-def class_of(line: Survivors) -> Finding | None:
-    """The first class that fits."""
+def class_of(line: Survivors, graphs: Graphs | None = None) -> Finding | None:
+    """The first class that fits.
+
+    Args:
+        graphs: what keeps autograd graphs, where growing lines are of tensors of PyTorch.
+    """
+    if graphs is not None:
+        if (found := of_torch(line, graphs)) is not None:
+            return found
+        if is_torch(line) and is_unheld(line, graphs):
+            return None  # whatever holds them, it is no container of Python
     return next(
         (found for say in (*TAPES, *POOLS, *PYTHON_LEAKS, *OWNERSHIP) if (found := say(line))), None
     )
+
+
+def of_torch(line: Survivors, graphs: Graphs) -> Finding | None:
+    """The first class of PyTorch's that fits: of arrays, what graphs keep that no object holds."""
+    if is_torch(line):
+        if (found := reference_cycle(line)) is not None:
+            return found
+        return next((found for say in TORCH_LEAKS if (found := say(line, graphs))), None)
+    if line.lives.runtime[line.rows].any() or not is_unheld(line, graphs):
+        return None
+    return next((found for say in GRAPH_LEAKS if (found := say(line, graphs))), None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlmem.analysis.holders.snapshots import holders_of
+from tlmem.analysis.holders.snapshots import Chain, holders_of
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.bounded_caches import bounded_finding, fills_a_bound
 from tlmem.analysis.leaks.python_objects import total
@@ -23,6 +23,8 @@ from tlmem.units import format_seconds
 
 KEYED = ("dict", "lru_cache", "collections.OrderedDict", "collections.defaultdict")
 """Words with which the names of containers begin that find things by a key."""
+MODULES = "_modules"
+"""The attribute in which a module of PyTorch has others by their names."""
 BY_CHANCE = 2.0
 """Standard errors by which the halves must differ."""
 
@@ -38,8 +40,13 @@ def fills_up(line: Survivors) -> bool:
 def may_have_keys(line: Survivors) -> bool:
     """Whether a container with keys holds most of the survivors, or no holder is known."""
     seen_in_all = total(line.chains)
-    keyed = total([chain for chain in line.chains if chain.words.startswith(KEYED)])
+    keyed = total([chain for chain in line.chains if has_keys(chain)])
     return not line.now.shape[0] and keyed >= RULES.majority * seen_in_all
+
+
+def has_keys(chain: Chain) -> bool:
+    """Whether the container has keys: of the modules in one of PyTorch, the keys are names."""
+    return chain.words.startswith(KEYED) or any(step.edge == MODULES for step in chain.steps)
 
 
 def pace(line: Survivors) -> tuple[int, int]:

@@ -286,13 +286,14 @@ def _graphs_let_go(role: Roles, blocks: Blocks, passes: Passes) -> None:
     inner = blocks.died[freed] < last[group]
     group, freed = group[inner], freed[inner]
     together = np.bincount(group, minlength=groups)
-    pairs = np.unique(np.stack((group, blocks.born_site[freed])), axis=1)
-    places = np.bincount(pairs[0], minlength=groups)
+    # Pairs as one number each: rows of several are sorted while no other thread may run.
+    sites = int(blocks.born_site.max(initial=0)) + 1
+    pairs = np.unique(group * sites + blocks.born_site[freed].clip(min=0))
+    places = np.bincount(pairs // sites, minlength=groups)
     # Layers of one list share their stack: of these the size tells which one it was.
     saved = np.flatnonzero(role == Role.ACTIVATIONS)
-    kinds = np.stack((blocks.born_site, blocks.size), axis=1)
-    _, kind = np.unique(kinds[np.concatenate((saved, freed))], axis=0, return_inverse=True)
-    kind = kind.reshape(-1)
+    _, size = np.unique(blocks.size, return_inverse=True)
+    kind = (size * sites + blocks.born_site.clip(min=0))[np.concatenate((saved, freed))]
     of_graphs = np.isin(kind[len(saved) :], kind[: len(saved)])
     known = np.bincount(group, weights=of_graphs, minlength=groups)
     whole = (together >= FEWEST_RELEASED) & ((places >= FEWEST_PLACES) | (2 * known > together))

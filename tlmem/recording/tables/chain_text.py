@@ -10,6 +10,13 @@ import re
 from collections.abc import Sequence
 
 from tlmem.recording.format.chains import ChainStep, StepKind
+from tlmem.recording.tables.torch_text import (
+    hook_at,
+    hook_words,
+    is_child,
+    module_words,
+    torch_words,
+)
 from tlmem.units import format_count
 
 CONTAINERS = {
@@ -31,26 +38,34 @@ PLAIN = ("list", "dict", "tuple", "set", "frozenset", "collections.deque", "nump
 ARROW = " -> "
 DEFAULTS = ("__defaults__", "__kwdefaults__")
 ANY_ITEM = ("", "[]")
+WITH_GRAPH = ", with the autograd graph ("
+"""Stands before the node of the graph that a tensor keeps."""
 MOST_PASSED = 3
 """Things on the way from the container to the array that are named."""
 _CHANGING = re.compile(
     r"(, |(?<=\())\d[\d,]* (of at most \d[\d,]* )?"
-    r"(items?|entry|entries)(?=\))"
+    r"(items?|entry|entries|modules?|parameters?|buffers?|groups?)(?=\))"
     r"|(?<=\w):\d+(?=[,)]| |$)"
 )
 
 
-def words(steps: Sequence[ChainStep]) -> str:
-    """What keeps an array, in words that fit behind "held by"."""
+def words(steps: Sequence[ChainStep], is_tensor: bool = False) -> str:
+    """What keeps an array, in words that fit behind "held by".
+
+    Args:
+        is_tensor: whether it is a tensor of PyTorch, which may be a parameter, a state, a gradient.
+    """
     if not steps:
         return "something that the snapshot does not tell"
     if steps[-1].kind == StepKind.GRAPH and len(steps) > 1:
         graph = class_name(steps[-1].type)
-        return f"{words(steps[:-1])}, each with its autograd graph ({graph})"
+        return f"{words(steps[:-1], is_tensor)}{WITH_GRAPH}{graph})"
     steps = _told(steps)
     if steps[0].kind == StepKind.CYCLE:
         way = turned(steps[0].edge) or class_name(steps[0].type)
         return f"a reference cycle: {way}{_passed(_ending(steps[1:]))}"
+    if is_tensor and (of_torch := torch_words(steps, _class_name_and_place)):
+        return of_torch
     main = main_container(steps)
     if main is not None:
         key = steps[main].edge
@@ -178,11 +193,19 @@ def _container(steps: Sequence[ChainStep], at: int) -> str:
     return f"{called} ({', '.join(details)})" if details else called
 
 
+def _class_name_and_place(steps: Sequence[ChainStep], at: int) -> tuple[str, str, list[str]]:
+    """The class of the object at a position before what ``_name_and_place`` says."""
+    return (class_name(steps[at].type), *_name_and_place(steps, at))
+
+
 def _name_and_place(steps: Sequence[ChainStep], at: int) -> tuple[str, list[str]]:
     """The name of the object at a position, in quotes, and where it has that name."""
     if at == 0:
         return "", ["held by native code"]
     before = steps[at - 1]
+    if (hooked := hook_at(steps, at - 1)) is not None and before.kind in NAMING:
+        hook = hook_words(steps, hooked, _class_name_and_place)
+        return f"'{before.edge}'" if before.edge else "", [_place(before), hook]
     quoted = f"'{before.edge}'" if before.edge else ""
     if before.kind == StepKind.TUPLE and at >= 2 and _holds_defaults(steps[at - 2]):
         return "", [f"default argument of {_owner(steps[at - 2])}"]
@@ -242,6 +265,10 @@ def _reference(steps: Sequence[ChainStep], at: int) -> str:
     if at == 0:
         return ""
     before = steps[at - 1]
+    if (hooked := hook_at(steps, at)) is not None:
+        return hook_words(steps, hooked, _class_name_and_place)
+    if is_child(steps, at):
+        return module_words(steps, at, _class_name_and_place)
     if before.kind in NAMING:
         return _named(before)
     if before.kind in CONTAINERS:

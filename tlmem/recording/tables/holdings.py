@@ -67,7 +67,7 @@ def holdings_table(holdings: list[Holding], records: Records, to_ns: ToNs) -> pd
             "held_bytes": _whole_numbers(held.held_bytes for held in holdings),
             "used_bytes": _whole_numbers(held.used_bytes for held in holdings),
             "device": np.array([held.device for held in holdings], np.uint8),
-            "words": [words(held.steps) for held in holdings],
+            "words": [words(held.steps, held.device in TORCH_DEVICES) for held in holdings],
             "chain": [chain_text(held.steps, noun_of(held.device)) for held in holdings],
             "root": [kind_name(held.steps[0].kind) if held.steps else "" for held in holdings],
             "container": [kind_name(step.kind) if step else "" for step in containers],

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from tlmem.errors import TlmemError
 from tlmem.output.atomic_write import write_file
 from tlmem.recording.reader import read_for_command
-from tlmem.report.plots import growth, memory, objects, pools, sites, style
+from tlmem.report.plots import growth, memory, objects, pools, roles, sites, style
 from tlmem.report.plots.plot_data import NothingToDraw, PlotView
 
 if TYPE_CHECKING:
@@ -33,7 +33,12 @@ KINDS: dict[str, Callable[[SubFigure, PlotView], None]] = {
     "pool": pools.draw,
     "growth": growth.draw,
 }
-"""Every kind of picture; ``all`` is those of them for which a recording has something."""
+"""Every kind of picture; ``all`` is those of them, and ``roles``, for which a recording has
+something."""
+BY = {"role": "roles", "line": "sites"}
+"""Pictures of tracked memory over time, by what it is divided by."""
+DIVIDED = ("memory", "sites")
+"""Kinds of pictures that can be divided otherwise."""
 FORMATS = ("png", "svg", "pdf")
 DOTS_PER_INCH = 160
 WIDTH_IN, HEIGHT_IN, EACH_IN = 9.0, 4.2, 3.7
@@ -48,7 +53,23 @@ UNITS_IN = {
 
 Size = tuple[float, float]
 
-__all__ = ["FORMATS", "KINDS", "NothingToDraw", "PlotView", "draw", "parse_size", "picture", "run"]
+__all__ = [
+    "BY",
+    "FORMATS",
+    "KINDS",
+    "NothingToDraw",
+    "PlotView",
+    "draw",
+    "parse_size",
+    "picture",
+    "run",
+]
+
+
+class CannotDivide(TlmemError):
+    """A picture was asked for by something that it cannot be divided by."""
+
+    exit_code = 2
 
 
 class UnknownFormat(TlmemError):
@@ -65,17 +86,29 @@ def run(
     since: float | None = None,
     until: float | None = None,
     force: bool = False,
+    by: str | None = None,
+    memory: str | None = None,
 ) -> int:
     """Draws a recording into a file, whose ending says the format; returns 0.
 
+    Args:
+        by: of ``BY``, what tracked memory is divided by, for kinds in ``DIVIDED``.
+        memory: by name, where it is divided by role.
     Raises:
         TlmemError: the recording cannot be read, there is nothing to draw, or the file cannot be
             written.
     """
     format = format_of(out)
     wanted = parse_size(size) if size else None
+    if by is not None and kind not in DIVIDED:
+        raise CannotDivide(
+            f"--by {by} goes with --kind {' or '.join(DIVIDED)}; leave --kind {kind} out."
+        )
+    if memory is not None and by != "role":
+        raise CannotDivide(f"--memory {memory} goes with --by role; add that.")
+    kind = BY[by] if by else kind
     view = PlotView.of(read_for_command(path), None, since, until)
-    drawn = picture(view, kind, format, wanted)
+    drawn = picture(view, kind, format, wanted, memory=memory)
     write_file(out, lambda place: place.write_bytes(drawn), force)
     return 0
 
@@ -114,15 +147,23 @@ def parse_size(text: str) -> Size:
 
 
 def picture(
-    view: PlotView, kind: str, format: str, size: Size | None = None, transparent: bool = False
+    view: PlotView,
+    kind: str,
+    format: str,
+    size: Size | None = None,
+    transparent: bool = False,
+    memory: str | None = None,
 ) -> bytes:
     """One picture as the bytes of a file; the same recording always gives the same bytes.
 
+    Args:
+        kind: of ``KINDS``, ``roles`` or ``all``.
+        memory: by name, for ``roles``.
     Raises:
         NothingToDraw: the recording has nothing of that kind.
     """
-    kinds = list(KINDS) if kind == "all" else [kind]
-    return as_file(lambda: draw(view, kinds, size, kind != "all"), format, transparent)
+    kinds = [*KINDS, "roles"] if kind == "all" else [kind]
+    return as_file(lambda: draw(view, kinds, size, kind != "all", memory), format, transparent)
 
 
 def as_file(make: Callable[[], Figure], format: str, transparent: bool = False) -> bytes:
@@ -144,32 +185,42 @@ def as_file(make: Callable[[], Figure], format: str, transparent: bool = False) 
 
 
 def draw(
-    view: PlotView, kinds: Sequence[str], size: Size | None = None, strict: bool = True
+    view: PlotView,
+    kinds: Sequence[str],
+    size: Size | None = None,
+    strict: bool = True,
+    memory: str | None = None,
 ) -> Figure:
     """A figure with one picture for each kind, from above.
 
     Args:
         view: what is drawn.
-        kinds: of ``KINDS``.
+        kinds: of ``KINDS``, or ``roles``.
         size: width and height of the whole in inches.
         strict: a kind of which there is nothing is an error, and not left out.
+        memory: by name, for ``roles``.
     Raises:
         NothingToDraw: there is nothing of a kind, or nothing at all.
     """
     shown, drawn = list(kinds), None
     while drawn is None:
         width, height = size or (WIDTH_IN, HEIGHT_IN if len(shown) == 1 else EACH_IN * len(shown))
-        drawn = _drawn(view, shown, (width, height), strict)
+        drawn = _drawn(view, shown, (width, height), strict, memory)
     return drawn
 
 
-def _drawn(view: PlotView, shown: list[str], size: Size, strict: bool) -> Figure | None:
+def _drawn(
+    view: PlotView, shown: list[str], size: Size, strict: bool, memory: str | None
+) -> Figure | None:
     """The figure; None, and less to be shown, when there is nothing of one of the kinds."""
     figure = blank(size)
     parts = figure.subfigures(len(shown), 1, squeeze=False)
     for part, kind in zip(parts[:, 0], list(shown), strict=True):
         try:
-            KINDS[kind](part, view)
+            if kind == "roles":
+                roles.draw(part, view, memory)
+            else:
+                KINDS[kind](part, view)
         except NothingToDraw:
             if strict or len(shown) == 1:
                 raise

@@ -148,6 +148,11 @@ def label_width(inches: float) -> int:
     return max(8, min(LABEL_WIDTH, int(inches / LETTER_IN)))
 
 
+def legend_room(axes: Axes) -> int:
+    """How many letters a line of the legend beside a picture has."""
+    return label_width(legend_in(axes.figure) - 0.45)  # type: ignore[arg-type]
+
+
 def colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
@@ -241,7 +246,7 @@ def grid(axes: Axes) -> None:
 
 def legend(axes: Axes, handles: Sequence[Any], labels: Sequence[str]) -> None:
     """A legend beside the picture, where it covers nothing."""
-    room = label_width(legend_in(axes.figure) - 0.45)  # type: ignore[arg-type]
+    room = legend_room(axes)
     words = [wrapped(label, room) for label in labels]
     if sum(1.3 + word.count("\n") for word in words) * LINE_IN > size_in(axes)[1] + BOTTOM_IN:
         words = [shortened(label, room) for label in labels]
