@@ -77,7 +77,8 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
 
     Ages are counted in births of the line. What is younger than the usual age at the end may still
     die; of the older ones nearly all must have stayed, evenly among all that the line made: here
-    its own births are a clock, as most of them do not stay.
+    its own births are a clock, as most of them do not stay. They are not the only one: a cache that
+    fills makes temporaries for each entry, and both stop when it is full.
     """
     born, died = lives.born[line], lives.died[line]
     end_ns = max(int(born[-1]), lives.unwinding_ns)
@@ -103,6 +104,10 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     checks = Checks()
     if not even(checks, x, share, RULES.unevenness, late=()) or not fair_parts(checks, x):
         return None
+    stayed = np.cumsum(np.isin(np.arange(window), kept)) / len(kept)
+    if min(own_shares(lives, line[:window])[1:]) <= RULES.own_clock:  # others work too
+        if not rises_on_clocks(lives, line[:window], stayed):
+            return None
     return site_of(lives, group, line, rows, "beside")
 
 
