@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tlmem.analysis import sentences
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
@@ -21,7 +23,7 @@ from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.holders.survivors import Survivors
-from tlmem.analysis.lifetimes import Lifetimes, is_imported
+from tlmem.analysis.lifetimes import Lifetimes, alive_at, is_imported
 from tlmem.analysis.model import Asked, Finding, Question, Verdict
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
@@ -72,9 +74,23 @@ class Evidence:
 
     @property
     def rises(self) -> list[Rise]:
-        """Growth outside arrays that growing arrays, or what is garbage, do not bring with them."""
+        """Growth outside arrays that growing arrays, or what is garbage, do not bring with them.
+
+        Nor do arrays of a line that grew and stopped, as those of a cache that is full now.
+        """
         brought = self.brought_along
-        return [rise for rise in self.resident.rises if rise.bytes > brought]
+        return [
+            rise
+            for rise in self.resident.rises
+            if rise.bytes > max(brought, self._more_arrays(rise) * RULES.python_per_array)
+        ]
+
+    def _more_arrays(self, rise: Rise) -> int:
+        """How many more objects there are at the end of a rise than when it began."""
+        lives = self.lives
+        moments = np.array([rise.since_ns, lives.judged_ns], np.int64)
+        before, after = alive_at(moments, lives.born, lives.died, lives.weight).tolist()
+        return max(0, int(after - before))
 
     @property
     def brought_along(self) -> int:

@@ -121,9 +121,9 @@ def graphs_of(recording: Recording, lines: Sequence[Survivors]) -> Graphs | None
     phases = site_phases(recording.sites)
     chains = [chain for line in lines for chain in from_python(line) if chain.graph]
     growing = tuple(k for k in keepers(chains) if k.count >= RULES.fewest_survivors)
-    others, seen_ns, whole = other_graphs(recording, lines)
+    others, many, seen_ns, whole = other_graphs(recording, lines)
     graphs = Graphs(
-        growing,
+        growing or many,
         others,
         seen_ns,
         whole,
@@ -157,14 +157,15 @@ def split_words(words: str) -> tuple[str, str]:
 
 def other_graphs(
     recording: Recording, lines: Sequence[Survivors]
-) -> tuple[tuple[Keeper, ...], int, bool]:
-    """Tensors with a graph that are few, those first that most snapshots saw; when they were seen.
+) -> tuple[tuple[Keeper, ...], tuple[Keeper, ...], int, bool]:
+    """Tensors with a graph that are few, those first that most snapshots saw; and containers of
+    many; when they were seen, and whether that snapshot had looked at everything.
 
-    And whether that snapshot had looked at everything.
+    What is kept in an object comes before a variable, which each step sets anew.
     """
     table = recording.holdings
     if not len(table):
-        return (), 0, True
+        return (), (), 0, True
     steps = steps_of(recording.holding_steps)
     keys = list(zip(table["snapshot"].tolist(), table["group"].tolist(), strict=True))
     last = [steps.get(key, ())[-1:] for key in keys]
@@ -181,16 +182,28 @@ def other_graphs(
     often: dict[str, int] = {}
     for row in np.flatnonzero(graph).tolist():
         often[words[row]] = often.get(words[row], 0) + 1
-    rows = np.flatnonzero(now & graph & (arrays < RULES.fewest_survivors)).tolist()
+    is_few = arrays < RULES.fewest_survivors
+    rows = np.flatnonzero(now & graph & is_few).tolist()
     own = {frame.file for frame in lines[0].places.frames}
     rows = [row for row in rows if is_own(steps[keys[row]][0], own)] or rows
-    rows.sort(key=lambda row: (-often[words[row]], keys[row][1]))
-    few = tuple(
-        Keeper(*split_words(words[row]), int(arrays[row]), is_hooked(steps[keys[row]]))
-        for row in rows
-    )
+    most = max((often[words[row]] for row in rows), default=0)
+
+    def order(row: int) -> tuple[bool, int, int]:
+        seen_as_often = 2 * often[words[row]] >= most
+        is_kept = len(steps[keys[row]]) > len(("variable", "graph"))
+        return not (is_kept and seen_as_often), -often[words[row]], keys[row][1]
+
+    def keeper(row: int) -> Keeper:
+        return Keeper(*split_words(words[row]), int(arrays[row]), is_hooked(steps[keys[row]]))
+
+    several = np.flatnonzero(now & graph & ~is_few).tolist()
     seen_ns = int(table["time_ns"].to_numpy(np.int64)[now][0])
-    return few, seen_ns, bool(table["complete"].to_numpy(bool)[now][0])
+    return (
+        tuple(keeper(row) for row in sorted(rows, key=order)),
+        tuple(keeper(row) for row in sorted(several, key=lambda row: -arrays[row])),
+        seen_ns,
+        bool(table["complete"].to_numpy(bool)[now][0]),
+    )
 
 
 def is_own(root: Step, files: Container[str]) -> bool:

@@ -24,6 +24,8 @@ NO_MODULE = -1
 MOST_NAMES, MOST_PATHS = 24, 20_000
 """Names of a path, and different paths; what goes beyond is cut."""
 OTHERS = "modules"
+NEAR = 3
+"""Nodes between one and the next that allocated a large block: those of views allocate none."""
 _INDEX = re.compile(r"\d+")
 
 
@@ -118,8 +120,10 @@ def _follow(
     numbers, first = np.unique(number[order], return_index=True)
     if len(numbers) == 0 or len(backward) == 0:
         return
-    at = np.searchsorted(numbers, number[backward] + 1).clip(max=len(numbers) - 1)
-    path[place[backward]] = path[place[order[first[at]]]]
+    wanted = number[backward] + 1
+    at = np.searchsorted(numbers, wanted).clip(max=len(numbers) - 1)
+    near = (numbers[at] >= wanted) & (numbers[at] - wanted <= NEAR)
+    path[place[backward[near]]] = path[place[order[first[at[near]]]]]
 
 
 def is_index(name: str) -> bool:
