@@ -25,7 +25,7 @@ torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.Linear(96, 64))
 optimizer = torch.optim.AdamW(net.parameters())
 kept = []
-for step in range(60):
+for step in range(700):
     tlmem.mark("step", step)
     x = torch.ones(64, 64)
     loss = net(x).square().mean()

@@ -27,7 +27,8 @@ class Adapted(nn.Module):
         key = int(domain) if FIXED else domain
         if key not in self.places:
             self.places[key] = len(self.adapters)
-            self.adapters.append(nn.Linear(self.width, self.width))  # leaks here
+            layers = nn.Linear(self.width, self.width), nn.BatchNorm1d(self.width)  # leaks here
+            self.adapters.append(nn.Sequential(*layers))
         return self.adapters[self.places[key]](torch.tanh(self.trunk(x)))
 
 

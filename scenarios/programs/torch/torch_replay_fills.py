@@ -22,7 +22,7 @@ def main() -> None:
     optimizer = torch.optim.Adam(online.parameters(), lr=1e-3)
     memory: deque[tuple[torch.Tensor, int, torch.Tensor]] = deque(maxlen=400)
     state = torch.randn(64)
-    for step in long_enough(1500):
+    for step in long_enough(6000):
         action = int(online(state[None]).argmax())
         after = 0.9 * state + 0.1 * torch.randn(64) + 0.01 * action
         memory.append((state, action, after))
