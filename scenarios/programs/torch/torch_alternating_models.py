@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -21,7 +21,7 @@ def main() -> None:
     models = [network(48), network(256)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9) for model in models]
     losses = [0.0, 0.0]
-    for step in long_enough(1200):
+    for step in long_enough(1200, SETTLED_S):
         turn = step // 20 % 2
         x = torch.randn(64, 32)
         loss = F.mse_loss(models[turn](x), x.sin())

@@ -5,7 +5,7 @@ Fixed: Anomaly mode is off, and the history holds numbers.
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -26,7 +26,7 @@ def main() -> None:
     )
     weights = list(model.parameters())
     running: list = []
-    for _ in repeat(1500, fixed=1500):
+    for _ in repeat(1500, fixed=1500, seconds=SETTLED_S):
         x = torch.randn(16, 8)
         loss = F.smooth_l1_loss(model(x), x.prod(1, keepdim=True))  # leaks here
         grads = torch.autograd.grad(loss, weights)

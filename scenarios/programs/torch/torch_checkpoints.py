@@ -5,7 +5,7 @@ import tempfile
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -20,7 +20,7 @@ def main() -> None:
     best, least = {}, float("inf")
     files: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        for step in long_enough(600):
+        for step in long_enough(600, SETTLED_S):
             x = torch.randn(32, 32)
             loss = F.mse_loss(model(x), x.roll(1, 1))
             optimizer.zero_grad()

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -25,7 +25,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model = Tagger()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    for step in long_enough(360):
+    for step in long_enough(360, SETTLED_S):
         tokens = torch.randint(50, (8, min(4 + step // 4, 32)))
         loss = F.cross_entropy(model(tokens).flatten(0, 1), tokens.roll(1, 1).flatten())
         optimizer.zero_grad()

@@ -5,7 +5,7 @@ Fixed: A running mean of the outputs is kept.
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -23,7 +23,7 @@ def main() -> None:
     optimizer = torch.optim.Adam(both.parameters(), lr=1e-3)
     features: list[torch.Tensor] = []
     mean = torch.zeros(128)
-    for _ in repeat(900, fixed=900):
+    for _ in repeat(900, fixed=900, seconds=SETTLED_S):
         x = torch.randn(64, 48)
         h = encoder(x)  # leaks here
         loss = F.mse_loss(head(h), x)

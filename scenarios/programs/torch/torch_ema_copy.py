@@ -4,7 +4,7 @@ import copy
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -18,7 +18,7 @@ def main() -> None:
     mean = copy.deepcopy(model).requires_grad_(False)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scores = []
-    for step in long_enough(700):
+    for step in long_enough(700, SETTLED_S):
         x = torch.randn(64, 32)
         loss = F.cross_entropy(model(x), x[:, :8].argmax(1))
         optimizer.zero_grad()

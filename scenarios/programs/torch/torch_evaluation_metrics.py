@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -29,7 +29,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     test = list(torch.randn(640, 24).split(32))
     history: list[dict[str, float]] = []
-    for _ in long_enough(60):
+    for _ in long_enough(60, SETTLED_S):
         for _ in range(10):
             x = torch.randn(32, 24)
             loss = F.cross_entropy(model(x), x[:, :6].argmax(1))

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -17,7 +17,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     history = []
     total = torch.zeros(())
-    for micro in long_enough(640):
+    for micro in long_enough(640, SETTLED_S):
         tokens = torch.randint(64, (4, 16))
         loss = F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()) / 16
         loss.backward()

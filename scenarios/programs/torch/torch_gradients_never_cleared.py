@@ -4,7 +4,7 @@ Fixed: The gradients of torch-gradients-never-cleared are dropped after each upd
 """
 
 import torch
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -18,7 +18,7 @@ def main() -> None:
     model = nn.Sequential(nn.Linear(64, 96), nn.Tanh(), nn.Linear(96, 1))
     weights = list(model.parameters())
     optimizer = torch.optim.SGD(model[2].parameters(), lr=0.001)
-    for _ in repeat(400, fixed=900):
+    for _ in repeat(400, fixed=900, seconds=SETTLED_S):
         x = torch.randn(16, 64)
         loss = model(x).pow(2).mean()
         loss.backward(create_graph=True)  # leaks here

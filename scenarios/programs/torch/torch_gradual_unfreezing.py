@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -17,7 +17,7 @@ def main() -> None:
     model.requires_grad_(False)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=100)
-    for step in long_enough(900):
+    for step in long_enough(900, SETTLED_S):
         if step % 40 == 0 and step // 40 < len(layers):
             layers[-1 - step // 40].requires_grad_(True)
         x = torch.randn(32, 96)

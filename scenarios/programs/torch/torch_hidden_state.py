@@ -4,7 +4,7 @@ Fixed: The state of torch-hidden-state is detached after each step.
 """
 
 import torch
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -33,7 +33,7 @@ def main() -> None:
     watcher = Watcher(24, 192)
     state = torch.zeros(8, 192)
     alarms = 0
-    for _ in repeat(3000, fixed=3000):
+    for _ in repeat(3000, fixed=3000, seconds=SETTLED_S):
         score, state = watcher(torch.randn(8, 24), state)
         if FIXED:
             state = state.detach()

@@ -5,7 +5,7 @@ Fixed: The hook keeps the latest output only, without its graph.
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -39,7 +39,7 @@ def main() -> None:
     model = nn.Sequential(features, nn.Flatten(), nn.Linear(8 * 64, 4))
     Probe(features)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for _ in repeat(800, fixed=1000):
+    for _ in repeat(800, fixed=1000, seconds=SETTLED_S):
         x, y = torch.randn(16, 1, 16, 16), torch.randint(4, (16,))
         logits = model(x)  # leaks here
         loss = F.cross_entropy(logits, y)

@@ -5,7 +5,7 @@ Fixed: The evaluation runs without gradients and keeps numbers.
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -16,7 +16,7 @@ CLASS = "kept-graph"
 def evaluate(model: nn.Module, steps: int) -> list[float]:
     losses: list = []
     with torch.set_grad_enabled(not FIXED):
-        for _ in repeat(steps, fixed=2 * steps):
+        for _ in repeat(steps, fixed=2 * steps, seconds=SETTLED_S):
             x, y = torch.randn(32, 64), torch.randint(10, (32,))
             logits = model(x)  # leaks here
             loss = F.cross_entropy(logits, y)

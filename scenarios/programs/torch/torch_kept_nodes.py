@@ -5,7 +5,7 @@ Fixed: The history of torch-kept-nodes holds numbers.
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -26,7 +26,7 @@ def main() -> None:
     model = nn.Sequential(*layers, nn.Linear(64, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     history: list = []
-    for _ in repeat(1200, fixed=1500):
+    for _ in repeat(1200, fixed=1500, seconds=SETTLED_S):
         x = torch.randn(16, 16)
         loss = F.mse_loss(model(x), x.sum(1, keepdim=True))  # leaks here
         optimizer.zero_grad()

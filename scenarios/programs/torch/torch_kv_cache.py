@@ -5,7 +5,7 @@ Fixed: A conversation that is over takes its cache with it.
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -38,7 +38,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model = Attention(128)
     total = 0.0
-    for session in repeat(400, fixed=500):
+    for session in repeat(400, fixed=500, seconds=SETTLED_S):
         x = torch.randn(1, 8, 128)
         for _ in range(12):
             x = model(x, session)[:, -1:]

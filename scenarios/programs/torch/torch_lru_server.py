@@ -4,7 +4,7 @@ import random
 from collections import OrderedDict
 
 import torch
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -34,7 +34,7 @@ def main() -> None:
     random.seed(1)
     server = Server()
     answers = [0] * 10
-    for _ in long_enough(4000):
+    for _ in long_enough(4000, SETTLED_S):
         answers[server.answer(int(random.expovariate(1 / 60)))] += 1
     print(answers)
 

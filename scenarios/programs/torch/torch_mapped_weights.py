@@ -4,7 +4,7 @@ import os
 import tempfile
 
 import torch
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -19,7 +19,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "weights.pt")
         total = 0.0
-        for step in long_enough(300):
+        for step in long_enough(300, SETTLED_S):
             if step % 10 == 0:
                 with torch.no_grad():
                     for parameter in model.parameters():

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -37,7 +37,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model = Adapted(64)
     optimizer = torch.optim.SGD(model.trunk.parameters(), lr=0.05)
-    for _ in repeat(900, fixed=1200):
+    for _ in repeat(900, fixed=1200, seconds=SETTLED_S):
         x, domain = torch.randn(16, 64), torch.randint(5, ())
         loss = F.mse_loss(model(x, domain), x)
         optimizer.zero_grad()

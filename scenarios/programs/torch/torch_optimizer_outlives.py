@@ -5,7 +5,7 @@ Fixed: Each task has an optimizer of its own, which goes with it.
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -21,7 +21,7 @@ def main() -> None:
     torch.set_num_threads(1)
     trunk = nn.Sequential(nn.Linear(32, 128), nn.ReLU())
     shared = torch.optim.Adam(trunk.parameters(), lr=1e-3)
-    for task in repeat(250, fixed=400):
+    for task in repeat(250, fixed=400, seconds=SETTLED_S):
         head = nn.Linear(128, 64)
         optimizers = [shared]
         if FIXED:

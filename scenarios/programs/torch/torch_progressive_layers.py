@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -14,7 +14,7 @@ def main() -> None:
     torch.set_num_threads(1)
     layers = nn.ModuleList([nn.Linear(64, 64)])
     optimizer = torch.optim.Adam(layers.parameters(), lr=1e-3)
-    for step in long_enough(1200):
+    for step in long_enough(1200, SETTLED_S):
         if step and step % 50 == 0 and len(layers) < 8:
             layers.append(nn.Linear(64, 64))
             optimizer.add_param_group({"params": layers[-1].parameters()})

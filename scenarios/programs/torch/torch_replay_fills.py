@@ -6,7 +6,7 @@ from collections import deque
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import long_enough
+from tlmem.scenarios.programs.switch import SETTLED_S, long_enough
 from torch import nn
 
 NEEDS = "torch"
@@ -22,7 +22,7 @@ def main() -> None:
     optimizer = torch.optim.Adam(online.parameters(), lr=1e-3)
     memory: deque[tuple[torch.Tensor, int, torch.Tensor]] = deque(maxlen=400)
     state = torch.randn(64)
-    for step in long_enough(6000):
+    for step in long_enough(6000, SETTLED_S):
         action = int(online(state[None]).argmax())
         after = 0.9 * state + 0.1 * torch.randn(64) + 0.01 * action
         memory.append((state, action, after))

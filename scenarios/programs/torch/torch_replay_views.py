@@ -6,7 +6,7 @@ Fixed: The replay buffer of torch-replay-views clones what it keeps, and has a b
 from collections import deque
 
 import torch
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -32,7 +32,7 @@ def main() -> None:
     encoder = nn.Sequential(nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1))
     replay = Replay()
     best = 0.0
-    for _ in repeat(1200, fixed=1500):
+    for _ in repeat(1200, fixed=1500, seconds=SETTLED_S):
         frames = torch.rand(256, 128)  # leaks here
         values = encoder(frames)[:, 0]
         replay.remember(frames[values.argmax()])

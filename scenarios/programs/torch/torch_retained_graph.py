@@ -5,7 +5,7 @@ Fixed: One backward pass of the sum frees the graph, and the log keeps numbers.
 
 import torch
 import torch.nn.functional as F
-from tlmem.scenarios.programs.switch import FIXED, repeat
+from tlmem.scenarios.programs.switch import FIXED, SETTLED_S, repeat
 from torch import nn
 
 NEEDS = "torch"
@@ -30,7 +30,7 @@ def main() -> None:
     model = TwoHeads()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     log: list = []
-    for _ in repeat(800, fixed=1000):
+    for _ in repeat(800, fixed=1000, seconds=SETTLED_S):
         x = torch.randn(32, 32)
         label, value = model(x)
         loss1 = F.cross_entropy(label, x[:, :5].argmax(1))
