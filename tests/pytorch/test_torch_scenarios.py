@@ -26,7 +26,6 @@ FAULTS = {
     "torch-kept-nodes",
     "torch-kv-cache",
     "torch-loader-batches",
-    "torch-modules-grow",
     "torch-optimizer-outlives",
     "torch-replay-views",
     "torch-retained-graph",

@@ -21,7 +21,6 @@ LEAKS = {
     "torch_retained_graph": ("retained-graph", "it is run with retain_graph=True at"),
     "torch_gradients_never_cleared": ("retained-graph", "it is run with create_graph=True at"),
     "torch_hook_keeps": ("hook-keeps", "(a forward hook of 'features' (Sequential, local variable"),
-    "torch_modules_grow": ("modules-grow", "parameters in 'adapters' of 'model' (Adapted, local"),
     "torch_optimizer_outlives": ("optimizer-outlives-params", "of optimizer 'shared' (Adam, local"),
     "torch_loader_batches": ("shared-memory-kept", "are in shared memory or mapped files"),
     "torch_replay_views": ("view-pins-base", "deque 'states' of Replay"),
@@ -29,7 +28,7 @@ LEAKS = {
 }
 """Programs with the class of the line that leaks, and a part of what is said."""
 MARKER = "# leaks here"
-TWINS = ("torch_kept_losses", "torch_hidden_state", "torch_modules_grow")
+TWINS = ("torch_kept_losses", "torch_hidden_state")
 """Mended twins that are run here; the others, and healthy programs, are in tests of scenarios."""
 
 
