@@ -18,7 +18,7 @@
 #include "platform/linkage.h"
 
 enum { MOST_REFERENCES = 1 << 24 };
-/* Larger is no number: nodes that add up gradients have all bits set. */
+/* The largest number of a node. Nodes that add up gradients have all bits set instead. */
 #define MOST_NUMBERS (UINT64_C(1) << 48)
 
 typedef struct {

@@ -527,7 +527,7 @@ static int meet_tracked(PyObject *object, void *unused)
 }
 #endif
 
-/* dying: a module that is whole but on its way; NULL: none. is_last: there is no later, so all objects are looked through. */
+/* dying: a module that is about to be freed and still whole; NULL: none. is_last: the last call, which looks through all objects. */
 static void name_waiting(PyObject *dying, bool is_last)
 {
     if (atomic_load(&waiting_count) == 0 || !tlmi_probe_on() ||

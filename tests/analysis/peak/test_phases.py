@@ -86,7 +86,7 @@ def test_each_stack_is_in_its_phase(name: str, tmp_path: Path) -> None:
 
 
 def test_a_constructor_of_a_module_builds_it_also_without_a_layer(tmp_path: Path) -> None:
-    """``nn.Parameter(torch.zeros(...))`` in ``Net.__init__``; ``Trainer`` is no module."""
+    """``nn.Parameter(torch.zeros(...))`` in ``Net.__init__``; ``Trainer`` is not a module."""
     loop = Loop()
     loop.alloc(training.raw_init(), 64)
     loop.alloc(training.raw_init(name="Trainer"), 64)

@@ -86,7 +86,7 @@ def class_of(line: Survivors, graphs: Graphs | None = None) -> Finding | None:
         if (found := of_torch(line, graphs)) is not None:
             return found
         if is_torch(line) and is_unheld(line, graphs):
-            return None  # whatever holds them, it is no container of Python
+            return None  # something other than a Python container holds them
     return next(
         (found for say in (*TAPES, *POOLS, *PYTHON_LEAKS, *OWNERSHIP) if (found := say(line))), None
     )
