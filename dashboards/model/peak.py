@@ -15,7 +15,7 @@ from tlmem.analysis.peak.blocks import HOST
 from tlmem.analysis.peak.explained import Explained, Known, RoleSum, explain_known
 from tlmem.analysis.places import place
 from tlmem.recording.reader import Recording
-from tlmem.report.peak import change_text, module_parts, when
+from tlmem.report.peak import change_text, module_parts, role_list, when
 from tlmem.units import format_bytes, format_count, format_seconds
 
 from .bars import share_bar
@@ -102,7 +102,7 @@ def modules(found: Explained) -> TableData:
     for each in inside[:MOST_ROWS] if found.phased else ():
         own = format_bytes(each.own) if each.own else ""
         name = "  " * (len(each.path) - 1) + found.module_text(each.path)
-        rows.append((*_numbers(found, each.bytes, own), name, _role_list(each.roles)))
+        rows.append((*_numbers(found, each.bytes, own), name, role_list(each.roles, MOST_PARTS)))
     for each in found.modules if found.phased else ():
         for role, size in () if each.path else each.roles.items():
             rows.append((*_numbers(found, size, ""), "(of no known module)", role))
@@ -117,7 +117,7 @@ def lines(found: Explained) -> TableData:
         site = each.site
         where = f"{place(site)} {site.function}" if site.file else "no Python stack"
         numbers = _numbers(found, each.bytes, format_count(each.count))
-        rows.append((*numbers, where, _role_list(each.roles) if found.phased else ""))
+        rows.append((*numbers, where, role_list(each.roles, MOST_PARTS) if found.phased else ""))
     note = _left_out(len(found.lines), "lines")
     heads = ("bytes", "share", "blocks", "line", "roles" if found.phased else "")
     return TableData(heads, rows, NUMBERS, note)
@@ -147,14 +147,6 @@ def _parts(found: Explained, role: RoleSum) -> Iterator[str]:
     else:
         for line, total in role.lines[:MOST_PARTS]:
             yield f"{place(line) if line.file else 'no Python stack'} {format_bytes(total)}"
-
-
-def _role_list(roles: dict[str, int]) -> str:
-    """``activations 4.6 MB, temporaries 1 kB``; only the name of a single one."""
-    if len(roles) == 1:
-        return next(iter(roles))
-    largest = sorted(roles.items(), key=lambda each: -each[1])[:MOST_PARTS]
-    return ", ".join(f"{role} {format_bytes(size)}" for role, size in largest)
 
 
 # ---- sentences ----

@@ -256,7 +256,7 @@ def _module_rows(found: Explained) -> Iterator[str]:
     for each in shown:
         if each.path in kept:
             name = _clipped(found.module_text(each.path))
-            yield _share_row(found, each.bytes, f"{name:<28}  {_role_list(each.roles)}")
+            yield _share_row(found, each.bytes, f"{name:<28}  {role_list(each.roles, MOST_ROLES)}")
     hidden = len([each for each in found.modules if each.path]) - len(kept) - len(single)
     if hidden:
         yield f"  {'':>9} {'':>6}  {format_count(hidden)} smaller modules are in those above"
@@ -276,7 +276,7 @@ def _line_rows(found: Explained, most: int = MOST_ROWS) -> Iterator[str]:
     yield f"  {'bytes':>9} {'share':>6} {'blocks':>8}  line"
     for each in found.lines[:most]:
         where = f"{place(each.site)} {each.site.function}" if each.site.file else "no Python stack"
-        roles = f"  {_role_list(each.roles)}" if found.phased else ""
+        roles = f"  {role_list(each.roles, MOST_ROLES)}" if found.phased else ""
         yield _share_row(found, each.bytes, f"{where}{roles}", each.count)
     rest = found.lines[most:]
     if rest:
@@ -309,11 +309,11 @@ def _share_row(found: Explained, size: int, text: str, count: int | None = None)
     return f"  {format_bytes(size):>9} {share:>6}{counted}  {text}"
 
 
-def _role_list(roles: dict[str, int]) -> str:
-    """``activations 4.6 MB, temporaries 1 kB``; only the name of a single one."""
+def role_list(roles: dict[str, int], most: int) -> str:
+    """``activations 4.6 MB, temporaries 1 kB``, of the largest; only the name of a single one."""
     if len(roles) == 1:
         return next(iter(roles))
-    largest = sorted(roles.items(), key=lambda each: -each[1])[:MOST_ROLES]
+    largest = sorted(roles.items(), key=lambda each: -each[1])[:most]
     return ", ".join(f"{role} {format_bytes(size)}" for role, size in largest)
 
 
