@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.cohorts import with_cohorts
+from tlmem.analysis.growth.gathered import gathered_finding, gathered_results
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines, is_early
 from tlmem.analysis.growth.hidden_growth import hidden_growth
@@ -96,6 +97,7 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
+        *evidence.gathered,
         *larger_array_findings(evidence),
         *memory_findings(evidence),
         *evidence.past,
@@ -133,6 +135,10 @@ def evidence_of(recording: Recording) -> Evidence:
         [*growths, *hidden_growth(lives, places, growths)], key=lambda growth: -growth.bytes
     )
     growths = without_results(growths, lives, places)
+    growing = frozenset(growth.group for growth in growths)
+    gathered = gathered_results(lives, growths)
+    joined = {id(result.growth) for result in gathered}
+    growths = [growth for growth in growths if id(growth) not in joined]
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
     left = [growth for growth in growths if id(growth) not in waiting]
@@ -145,7 +151,7 @@ def evidence_of(recording: Recording) -> Evidence:
         samples=samples,
         growths=[growth for growth in left if not is_early(growth, lives)],
         early=[growth for growth in left if is_early(growth, lives)],
-        growing=frozenset(growth.group for growth in growths),
+        growing=growing,
         enlargements=enlarging_lines(lives, places.count),
         resident=without_one_long_graph(resident, recording),
         marks=Marks.of(recording.marks, lives.judged_ns),
@@ -153,9 +159,10 @@ def evidence_of(recording: Recording) -> Evidence:
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
+        gathered=[gathered_finding(lives, places, result) for result in gathered],
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=still_rising(lives, samples),
-        past=past_findings(lives, places, growths),
+        past=past_findings(lives, places, growing),
         lines=asked_lines(places, lives, asked),
         memory=tuple(memory),
     )

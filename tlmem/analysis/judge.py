@@ -44,10 +44,11 @@ class Evidence:
     ``growing`` are the groups of these and of lines that only seem to grow: ``garbage`` is of lines
     that would grow too, but only make what Python's collector will free, ``unclear`` of lines of
     which that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling``
-    is of lines that may only fill a cache, ``early`` are those that grew in a run too short to
-    tell. ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files that did.
-    ``past`` is of lines that grew and grow no more, ``unseen`` what the recording did not see.
-    ``lines`` and ``memory`` are the conditions that lines and kinds of memory were asked.
+    is of lines that may only fill a cache, ``gathered`` of those whose objects were joined into one
+    and freed, ``early`` are those that grew in a run too short to tell. ``unsettled`` is what still
+    rose at the end, ``mapped`` is of pages of files that did. ``past`` is of lines that grew and
+    grow no more, ``unseen`` what the recording did not see. ``lines`` and ``memory`` are the
+    conditions that lines and kinds of memory were asked.
     """
 
     recording: Recording
@@ -63,6 +64,7 @@ class Evidence:
     garbage: list[Finding] = field(default_factory=list)
     unclear: list[Finding] = field(default_factory=list)
     filling: list[Finding] = field(default_factory=list)
+    gathered: list[Finding] = field(default_factory=list)
     garbage_arrays: int = 0
     early: list[GrowingSite] = field(default_factory=list)
     unsettled: Unsettled | None = None
@@ -97,8 +99,9 @@ class Evidence:
         """Up to how many bytes outside arrays grow with those that do, or that are garbage."""
         waiting = (*self.garbage, *self.unclear)
         arrays = max(self.garbage_arrays, sum(found.count for found in waiting))
-        waiting = (*waiting, *self.filling)
-        arrays += sum(found.count for found in self.filling)
+        others = (*self.filling, *self.gathered)
+        waiting = (*waiting, *others)
+        arrays += sum(found.count for found in others)
         growths = (*self.growths, *self.early)
         arrays += sum(growth.survivors for growth in growths)
         held = sum(growth.bytes for growth in growths)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.late_rise import Unsettled
@@ -86,9 +88,17 @@ def kept(lives: Lifetimes, marks: Marks, growth: GrowingSite, where: str) -> str
     begun = f" since {format_seconds(since)}" if since > LATE_SHARE * (since + seconds) else ""
     return (
         f"{format_count(growth.survivors)} of {format_count(growth.made)} {noun}s allocated {where}"
-        f"{called_from(growth)} were never freed{MANNERS[growth.manner]}. "
+        f"{called_from(growth)} were {how_kept(lives, growth)}{MANNERS[growth.manner]}. "
         f"{gain(growth, seconds)}{by_steps(lives, marks, growth)}{begun}."
     )
+
+
+def how_kept(lives: Lifetimes, growth: GrowingSite) -> str:
+    """Whether the program's own code freed most of them as it ended, or nothing did."""
+    if growth.rows is None or not len(growth.rows):
+        return "never freed"
+    freed = np.median(lives.died[growth.rows]) <= lives.cut_ns
+    return "freed only at the program's end" if freed else "never freed"
 
 
 def gain(growth: GrowingSite, seconds: float) -> str:

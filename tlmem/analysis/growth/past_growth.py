@@ -16,12 +16,13 @@ Covers: tracked objects by blamed line. Does not cover: what grows to the end, s
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.growth.growing_sites import GENERATIONS, GrowingSite
+from tlmem.analysis.growth.growing_sites import GENERATIONS
 from tlmem.analysis.growth.robust import unevenness
 from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.model import Finding
@@ -69,15 +70,15 @@ class PastGrowth:
     severity: str
 
 
-def past_growths(lives: Lifetimes, places: Places, growths: list[GrowingSite]) -> list[PastGrowth]:
-    """Lines that grew and grow no more, most bytes first; those in ``growths`` still do."""
+def past_growths(lives: Lifetimes, places: Places, growing: Collection[int]) -> list[PastGrowth]:
+    """Lines that grew and grow no more, most bytes first; the lines in ``growing`` still do."""
     alive = np.flatnonzero((lives.born <= lives.judged_ns) & (lives.died > lives.judged_ns))
     weight = lives.weight[alive]
     held = lives.size[alive] * weight
     counts = np.bincount(lives.group[alive], weights=weight, minlength=places.count)
     sums = np.bincount(lives.group[alive], weights=held, minlength=places.count)
     candidates = (counts >= RULES.few_survivors) & (sums >= RULES.least_bytes_of_values)
-    candidates[[growth.group for growth in growths]] = False
+    candidates[list(growing)] = False
     found = []
     for group in np.flatnonzero(candidates).tolist():
         rows = alive[lives.group[alive] == group]
@@ -86,9 +87,9 @@ def past_growths(lives: Lifetimes, places: Places, growths: list[GrowingSite]) -
     return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
 
 
-def past_findings(lives: Lifetimes, places: Places, growths: list[GrowingSite]) -> list[Finding]:
+def past_findings(lives: Lifetimes, places: Places, growing: Collection[int]) -> list[Finding]:
     """One finding for each of them."""
-    return [finding_of(lives, places, growth) for growth in past_growths(lives, places, growths)]
+    return [finding_of(lives, places, growth) for growth in past_growths(lives, places, growing)]
 
 
 def finding_of(lives: Lifetimes, places: Places, growth: PastGrowth) -> Finding:
