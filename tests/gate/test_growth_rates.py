@@ -192,3 +192,38 @@ def test_garbage_that_is_collected_late_is_no_growth_in_a_short_run() -> None:
     assert found.verdict.outcome != "leak"
     for budget in ("tracked-growth=0 B/s", "resident-growth=0 B/s"):
         assert judged(found, budget).state in (PASS, UNSURE)
+
+
+@pytest.mark.parametrize("modules, state", [(1, PASS), (0, OVER)])
+def test_what_modules_take_that_a_program_imports_all_along_is_no_growth(
+    modules: int, state: str
+) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        program.temporary(20, 16_000)
+        program.python += 100_000
+        program.modules += modules
+        program.wait(STEP_NS * 10)
+    recording = program.recording()
+    found = Subject(Summary((Process(recording, analyse(recording)),)))
+
+    assert judged(found, "python-growth=0 B/s").state == state
+
+
+@pytest.mark.parametrize("leak, state", [(0, UNSURE), (1_000, OVER)])
+def test_results_that_are_joined_and_freed_are_no_growth(leak: int, state: str) -> None:
+    program = Program()
+    results = []
+    for _ in range(STEPS):
+        results.append(program.alloc(10, 20_000))
+        program.temporary(20, 60_000)
+        if leak:
+            program.alloc(30, leak)
+        program.wait(STEP_NS * 10)
+    joined = program.alloc(12, STEPS * 20_000)
+    for number in [*results, joined]:
+        program.free(number)
+    recording = program.recording()
+    found = Subject(Summary((Process(recording, analyse(recording)),)))
+
+    assert judged(found, "tracked-growth=0 B/s").state == state

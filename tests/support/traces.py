@@ -96,6 +96,7 @@ class Program:
     quarantined: float = 0.0
     recorder: float = 1e6
     driver_keeps: float = 0.0
+    modules: float = 0.0
     device_live: int = 0
     seen: list[Holding] = field(default_factory=list)
     contents: list[Holding] = field(default_factory=list)
@@ -241,6 +242,7 @@ class Program:
             "python_large": self.python_large,
             "recorder": self.recorder + self.tapes + self.quarantined,
             "tapes": self.tapes,
+            "modules": self.modules,
             "malloc_used": self.live_bytes + self.native + self.pool_bytes + self.quarantined,
             "malloc_free": self.kept,
             "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + self.recorder,

@@ -2,7 +2,8 @@
 
 A rate is only above its budget when the whole interval is, and when the rise is even: a step (a
 lazy import, a buffer made once) has a slope too, and is not growth. In a run that is too short to
-tell, a rate per second is even only where the verdict found growth too.
+tell, or in which results were gathered and joined, a rate is even only where the verdict found
+growth too.
 
 Covers: curves of one process by name, rates of them. Does not cover: budgets (``measure``).
 See also: docs/how-to/gate.md, "What noise can do".
@@ -77,7 +78,7 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
     Raises:
         NotMeasured: there are too few samples, or no such marks.
     """
-    curve = curve_of(judged, metric, kind)
+    curve = curve_of(judged, metric, kind, imports=False)
     if per in ("", SECOND):
         x = curve.time_ns / 1e9
         if len(x):
@@ -95,8 +96,10 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
     if metric == "tracked":  # counted, so a rise is no less sure beside a large model
         values = values - values.min()
     even = process_growth.steady_rise(x, values, curve.least) is not None
-    if per in ("", SECOND) and judged.lives.is_short and not judged.is_growing(metric):
-        even = False  # in so short a run garbage that is collected later rises as evenly as a leak
+    # In so short a run garbage that is collected later rises as evenly as a leak.
+    doubtful = (per in ("", SECOND) and judged.lives.is_short) or judged.has_gathered
+    if doubtful and not judged.is_growing(metric):
+        even = False
     if per == "":
         return _in_all(x, values, even, curve.least if metric != "tracked" else 0.0)
     found = process_growth.rate_of_samples(x, values) if metric != "tracked" else None
@@ -115,15 +118,20 @@ def _steady_begin(judged: Judged) -> float:
     return process_growth.steady_begin(sampled, begin, end)
 
 
-def curve_of(judged: Judged, metric: str, kind: str) -> Level:
-    """A kind of memory, from the begin of the program's work to the moment of judging."""
+def curve_of(judged: Judged, metric: str, kind: str, imports: bool = True) -> Level:
+    """A kind of memory, from the begin of the program's work to the moment of judging.
+
+    Args:
+        imports: with what rose, or fell, while modules were imported.
+    """
     lives = judged.lives
     if metric == "tracked":
         return _tracked(lives, kind)
     window = Window(judged.samples, lives.work_begin_ns, lives.judged_ns)
     curve = memory_curve(window, metric)
     rows = curve.taken if curve.taken.any() else window.taken("anon")
-    return Level(window.time_ns[rows], curve.values[rows], curve.least)
+    values = curve.values if imports else window.without_imports(curve.values)
+    return Level(window.time_ns[rows], values[rows], curve.least)
 
 
 def _tracked(lives: Lifetimes, kind: str) -> Level:

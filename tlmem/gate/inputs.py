@@ -74,6 +74,11 @@ class Judged:
         kinds = kinds_of_growth(metric)
         return any(finding.kind in kinds for finding in self.process.analysis.findings)
 
+    @property
+    def has_gathered(self) -> bool:
+        """Whether results were kept one by one, joined into one array and freed."""
+        return any(finding.kind == "gathered" for finding in self.process.analysis.findings)
+
 
 @dataclass(frozen=True)
 class Subject:
