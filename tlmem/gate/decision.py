@@ -345,8 +345,8 @@ def _sentence(budget: Budget, state: str, found: Measured, limit: Amount) -> str
         if not found.even and found.low > limit.value:
             return (
                 f"{budget.name} is {value}, but it rises in steps instead of evenly to the end, by "
-                "less in total than a healthy process drifts, in a run too short to tell, or because "
-                f"of results that were joined: not compared with {limit}."
+                "less in total than a healthy process drifts, in a run too short to tell, or as "
+                f"results that were joined do: not compared with {limit}."
             )
         return f"{budget.name} is {value}: within noise of {bound} {limit}. Run it for longer."
     return f"{budget.name} is {value}; {bound} {limit} is allowed."
