@@ -2,7 +2,8 @@
 
 A registered thing gets an object of tlmem without memory, so that its history is recorded like that
 of any other. While a scope has it, it is kept alive; once it has escaped, it is the program's and
-only its end is noticed.
+only its end is noticed. A tensor of PyTorch is freed by dropping it: nobody keeps it, and its scope
+tells whether it was still alive at the end.
 
 Covers: what ``scope`` does for a thing without ``_holder``, and what its ``free()`` raised.
 Does not cover: memory of others under a tensor (``interop``).
@@ -10,6 +11,7 @@ Does not cover: memory of others under a tensor (``interop``).
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -66,19 +68,88 @@ class _Adopted:
                 raise
             _here.problems.append(error)
 
-    def forget(self) -> None:
-        """Ends the object of tlmem, without an end for the thing; it floats or has escaped."""
-        self.thing = None
-        lib.tlm_release(self.object, self.holder or core.FLOATING_HOLDER)
+    def enter(self, scope: int) -> int:
+        """Into a scope, from nowhere or from its handle; the status."""
+        if self.holder:
+            status = lib.tlm_register_from(scope, self.object, self.holder)
+        else:
+            status = lib.tlm_register_in(scope, self.object)
+        return status
 
-    def watch(self, holder: int) -> None:
-        """The thing has escaped: it holds the object as long as it lives, and is not kept."""
+    def entered(self, thing: Any) -> None:
+        """A scope has it now, and keeps it alive."""
+        self.thing, self.holder, self.weak = thing, 0, None
+
+    def escape(self) -> int:
+        """Out of its scope, to a handle, which holds the object as long as the thing lives."""
+        if self.holder:
+            return lib.TLM_OK
+        holder = core.new_holder(core.HANDLE)
+        status = lib.tlm_escape(self.object, holder)
+        if status:
+            return status
         thing, self.holder = self.thing, holder
         try:
             self.weak = ref(thing, lambda _: self.forget())
         except TypeError:
             self.forget()
         self.thing = None
+        return lib.TLM_OK
+
+    def unregistered(self) -> None:
+        """It has left its scope and is the program's."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Ends the object of tlmem, without an end for the thing; it floats or has escaped."""
+        self.thing = None
+        lib.tlm_release(self.object, self.holder or core.FLOATING_HOLDER)
+
+
+class _Dropped(_Adopted):
+    """The same for what is freed by dropping it, as a tensor of PyTorch: it is never kept alive.
+
+    A handle holds the object from the beginning, as long as the thing lives. So what is alive when
+    its scope ends outlives the scope, as a tensor of ours does that somebody else holds.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, thing: Any) -> None:
+        super().__init__(thing)
+        self.thing = None
+        holder = core.new_holder(core.HANDLE)
+        check(lib.tlm_acquire(self.object, holder), "register", thing)
+        self.holder = holder
+        self.weak = ref(thing, lambda _: self.forget())
+
+    def enter(self, scope: int) -> int:
+        """Into a scope, with one more count; the status."""
+        return lib.tlm_register_in(scope, self.object)
+
+    def entered(self, thing: Any) -> None:
+        """A scope has it now, and so has its handle."""
+
+    def escape(self) -> int:
+        """Out of its scope; its handle stays."""
+        status = lib.tlm_escape(self.object, self.holder)
+        if status == lib.TLM_OK:
+            status = lib.tlm_release(self.object, self.holder)
+        return lib.TLM_OK if status == lib.TLM_NOT_REGISTERED else status
+
+    def unregistered(self) -> None:
+        """It has left its scope; its handle stays."""
+        lib.tlm_release(self.object, core.FLOATING_HOLDER)
+
+    def forget(self) -> None:
+        """The thing is gone, and with it the object, whatever scope has it."""
+        lib.tlm_free(self.object)
+
+
+def is_dropped(thing: Any) -> bool:
+    """Whether a thing is freed by dropping it: a tensor of PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.Tensor)
 
 
 _known: dict[int, _Adopted] = {}
@@ -92,18 +163,15 @@ def register(scope: int, thing: Any) -> None:
         NotInScope: there is no such scope.
     """
     missing = [name for name in NEEDED if not has(thing, name)]
-    if missing:
+    if missing and not is_dropped(thing):
         raise TypeError(
             f"cannot register {type(thing).__name__}: it has no {', '.join(missing)}; a scope "
             f"needs {', '.join(NEEDED)} (or markEscaped)"
         )
     known = _known.get(id(thing))
     try:
-        found = known or _Adopted(thing)
-        if found.holder:
-            status = lib.tlm_register_from(scope, found.object, found.holder)
-        else:
-            status = lib.tlm_register_in(scope, found.object)
+        found = known or (_Dropped if is_dropped(thing) else _Adopted)(thing)
+        status = found.enter(scope)
         if status == lib.TLM_ALREADY_REGISTERED:
             return
         check(status, "register", thing)
@@ -112,7 +180,7 @@ def register(scope: int, thing: Any) -> None:
         if fresh is not None and fresh is not known and not scope_of(fresh.object):
             fresh.forget()
         raise
-    found.thing, found.holder, found.weak = thing, 0, None
+    found.entered(thing)
 
 
 def leave(thing: Any, function: Callable[[int], int], doing: str) -> None:
@@ -127,8 +195,8 @@ def leave(thing: Any, function: Callable[[int], int], doing: str) -> None:
             f"cannot {doing} {core.subject_text(thing)}: no scope has it; register it first"
         )
     check(function(found.object), doing, thing)
-    if doing == "unregister":
-        found.forget()
+    if doing == "unregister" or is_dropped(thing):
+        found.unregistered()
 
 
 def escape(thing: Any) -> int:
@@ -137,13 +205,12 @@ def escape(thing: Any) -> int:
     if found is None:
         if not lib.tlm_scope_current():
             return lib.TLM_NOT_IN_SCOPE
-    elif not found.holder:
-        holder = core.new_holder(core.HANDLE)
-        status = lib.tlm_escape(found.object, holder)
+    else:
+        status = found.escape()
         if status:
             return status
-        found.watch(holder)
-    mark_escaped(thing)
+    if not is_dropped(thing):
+        mark_escaped(thing)
     return lib.TLM_OK
 
 
@@ -165,7 +232,9 @@ def give_up(thing: Any) -> None:
         return
     if scope_of(found.object):
         lib.tlm_unregister(found.object)
-    found.forget()
+        found.unregistered()
+    elif not is_dropped(thing):
+        found.forget()
 
 
 # ---- what free() raised ----

@@ -373,7 +373,7 @@ class TensorPool:
         if is_tensor:
             return key_text(tensor.shape, tensor.dtype, tensor.device)
         missing = [name for name in NEEDED if not hasattr(tensor, name)]
-        if missing:
+        if missing and not adopted.is_dropped(tensor):
             raise TypeError(
                 f"cannot release {type(tensor).__name__} to a pool: it has no "
                 f"{', '.join(missing)}; a pool needs {', '.join(NEEDED)}"

@@ -277,7 +277,8 @@ def register(thing: Thing) -> Thing:
     Outside any scope nothing happens. A thing that a scope has already stays there; the attempt is
     recorded as misuse. A thing that is not of tlmem needs ``handle``, ``escaped`` and
     ``mark_escaped`` (or ``markEscaped``); it is known by its identity, and freed at the end if it
-    has ``free()``.
+    has ``free()``. A tensor of PyTorch needs none of this: a scope does not keep it, and tells
+    whether it was alive at the end.
 
     Returns:
         The same thing.
