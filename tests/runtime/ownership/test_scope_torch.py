@@ -1,4 +1,4 @@
-"""Tensors of PyTorch in scopes and pools: freed by dropping them, told where they outlive a scope."""
+"""Tensors of PyTorch in scopes and pools: freed by dropping them, told what outlives a scope."""
 
 import gc
 import threading
