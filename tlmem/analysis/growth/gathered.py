@@ -1,8 +1,8 @@
-"""Results that a program gathers one by one, joins into one array, and frees before it ends.
+"""Results that a program gathers one by one and joins into one array.
 
 A prediction appends each batch's output to a list and ends with ``torch.cat(outputs)``. Up to there
-its line grows like a leak; that all of it was joined, and freed after that by the program's own
-code, says what it was kept for.
+its line grows like a leak; that all of it was joined, once, and then freed by the program's own
+code, or that nothing but the program's end came after, says what it was kept for.
 
 Covers: growing lines whose survivors are joined after the last of them was made. Does not cover:
 results that are reduced to numbers or written away one by one.
@@ -31,43 +31,65 @@ class Gathered:
 
 
 def gathered_results(lives: Lifetimes, growths: list[GrowingSite]) -> list[Gathered]:
-    """Those of the growing lines that were joined and freed; none of a recording that was folded.
+    """Those of the growing lines that were joined; none of a recording that was folded.
 
-    What a size limit summed up has no births and deaths of its own.
+    What a size limit summed up has no births and deaths of its own. What goes with the survivors of
+    such a line is part of the same results, as the index of a table that is joined without it.
     """
     if lives.folded:
         return []
-    found = ((growth, joined_row(lives, growth)) for growth in growths)
-    return [Gathered(growth, row) for growth, row in found if row is not None]
+    found = [
+        Gathered(growth, row)
+        for growth in growths
+        if (row := joined_row(lives, growth)) is not None
+    ]
+    others = [growth for growth in growths if all(growth is not each.growth for each in found)]
+    for growth in others:
+        whole = next((each for each in found if goes_with(lives, growth, each.growth)), None)
+        found += [Gathered(growth, whole.joined)] if whole is not None else []
+    return found
 
 
 def joined_row(lives: Lifetimes, growth: GrowingSite) -> int | None:
-    """What has the size of all survivors, and was made before most of them were freed.
+    """What has the size of all survivors, and was made before they were freed, or at the end.
 
     One array, or those of one line, as of a table with a column for each type; by a line that made
-    nothing while they were gathered.
+    nothing while they were gathered. What is joined again and again, and kept all the same, leaks.
     """
     rows = growth.rows
     if rows is None or not len(rows):
         return None
-    died = np.sort(lives.died[rows])
-    freed_ns = int(died[int(RULES.nearly_all * (len(rows) - 1))])
-    if freed_ns > lives.cut_ns:
-        return None
+    until = min(lives.cut_ns, int(np.median(lives.died[rows])))
     first = int(np.searchsorted(lives.born, lives.born[rows[-1]], "right"))
-    after = np.arange(first, int(np.searchsorted(lives.born, int(died[len(died) // 2]), "right")))
-    meanwhile = np.unique(lives.group[rows[0] : first])
-    after = after[~np.isin(lives.group[after], meanwhile)]
+    after = np.arange(first, int(np.searchsorted(lives.born, until, "right")))
+    after = after[lives.group[after] != growth.group]
+    regular = np.isin(lives.group[after], np.unique(lives.group[rows[0] : first]))
+    least, most = RULES.majority * growth.bytes, growth.bytes / RULES.nearly_all
+    size = lives.size[after]
+    if np.any(regular & (size >= least) & (size <= most)):
+        return None
+    after = after[~regular]
     if not len(after):
         return None
-    least, most = RULES.nearly_all * growth.bytes, growth.bytes / RULES.nearly_all
+    size = lives.size[after]
     _, of_line = np.unique(lives.group[after], return_inverse=True)
-    by_line = np.bincount(of_line, weights=lives.size[after])[of_line]
-    for size in (lives.size[after], by_line):
-        fits = np.flatnonzero((size >= least) & (size <= most))
+    for fitting in (size, np.bincount(of_line, weights=size)[of_line]):
+        fits = np.flatnonzero((fitting >= least) & (fitting <= most))
         if len(fits):
-            return int(after[fits[np.argmax(lives.size[after[fits]])]])
+            row = int(after[fits[np.argmax(size[fits])]])
+            freed = np.count_nonzero(lives.died[rows] <= lives.cut_ns)
+            at_end = lives.born[row] >= lives.unwinding_ns
+            return row if at_end or freed >= RULES.nearly_all * len(rows) else None
     return None
+
+
+def goes_with(lives: Lifetimes, growth: GrowingSite, other: GrowingSite) -> bool:
+    """Whether nearly all survivors of a line are freed while those of a larger one are."""
+    if growth.rows is None or other.rows is None or growth.bytes > other.bytes:
+        return False
+    died, whole = lives.died[growth.rows], lives.died[other.rows]
+    during = (died >= whole.min()) & (died <= whole.max()) & (died <= lives.cut_ns)
+    return int(np.count_nonzero(during)) >= RULES.nearly_all * len(died)
 
 
 def gathered_finding(lives: Lifetimes, places: Places, found: Gathered) -> Finding:
@@ -81,7 +103,7 @@ def gathered_finding(lives: Lifetimes, places: Places, found: Gathered) -> Findi
         bytes=growth.bytes,
         evidence=(
             f"{format_count(growth.survivors)} {lives.noun(growth.group)}s allocated "
-            f"{allocated_at(frame)} were gathered, joined at {where}, and then freed: "
+            f"{allocated_at(frame)} were gathered and joined at {where}: "
             f"{format_bytes(growth.bytes)}, twice for a moment."
         ),
         object=growth.example,
