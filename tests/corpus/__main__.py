@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlmem.analysis import Analysis, analyse
-from tlmem.recording.reader import read
+from tlmem.analysis import Analysis
+from tlmem.report.summary import summarise
 
 CORPUS = Path(__file__).resolve().parent
 LONGEST_RUN_S = 600
@@ -31,7 +31,7 @@ TRUTHS = ("leak", "native", "python", "clean", "either")
 class Program:
     """A program of the corpus; ``lines`` are those of which one must be blamed for a leak.
 
-    ``needs`` are packages beyond those of the tests.
+    ``needs`` are packages beyond those of the tests; ``exit`` is its own exit status.
     """
 
     path: Path
@@ -39,6 +39,7 @@ class Program:
     lines: tuple[int, ...] = ()
     shape: str = ""
     needs: tuple[str, ...] = ()
+    exit: int = 0
 
     @property
     def missing(self) -> list[str]:
@@ -56,13 +57,14 @@ def programs(corpus: Path = CORPUS) -> dict[str, Program]:
             tuple(entry["lines"]),
             entry["shape"],
             tuple(entry.get("needs", ())),
+            entry.get("exit", 0),
         )
         for name, entry in sorted(expected.items())
     }
 
 
 def record(program: Program, file: Path) -> bool:
-    """Records a program; False when it failed or left no recording."""
+    """Records a program; False when it ended with another status or left no recording."""
     command = [sys.executable, "-m", "tlmem", "record", "-q", "-f", "-o", str(file)]
     done = subprocess.run(
         [*command, str(program.path)],
@@ -71,7 +73,7 @@ def record(program: Program, file: Path) -> bool:
         check=False,
         timeout=LONGEST_RUN_S,
     )
-    return done.returncode == 0 and file.exists()
+    return done.returncode == program.exit and file.exists()
 
 
 def is_right(program: Program, analysis: Analysis) -> bool:
@@ -96,7 +98,10 @@ def of_program(program: Program, file: str) -> bool:
 
 
 def judged(chosen: dict[str, Program], folder: Path, again: bool) -> Iterator[tuple[str, str, str]]:
-    """Name, answer (right, wrong, failed or left out) and sentence of each program."""
+    """Name, answer (right, wrong, failed or left out) and sentence of each program.
+
+    Of a program that starts processes, the one with the most serious verdict counts.
+    """
     for name, program in chosen.items():
         file = folder / f"{name}.tlm"
         if not again and program.missing:
@@ -105,7 +110,7 @@ def judged(chosen: dict[str, Program], folder: Path, again: bool) -> Iterator[tu
         if not (file.exists() if again else record(program, file)):
             yield name, "failed", "there is no recording of it"
             continue
-        analysis = analyse(read(file))
+        analysis = summarise([str(file)]).worst.analysis
         answer = "right" if is_right(program, analysis) else "wrong"
         kinds = [found.kind for found in analysis.findings if found.severity != "info"]
         warned = f" ({', '.join(kinds)})" if kinds else ""
