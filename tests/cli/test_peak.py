@@ -57,9 +57,10 @@ def test_by_module_as_a_tree_and_by_line(folder: Path) -> None:
     by_module = said(folder, "train.tlm", "--by", "module")
     by_line = said(folder, "train.tlm", "--by", "line")
 
-    assert "   147 kB    17%  h.0         " in by_module
+    assert "   197 kB    23%  h.0         " in by_module
     assert " Net " not in by_module and all(len(line) <= 100 for line in by_module.splitlines())
-    assert "of no known module: weights" in by_module
+    assert "of no known module: inputs" in by_module
+    assert "of no known module: weights" not in by_module
     assert "train.py:31 Net.forward  activations" in by_line
     for text in (by_module, by_line):
         assert "100%" in text

@@ -112,6 +112,7 @@ class Loop:
         self.names: dict[int, str] = {1: "main"}
         self.notes: dict[str, str] = {"script": SCRIPT, "python.sites": SITE}
         self.sizes: dict[int, tuple[int, int]] = {}
+        self.snapshots: list[bytes] = []
         self.now = START
         self.next_address = 0x10000
 
@@ -175,6 +176,37 @@ class Loop:
         """The program's own mark."""
         self.event(MARK, self.label(label), index, self.site(at(99)))
 
+    def snapshot(
+        self,
+        *chains: tuple[Sequence[tuple], Sequence[int], int],
+        bytes_more: int = 0,
+        is_whole: bool = True,
+    ) -> None:
+        """A snapshot of holders: steps, addresses, and how many of these it names, evenly chosen.
+
+        Args:
+            bytes_more: added to the bytes that each chain holds.
+        """
+        self.now += TICKS_PER_EVENT
+        number = len(self.snapshots) + 1
+        found = b""
+        for group, (steps, addresses, most) in enumerate(chains):
+            size = sum(self.sizes[address][0] for address in addresses)
+            found += writer.holding(
+                number,
+                group,
+                self.now,
+                steps,
+                addresses[:: -(-len(addresses) // most)],
+                trigger=4,
+                arrays=len(addresses),
+                held_bytes=size + bytes_more,
+                used_bytes=size,
+                device=TORCH,
+            )
+        flags = 0 if is_whole else 1
+        self.snapshots.append(found + writer.holding_totals(number, self.now, flags=flags))
+
     def write(self, path: Path, form: str = "sealed") -> Path:
         """Writes the recording; an ``open`` program was killed: form ``compact``."""
         last = self.now - START
@@ -188,6 +220,7 @@ class Loop:
             *(writer.code(number, *about) for about, number in self.codes.items()),
             *(writer.site(*site) for site in sites),
             *(writer.thread(n, name, main=n == 1, os_id=n) for n, name in self.names.items()),
+            *self.snapshots,
         ]
         threads = {number: writer.events(rows) for number, rows in self.rows.items() if rows}
         return writer.RecordingWriter(header=header, form=form, meta=meta, threads=threads).write(

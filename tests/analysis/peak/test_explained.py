@@ -67,15 +67,17 @@ def test_modules_of_forward_and_of_backward(tmp_path: Path) -> None:
     }
 
     assert sums == {
-        "Net": (20 * UNIT, 0),
-        "h": (20 * UNIT, 0),
-        "h.0": (8 * UNIT, 4 * UNIT),
-        "h.0.fc": (4 * UNIT, 4 * UNIT),
-        "h.1": (12 * UNIT, 8 * UNIT),
-        "h.1.fc": (4 * UNIT, 4 * UNIT),
+        "Net": (26 * UNIT, 0),
+        "h": (26 * UNIT, 0),
+        "h.0": (11 * UNIT, 4 * UNIT),
+        "h.0.fc": (7 * UNIT, 7 * UNIT),
+        "h.1": (15 * UNIT, 8 * UNIT),
+        "h.1.fc": (7 * UNIT, 7 * UNIT),
     }
+    of_fc = next(each for each in found.modules if each.path[-1:] == ("fc",))
+    assert of_fc.roles == {"weights": UNIT, "optimizer state": 2 * UNIT, "activations": 4 * UNIT}
     outside = next(each for each in found.modules if not each.path)
-    assert outside.roles["weights"] == 2 * UNIT
+    assert not {"weights", "optimizer state"} & set(outside.roles)
 
 
 def test_gradients_are_of_the_module_of_their_node(tmp_path: Path) -> None:

@@ -13,10 +13,7 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
 
 PROGRAM = Path(__file__).with_name("odd_loops.py")
 TRUTH = Path(__file__).resolve().parents[2] / "pytorch" / "programs" / "truth.py"
-STEPS = {
-    "validation_with_graph": 6,  # validation after the last step is a step of its own
-    "three_models_one_after_the_other": 15,
-}
+STEPS = {"three_models_one_after_the_other": 15}
 MOST_WRONG = {"two_losses_of_one_graph": 32 * 10 * 4 + 4}
 """Bytes. What only the loss saved whose graph was retained goes with two small blocks, in one
 statement of the program, as what the program itself held would."""

@@ -104,3 +104,47 @@ def test_inference_has_one_step_and_no_backward_pass(tmp_path: Path) -> None:
     passes = passes_of(blocks_of(loop.recorded(tmp_path / "a.tlm")))
 
     assert (passes.count, passes.is_training) == (1, False)
+
+
+def test_a_forward_pass_behind_the_last_backward_pass_is_no_step(tmp_path: Path) -> None:
+    loop = loop_of("optimizer with temporaries")
+    loop.free(forward(loop), training.at(62))
+    recording = loop.recorded(tmp_path / "evaluated.tlm")
+    passes = passes_of(blocks_of(recording))
+
+    assert passes.count == STEPS
+    assert passes.step_of(len(recording.events) - 1) == STEPS
+
+
+def test_a_process_that_was_killed_in_forward_was_in_a_step_of_its_own(tmp_path: Path) -> None:
+    loop = loop_of("optimizer with temporaries")
+    forward(loop)
+    passes = passes_of(blocks_of(loop.recorded(tmp_path / "killed.tlm", "compact")))
+
+    assert passes.count == STEPS + 1
+
+
+def test_what_an_optimizer_makes_before_the_first_backward_pass_is_no_step(tmp_path: Path) -> None:
+    loop = Loop()
+    loop.alloc(training.optimizer(file="optim/adagrad.py", function="Adagrad.__init__"), 512)
+    for _ in range(STEPS):
+        gradient = backward(loop, forward(loop))
+        brief(loop, training.optimizer(file="optim/adagrad.py", function="Adagrad.step"))
+        loop.free(gradient, training.at(85))
+    passes = passes_of(blocks_of(loop.recorded(tmp_path / "adagrad.tlm")))
+
+    assert passes.count == STEPS
+
+
+def test_evaluations_between_steps_are_no_steps(tmp_path: Path) -> None:
+    loop = Loop()
+    for _ in range(STEPS):
+        gradient = backward(loop, forward(loop))
+        brief(loop, training.optimizer())
+        for _ in range(3):
+            loop.free(forward(loop), training.at(62))
+            brief(loop, training.optimizer(file="optim/sgd.py", function="SGD.add_param_group"))
+        loop.free(gradient, training.zero_grad())
+    passes = passes_of(blocks_of(loop.recorded(tmp_path / "between.tlm")))
+
+    assert passes.count == STEPS

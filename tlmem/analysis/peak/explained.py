@@ -18,7 +18,8 @@ from tlmem.analysis.lifetimes import alive_at
 from tlmem.analysis.model import StackFrame
 from tlmem.analysis.peak.blocks import HOST, Blocks, Ints, blocks_of
 from tlmem.analysis.peak.lowering import Lowering, Path, Replay, lowerings
-from tlmem.analysis.peak.modules import Modules, modules_of
+from tlmem.analysis.peak.modules import Modules, modules_of, with_parameters
+from tlmem.analysis.peak.names import names_of
 from tlmem.analysis.peak.passes import Passes, passes_of
 from tlmem.analysis.peak.phases import IN_WORDS, Phase
 from tlmem.analysis.peak.roles import NAMES, Named, Role, Roles, roles_of
@@ -176,18 +177,22 @@ class Known:
         """Reads a recording.
 
         Args:
-            names: roles and names of objects, by number, where a snapshot knows better.
+            names: roles and names of objects, by number; those of the recording's snapshots when
+                none are given.
         """
         blocks = blocks_of(recording)
         passes = passes_of(blocks)
+        names = names_of(recording, blocks, passes) if names is None else names
+        role = roles_of(blocks, passes, names)
+        modules = modules_of(recording, blocks)
         return cls(
             recording=recording,
             blocks=blocks,
             passes=passes,
-            modules=modules_of(recording, blocks),
-            role=roles_of(blocks, passes, names),
+            modules=with_parameters(modules, blocks, passes, role, names),
+            role=role,
             places=Places.of(recording),
-            names=names or {},
+            names=names,
         )
 
 
@@ -203,7 +208,8 @@ def explain(
         at: a time in seconds since the start (``1.5``, ``20ms``), or a mark: ``epoch`` for the one
             of this label at which most was alive, ``epoch:3`` for the one with this index.
         memory: by name; the one with the highest peak when none is named.
-        names: roles and names of objects, by number, where a snapshot knows better.
+        names: roles and names of objects, by number; those of the recording's snapshots when
+            none are given.
     Raises:
         NoSuchMemory: there is no object in that memory.
         NoSuchMoment: there is no such mark or time.
@@ -407,7 +413,7 @@ def _roles(known: Known, alive: Ints) -> Iterable[RoleSum]:
             count=int(mine.sum()),
             modules=tuple((known.modules.paths[path], total) for path, total in paths if path >= 0),
             lines=tuple((known.places.frames[line], total) for line, total in lines),
-            names=tuple(name for name in names if name),
+            names=tuple(dict.fromkeys(name for name in names if name)),
         )
 
 

@@ -108,17 +108,18 @@ def passes_of(blocks: Blocks) -> Passes:
         engine=at[entered],
         rules=rules,
         users=at[phase == Phase.USER],
-        steps=_steps(first, kinds, opens, at[entered]),
+        steps=_steps(first, kinds, opens, at[entered], is_whole=blocks.sealed),
     )
 
 
-def _steps(first: Ints, phase: NDArray[np.int8], opens: Ints, engine: Ints) -> Ints:
+def _steps(first: Ints, phase: NDArray[np.int8], opens: Ints, engine: Ints, is_whole: bool) -> Ints:
     """Where steps begin: with the forward pass that follows an optimizer, or ``zero_grad``.
 
     Or with the one before a ``zero_grad`` that is called between forward and backward. An optimizer
     that works in place leaves no event, and a ``zero_grad`` may have nothing to free: of the two
     the one that is seen more often counts. With neither, a forward pass after a backward pass
-    begins a step; without modules, each backward pass but the first.
+    begins a step; without modules, each backward pass but the first. Each step has a backward pass,
+    but for the last one of a process that was killed: ``is_whole`` says that none was.
     """
     by_optimizer = _after(first, phase, Phase.OPTIMIZER)
     zero = np.flatnonzero(phase == Phase.ZERO_GRAD)
@@ -134,7 +135,17 @@ def _steps(first: Ints, phase: NDArray[np.int8], opens: Ints, engine: Ints) -> I
     ended = np.searchsorted(engine, best[-1:]).sum()
     if len(engine) - ended > MOST_OF_A_STEP * max(1, ended / max(1, len(best))):
         best = _after(first, phase, Phase.BACKWARD)
-    return best if (phase == Phase.FORWARD).any() else engine[1:]
+    return _with_backward(best, engine, is_whole) if (phase == Phase.FORWARD).any() else engine[1:]
+
+
+def _with_backward(begins: Ints, engine: Ints, is_whole: bool) -> Ints:
+    """The begins of steps that have a backward pass, as the step before the first of them has.
+
+    So an evaluation is no step, and nor is what an optimizer allocates when it is made.
+    """
+    before = np.searchsorted(engine, begins)
+    passed, first = np.unique(before, return_index=True)
+    return begins[first[(passed > 0) & ((passed < len(engine)) | (not is_whole))]]
 
 
 def _after(first: Ints, phase: NDArray[np.int8], kind: Phase) -> Ints:

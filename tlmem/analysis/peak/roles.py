@@ -75,10 +75,17 @@ _OF_A_STEP = (Phase.FORWARD, Phase.BACKWARD, Phase.RECOMPUTED, Phase.OPTIMIZER)
 
 @dataclass(frozen=True)
 class Named:
-    """What a snapshot knows of a block: its role, and its name, as ``layer1.0.conv1.weight``."""
+    """What a snapshot knows of a block: its role, and who holds it, in words.
+
+    ``path`` leads to a module that the block is in, from the class of a model on, as far as it is
+    known; ``root`` tells this model from others of its class. Both are empty where no module is
+    known.
+    """
 
     role: Role
     name: str = ""
+    path: tuple[str, ...] = ()
+    root: str = ""
 
 
 def roles_of(blocks: Blocks, passes: Passes, names: Mapping[int, Named] | None = None) -> Roles:
@@ -96,12 +103,12 @@ def roles_of(blocks: Blocks, passes: Passes, names: Mapping[int, Named] | None =
             role[rows] = decide(_Lives(blocks, passes, rows))
     _graphs_let_go(role, blocks, passes)
     _seen_before(role, blocks, passes)
-    _weights_of_the_program(role, blocks, passes)
-    if names:
-        places = numbers_in(blocks, list(names))
-        for place, named in zip(places.tolist(), names.values(), strict=True):
-            if place >= 0:
-                role[place] = named.role
+    is_named = np.zeros(len(blocks), bool)
+    places = numbers_in(blocks, list(names or ()))
+    for place, named in zip(places.tolist(), (names or {}).values(), strict=True):
+        if place >= 0:
+            role[place], is_named[place] = named.role, True
+    _weights_of_the_program(role, blocks, passes, ~is_named)
     return role
 
 
@@ -336,7 +343,7 @@ def _seen_before(role: Roles, blocks: Blocks, passes: Passes) -> None:
     role[rows[unknown]] = Role.ACTIVATIONS
 
 
-def _weights_of_the_program(role: Roles, blocks: Blocks, passes: Passes) -> None:
+def _weights_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Mask) -> None:
     """Finds weights that no module made, as ``torch.randn(..., requires_grad=True)``.
 
     Each gradient belongs to a weight of its size. Where there are more gradients of a size than
@@ -352,7 +359,7 @@ def _weights_of_the_program(role: Roles, blocks: Blocks, passes: Passes) -> None
     have_sizes, have = np.unique(blocks.size[alive & (role == Role.WEIGHTS)], return_counts=True)
     counted = dict(zip(have_sizes.tolist(), have.tolist(), strict=True))
     made = np.isin(blocks.born_phase, (Phase.USER, Phase.COPY))
-    there = alive & blocks.torch & made & np.isin(role, (Role.INPUTS, Role.KEPT))
+    there = alive & among & blocks.torch & made & np.isin(role, (Role.INPUTS, Role.KEPT))
     last = int(passes.first[-1]) if len(passes.first) else 0
     there &= (blocks.died > last) & (blocks.born < moment)
     rows = np.flatnonzero(there & np.isin(blocks.size, sizes))
