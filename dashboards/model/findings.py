@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.ledger.history import History, HistoryStep
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.model import SEVERITIES, Finding, StackFrame
@@ -132,10 +132,8 @@ def finding_blocks(
     """
     heading = f"{MARKS[finding.severity]}: {finding.kind} at {where(finding)}"
     blocks = [Block(heading, _head(finding))]
-    if finding.kind in FIXES:
-        blocks.append(
-            Block("Fix", (f"{FIXES[finding.kind][:1].upper()}{FIXES[finding.kind][1:]}.",))
-        )
+    if fix := fix_of(finding):
+        blocks.append(Block("Fix", (f"{fix[:1].upper()}{fix[1:]}.",)))
     if finding.holders:
         blocks.append(Block("Held by", tuple(_holders(finding, life))))
     if finding.cohorts is not None:

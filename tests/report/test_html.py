@@ -3,12 +3,15 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+from support import training
 from support.summaries import leaking, renamed
 
+from tlmem.analysis import analyse
 from tlmem.analysis.model import Holder, StackFrame
-from tlmem.report import html
+from tlmem.report import html, plots
 from tlmem.report.html import figures, flame, markup
 from tlmem.report.site_sums import stack_tree
 from tlmem.report.summary import Process, Summary
@@ -140,3 +143,41 @@ def test_a_family_has_a_part_for_each_process_and_no_two_equal_names() -> None:
     assert "Process 7" in page and "Process 8" in page
     assert len(named) == len(set(named))
     assert Outline(page).open == []
+
+
+def test_a_program_of_pytorch_has_a_picture_of_roles_and_others_do_not(
+    page: str, tmp_path: Path
+) -> None:
+    recording = training.trained(steps=40).recorded(tmp_path / "net.tlm")
+    trained = html.render(Summary((Process(recording, analyse(recording)),)))
+    (picture,) = re.findall(r'<figure class="picture roles">(.*?)</figure>', trained, re.DOTALL)
+
+    assert "picture roles" not in page
+    assert f'aria-label="{figures.CAPTIONS["roles"]}"' in picture
+    for name in ("Tracked memory by role", "activations 524 kB", "weights 65.5 kB"):
+        assert f">{name}</text>" in picture
+    assert len(picture) < 250_000
+    assert Outline(trained).open == []
+
+
+def test_each_kind_of_picture_has_a_caption() -> None:
+    assert set(figures.CAPTIONS) == {*plots.KINDS, "roles"}
+
+
+@pytest.mark.parametrize(
+    ("path", "same"),
+    [
+        ("M 1.00012 2 \nL 3.5 2 \nL 3.5 4.25 \nL 7 9 \nz", "M1 2H3.5V4.25L7 9z"),
+        ("M 0 0 L 1 0 L 2 0.001 L 3 0", "M0 0H3"),  # one level line
+        ("M 0 0 L 3 0 L 1 0", "M0 0H3H1"),  # there and back
+        ("M 0 0 L 0 5 L 0 5 L 4 5", "M0 0V5H4"),
+        (
+            "M 0 73.2 C 0.318244 73.2 -0.001 73 0.8 72.8 L 0.8 70",
+            "M0 73.2C0.32 73.2 0 73 0.8 72.8V70",
+        ),
+        ("M 1,2 l 3,4 L 1,2 M 1 2 L 1 3", "M1 2l3 4L1 2M1 2V3"),
+        ("M 1e-5 1e2 L 5 100", "M0 100H5"),
+    ],
+)
+def test_a_path_in_fewer_letters_is_the_same(path: str, same: str) -> None:
+    assert figures.shorter(path) == same

@@ -1,5 +1,6 @@
 """The text report of simulated programs: the verdict first, then lines, then parts that add up."""
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_objects_without_a_holder_say_since_where() -> None:
 
 def test_a_line_that_grows_is_not_listed_again_as_alive(report: str) -> None:
     assert report.count("program.py:10 in work") == 2  # the line, and its frame in the stack
-    assert "live objects at the end" not in report and "Alive at the end" not in report
+    assert "alive when judged" not in report and "Alive when judged" not in report
 
 
 def test_other_lines_that_are_alive_are_listed_behind_those_that_grow() -> None:
@@ -100,7 +101,7 @@ def test_other_lines_that_are_alive_are_listed_behind_those_that_grow() -> None:
     program.temporary(20)
     report = text.render(summary_of(program.recording()))
 
-    assert "Other lines with live objects at the end\n" in report
+    assert re.search(r"^Other lines with objects alive when judged, after [\d.]+ s$", report, re.M)
     assert report.count("program.py:30 in work") == 1
 
 
@@ -210,6 +211,7 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "lost",
         "seconds",
         "complete",
+        "exit",
     ]
     assert list(report["verdict"]) == [
         "outcome",
@@ -239,6 +241,9 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "slope_high_bytes_per_s",
         "confidence",
         "cohorts",
+        "exit_count",
+        "exit_bytes",
+        "fix",
         "evidence",
     }
     assert report["findings"][0]["site"] == {

@@ -105,7 +105,8 @@ class Finding:
     place of two that collide: where a value had been saved, where the pass before began. A slope is
     that from ``grew_from_ns`` to ``grew_until_ns`` after the start of the recording. ``passing``
     says that the objects are temporaries of the last moment. ``cohorts``, of a growing line, say
-    when its objects were made and how long they lived.
+    when its objects were made and how long they lived. ``exit_count`` and ``exit_bytes``, of what
+    was alive when judged, are what of it was alive at exit. ``fix`` is what to do about a leak.
     """
 
     kind: str
@@ -127,6 +128,9 @@ class Finding:
     earlier: tuple[StackFrame, ...] = ()
     passing: bool = False
     cohorts: Cohorts | None = None
+    exit_count: int | None = None
+    exit_bytes: int | None = None
+    fix: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 from tlmem.analysis.growth.per_mark import MarkGrowth
 from tlmem.analysis.growth.per_scope import ScopeGrowth
 from tlmem.analysis.growth.rates import CONFIDENCE, Rate
+from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.model import (
     Analysis,
     Attribution,
@@ -26,6 +27,7 @@ from tlmem.analysis.model import (
 )
 from tlmem.recording.format.segments import VERSION
 from tlmem.report.allocator import allocator_dicts
+from tlmem.report.ending import exit_of
 from tlmem.report.explain import trace_list
 from tlmem.report.peak import explained_for_report, peak_dict
 from tlmem.report.summary import Process, Summary
@@ -110,6 +112,7 @@ def process_dict(process: Process) -> dict[str, Any]:
             "lost": int(recording.lost_events),
             "seconds": round(float(recording.seconds), 9),
             "complete": bool(recording.complete),
+            "exit": exit_of(recording),
         },
         "verdict": verdict_dict(analysis.verdict),
         **attributions(analysis.attribution, analysis.growth, analysis.peak),
@@ -214,6 +217,9 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "slope_bytes_per_s": rounded(finding.slope_bytes_per_s),
         **interval_dict(finding),
         "cohorts": cohorts_dict(finding.cohorts),
+        "exit_count": finding.exit_count,
+        "exit_bytes": finding.exit_bytes,
+        "fix": fix_of(finding) or None,
         "evidence": finding.evidence,
     }
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Finding, StackFrame
 from tlmem.report import text
+from tlmem.report.ending import ending_sentence
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -44,11 +45,13 @@ link, with a space of no width in it: for these GitHub looks when entities are l
 
 def render(summary: Summary) -> str:
     """The comment, with a line feed at its end."""
-    name = summary.processes[0].recording.info.get("script", "").rpartition("/")[2]
+    first = summary.processes[0].recording
+    name = first.info.get("script", "").rpartition("/")[2]
     outcome = summary.verdict.outcome
     blocks = [
         f"### {SIGNS.get(outcome, GROWS)} tlmem: {outcome}" + (f", {code(name)}" if name else ""),
         words(summary.verdict.sentence),
+        *([words(ending)] if (ending := ending_sentence(first)) else []),
         numbers(summary),
     ]
     worth = [finding for finding in summary.findings if finding.severity != "info"]
@@ -134,8 +137,8 @@ def folded_finding(finding: Finding) -> str:
         words(finding.evidence),
         "",
     ]
-    if finding.kind in FIXES:
-        lines += [f"Fix: {words(FIXES[finding.kind])}.", ""]
+    if fix := fix_of(finding):
+        lines += [f"Fix: {words(fix)}.", ""]
     for holder, others in text.merged(finding.holders[:MOST_HOLDERS]):
         lines.append(f"- {words(text.holder_line(holder, others))}")
     if finding.stack:

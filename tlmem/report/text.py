@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tlmem.analysis.growth.per_scope import ScopeGrowth
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES, fix_of
 from tlmem.analysis.leaks.python_objects import SMALL_VIEW
 from tlmem.analysis.ledger.misuse import EARLIER, WHAT
 from tlmem.analysis.model import (
@@ -33,6 +33,7 @@ from tlmem.analysis.places import place
 from tlmem.events import FIRST_RUNTIME_DEVICE
 from tlmem.report.allocator import allocator_lines
 from tlmem.report.cohorts import cohort_lines
+from tlmem.report.ending import ending_sentence
 from tlmem.report.explain import explain_block
 from tlmem.report.peak import section as peak_section
 from tlmem.report.summary import Process, Summary
@@ -75,6 +76,7 @@ LARGEST = 3
 MOST_REFUSED = 3
 LEAST_OF_PEAK = 0.05
 NO_HOLDER = "no holder"
+AT_EXIT = "at exit"
 HIGHER = 1.02
 """A peak that is less than this above the moment of judging is not shown."""
 
@@ -105,6 +107,9 @@ def render(summary: Summary, explain: bool = False) -> str:
 
 def process_blocks(process: Process) -> Iterable[str]:
     """What is shown of one process below its verdict; no finding is in two blocks."""
+    ending = ending_sentence(process.recording)
+    if ending:
+        yield wrap(ending)
     findings, verdict = process.analysis.findings, process.analysis.verdict.sentence
     growing = [f for f in findings if f.kind == "growing-site"]
     alive = [f for f in findings if f.kind == "live-at-end"]
@@ -129,8 +134,7 @@ def process_blocks(process: Process) -> Iterable[str]:
     lines = {finding.site for finding in growing[:MOST_GROWING]}
     alive = [finding for finding in alive if finding.site not in lines]
     if alive:
-        title = "Other lines with live objects at the end" if lines else "Alive at the end"
-        yield alive_block(alive, title)
+        yield alive_block(alive, alive_title(process.analysis.judged_ns, bool(lines)))
     if process.analysis.attribution.known:
         yield attribution_block(
             process.analysis.attribution, process.analysis.growth, process.analysis.peak
@@ -181,7 +185,7 @@ def classes_block(findings: list[Finding], title: str = "Causes", verdict: str =
     for finding in findings[:MOST_GROWING]:
         evidence = "see the verdict." if is_said(finding, verdict) else finding.evidence
         rows.append(wrap(f"{finding.kind}: {evidence}", "  "))
-        rows.append(wrap(f"Fix: {FIXES[finding.kind]}.", " " * 12))
+        rows.append(wrap(f"Fix: {fix_of(finding)}.", " " * 12))
     if len(findings) > MOST_GROWING:
         rows.append(f"  and {len(findings) - MOST_GROWING} more")
     return "\n".join(rows)
@@ -263,12 +267,21 @@ def circumstances(holder: Holder) -> str:
     return seen
 
 
-def alive_block(findings: list[Finding], title: str = "Alive at the end") -> str:
-    """Lines that hold most bytes at the end."""
-    rows = [title, f"  {'bytes':>9} {'alive':>9}  line"]
+def alive_title(judged_ns: int, others: bool = False) -> str:
+    """What the block is called of lines with live objects; ``others`` are shown before it."""
+    when = f"when judged, after {format_seconds(judged_ns / 1e9)}"
+    return f"Other lines with objects alive {when}" if others else f"Alive {when}"
+
+
+def alive_block(findings: list[Finding], title: str) -> str:
+    """Lines that hold most bytes when judged; beside them what is left at exit, if that is less."""
+    less = any(f.exit_bytes is not None and f.exit_bytes < f.bytes for f in findings[:MOST_ALIVE])
+    rows = [title, f"  {'bytes':>9} {'alive':>9}{f' {AT_EXIT:>9}' if less else ''}  line"]
     for finding in findings[:MOST_ALIVE]:
+        left = finding.bytes if finding.exit_bytes is None else finding.exit_bytes
+        at_exit = f" {format_bytes(left):>9}" if less else ""
         rows.append(
-            f"  {format_bytes(finding.bytes):>9} {format_count(finding.count):>9}  "
+            f"  {format_bytes(finding.bytes):>9} {format_count(finding.count):>9}{at_exit}  "
             f"{named(finding.site)}{', temporary' if finding.passing else ''}"
         )
         rows.extend(held_by(finding))
@@ -297,7 +310,7 @@ def totals_block(totals: dict[str, int], title: str) -> str:
             *(
                 f"  {name:8} {format_bytes(totals[f'{key}_bytes']):>9} "
                 f"{format_count(totals[f'{key}_count']):>13}"
-                for name, key in (("at exit", "current"), ("at peak", "peak"), ("total", "total"))
+                for name, key in ((AT_EXIT, "current"), ("at peak", "peak"), ("total", "total"))
             ),
         ]
     )

@@ -65,7 +65,7 @@ def test_results_that_are_joined_at_the_end_are_told_and_are_no_leak(freed: bool
     ("program", "why"),
     [
         (prediction(0), "nothing was made of them"),
-        (prediction(0.4), "less than half of them are not all"),
+        (prediction(0.9), "most of them are not all"),
         (prediction(2.0), "that is something else"),
         (prediction(1.0, during=True), "a line that works all the time joins nothing"),
         (prediction(1.0, at=10), "a line does not join what it makes"),

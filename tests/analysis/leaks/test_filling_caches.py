@@ -6,6 +6,8 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
+from tlmem.recording.format.chains import ChainStep, StepKind
+from tlmem.units import format_bytes
 
 KEYS = 800
 
@@ -58,3 +60,27 @@ def test_an_even_leak_in_a_dict_is_a_leak() -> None:
         program.wait(1_000_000)
 
     assert analyse(program.recording()).verdict.outcome == "leak"
+
+
+@pytest.mark.parametrize("used", [1.0, 0.02])
+def test_views_of_a_small_part_are_to_be_copied_whether_it_is_a_leak_or_not(used: float) -> None:
+    program, chance, known = Program(), random.Random(1), {}
+    for _ in range(2 * KEYS):
+        key = chance.randrange(KEYS)
+        if key not in known:
+            known[key] = program.alloc(10, 8_000)
+        program.temporary(20, 100_000)
+        program.wait(1_000_000)
+    steps = [
+        ChainStep(StepKind.MODULE, "__main__", "crops"),
+        ChainStep(StepKind.DICT, "dict", "[]", len(known)),
+        ChainStep(StepKind.VIEW, "numpy.ndarray", "base"),
+    ]
+    program.snapshot((steps, list(known.values()), used))
+    found = analyse(program.recording())
+    part = f"use {format_bytes(used * 8_000 * len(known))} of {format_bytes(8_000 * len(known))}"
+
+    assert found.verdict.outcome == "cannot-judge"
+    assert (f"{part}: a copy of each part would free the rest." in found.verdict.sentence) == (
+        used < 1
+    )

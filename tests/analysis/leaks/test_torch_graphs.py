@@ -11,7 +11,7 @@ from tlmem.analysis import analyse, sentences
 from tlmem.analysis.growth.process_growth import Rise
 from tlmem.analysis.holders import snapshots
 from tlmem.analysis.leaks import torch_graphs
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES, fix_of
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import Finding, Rate
 from tlmem.analysis.places import Places
@@ -314,6 +314,11 @@ def test_a_backward_pass_that_retains_its_graph(option: str) -> None:
         found[ACTIVATIONS].evidence
     )
     assert "The graphs (NllLossBackward0) are kept by list 'history'" in found[INPUTS].evidence
+    fix = fix_of(found[ACTIVATIONS])
+    assert fix.startswith("leave retain_graph off") == (option == "retain_graph")
+    assert ("torch.autograd.grad(loss, parameters, create_graph=True)" in fix) == (
+        option == "create_graph"
+    )
 
 
 @pytest.mark.parametrize("text", ["loss.backward()", "loss.backward(retain_graph=False)"])

@@ -11,8 +11,10 @@ results that are reduced to numbers or written away one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.lifetimes import Lifetimes
@@ -53,8 +55,9 @@ def gathered_results(lives: Lifetimes, growths: list[GrowingSite]) -> list[Gathe
 def joined_row(lives: Lifetimes, growth: GrowingSite) -> int | None:
     """What has the size of all survivors, and was made before they were freed, or at the end.
 
-    One array, or those of one line, as of a table with a column for each type; by a line that made
-    nothing while they were gathered. What is joined again and again, and kept all the same, leaks.
+    One array, or where they are freed those of one line, as of a table with a column for each type;
+    by a line that made nothing while they were gathered. What is joined again and again, and kept
+    all the same, leaks.
     """
     rows = growth.rows
     if rows is None or not len(rows):
@@ -64,23 +67,26 @@ def joined_row(lives: Lifetimes, growth: GrowingSite) -> int | None:
     after = np.arange(first, int(np.searchsorted(lives.born, until, "right")))
     after = after[lives.group[after] != growth.group]
     regular = np.isin(lives.group[after], np.unique(lives.group[rows[0] : first]))
-    least, most = RULES.majority * growth.bytes, growth.bytes / RULES.nearly_all
     size = lives.size[after]
-    if np.any(regular & (size >= least) & (size <= most)):
+    if np.any(regular & same_size(size, growth.bytes, RULES.bounded)):
         return None
-    after = after[~regular]
-    if not len(after):
+    after, size = after[~regular], size[~regular]
+    fits = np.flatnonzero(same_size(size, growth.bytes, RULES.bounded))
+    freed = np.count_nonzero(lives.died[rows] <= lives.cut_ns) >= RULES.nearly_all * len(rows)
+    if not len(fits) and freed and len(after):
+        _, of_line = np.unique(lives.group[after], return_inverse=True)
+        by_line = np.bincount(of_line, weights=size)[of_line]
+        several = np.bincount(of_line)[of_line] > 1
+        fits = np.flatnonzero(several & same_size(by_line, growth.bytes, RULES.majority))
+    if not len(fits):
         return None
-    size = lives.size[after]
-    _, of_line = np.unique(lives.group[after], return_inverse=True)
-    for fitting in (size, np.bincount(of_line, weights=size)[of_line]):
-        fits = np.flatnonzero((fitting >= least) & (fitting <= most))
-        if len(fits):
-            row = int(after[fits[np.argmax(size[fits])]])
-            freed = np.count_nonzero(lives.died[rows] <= lives.cut_ns)
-            at_end = lives.born[row] >= lives.unwinding_ns
-            return row if at_end or freed >= RULES.nearly_all * len(rows) else None
-    return None
+    row = int(after[fits[np.argmax(size[fits])]])
+    return row if freed or lives.born[row] >= lives.unwinding_ns else None
+
+
+def same_size(size: NDArray[Any], whole: int, least: float) -> NDArray[np.bool_]:
+    """Which sizes are those of all survivors, but for a few; of a table, without its index."""
+    return (size >= least * whole) & (size <= whole / RULES.bounded)
 
 
 def goes_with(lives: Lifetimes, growth: GrowingSite, other: GrowingSite) -> bool:

@@ -1,7 +1,8 @@
-"""What is alive at the end, by line.
+"""What is alive when the program is judged, by line.
 
-Covers: live objects at the moment of judging, grouped by blamed line. Being alive is not a fault,
-so these findings are ``info``. Does not cover: whether it grows; see ``growth``.
+Covers: live objects at the moment of judging, grouped by blamed line, and how many of these are
+still alive at exit: functions return and free what they held. Being alive is not a fault, so
+these findings are ``info``. Does not cover: whether it grows; see ``growth``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _analysed: WeakKeyDictionary[Recording, LineSums] = WeakKeyDictionary()
 
 
 def live_at_end(lives: Lifetimes, places: Places) -> list[Finding]:
-    """The lines that hold most bytes at the end, most bytes first, at most ``MOST_LINES``.
+    """The lines that hold most bytes when judged, most bytes first, at most ``MOST_LINES``.
 
     Behind them those that only hold temporaries of the last moment.
     """
@@ -120,6 +121,9 @@ def line_finding(
     else:
         site = int(np.flatnonzero(places.group_of_site == number)[-1])
         example, since = None, ""
+    freed = rows[lives.died[rows] != NEVER]
+    left_count = max(0, count - int(lives.weight[freed].sum()))
+    left_bytes = max(0, held - int((lives.size[freed] * lives.weight[freed]).sum()))
     return Finding(
         kind="live-at-end",
         severity="info",
@@ -128,12 +132,28 @@ def line_finding(
         evidence=(
             f"{format_count(count)} of {format_count(made)} {lives.noun(number)}"
             f"{'s' if made != 1 else ''} allocated "
-            f"{allocated_at(frame)} {'are' if count != 1 else 'is'} alive at the end"
+            f"{allocated_at(frame)} {'were' if count != 1 else 'was'} alive when judged"
             f"{', temporary: freed later where others of this line were' if passing else ''}; "
-            f"{format_bytes(held)}{since}."
+            f"{format_bytes(held)}{since}.{freed_by_exit(count, held, left_count, left_bytes)}"
         ),
         object=example,
         site=frame,
         stack=places.stack(site),
         passing=passing,
+        exit_count=left_count,
+        exit_bytes=left_bytes,
+    )
+
+
+def freed_by_exit(count: int, held: int, left_count: int, left_bytes: int) -> str:
+    """What of a line was freed between the moment of judging and exit, in a sentence."""
+    freed = count - left_count
+    if freed == 0:
+        return ""
+    if freed == count:
+        return f" {'It was' if count == 1 else 'All were'} freed before exit."
+    were = "was" if freed == 1 else "were"
+    return (
+        f" {format_count(freed)} of them, {format_bytes(held - left_bytes)}, {were} freed before "
+        "exit."
     )

@@ -4,7 +4,8 @@ A line that grows is an error by itself (``growing-site``); its class says why, 
 class is only ever said of what was found to grow, so it never cries wolf where nothing grows.
 
 Covers: the list of classes, most telling first; one class for each line. Does not cover: what each
-class asks for; see ``ownership``, ``tapes``, ``pools``, ``python_objects`` and ``torch_graphs``.
+class asks for; see ``ownership``, ``tapes``, ``pools``, ``python_objects`` and ``torch_graphs``;
+what to do about it; see ``cures``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.process_growth import Rise
 from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.leaks.cures import FIXES, with_fix
 from tlmem.analysis.leaks.ownership import OWNERSHIP
 from tlmem.analysis.leaks.pools import POOLS, buffers_never_hit
 from tlmem.analysis.leaks.python_objects import PYTHON_LEAKS, reference_cycle
@@ -31,27 +33,7 @@ from tlmem.analysis.model import Finding
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
-FIXES = {
-    "over-retained": "release what you acquire in the same function, in a finally block",
-    "floating": "register what a function promotes in the scope of its caller",
-    "field-forgotten": "release the struct, or register it in a scope that ends",
-    "view-pins-base": "keep a copy of the part that is needed instead of a view",
-    "reference-cycle": "break the cycle (weakref.ref for the back reference), or let gc run",
-    "scope-not-left": "enter a scope for each step, in a with statement that every path leaves",
-    "cache-only-grows": "limit the container's size, or remove entries that are no longer needed",
-    "tape-not-released": "keep loss.item() or loss.detach() instead of loss",
-    "saved-outlives-backward": "leave retain_graph off, or drop the loss after its last pass",
-    "grads-outlive-step": "clear gradients in each step; keep numbers, not their tensors",
-    "pool-never-hits": "request the shape and dtype that was put there, or limit the pool",
-    "kept-graph": "keep loss.item(), or loss.detach() where the tensor itself is needed",
-    "graph-chain-grows": "detach what goes from step to step (state.detach()); sum up loss.item()",
-    "retained-graph": "leave retain_graph off: add up losses; set gradients with a graph to None",
-    "hook-keeps": "remove the hook (handle.remove()), or keep a detached output of the last step",
-    "modules-grow": "reuse modules, or remove those that are not needed from their container",
-    "optimizer-outlives-params": "give an optimizer's new modules an optimizer that goes with them",
-    "shared-memory-kept": "keep a clone() of what is needed of a batch",
-}
-"""Every class, and what to do about it."""
+__all__ = ["FIXES", "class_findings", "class_of"]
 
 
 def class_findings(
@@ -69,8 +51,9 @@ def class_findings(
     if recording.lost_events or recording.missing_events:
         return []
     graphs = graphs_of(recording, growing)
-    classes = (class_of(line, graphs) for line in growing)
-    found = [found for found in classes if found is not None]
+    classes = ((class_of(line, graphs), line) for line in growing)
+    causes = (with_fix(found, line) for found, line in classes if found is not None)
+    found: list[Finding] = list(causes)
     if any(rise.kind == "driver" for rise in rises):
         found += buffers_never_hit(recording)
     return found

@@ -16,7 +16,7 @@ import numpy as np
 from tlmem.analysis.holders.snapshots import Chain, holders_of
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.bounded_caches import bounded_finding, fills_a_bound
-from tlmem.analysis.leaks.python_objects import total
+from tlmem.analysis.leaks.python_objects import total, what_views_use
 from tlmem.analysis.model import Finding
 from tlmem.analysis.rules import RULES
 from tlmem.units import format_seconds
@@ -84,4 +84,9 @@ def filling_finding(line: Survivors) -> Finding:
             f", and the program worked for only {format_seconds(line.lives.work_seconds)}. A cache "
             "that is emptied later fills like that, and so does a leak."
         )
-    return line.finding("filling-cache", f"{line.noun} were kept{holder}{why}", severity="info")
+    used = what_views_use(line.chains) if line.chains else ""
+    part = (
+        f" {used[:1].upper()}{used[1:]}: a copy of each part would free the rest." if used else ""
+    )
+    said = f"{line.noun} were kept{holder}{why}{part}"
+    return line.finding("filling-cache", said, severity="info")

@@ -15,6 +15,7 @@ from tlmem.analysis.leaks.python_objects import container_named, views_reach, wh
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import place
+from tlmem.analysis.rules import RULES
 from tlmem.events import HolderKind, Kind
 from tlmem.units import format_count
 
@@ -126,21 +127,36 @@ def cache_only_grows(line: Survivors) -> Finding | None:
     arrays = not line.lives.runtime[line.rows].any()
     python = (HolderKind.HANDLE, HolderKind.EXPORT, HolderKind.REGISTRY)
     views = line.held_only_by(*python, HolderKind.VIEW) and views_reach(line)
-    if not (arrays or views or line.held_only_by(*python)) or lets_go(line):
+    if not (arrays or views or line.held_only_by(*python)):
+        return None
+    container, is_one = container_named(line)
+    releases = lets_go(line)
+    if releases and not (container and is_one and items_seen(line) >= RULES.fewest_survivors):
         return None
     names = line.holder_names.replace("handle", "their Python handles")
     names = names.replace("and view", "and views") if views else names
     who = "Python objects" if arrays else f"{names}, acquired at {line.taken_at}"
-    container, is_one = container_named(line)
     if container:
         who = container if arrays else f"{who}, in {container}"
         what = "it only grows" if is_one else "they only grow"
     else:
         what = "a list, dict or cache that only grows, or a reference cycle that is not collected"
+    if releases:
+        return line.finding(
+            "cache-only-grows",
+            f"{line.noun} are kept by {who}. Others of this line that had been kept for a while "
+            "were released, but the number that is kept grows.",
+        )
     return line.finding(
         "cache-only-grows",
         f"{line.noun} are kept by {who}, and none that was kept for a while was released: {what}.",
     )
+
+
+def items_seen(line: Survivors) -> int:
+    """How many items the container had that holds most survivors; 0 where it is none."""
+    largest = max(line.chains, key=lambda chain: chain.arrays)
+    return largest.items
 
 
 def lets_go(line: Survivors) -> bool:

@@ -47,6 +47,11 @@ NO_ACTIVATIONS = (Phase.INIT, Phase.COPY, Phase.OPTIMIZER, Phase.ZERO_GRAD)
 """What is allocated in these phases is not saved for a backward pass."""
 NATIVE = "other"
 """Root of a chain that begins with an object that only native code holds: a part of a graph."""
+OF_CREATED_GRAPHS = (
+    "take such gradients with torch.autograd.grad(loss, parameters, create_graph=True), which "
+    "leaves .grad alone; or set each .grad to None after its last use"
+)
+"""What to do where gradients in ``.grad`` have a graph of their own."""
 OPTIONS = ("create_graph", "retain_graph")
 _RETAINS = re.compile(rf"\b({'|'.join(OPTIONS)})\s*=\s*True\b")
 _HOOKS = re.compile(
@@ -456,11 +461,12 @@ def retained_graph(line: Survivors, graphs: Graphs) -> Finding | None:
         if creates
         else ""
     )
-    return line.finding(
+    found = line.finding(
         "retained-graph",
         f"{line.noun} are kept although a backward pass follows them: it is run with "
         f"{retained.option}=True at {place(retained.site)}, and does not free what it used.{graph}",
     )
+    return replace(found, fix=OF_CREATED_GRAPHS) if creates else found
 
 
 def graph_chain_grows(line: Survivors, graphs: Graphs) -> Finding | None:

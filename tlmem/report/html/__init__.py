@@ -93,7 +93,7 @@ def process_parts(process: Process, prefix: str) -> list[Markup]:
         element("h2", "Which stacks memory came from"),
         flame_graph(recording, judged_ns),
         element("h2", "Lines"),
-        element("p", "Alive is what is alive when the program is judged.", class_="quiet"),
+        element("p", f"{text.alive_title(judged_ns)}.", class_="quiet"),
         sections.lines(line_totals(recording, MOST_LINES, judged_ns)),
         as_text(process),
     ]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Cohorts, Finding, Holder, StackFrame, Verdict
 from tlmem.recording.reader import Recording
 from tlmem.report import text
 from tlmem.report.cohorts import cohort_table
+from tlmem.report.ending import ending_sentence
 from tlmem.report.html.markup import Markup, element, joined
 from tlmem.report.site_sums import LineTotals
 from tlmem.report.summary import Process
@@ -47,6 +48,7 @@ def about(recording: Recording) -> Markup:
     ]
     command = recording.info.get("command", "")
     return joined(
+        element("p", ending) if (ending := ending_sentence(recording)) else None,
         element("p", ", ".join(words), element("br"), element("code", str(recording.path))),
         element("pre", command) if command else None,
         *(element("p", f"Problem: {problem}") for problem in recording.problems),
@@ -100,7 +102,7 @@ def details(finding: Finding, with_cohorts: bool = False) -> Markup | None:
     Args:
         with_cohorts: they have been shown.
     """
-    fix = FIXES.get(finding.kind)
+    fix = fix_of(finding)
     parts = [
         element("p", f"Fix: {fix}.") if fix else None,
         holders(finding.holders),

@@ -1,0 +1,148 @@
+"""Cures fit who holds what leaks: one for each class, and others for some holders."""
+
+import pytest
+from support.summaries import process_of
+from support.traces import Program
+
+from tlmem.analysis import analyse
+from tlmem.analysis.leaks.cures import CURES, FIXES, fix_of
+from tlmem.analysis.model import Finding
+from tlmem.events import Device
+from tlmem.recording.format.chains import ChainStep as Step
+from tlmem.recording.format.chains import StepKind
+from tlmem.report import FORMATS
+from tlmem.report.summary import Summary
+
+STEPS = 400
+LINE, OTHERS = 10, 90
+VARIABLE = Step(StepKind.MODULE, "__main__", "kept")
+
+
+def listed(items: int) -> Step:
+    return Step(StepKind.LIST, "list", "[]", items)
+
+
+def keyed(items: int) -> Step:
+    return Step(StepKind.DICT, "dict", "[]", items)
+
+
+def kept(*steps: Step, device: int = Device.TORCH, used: float = 1.0, released: int = 0) -> Program:
+    """In each step something is kept, which snapshots see held by ``steps``.
+
+    Args:
+        used: share of the memory that what is kept shows.
+        released: one in so many is released 40 steps later; 0: none.
+    """
+    program = Program()
+    alive: list[int] = []
+    for step in range(STEPS):
+        alive.append(program.alloc(LINE, 8_000, device))
+        program.temporary(OTHERS)
+        program.wait(1_000_000)
+        if released and step >= 40 and step % released == 0:
+            program.free(alive.pop(len(alive) - 40))
+        if step in (200, 300, STEPS - 1):
+            program.snapshot((list(steps), list(alive), used))
+    return program
+
+
+def cause(program: Program) -> Finding:
+    found = analyse(program.recording())
+    assert found.verdict.outcome == "leak"
+    (of_class,) = [f for f in found.findings if f.kind in FIXES]
+    return of_class
+
+
+HOLDERS: dict[str, tuple[list[Step], str]] = {
+    "a list": ([VARIABLE, listed(300)], "limit the container's size"),
+    "a finalizer": (
+        [
+            Step(StepKind.CLASS, "weakref.finalize", "_registry"),
+            keyed(300),
+            Step(StepKind.INSTANCE, "weakref.finalize._Info", "func"),
+            Step(StepKind.METHOD, "method", "__self__"),
+            Step(StepKind.INSTANCE, "__main__.Result", "spec"),
+        ],
+        "give weakref.finalize a function and arguments that do not refer to the object",
+    ),
+    "a dict with weak keys": (
+        [
+            VARIABLE,
+            Step(StepKind.INSTANCE, "weakref.WeakKeyDictionary", "data"),
+            keyed(300),
+            Step(StepKind.INSTANCE, "__main__.Stats", "feats"),
+        ],
+        "let no value refer to its key",
+    ),
+    "a cache of a function": (
+        [VARIABLE, Step(StepKind.LRU_CACHE, "__main__.bias", "[]", 300)],
+        "give the cache a maxsize",
+    ),
+    "a deque": ([VARIABLE, Step(StepKind.DEQUE, "deque", "[]", 300)], "give the deque a maxlen"),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("device", [Device.NUMPY, Device.TORCH])
+def test_the_cure_is_that_of_the_holder(name: str, device: int) -> None:
+    steps, words = HOLDERS[name]
+    found = cause(kept(*steps, device=device))
+
+    assert found.kind == "cache-only-grows"
+    assert fix_of(found).startswith(words)
+
+
+def test_a_small_part_of_what_is_kept_is_to_be_copied() -> None:
+    found = cause(kept(VARIABLE, listed(300), device=Device.TORCH, used=0.02))
+
+    assert found.kind == "view-pins-base"
+    assert "keep a copy of the part that is needed (copy(), of a tensor clone())" in fix_of(found)
+
+
+@pytest.mark.parametrize(
+    ("used", "words"),
+    [
+        (1.0, "let go of tensors that have been used, or limit what keeps them"),
+        (0.02, "keep a clone() of the part that is needed, and let go of the rest"),
+    ],
+)
+def test_copies_are_no_cure_for_shared_memory_that_is_used_as_a_whole(
+    used: float, words: str
+) -> None:
+    found = cause(kept(VARIABLE, listed(300), device=Device.TORCH_MAPPED, used=used))
+
+    assert found.kind == "shared-memory-kept"
+    assert fix_of(found).startswith(words)
+
+
+@pytest.mark.parametrize("device", [Device.NUMPY, Device.TORCH])
+def test_a_container_that_lets_go_of_some_has_a_cause_and_a_cure(device: int) -> None:
+    found = cause(kept(VARIABLE, keyed(250), device=device, released=4))
+
+    assert found.kind == "cache-only-grows"
+    assert "are kept by dict 'kept' (module __main__, 250 items). Others" in found.evidence
+    assert found.evidence.endswith("were released, but the number that is kept grows.")
+    assert "none that was kept" not in found.evidence
+    assert fix_of(found) == FIXES["cache-only-grows"]
+
+
+def test_a_holder_that_is_no_container_has_no_such_cause() -> None:
+    attribute = Step(StepKind.INSTANCE, "__main__.Node", "value")
+    found = analyse(kept(VARIABLE, attribute, released=4).recording())
+
+    assert found.verdict.outcome == "leak"
+    assert [f.kind for f in found.findings if f.kind in FIXES] == []
+
+
+def test_every_cure_is_of_classes_that_there_are() -> None:
+    assert {kind for cure in CURES for kind in cure.classes} <= set(FIXES)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_reports_show_the_cure_that_fits(format: str) -> None:
+    program = kept(*HOLDERS["a deque"][0], device=Device.NUMPY)
+    shown = " ".join(FORMATS[format](Summary((process_of(program),))).split())
+    shown = shown.replace("&#40;", "(").replace("&#41;", ")")
+
+    assert "give the deque a maxlen, or take out what is no longer needed (popleft())" in shown
+    assert FIXES["cache-only-grows"] not in shown

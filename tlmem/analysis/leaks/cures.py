@@ -1,0 +1,118 @@
+"""What to do about a leak: one cure for each class, and others where who holds shows a better one.
+
+Covers: the words behind ``Fix:``. Does not cover: which class a line has; see ``classes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from tlmem.analysis.holders.snapshots import Chain
+from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.leaks.python_objects import total, what_views_use
+from tlmem.analysis.model import Finding
+from tlmem.analysis.rules import RULES
+
+FIXES = {
+    "over-retained": "release what you acquire in the same function, in a finally block",
+    "floating": "register what a function promotes in the scope of its caller",
+    "field-forgotten": "release the struct, or register it in a scope that ends",
+    "view-pins-base": "keep a copy of the part that is needed (copy(), of a tensor clone()) "
+    "instead of a view",
+    "reference-cycle": "break the cycle (weakref.ref for the back reference), or let gc run",
+    "scope-not-left": "enter a scope for each step, in a with statement that every path leaves",
+    "cache-only-grows": "limit the container's size, or remove entries that are no longer needed",
+    "tape-not-released": "keep loss.item() or loss.detach() instead of loss",
+    "saved-outlives-backward": "leave retain_graph off, or drop the loss after its last pass",
+    "grads-outlive-step": "clear gradients in each step; keep numbers, not their tensors",
+    "pool-never-hits": "request the shape and dtype that was put there, or limit the pool",
+    "kept-graph": "keep loss.item(), or loss.detach() where the tensor itself is needed",
+    "graph-chain-grows": "detach what goes from step to step (state.detach()); sum up loss.item()",
+    "retained-graph": "leave retain_graph off: add up losses; set gradients with a graph to None",
+    "hook-keeps": "remove the hook (handle.remove()), or keep a detached output of the last step",
+    "modules-grow": "reuse modules, or remove those that are not needed from their container",
+    "optimizer-outlives-params": "give an optimizer's new modules an optimizer that goes with them",
+    "shared-memory-kept": "let go of tensors that have been used, or limit what keeps them; a "
+    "clone() frees the shared memory, but in the same container the copies grow instead",
+}
+"""Every class, and what to do about it."""
+
+
+class Cure(NamedTuple):
+    """What to do about leaks of some classes, where it fits who holds the survivors."""
+
+    classes: tuple[str, ...]
+    fits: Callable[[Survivors], bool]
+    fix: str
+
+
+def fix_of(finding: Finding) -> str:
+    """What to do about a finding; empty of one that is of no class."""
+    return finding.fix or FIXES.get(finding.kind, "")
+
+
+def with_fix(finding: Finding, line: Survivors) -> Finding:
+    """A class finding of a line with the cure that fits who holds its survivors.
+
+    One that has a cure already keeps it.
+    """
+    if finding.fix:
+        return finding
+    fitting = (cure.fix for cure in CURES if finding.kind in cure.classes and cure.fits(line))
+    return replace(finding, fix=next(fitting, FIXES[finding.kind]))
+
+
+def mostly(fits: Callable[[Chain], bool]) -> Callable[[Survivors], bool]:
+    """Whether most survivors that a snapshot saw are held by chains that fit."""
+
+    def are(line: Survivors) -> bool:
+        fitting = [chain for chain in line.chains if fits(chain)]
+        return bool(fitting) and total(fitting) >= RULES.majority * total(line.chains)
+
+    return are
+
+
+def passes(kind: str, type_: str = "") -> Callable[[Survivors], bool]:
+    """Whether most survivors are held through an object of this kind, and of this type if given."""
+    return mostly(
+        lambda chain: any(step.kind == kind and type_ in ("", step.type) for step in chain.steps)
+    )
+
+
+def uses_a_part(line: Survivors) -> bool:
+    """Whether what is kept shows a small part of the memory that it keeps."""
+    return bool(line.chains and what_views_use(line.chains))
+
+
+CURES = (
+    Cure(
+        ("cache-only-grows", "modules-grow"),
+        passes("class", "weakref.finalize"),
+        "give weakref.finalize a function and arguments that do not refer to the object, such as "
+        "a static method and only what it frees",
+    ),
+    Cure(
+        ("cache-only-grows", "modules-grow"),
+        passes("instance", "weakref.WeakKeyDictionary"),
+        "let no value refer to its key, or only by weakref.ref: an entry goes when its key does",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        passes("lru_cache"),
+        "give the cache a maxsize, call it with keys that come again, or clear it (cache_clear())",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        passes("deque"),
+        "give the deque a maxlen, or take out what is no longer needed (popleft())",
+    ),
+    Cure(("cache-only-grows",), uses_a_part, FIXES["view-pins-base"]),
+    Cure(
+        ("shared-memory-kept",),
+        uses_a_part,
+        "keep a clone() of the part that is needed, and let go of the rest",
+    ),
+)
+"""The first that fits counts."""
