@@ -202,7 +202,7 @@ def _parts(found: Explained, role: RoleSum) -> str:
         parts = [f"{name} {size}" for name, size in module_parts(found, role.modules)[:MOST_PARTS]]
         rest = role.bytes - known
         if rest >= LEAST_SHARE * role.bytes:
-            parts.append(f"outside of modules {format_bytes(rest)}")
+            parts.append(f"of no known module {format_bytes(rest)}")
         return ", ".join(parts)
     return ", ".join(
         f"{place(line) if line.file else 'no Python stack'} {format_bytes(size)}"
