@@ -41,7 +41,7 @@ from typing import Any
 from tlmem.scenarios.programs.switch import WORD
 
 from tlmem.analysis import Analysis, Finding, analyse
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.recording.reader import read
 from tlmem.recording.tables.chain_text import without_numbers

@@ -4,7 +4,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import analyse
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES
 from tlmem.analysis.model import Finding, StackFrame
 from tlmem.recording.format.chains import ChainStep as Step
 from tlmem.recording.format.chains import StepKind

@@ -15,7 +15,7 @@ from tlmem.report.summary import Summary
 ENDS = {
     "0": "",
     "3": "The program ended with exit code 3.",
-    "ValueError": "The program ended with an exception that was not caught: ValueError.",
+    "ValueError": "The program ended with an uncaught exception: ValueError.",
 }
 
 
@@ -56,7 +56,7 @@ def test_what_ends_before_its_program_says_nothing_of_it(state: str) -> None:
 @pytest.mark.parametrize(
     ("end", "said"),
     [
-        ("raise ValueError('no')", "not caught: ValueError."),
+        ("raise ValueError('no')", "uncaught exception: ValueError."),
         ("raise SystemExit(3)", "exit code 3."),
         ("import os; os._exit(0)", "or it is still running."),
         ("raise SystemExit", None),

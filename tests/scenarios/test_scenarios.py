@@ -11,7 +11,7 @@ import pytest
 from tlmem.scenarios.harness import catalog
 
 from tlmem import scenarios
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.cli import scenario as scenario_command
 

@@ -333,10 +333,11 @@ class Rules:
         "a collector that waits for more containers is as good as off",
         off=1e15,
     )
-    bounded = Rule(
+    all_but_few = Rule(
         0.95,
-        "of the survivors seen",
-        "of what fills a container with a bound, few objects are elsewhere",
+        "of the survivors",
+        "what fills a container with a bound has few objects elsewhere; an array into which others "
+        "were joined has nearly their bytes",
         off=0.0,
     )
     filled = Rule(

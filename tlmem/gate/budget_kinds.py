@@ -10,7 +10,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import OUTCOMES
 from tlmem.analysis.peak.roles import NAMES, Role

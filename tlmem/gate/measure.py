@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tlmem.analysis.leaks.alive_at_end import alive_by_line
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import Finding
 from tlmem.gate import peak_parts

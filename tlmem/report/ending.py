@@ -1,6 +1,6 @@
 """How the recorded program ended, where it did not end well.
 
-Covers: an exit code that is not 0, an exception that was not caught, a recording without an end.
+Covers: an exit code other than 0, an uncaught exception, a recording without an end.
 Does not cover: what ends a process after its recording, such as a signal in an exit handler.
 """
 
@@ -20,7 +20,7 @@ def exit_of(recording: Recording) -> str | None:
 
 
 def ending_sentence(recording: Recording) -> str:
-    """One sentence on how the program ended; empty when it ended well, or nobody can know."""
+    """One sentence on how the program ended; empty if it ended with 0 or that is not known."""
     ended = exit_of(recording)
     if ended is None:
         if recording.sealed or recording.state != "open" or is_imported(recording):
@@ -33,4 +33,4 @@ def ending_sentence(recording: Recording) -> str:
         return ""
     if ended.isdecimal():
         return f"The program ended with exit code {ended}."
-    return f"The program ended with an exception that was not caught: {ended}."
+    return f"The program ended with an uncaught exception: {ended}."

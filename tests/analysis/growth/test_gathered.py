@@ -1,4 +1,4 @@
-"""Results that are joined into one array and freed are no leak; what nobody joined still is."""
+"""Results that are joined into one array at the end are not a leak; all other growth still is."""
 
 import pytest
 from support.traces import Program

@@ -11,7 +11,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import analyse
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES
 from tlmem.analysis.model import Finding
 from tlmem.report import json as json_report
 from tlmem.report import text

@@ -7,7 +7,7 @@ import pytest
 from support.programs import recorded
 
 from tlmem.analysis import analyse
-from tlmem.analysis.leaks.classes import FIXES
+from tlmem.analysis.leaks.cures import FIXES
 from tlmem.analysis.model import Analysis, Finding
 from tlmem.recording.reader import read
 

@@ -128,7 +128,7 @@ def test_what_was_loaded_before_them_and_is_kept_does_not_follow(tmp_path: Path)
 def test_where_the_others_are_not_certain_only_named_ones_have_the_role(
     bytes_more: int, more: int, tmp_path: Path
 ) -> None:
-    """The bytes do not fit; or one more block was loaded amid them that nobody is seen to hold."""
+    """The bytes do not fit, or a block without a known holder was loaded between them."""
     loop = Resumed(states=12 + more)
     held = [state for number, state in enumerate(loop.states) if number != 7 or not more]
     loop.snapshot((STATES, held, 4), bytes_more=bytes_more)

@@ -68,10 +68,10 @@ def joined_row(lives: Lifetimes, growth: GrowingSite) -> int | None:
     after = after[lives.group[after] != growth.group]
     regular = np.isin(lives.group[after], np.unique(lives.group[rows[0] : first]))
     size = lives.size[after]
-    if np.any(regular & same_size(size, growth.bytes, RULES.bounded)):
+    if np.any(regular & same_size(size, growth.bytes, RULES.all_but_few)):
         return None
     after, size = after[~regular], size[~regular]
-    fits = np.flatnonzero(same_size(size, growth.bytes, RULES.bounded))
+    fits = np.flatnonzero(same_size(size, growth.bytes, RULES.all_but_few))
     freed = np.count_nonzero(lives.died[rows] <= lives.cut_ns) >= RULES.nearly_all * len(rows)
     if not len(fits) and freed and len(after):
         _, of_line = np.unique(lives.group[after], return_inverse=True)
@@ -85,8 +85,12 @@ def joined_row(lives: Lifetimes, growth: GrowingSite) -> int | None:
 
 
 def same_size(size: NDArray[Any], whole: int, least: float) -> NDArray[np.bool_]:
-    """Which sizes are those of all survivors, but for a few; of a table, without its index."""
-    return (size >= least * whole) & (size <= whole / RULES.bounded)
+    """Which sizes differ from that of all survivors by no more than a few of these have.
+
+    Args:
+        least: how much of it they must reach; less of a table, which is joined without its index.
+    """
+    return (size >= least * whole) & (size <= (2 - RULES.all_but_few) * whole)
 
 
 def goes_with(lives: Lifetimes, growth: GrowingSite, other: GrowingSite) -> bool:

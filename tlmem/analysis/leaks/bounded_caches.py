@@ -27,7 +27,7 @@ def fills_a_bound(line: Survivors) -> bool:
     if sum(len(chain.objects) for chain in bounded) < RULES.fewest_survivors:
         return False
     seen_in_all, count = total(line.chains), line.growth.survivors
-    if total(bounded) < RULES.bounded * seen_in_all or seen_in_all < RULES.majority * count:
+    if total(bounded) < RULES.all_but_few * seen_in_all or seen_in_all < RULES.majority * count:
         return False
     return count <= RULES.slack * sum(chain.arrays * room(chain) for chain in bounded)
 

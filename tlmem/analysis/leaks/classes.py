@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.process_growth import Rise
 from tlmem.analysis.holders.survivors import Survivors
-from tlmem.analysis.leaks.cures import FIXES, with_fix
+from tlmem.analysis.leaks.cures import with_fix
 from tlmem.analysis.leaks.ownership import OWNERSHIP
 from tlmem.analysis.leaks.pools import POOLS, buffers_never_hit
 from tlmem.analysis.leaks.python_objects import PYTHON_LEAKS, reference_cycle
@@ -32,8 +32,6 @@ from tlmem.analysis.model import Finding
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
-
-__all__ = ["FIXES", "class_findings", "class_of"]
 
 
 def class_findings(
@@ -52,8 +50,7 @@ def class_findings(
         return []
     graphs = graphs_of(recording, growing)
     classes = ((class_of(line, graphs), line) for line in growing)
-    causes = (with_fix(found, line) for found, line in classes if found is not None)
-    found: list[Finding] = list(causes)
+    found = [with_fix(cause, line) for cause, line in classes if cause is not None]
     if any(rise.kind == "driver" for rise in rises):
         found += buffers_never_hit(recording)
     return found

@@ -111,7 +111,7 @@ def _of_chains(
 ) -> None:
     """Gives frozen weights the module that a chain of holders names.
 
-    Only where one model of that class is known, as a copy of it is no module that ran.
+    Only if one model of that class is known: a copy has the same names, but did not run.
     """
     roots = {each[0] for each in paths}
     inner = {each[:length] for each in paths for length in range(2, len(each) + 1)}

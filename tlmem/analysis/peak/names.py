@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +42,7 @@ _TENSORS = "torch."
 """Classes of tensors begin so; another class may have an attribute ``grad`` as well."""
 _GUESSED = (Phase.USER, Phase.INIT, Phase.COPY, Phase.DATA)
 """Phases of a birth that leave a role open: a checkpoint is loaded, a model is copied."""
+_event = attrgetter("event")
 _KINDS = {kind.name.lower(): int(kind) for kind in StepKind}
 
 
@@ -68,8 +71,8 @@ def names_of(recording: Recording, blocks: Blocks, passes: Passes) -> dict[int, 
     if not any(chain.about for chain in seen):
         return {}
     found: dict[int, Named] = {}
-    for event in sorted({chain.event for chain in seen}):
-        of_snapshot = [chain for chain in seen if chain.event == event]
+    for event, chains in groupby(sorted(seen, key=_event), key=_event):
+        of_snapshot = list(chains)
         for chain in of_snapshot:
             if chain.about is not None:
                 found.update(dict.fromkeys(chain.named[chain.named >= 0].tolist(), chain.about))

@@ -141,7 +141,7 @@ def _steps(first: Ints, phase: NDArray[np.int8], opens: Ints, engine: Ints, is_w
 def _with_backward(begins: Ints, engine: Ints, is_whole: bool) -> Ints:
     """The begins of steps that have a backward pass, as the step before the first of them has.
 
-    So an evaluation is no step, and nor is what an optimizer allocates when it is made.
+    An evaluation does not count as a step, nor does what an optimizer allocates when it is made.
     """
     before = np.searchsorted(engine, begins)
     passed, first = np.unique(before, return_index=True)

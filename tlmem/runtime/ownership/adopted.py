@@ -2,8 +2,8 @@
 
 A registered thing gets an object of tlmem without memory, so that its history is recorded like that
 of any other. While a scope has it, it is kept alive; once it has escaped, it is the program's and
-only its end is noticed. A tensor of PyTorch is freed by dropping it: nobody keeps it, and its scope
-tells whether it was still alive at the end.
+only its end is noticed. PyTorch frees a tensor when its last reference goes: a scope keeps no
+reference to it, and counts whether it was still alive when the scope ended.
 
 Covers: what ``scope`` does for a thing without ``_holder``, and what its ``free()`` raised.
 Does not cover: memory of others under a tensor (``interop``).
