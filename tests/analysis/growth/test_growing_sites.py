@@ -7,7 +7,9 @@ import pytest
 from support.traces import Program, Ring
 
 from tlmem.analysis import analyse
+from tlmem.analysis.growth.growing_sites import may_grow
 from tlmem.analysis.growth.robust import floor_curve, theil_sen, unevenness
+from tlmem.analysis.lifetimes import NEVER
 
 
 def grown_lines(program: Program) -> list[int]:
@@ -34,6 +36,15 @@ def test_objects_kept_all_along_are_a_leak(every: int) -> None:
     keep_every(program, 500, every)
 
     assert grown_lines(program) == [10]
+
+
+def test_times_of_a_damaged_recording_do_not_overflow() -> None:
+    """As late as a 64-bit integer allows: the middle of two such times is looked at, not their sum."""
+    born = np.arange(500, dtype=np.int64) + 2**62
+    died = np.full(500, NEVER, np.int64)
+
+    with np.errstate(all="raise"):
+        assert may_grow(born, died)
 
 
 def test_a_leak_whose_frame_unwinds_before_the_end_is_a_leak() -> None:

@@ -28,6 +28,14 @@ def test_an_interval_holds_the_true_slope_as_often_as_it_says(count: int, memory
     assert hits >= (CONFIDENCE - 0.1) * 200
 
 
+def test_a_rate_is_in_doubt_by_its_range_where_times_repeat() -> None:
+    """Samples of a damaged recording may all lie at two moments."""
+    x, y = np.repeat([0.0, 1.0], 30), np.repeat([0.0, 5.0], 30)
+
+    with np.errstate(all="raise"):
+        assert doubt_about(x, y, 0.0) >= 5.0
+
+
 def test_of_independent_noise_it_is_the_interval_of_sen() -> None:
     chance, x = np.random.default_rng(1), np.linspace(0, 1, 100)
     y = 3 * x + chance.normal(size=100)

@@ -379,7 +379,7 @@ def may_grow(born: NDArray[np.int64], died: NDArray[np.int64]) -> bool:
     alive_late = int(np.count_nonzero((died > late) & (born <= late)))
     if alive_late < RULES.fewest_survivors // 2:
         return False
-    middle = max(born[len(born) // 2], (born[0] + late) // 2)
+    middle = max(born[len(born) // 2], born[0] + (late - born[0]) // 2)
     alive_middle = int(np.count_nonzero((died > middle) & (born <= middle)))
     early = int(np.count_nonzero((died > late) & (born < middle)))
     return early >= RULES.fewest_survivors // 4 or alive_late > 1.1 * alive_middle

@@ -101,17 +101,26 @@ def doubt_about(x: NDArray, y: NDArray, slope: float) -> float:
     independent = max(4.0, len(x) * (1 - memory) / (1 + memory))
     doubt = 1.96 * float(rest.std()) * np.sqrt(12 / independent) / float(x[-1] - x[0])
     if memory > LONG_MEMORY:
-        knots = grouped(x, y, min(len(x), PARTS + 1))
-        rises = np.diff(knots[1]) / np.diff(knots[0])
-        doubt = max(doubt, T_OF_PARTS * float(rises.std(ddof=1)) / np.sqrt(len(rises)))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rises = rises_of_parts(x, y)
+            of_rises = T_OF_PARTS * float(rises.std(ddof=1)) / np.sqrt(len(rises))
+        if not np.isfinite(of_rises):
+            of_rises = float(y.max() - y.min()) / float(x[-1] - x[0])
+        doubt = max(doubt, of_rises)
     return float(doubt)
+
+
+def rises_of_parts(x: Floats, y: Floats) -> Floats:
+    """The slope of each part of a curve; not finite where positions repeat."""
+    knots = grouped(x, y, min(len(x), PARTS + 1))
+    rises: Floats = np.diff(knots[1]) / np.diff(knots[0])
+    return rises
 
 
 def of_parts(x: Floats, y: Floats) -> tuple[float, float]:
     """Mean rise of a curve's parts, and half of its interval when the parts are independent."""
     from scipy.stats import t
 
-    knots = grouped(x, y, min(len(x), PARTS + 1))
-    rises = np.diff(knots[1]) / np.diff(knots[0])
+    rises = rises_of_parts(x, y)
     error = float(rises.std(ddof=1)) / np.sqrt(len(rises))
     return float(rises.mean()), float(t.ppf(0.5 + CONFIDENCE / 2, len(rises) - 1)) * error

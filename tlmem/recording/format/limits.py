@@ -77,6 +77,8 @@ BYTES_PER_CHAIN_STEP = 8
 LARGEST_SIZE = 1 << 52
 """No object and no sample is larger; sums of all are below ``LARGEST_SUM``."""
 LARGEST_SUM = 1 << 60
+LATEST_NS = 1 << 60
+"""36 years: no time is later, and the sum of two times is an integer of 64 bits."""
 
 
 def most_events(file_bytes: int) -> int:

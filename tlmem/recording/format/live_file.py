@@ -61,7 +61,6 @@ _ROUNDS = 50
 _MOST_COPIED = 1024
 """Slots; with more raw slots than this no program is running, the file was never compacted."""
 _ATTEMPTS = 8
-_LATEST_NS = 2.0**62
 
 
 @dataclass
@@ -97,7 +96,7 @@ class Contents:
         shift = np.uint64(header.time_shift)
         since = (ticks >> shift << shift) - np.uint64(header.first_ticks)
         nanoseconds = since.view(np.int64) * header.ns_per_tick
-        return nanoseconds.clip(0, _LATEST_NS).astype(np.int64)
+        return nanoseconds.clip(0, limits.LATEST_NS).astype(np.int64)
 
 
 def is_empty(source: Source, header: FileHeader) -> bool:
