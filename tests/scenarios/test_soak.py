@@ -5,6 +5,7 @@ A small share of the real thing is ``test_a_share_of_the_soak_is_right``.
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from tlmem.scenarios.harness import catalog
@@ -188,6 +189,7 @@ def test_a_digest_is_of_what_judges_and_of_what_a_program_imports(tmp_path, monk
     program, other = tmp_path / "program.py", tmp_path / "group" / "other.py"
     other.parent.mkdir()
     program.write_text("from tlmem.scenarios.group.other import solve\n")
+    recorders = {name for name in files if not digest.is_reading(Path(name))}
     digests = []
     for text in ("1", "2"):
         other.write_text(text)
@@ -195,6 +197,8 @@ def test_a_digest_is_of_what_judges_and_of_what_a_program_imports(tmp_path, monk
 
     assert {"gate/decision.py", "report/summary.py", "analysis/judge.py"} <= files
     assert not {"gate/outputs/text.py", "report/text.py", "cli.py"} & files
+    assert "recorder/session.py" in recorders
+    assert not {"gate/decision.py", "report/summary.py", "analysis/judge.py"} & recorders
     assert digests[0] != digests[1]
 
 
@@ -256,7 +260,7 @@ def test_runs_of_other_code_are_made_again_and_not_counted(tmp_path, monkeypatch
 
     assert len(asked) == 4
     assert "4 of 4 runs, 4 runs of other code not counted." in page
-    assert "(digest other)" in page
+    assert "(digest other," in page
 
 
 def test_code_that_changes_in_the_middle_ends_the_soak(tmp_path, monkeypatch, capsys) -> None:
@@ -396,16 +400,40 @@ def test_a_share_of_the_soak_is_right(tmp_path) -> None:
 def test_the_recording_of_a_wrong_run_is_kept(tmp_path) -> None:
     job = job_of("over-retain")
     lie = replace(job, scenario=replace(job.scenario, count=1))
-    found = workers.run(lie, ["findings"], tmp_path / "kept.tlm")
+    found = workers.run(lie, ["findings"], None, tmp_path / "kept.tlm")
 
     assert not found["findings"].right
     assert (tmp_path / "kept.tlm").stat().st_size > 0
 
 
+def test_what_is_kept_is_judged_again_and_not_recorded_again(tmp_path, monkeypatch) -> None:
+    job, kept, wrong = job_of("over-retain"), tmp_path / "kept", tmp_path / "wrong.tlm"
+    first = workers.run(job, ["findings"], kept, wrong)
+    monkeypatch.delattr(workers, "record")
+    lie = replace(job, scenario=replace(job.scenario, count=1))
+    again = [workers.run(asked, ["findings"], kept, wrong) for asked in (job, lie)]
+
+    assert first == again[0] and first["findings"].right
+    assert not again[1]["findings"].right
+    assert [path.name for path in kept.iterdir()] == ["over-retain.tlm"]
+    assert wrong.exists()
+
+
+def test_of_a_named_recorder_only_what_is_kept_is_judged(tmp_path, monkeypatch) -> None:
+    words = (*FEW, "--recorder", "older", f"--state={tmp_path}")
+    program = digest.of_program(job_of("warm-up").scenario.path)
+    (tmp_path / "kept" / f"warm-up-1-{program}-older").mkdir(parents=True)
+    _, asked, page = soak(tmp_path, monkeypatch, *words)
+
+    assert asked == ["warm-up-1"]
+    assert "1 of 4 runs." in page and "recorder older)" in page
+    assert "--recorder" not in page
+
+
 def test_a_program_that_cannot_be_recorded_is_a_wrong_run(tmp_path) -> None:
     job = job_of("over-retain")
     gone = replace(job, scenario=replace(job.scenario, path=tmp_path / "gone.py"))
-    found = workers.run(gone, ["findings", "gate"], tmp_path / "kept.tlm")
+    found = workers.run(gone, ["findings", "gate"], None, tmp_path / "kept.tlm")
 
     assert found["findings"] == found["gate"]
     assert (found["gate"].right, found["gate"].outcome) == (False, "failed")

@@ -19,18 +19,19 @@ from tlmem.scenarios.harness.detection import write_part
 from . import digest
 from .judging import JUDGES
 from .plan import GROUPS, Job, all_programs, jobs
-from .state import RunRow, State, current
+from .state import KEPT, RunRow, State, current
 from .tables import Origin, page_part
 from .workers import Worker, company
 
 DESCRIPTION = """\
 Runs every scenario and every seeded leak many times and counts how often something is said that is
 not so, or missed, by the findings and by `tlmem check`, both about the same recordings. Runs that
-were made with the same code are not made again. Exits with 1 when one was wrong, 2 for a wrong
+were made with the same code are not made again; with --keep, what the same recorder recorded is
+only judged again when the judge has changed. Exits with 1 when one was wrong, 2 for a wrong
 command line or when the code changed in the middle.
 """
 SECONDS_BETWEEN_WORDS = 30.0
-OF_ONE_CALL = ("--state", "--page", "--budget")
+OF_ONE_CALL = ("--state", "--page", "--budget", "--recorder")
 
 
 def main(words: Sequence[str]) -> int:
@@ -78,6 +79,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--judge", choices=JUDGES, help="only this judge [each]")
     made.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these programs")
     made.add_argument("--state", type=Path, default=Path(".soak"), help="where it is kept [.soak]")
+    made.add_argument("--keep", action="store_true", help="keep all recordings, in the state")
+    made.add_argument(
+        "--recorder",
+        metavar="DIGEST",
+        help="record nothing: judge what is kept of that recorder, which the page names",
+    )
     made.add_argument("--page", type=Path, help="page to write the tables into [standard output]")
     return made
 
@@ -115,6 +122,7 @@ class Soak:
     def __init__(self, given: argparse.Namespace, state: State) -> None:
         self.given, self.state = given, state
         self.code, self.signature = digest.of_code(), digest.signature()
+        self.recorder = given.recorder or digest.of_recorder()
         self.commit, self.machine = digest.commit(), digest.machine()
         self.changed = self.ended = False
         leak_runs = given.runs if given.leak_runs is None else given.leak_runs
@@ -133,6 +141,12 @@ class Soak:
         program = self.programs[job.scenario.path]
         return [(*job.key, judge, self.code, program) for judge in self.judges]
 
+    def kept(self, job: Job) -> Path:
+        """The folder that keeps the job's recording."""
+        program = self.programs[job.scenario.path]
+        name = f"{job.scenario.name}-{job.seed}-{program}-{self.recorder}"
+        return self.state.folder / KEPT / name
+
     def rows(self) -> list[RunRow]:
         """Of all planned runs that were made."""
         return current(self.state.rows, (key for job in self.planned for key in self.keys(job)))
@@ -141,6 +155,8 @@ class Soak:
         """Makes the runs that are missing, until there are none or time is up."""
         made = {row.key for row in self.rows()}
         missing = [job for job in self.planned if not made.issuperset(self.keys(job))]
+        if self.given.recorder:
+            missing = [job for job in missing if self.kept(job).exists()]
         told = Progress(len(self.planned), len(missing))
         left, lock = iter(missing), threading.Lock()
         threads = [
@@ -178,12 +194,13 @@ class Soak:
 
     def _make(self, job: Job, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> list[RunRow]:
         name = f"{job.scenario.name}-{job.seed}-{self.code}.tlm"
-        keep = self.state.recordings / name
+        is_kept = self.given.keep or self.given.recorder
         request = {
             "name": job.scenario.name,
             "seed": job.seed,
             "judges": self.judges,
-            "keep": str(keep),
+            "kept": str(self.kept(job)) if is_kept else "",
+            "wrong": str(self.state.recordings / name),
         }
         answer = ask(request)
         return [
@@ -194,6 +211,7 @@ class Soak:
                 judge=judge,
                 code=self.code,
                 program=self.programs[job.scenario.path],
+                recorder=self.recorder,
                 commit=self.commit,
                 machine=self.machine,
                 load=self.load,

@@ -24,6 +24,8 @@ FACES = (
 """Parts of the package that change neither what is recorded nor what is found or decided."""
 NO_FACES = ("report/summary.py",)
 """What the gate reads recordings by."""
+READING = ("analysis/*", "gate/*", "importing/*", "recording/*", *NO_FACES)
+"""What reads recordings and judges them: with another one they need not be made again."""
 PACKAGES = ("numpy", "pandas", "scipy", "ruptures")
 DIGITS = 12
 IMPORTED = re.compile(r"^from tlmem\.scenarios\.([\w.]+) import", re.MULTILINE)
@@ -40,6 +42,11 @@ def of_code() -> str:
     return of_files(code_files())
 
 
+def of_recorder() -> str:
+    """Of what records: a recording made by the same code need not be made again."""
+    return of_files(path for path in code_files() if not is_reading(path.relative_to(PACKAGE)))
+
+
 def of_program(path: Path) -> str:
     """Of a program and of the scenarios' modules that it imports."""
     names = IMPORTED.findall(path.read_text(encoding="utf-8"))
@@ -51,6 +58,11 @@ def is_face(path: Path) -> bool:
     """Whether a file of the package, by its path in it, has no say in what is found."""
     name = path.as_posix()
     return name not in NO_FACES and any(fnmatch(name, pattern) for pattern in FACES)
+
+
+def is_reading(path: Path) -> bool:
+    """Whether a file of the package, by its path in it, has no say in what is recorded."""
+    return any(fnmatch(path.as_posix(), pattern) for pattern in READING)
 
 
 def signature() -> tuple[tuple[str, int, int], ...]:

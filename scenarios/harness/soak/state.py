@@ -11,15 +11,17 @@ from typing import BinaryIO
 
 RUNS = "runs.jsonl"
 RECORDINGS = "recordings"
+KEPT = "kept"
 
 
 @dataclass(frozen=True)
 class RunRow:
     """One run as one judge sees it.
 
-    ``code`` and ``program`` are digests of tlmem and of the program; ``outcome`` is the verdict or
-    the decision in one word, ``failed`` when the program could not be recorded or read, and
-    ``said`` everything. ``load_average`` is that of the last minute when the run was over.
+    ``code`` and ``program`` are digests of tlmem and of the program, ``recorder`` of what recorded
+    it; ``outcome`` is the verdict or the decision in one word, ``failed`` when the program could
+    not be recorded or read, and ``said`` everything. ``load_average`` is that of the last minute
+    when the run was over.
     """
 
     name: str
@@ -37,6 +39,7 @@ class RunRow:
     wolves: tuple[str, ...]
     seconds: float
     load_average: float = 0.0
+    recorder: str = ""
 
     @property
     def key(self) -> tuple[str, int, str, str, str]:
@@ -50,12 +53,13 @@ class RunRow:
 
 
 class State:
-    """A folder with the rows of all runs and some recordings of wrong ones."""
+    """A folder with the rows of all runs, recordings of wrong ones, and those that are kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.recordings = folder / RECORDINGS
         self.recordings.mkdir(parents=True, exist_ok=True)
+        (folder / KEPT).mkdir(exist_ok=True)
         self.file = folder / RUNS
         self.rows = read_rows(self.file)
 

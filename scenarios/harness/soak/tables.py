@@ -52,7 +52,12 @@ def page_part(rows: Sequence[RunRow], origin: Origin) -> str:
 
 def origin_text(rows: Sequence[RunRow], origin: Origin) -> str:
     """Which command, on what, of which code."""
-    codes = sorted({f"commit {row.commit or 'unknown'} (digest {row.code})" for row in rows})
+    codes = sorted(
+        {
+            f"commit {row.commit or 'unknown'} (digest {row.code}, recorder {row.recorder})"
+            for row in rows
+        }
+    )
     where = sorted({f"{row.machine}; {row.load}" for row in rows})
     made = f"{format_count(len({row.run for row in rows}))} of {format_count(origin.planned)} runs"
     older = f", {format_count(origin.older)} runs of other code not counted" * (origin.older > 0)

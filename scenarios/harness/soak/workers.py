@@ -112,7 +112,8 @@ def main() -> int:
         group, scenario = programs[asked["name"]]
         job = Job(group, with_seed(group, scenario, asked["seed"]), asked["seed"])
         began = time.monotonic()
-        found = run(job, asked["judges"], Path(asked["keep"]))
+        kept = Path(asked["kept"]) if asked["kept"] else None
+        found = run(job, asked["judges"], kept, Path(asked["wrong"]))
         answer = {
             "judged": {judge: asdict(judgement) for judge, judgement in found.items()},
             "seconds": round(time.monotonic() - began, 3),
@@ -128,17 +129,30 @@ def requests() -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def run(job: Job, judges: Sequence[str], keep: Path) -> dict[str, Judgement]:
-    """Records one program and judges the recording, which is kept when an answer is wrong."""
-    with tempfile.TemporaryDirectory(prefix="tlmem-soak-") as folder:
-        file = Path(folder, f"{job.scenario.name}.tlm")
+def run(job: Job, judges: Sequence[str], kept: Path | None, wrong: Path) -> dict[str, Judgement]:
+    """Records one program and judges the recording.
+
+    Args:
+        kept: a folder for what is recorded; what is there already is not recorded again. None:
+            nothing is kept.
+        wrong: a file for the recording when an answer about it is wrong.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix="tlmem-soak-", dir=kept.parent if kept else None
+    ) as made:
+        folder = kept if kept and kept.exists() else Path(made, "recorded")
+        file = folder / f"{job.scenario.name}.tlm"
         try:
-            record(job.scenario, file, {"PYTHONHASHSEED": str(job.seed)})
+            if not file.exists():
+                folder.mkdir()
+                record(job.scenario, file, {"PYTHONHASHSEED": str(job.seed)})
+                if kept:
+                    file = folder.rename(kept) / file.name
             found = judgements(job, file, judges)
         except (ScenarioFailed, TlmemError) as error:
             found = dict.fromkeys(judges, Judgement(False, FAILED, str(error)))
         if file.exists() and not all(judgement.right for judgement in found.values()):
-            shutil.copyfile(file, keep)
+            shutil.copyfile(file, wrong)
         return found
 
 

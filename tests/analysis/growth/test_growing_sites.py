@@ -39,7 +39,7 @@ def test_objects_kept_all_along_are_a_leak(every: int) -> None:
 
 
 def test_times_of_a_damaged_recording_do_not_overflow() -> None:
-    """As late as a 64-bit integer allows: the middle of two such times is looked at, not their sum."""
+    """As late as 64 bits allow: the middle of two such times is not half of their sum."""
     born = np.arange(500, dtype=np.int64) + 2**62
     died = np.full(500, NEVER, np.int64)
 
