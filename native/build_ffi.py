@@ -89,7 +89,7 @@ ffibuilder.set_source(
     include_dirs=[*INCLUDE, numpy.get_include()],
     extra_compile_args=[*COMPILE, *OPS_COMPILE, *STANDARD],
     extra_link_args=["-pthread", *FIND_LIBRARY],
-    libraries=["tlmem", *LIBRARY_NEEDS],
+    libraries=["tlmem", *LIBRARY_NEEDS, "m"],
     optional=os.environ.get("TLMEM_REQUIRE_NATIVE", "") in ("", "0"),
     py_limited_api=False,  # the stack walk needs one CPython version's internals
 )

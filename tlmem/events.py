@@ -70,6 +70,7 @@ class Device(IntEnum):
     PROBE = 3
     TORCH_MAPPED = 4
     TORCH_ACCELERATOR = 5
+    HEAP = 6
     CPU = 16
     METAL = 17
     SIM_METAL = 18

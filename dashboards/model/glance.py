@@ -27,7 +27,7 @@ from tlmem.recording.format.live_file import RAW_SLOT, Contents, gather, read_na
 from tlmem.recording.format.pairing import live_memory, pair
 from tlmem.recording.format.segments import OPEN, Scanner, Source
 from tlmem.recording.format.symbols import NOTE, Names
-from tlmem.recording.format.timeline import Loader
+from tlmem.recording.format.timeline import Loader, without_heap
 from tlmem.recording.reader import STATE_NAMES
 from tlmem.recording.tables.memory import samples_table
 
@@ -86,7 +86,8 @@ def glance(path: Path, scanner: Scanner | None = None) -> Glance:
     events = directory.of_type(EVENTS_BLOCK, RAW_SLOT)
     few = _of_quiet_threads(events)
     timeline = Loader(source, header, pieces.copies).load(few, checkpoint.consumed, whole=False)
-    contents = Contents(header, timeline, Names(), checkpoint)
+    timeline, heap = without_heap(timeline)
+    contents = Contents(header, timeline, heap, Names(), checkpoint)
     known = checkpoint.known()
     pairing = pair(timeline, known)
     live = live_memory(pairing, known, 0, 0)

@@ -240,7 +240,8 @@ bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_e
     case TLM_KIND_ALLOC:
     case TLM_KIND_REALLOC:
     case TLM_KIND_FREE:
-        good = apply_object(state, thread, event, ticks);
+        if (event->device != TLM_DEVICE_HEAP) /* samples are in no sum */
+            good = apply_object(state, thread, event, ticks);
         break;
     case TLM_KIND_ACQUIRE:
         totals->acquire_count++;

@@ -12,14 +12,15 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
-enum { GLOB_DAT = R_X86_64_GLOB_DAT, JUMP_SLOT = R_X86_64_JUMP_SLOT };
+enum { GLOB_DAT = R_X86_64_GLOB_DAT, JUMP_SLOT = R_X86_64_JUMP_SLOT, POINTER = R_X86_64_64 };
 #else
-enum { GLOB_DAT = R_AARCH64_GLOB_DAT, JUMP_SLOT = R_AARCH64_JUMP_SLOT };
+enum { GLOB_DAT = R_AARCH64_GLOB_DAT, JUMP_SLOT = R_AARCH64_JUMP_SLOT, POINTER = R_AARCH64_ABS64 };
 #endif
 
 typedef struct {
@@ -126,6 +127,29 @@ typedef struct {
     bool back;
 } request;
 
+enum { MOST_SPARED = 4 };
+static const void *_Atomic spared[MOST_SPARED];
+
+bool tlmi_slots_spare(const void *address)
+{
+    for (int i = 0; i < MOST_SPARED; i++) {
+        const void *none = NULL;
+        if (atomic_compare_exchange_strong(&spared[i], &none, address) || none == address)
+            return true;
+    }
+    return false;
+}
+
+static bool is_spared(const library *lib)
+{
+    for (int i = 0; i < MOST_SPARED; i++) {
+        uintptr_t address = (uintptr_t)atomic_load_explicit(&spared[i], memory_order_relaxed);
+        if (address >= lib->start && address < lib->end)
+            return true;
+    }
+    return false;
+}
+
 static void meet_slot(const library *lib, tlmi_slot *slot, void **place, bool back)
 {
     uintptr_t now = (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE);
@@ -145,19 +169,19 @@ static int meet_library(struct dl_phdr_info *info, size_t bytes, void *context)
     (void)bytes;
     const request *asked = context;
     library lib;
-    if (!read_library(info, &lib))
+    if (!read_library(info, &lib) || is_spared(&lib))
         return 0;
     const char *own_name = name_of(info);
     for (int table = 0; table < 2; table++)
         for (size_t i = 0; i < lib.counts[table]; i++) {
             const Elf64_Rela *entry = &lib.tables[table][i];
             uint32_t type = (uint32_t)ELF64_R_TYPE(entry->r_info);
-            if (type != GLOB_DAT && type != JUMP_SLOT)
+            if (type != GLOB_DAT && type != JUMP_SLOT && (type != POINTER || entry->r_addend != 0))
                 continue;
             const char *name = lib.names + lib.symbols[ELF64_R_SYM(entry->r_info)].st_name;
             for (size_t k = 0; k < asked->count; k++) {
                 tlmi_slot *slot = &asked->slots[k];
-                if (slot->theirs == NULL || strcmp(name, slot->symbol) != 0 ||
+                if (slot->theirs == NULL || (type == POINTER && !slot->pointers) || strcmp(name, slot->symbol) != 0 ||
                     (slot->omit != NULL && begins_with(own_name, slot->omit)))
                     continue;
                 meet_slot(&lib, slot, (void **)(lib.base + entry->r_offset), asked->back);
@@ -209,6 +233,11 @@ void *tlmi_slots_find(const char *library_name, const char *symbol)
     return found;
 }
 
+void *tlmi_slots_first(const char *symbol)
+{
+    return dlsym(RTLD_DEFAULT, symbol);
+}
+
 static int take_loads(struct dl_phdr_info *info, size_t bytes, void *context)
 {
     (void)bytes;
@@ -223,6 +252,18 @@ uint64_t tlmi_slots_loads(void)
     return loads;
 }
 #else
+void *tlmi_slots_first(const char *symbol)
+{
+    (void)symbol;
+    return NULL;
+}
+
+bool tlmi_slots_spare(const void *address)
+{
+    (void)address;
+    return false;
+}
+
 void *tlmi_slots_find(const char *library, const char *symbol)
 {
     (void)library;

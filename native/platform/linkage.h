@@ -20,10 +20,15 @@ typedef struct {
     void *theirs;     /* the function; from tlmi_slots_find */
     const char *omit; /* libraries whose name begins so keep their slots; NULL: none */
     uint32_t count;   /* slots that point to ours; set by tlmi_slots_point */
+    bool pointers;    /* also initialised pointers to the function, as in a table of functions */
 } tlmi_slot;
 
 /* The address of a symbol in the first loaded library whose file name begins with `library`; NULL: none. Loads nothing. */
 void *tlmi_slots_find(const char *library, const char *symbol);
+/* The address of a symbol that a program would find first; NULL: none. */
+void *tlmi_slots_first(const char *symbol);
+/* From now on the library that has this address in it keeps all of its slots. At most four; false: too many. */
+bool tlmi_slots_spare(const void *address);
 /* Points the slots of all loaded libraries from theirs to ours, and counts them. Slots that somebody else has pointed
  * elsewhere stay. To be called again when libraries were loaded. false: not on this system, nothing is changed. */
 bool tlmi_slots_point(tlmi_slot *slots, size_t count);

@@ -10,6 +10,7 @@ static void tick(void)
 {
     tlmi_holders_tick();
     tlmi_torch_look_again();
+    tlmi_heap_look_again();
 }
 
 static const tlmi_interpreter_hooks cpython = {

@@ -18,6 +18,7 @@ from tlmem.analysis.growth.cohorts import with_cohorts
 from tlmem.analysis.growth.gathered import gathered_finding, gathered_results
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines, is_early
+from tlmem.analysis.growth.heap_lines import heap_lines, with_line_named
 from tlmem.analysis.growth.hidden_growth import hidden_growth
 from tlmem.analysis.growth.late_rise import still_rising
 from tlmem.analysis.growth.past_growth import past_findings
@@ -100,6 +101,7 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.gathered,
         *larger_array_findings(evidence),
         *memory_findings(evidence),
+        *heap_lines(recording, places, evidence.rises, lives.judged_ns),
         *evidence.past,
         *misuse_findings(recording, places),
         *evidence.mapped,
@@ -113,7 +115,7 @@ def analyse(recording: Recording) -> Analysis:
     found = with_contents(found, beside, recording, lives.work_begin_ns, lives.judged_ns)
     found.sort(key=importance)
     return Analysis(
-        verdict=with_holder_named(judge(evidence), beside, found),
+        verdict=with_line_named(with_holder_named(judge(evidence), beside, found), found),
         attribution=level,
         findings=tuple(found),
         growth=growth,

@@ -71,6 +71,8 @@ def run(words: list[str]) -> int:
         quiet=given.quiet,
         holders=given.holders,
         mode=given.mode,
+        heap_rate_bytes=given.heap,
+        heap_seed=given.heap_seed,
         **given.zombie,
     )
     path = given.output
@@ -84,10 +86,12 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
 
     from tlmem.cli.arguments import UsageError, add_budgets
     from tlmem.recorder.options import (
+        HEAP_RATE_BYTES,
         MODE,
         RSS_INTERVAL_MS,
         SOURCES,
         STACK_DEPTH,
+        parse_heap,
         parse_mode,
         parse_sources,
         parse_zombie,
@@ -151,6 +155,17 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         default=SOURCES,
         help="where events come from: auto, or names with commas between: numpy, torch",
     )
+    add(
+        "--heap",
+        metavar="SIZE",
+        nargs="?",
+        type=value(parse_heap),
+        const=HEAP_RATE_BYTES,
+        default=0,
+        help="record blocks of native code and large ones of Python, too: one for each SIZE bytes "
+        "(default: 256kB), all, or off",
+    )
+    add("--heap-seed", type=count("--heap-seed"), default=0, help=argparse.SUPPRESS)
     add(
         "--stack-depth",
         metavar="N",

@@ -12,6 +12,9 @@ globals()["__builtins__"] = STEADY  # of the functions below
 
 STACK_DEPTH = 64
 RSS_INTERVAL_MS = 10
+HEAP_RATE_BYTES = 256_000
+"""One block of the heap is recorded for each so many bytes in the mean, when it is sampled."""
+LARGEST_HEAP_RATE_BYTES = 1 << 40
 SMALLEST_LIMIT_BYTES = 8 << 20
 MODE = 0o600
 """Who may read and write a recording unless told otherwise: it has the program's command line."""
@@ -38,6 +41,16 @@ def parse_zombie(text: str) -> dict[str, int]:
     if size == 0:
         raise ValueError(f"{text!r} leaves no room for freed memory; leave --zombie out instead")
     return {"quarantine_bytes": size, "quarantine_nth": 0}
+
+
+def parse_heap(text: str) -> int:
+    """Bytes for which one block of the heap is recorded: a size, ``all``, ``off``, or nothing.
+
+    Raises:
+        ValueError: the text is none of these.
+    """
+    words = {"": HEAP_RATE_BYTES, "off": 0, "all": 1}
+    return words[text] if text in words else parse_bytes(text)
 
 
 def parse_mode(text: str) -> int:
@@ -87,12 +100,17 @@ class Options:
             all the same; 0 means none.
         holders: ``auto``, or ``off`` for no snapshots of who holds arrays.
         mode: who may read and write the file, whatever the umask.
+        heap_rate_bytes: of what is neither array nor tensor, one block for each so many bytes is
+            recorded in the mean; 1 means every block, 0 none.
+        heap_seed: of the choice of these blocks; 0 means another one each time.
 
     Raises:
         CannotRecord: a value out of its range.
     """
 
     __slots__ = (
+        "heap_rate_bytes",
+        "heap_seed",
         "holders",
         "limit_bytes",
         "mode",
@@ -119,6 +137,8 @@ class Options:
         quarantine_nth: int = 0,
         holders: str = "auto",
         mode: int = MODE,
+        heap_rate_bytes: int = 0,
+        heap_seed: int = 0,
     ) -> None:
         if holders not in HOLDERS:
             raise CannotRecord(f"holders cannot be '{holders}'; choose auto or off.")
@@ -131,6 +151,10 @@ class Options:
         if not 0 <= mode <= 0o777 or mode & MODE != MODE:
             raise CannotRecord(
                 f"a mode of 0o{mode:o} is not between 0o600 and 0o777 with 0o600 in it."
+            )
+        if not 0 <= heap_rate_bytes <= LARGEST_HEAP_RATE_BYTES:
+            raise CannotRecord(
+                f"a heap rate of {heap_rate_bytes} bytes is not between 0 and 1.1 TB."
             )
         if not 0 <= rss_interval_ms <= 3_600_000:
             raise CannotRecord(
@@ -147,6 +171,8 @@ class Options:
         self.quarantine_nth = quarantine_nth
         self.holders = holders
         self.mode = mode
+        self.heap_rate_bytes = heap_rate_bytes
+        self.heap_seed = heap_seed
 
     def as_dict(self) -> dict[str, object]:
         """The values by name; ``Options(**options.as_dict())`` is an equal object."""

@@ -192,7 +192,7 @@ class Recording:
     @property
     def event_count(self) -> int:
         """Events read, and those that were folded."""
-        return len(self._contents.timeline) + self.folded_events
+        return len(self._contents.timeline) + len(self._contents.heap) + self.folded_events
 
     @cached_property
     def seconds(self) -> float:
@@ -202,6 +202,7 @@ class Recording:
             header.last_ticks if header.calibrated else 0,
             self._contents.checkpoint.totals.horizon_ticks,
             int(timeline.ticks.max(initial=0)),
+            int(self._contents.heap.ticks.max(initial=0)),
         )
         return float(self._to_ns(np.array([last], np.uint64))[0]) / 1e9
 
@@ -245,6 +246,11 @@ class Recording:
         return memory.objects_table(
             self._contents.timeline, self._pairing, self._contents.checkpoint, self._to_ns
         )
+
+    @cached_property
+    def heap(self) -> pd.DataFrame:
+        """Sampled blocks of native code and of Python's heap; see ``record --heap``."""
+        return memory.heap_table(self._contents.heap, self._names.notes, self._to_ns)
 
     @cached_property
     def samples(self) -> pd.DataFrame:

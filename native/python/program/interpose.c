@@ -263,6 +263,7 @@ static void meet_module(PyObject *module)
             install_source[source]();
         }
     tlmi_torch_look_again();
+    tlmi_heap_look_again();
 }
 
 static bool is_any_awaited(void)

@@ -62,6 +62,7 @@ static void *counted_alloc(void *context, size_t bytes)
     void *block = plain.malloc(context, bytes); /* tlm-lint: ok */
     if (block != NULL)
         count_large((int64_t)tlmi_usable_bytes(block));
+    tlmi_heap_meet(block, bytes, TLMI_HEAP_PYTHON);
     return block;
 }
 
@@ -70,15 +71,21 @@ static void *counted_zeroed(void *context, size_t count, size_t bytes)
     void *block = plain.calloc(context, count, bytes); /* tlm-lint: ok */
     if (block != NULL)
         count_large((int64_t)tlmi_usable_bytes(block));
+    tlmi_heap_meet(block, block ? count * bytes : 0, TLMI_HEAP_PYTHON);
     return block;
 }
 
 static void *counted_resize(void *context, void *block, size_t bytes)
 {
     int64_t before = block == NULL ? 0 : (int64_t)tlmi_usable_bytes(block);
+    uint64_t sampled = tlmi_heap_gone(block);
     void *moved = plain.realloc(context, block, bytes); /* tlm-lint: ok */
-    if (moved != NULL)
+    if (moved != NULL) {
         count_large((int64_t)tlmi_usable_bytes(moved) - before);
+        tlmi_heap_meet(moved, bytes, TLMI_HEAP_PYTHON);
+    } else {
+        tlmi_heap_restore(block, sampled, TLMI_HEAP_PYTHON);
+    }
     return moved;
 }
 
@@ -86,6 +93,7 @@ static void counted_free(void *context, void *block)
 {
     if (block != NULL)
         count_large(-(int64_t)tlmi_usable_bytes(block));
+    tlmi_heap_gone(block);
     plain.free(context, block); /* tlm-lint: ok */
 }
 

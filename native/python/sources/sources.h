@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * sources.h: memory of others in the interpreter: NumPy's arrays, PyTorch's tensors, Python's own heap.
+ * sources.h: memory of others in the process: NumPy's arrays, PyTorch's tensors, Python's own heap, the C allocator.
  */
 #ifndef TLMI_SOURCES_H
 #define TLMI_SOURCES_H
@@ -81,6 +81,34 @@ static inline void tlmi_live_tally(int64_t bytes)
     tlmi_live_own += bytes;
     if (tlmi_unlikely(tlmi_live_own > TLMI_TALLY_STEP || tlmi_live_own < -TLMI_TALLY_STEP))
         tlmi_live_add_up();
+}
+
+/* ---- source_heap.c ---- */
+enum { TLMI_HEAP_PAGES = 1 << 18, TLMI_HEAP_PAGE_SHIFT = 12 }; /* bits: of 1 GB of addresses each has its own */
+extern __thread int64_t tlmi_heap_left;                        /* bytes to the next chosen one */
+extern _Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64]; /* pages on which a sample begins, and some others */
+typedef enum { TLMI_HEAP_NATIVE = 1, TLMI_HEAP_PYTHON = 2 } tlmi_heap_owner; /* the count of an allocation's event */
+void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner);
+uint64_t tlmi_heap_end(void *block);
+/* The block is still there: its end failed. */
+void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner);
+void tlmi_heap_look_again(void);
+static inline uintptr_t tlmi_heap_page(uintptr_t block)
+{
+    return block >> TLMI_HEAP_PAGE_SHIFT & (TLMI_HEAP_PAGES - 1);
+}
+/* After a block came; NULL for none. */
+static inline void tlmi_heap_meet(void *block, size_t bytes, tlmi_heap_owner owner)
+{
+    if (tlmi_unlikely((tlmi_heap_left -= (int64_t)bytes) < 0))
+        tlmi_heap_sample(block, bytes, owner);
+}
+/* Before a block goes. Returns its size if it was a sample, else 0. */
+static inline uint64_t tlmi_heap_gone(void *block)
+{
+    uintptr_t page = tlmi_heap_page((uintptr_t)block);
+    uint64_t bits = atomic_load_explicit(&tlmi_heap_pages[page / 64], memory_order_relaxed);
+    return tlmi_unlikely(bits >> page % 64 & 1) ? tlmi_heap_end(block) : 0;
 }
 
 /* ---- source_pyheap.c ---- */

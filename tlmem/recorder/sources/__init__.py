@@ -52,6 +52,8 @@ def chosen(options: "Options") -> list[Source]:
         _load()
     found: list[Source] = [_classes["python heap"](), _classes["resident"](options)]
     found += [_classes[name]() for name in ("numpy", "torch") if name in options.sources]
+    if options.heap_rate_bytes:
+        found.append(_classes["heap"](options))
     if options.quarantine_bytes:
         if "quarantine" not in _classes:  # a child has what its parent has, and imports nothing
             from tlmem.recorder.sources.quarantine import Quarantine
@@ -65,10 +67,11 @@ _classes: dict[str, Any] = {}
 
 
 def _load() -> None:
+    from tlmem.recorder.sources.heap import Heap
     from tlmem.recorder.sources.numpy import Numpy
     from tlmem.recorder.sources.python_heap import PythonHeap
     from tlmem.recorder.sources.resident import ResidentMemory
     from tlmem.recorder.sources.torch import Torch
 
-    _classes.update({"python heap": PythonHeap, "resident": ResidentMemory})
+    _classes.update({"python heap": PythonHeap, "resident": ResidentMemory, "heap": Heap})
     _classes.update({"numpy": Numpy, "torch": Torch})

@@ -29,7 +29,7 @@ from tlmem.recording.format.pairing import (
     pair,
 )
 from tlmem.recording.format.segments import Source
-from tlmem.recording.format.timeline import LAST_THREAD, Timeline
+from tlmem.recording.format.timeline import LAST_THREAD, Timeline, without_heap
 
 TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE = range(6)
 SITE_DTYPE = np.dtype(
@@ -367,14 +367,16 @@ def divides_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> b
 
 
 def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoint:
-    known = before.known()
+    """Sampled blocks of the heap are not in sums: what is folded of them is only counted."""
+    known, consumed = before.known(), _consumed(before.consumed, timeline.thread)
+    timeline, heap = without_heap(timeline)
     pairing = pair(timeline, known)
     live = live_memory(pairing, known, before.totals.current_bytes, before.totals.current_count)
     return Checkpoint(
         number=max(before.number, 1),
-        totals=_totals(before.totals, timeline, pairing, live, horizon),
+        totals=_totals(before.totals, timeline, len(heap), pairing, live, horizon),
         sites=_sites(before, timeline, pairing),
-        consumed=_consumed(before.consumed, timeline.thread),
+        consumed=consumed,
         samples=_samples(before.samples, timeline, pairing, live),
         marks=_thinned(np.concatenate([before.marks, _marks(before, timeline)]), MOST_MARKS),
         live=_live(before, timeline, pairing),
@@ -382,7 +384,12 @@ def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoi
 
 
 def _totals(
-    before: FoldTotals, timeline: Timeline, pairing: Pairing, live: LiveMemory, horizon: int
+    before: FoldTotals,
+    timeline: Timeline,
+    of_heap: int,
+    pairing: Pairing,
+    live: LiveMemory,
+    horizon: int,
 ) -> FoldTotals:
     born = pairing.size[len(pairing.size) - len(pairing.begins) :]
     current_bytes, current_count = live.base_bytes, live.base_count
@@ -400,7 +407,7 @@ def _totals(
     return replace(
         before,
         **peak,
-        events=before.events + len(timeline),
+        events=before.events + len(timeline) + of_heap,
         horizon_ticks=horizon,
         alloc_count=alloc_count,
         alloc_bytes=alloc_bytes,

@@ -54,7 +54,7 @@ from tlmem.recording.format.segments import (
     read_header,
 )
 from tlmem.recording.format.symbols import Names
-from tlmem.recording.format.timeline import Loader, Timeline
+from tlmem.recording.format.timeline import Loader, Timeline, without_heap
 
 RAW_SLOT = SLOT_PIECE + EVENTS_SLOT
 _ROUNDS = 50
@@ -79,10 +79,11 @@ class Pieces:
 
 @dataclass
 class Contents:
-    """What was read, and what was not intact."""
+    """What was read, and what was not intact; ``heap`` has the events of sampled blocks."""
 
     header: FileHeader
     timeline: Timeline
+    heap: Timeline
     names: Names
     checkpoint: Checkpoint
     problems: list[str] = field(default_factory=list)
@@ -228,7 +229,8 @@ def _read(
     loader.problems[:] = dict.fromkeys(loader.problems)
     names = read_names(source, directory, problems)
     problems += timeline.problems
-    return Contents(header, timeline, names, checkpoint, problems, loader.missing_events, span)
+    exact, heap = without_heap(timeline)
+    return Contents(header, exact, heap, names, checkpoint, problems, loader.missing_events, span)
 
 
 @dataclass(frozen=True)

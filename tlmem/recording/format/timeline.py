@@ -19,6 +19,7 @@ from tlmem.events import (
     LAST_KIND,
     RESIZE_FAILED,
     RESIZE_FREE,
+    Device,
     Kind,
 )
 from tlmem.recording.format import limits
@@ -66,6 +67,19 @@ class Timeline:
 
     def __len__(self) -> int:
         return len(self.ticks)
+
+
+def without_heap(timeline: Timeline) -> tuple[Timeline, Timeline]:
+    """The events of exact sources, and those of sampled blocks of the heap."""
+    sampled = timeline.device == Device.HEAP
+    if not sampled.any():
+        return timeline, _rows(timeline, slice(0, 0))
+    return _rows(timeline, ~sampled), _rows(timeline, sampled)
+
+
+def _rows(timeline: Timeline, which: slice | np.ndarray) -> Timeline:
+    arrays = {name: values for name, values in vars(timeline).items() if name != "problems"}
+    return Timeline(**{name: values[which] for name, values in arrays.items()})
 
 
 @dataclass

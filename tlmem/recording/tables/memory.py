@@ -7,7 +7,7 @@ mean for a program (``analysis``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from tlmem.events import (
     Metric,
 )
 from tlmem.recording.format.checkpoint import Checkpoint
-from tlmem.recording.format.pairing import LiveMemory, Pairing
+from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, pair
 from tlmem.recording.format.symbols import Names
 from tlmem.recording.format.timeline import Timeline
 from tlmem.recording.tables.blame import SiteTable
@@ -32,6 +32,9 @@ from tlmem.recording.tables.schema import frame
 
 ToNs = Callable[[np.ndarray], np.ndarray]
 _SAMPLE_GAP_NS = 5_000_000
+_MOST_DIGITS = 16
+_OF_PYTHON = 2
+"""The count of an event of a sampled block that Python's allocators gave."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,33 @@ def objects_table(
             "died_thread": died(timeline.thread, 0),
             "resized_from": np.where(resized >= 0, number[resized], -1) if len(number) else resized,
             "folded": np.arange(len(number)) < len(live),
+        },
+    )
+
+
+def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.DataFrame:
+    """One row for each sampled block.
+
+    A block of n bytes is a sample with the chance 1 - exp(-n / rate), so it stands for the
+    reciprocal of that: sums of ``weight``, and of ``weight`` times ``size_bytes``, are unbiased.
+    """
+    pairing = pair(heap, Known.nothing())
+    dead = pairing.ended_by >= 0
+    died = heap.ticks[np.where(dead, pairing.ended_by, 0)] if len(heap) else heap.ticks
+    text = notes.get("heap.rate", "")
+    rate = max(float(text), 1.0) if text.isdecimal() and len(text) < _MOST_DIGITS else 1.0
+    weight = np.ones(len(dead)) if rate == 1 else -1 / np.expm1(-np.maximum(pairing.size, 1) / rate)
+    return frame(
+        "heap",
+        {
+            "address": heap.object[pairing.begins],
+            "size_bytes": pairing.size,
+            "is_python": heap.count[pairing.begins] == _OF_PYTHON,
+            "weight": weight,
+            "born_ns": to_ns(heap.ticks[pairing.begins]),
+            "died_ns": np.where(dead, to_ns(died), -1),
+            "born_site": heap.site[pairing.begins],
+            "born_thread": heap.thread[pairing.begins],
         },
     )
 

@@ -110,6 +110,21 @@ SCHEMA: dict[str, Table] = {
             Column("folded", "bool", "", "known from a checkpoint's live list, not from events"),
         ),
     ),
+    "heap": Table(
+        "one sampled block of native code or of Python's heap (record --heap); a resize begins "
+        "another; under a size limit only those that are not folded",
+        "",
+        (
+            Column("address", "uint64", "", "where it lay"),
+            Column("size_bytes", "int64", "bytes", "as asked for"),
+            Column("is_python", "bool", "", "of Python's allocators; else of native code"),
+            Column("weight", "float64", "", "so many blocks it stands for; 1: every block is here"),
+            Column("born_ns", "int64", "ns", "when it was allocated"),
+            Column("died_ns", "int64", "ns", "when it was freed; -1 while alive"),
+            Column("born_site", "uint32", "", "call site of the allocation"),
+            Column("born_thread", "int32", "", "thread of the allocation"),
+        ),
+    ),
     "samples": Table(
         "one sample of the process's memory, in time order; NaN where not taken",
         "",

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT
+ * source_heap.c: samples blocks of the C allocator and of Python's heap that no other source records.
+ *
+ * What libraries call through slots (platform/linkage.h) comes here: malloc and its kin, and mappings of anonymous memory.
+ * Python's own library keeps its slots, as its blocks come through its allocator domains (source_pyheap.c), and so do ours.
+ *
+ * Every byte is chosen with the same small chance, one in `rate` bytes, and a block with a chosen byte is a sample. So a block
+ * of n bytes is one with the chance 1 - exp(-n / rate), whatever was allocated before it, and whoever reads the recording
+ * divides by that. A thread counts down the bytes to its next chosen one: an allocation costs a subtraction, a free a look at
+ * the bit of its page. Samples are kept in a map until they are freed; a free has no stack.
+ *
+ * Blocks of arrays and tensors are counted down, too, and are no samples: what is left is chosen with the same chance.
+ * Order: as for every source, a free is recorded before the block goes, an allocation after it came. Nothing here allocates.
+ */
+#include <Python.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "platform/address_map.h"
+#include "platform/linkage.h"
+#include "python/sources/sources.h"
+#include "python/stack/pystack.h"
+
+enum { WHILE_OFF_BYTES = 1 << 16 };
+
+__thread int64_t tlmi_heap_left;
+_Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64];
+static __thread uint32_t own_epoch; /* of this thread's count */
+static __thread uint64_t own_random;
+static __thread bool is_busy; /* what is allocated while a sample is recorded is ours */
+
+static _Atomic uint32_t epoch = 1; /* changes when sampling begins and ends */
+static _Atomic uint64_t rate;      /* mean bytes between chosen ones; 0: off */
+static _Atomic uint64_t seed;
+static _Atomic uint64_t started_threads;
+static tlmi_map samples = TLMI_MAP_EMPTY; /* address -> bytes */
+static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
+static bool is_installed; /* under it, as the slots */
+static uint64_t seen_loads;
+
+/* ---- chance ---- */
+
+/* xorshift64*, of Vigna, "An experimental exploration of Marsaglia's xorshift generators" (2016). */
+static double random_fraction(void)
+{
+    own_random ^= own_random >> 12;
+    own_random ^= own_random << 25;
+    own_random ^= own_random >> 27;
+    return ((double)((own_random * 0x2545F4914F6CDD1DULL) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static int64_t distance(uint64_t mean)
+{
+    return mean == 1 ? 0 : 1 + (int64_t)(-log(random_fraction()) * (double)mean);
+}
+
+/* Begins to count anew when sampling has begun or ended since. */
+static void begin_count(uint32_t now, uint64_t mean)
+{
+    uint64_t base = atomic_load_explicit(&seed, memory_order_relaxed);
+    own_epoch = now;
+    own_random = (base + 1 + atomic_fetch_add(&started_threads, 1)) * 0x9E3779B97F4A7C15ULL | 1;
+    random_fraction();
+    tlmi_heap_left = mean == 0 ? WHILE_OFF_BYTES : distance(mean) + tlmi_heap_left % (int64_t)mean;
+}
+
+/* ---- samples ---- */
+
+static void set_page(uintptr_t block)
+{
+    uintptr_t page = tlmi_heap_page(block);
+    atomic_fetch_or_explicit(&tlmi_heap_pages[page / 64], UINT64_C(1) << page % 64, memory_order_relaxed);
+}
+
+void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner)
+{
+    uint64_t mean = atomic_load_explicit(&rate, memory_order_relaxed);
+    uint32_t now = atomic_load_explicit(&epoch, memory_order_acquire);
+    if (own_epoch != now || mean == 0)
+        begin_count(now, mean);
+    if (tlmi_heap_left >= 0 || mean == 0)
+        return;
+    tlmi_heap_left %= (int64_t)mean; /* the distances between the bytes of one block do not matter */
+    while (tlmi_heap_left < 0)
+        tlmi_heap_left += distance(mean);
+    if (is_busy || tlmi_pyheap_is_array || block == NULL || bytes == 0 || !tlmi_probe_on())
+        return;
+    int error = errno;
+    is_busy = true;
+    if (tlmi_map_take(&samples, (uintptr_t)block) != 0) /* its free was not seen */
+        tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_HEAP, (uintptr_t)block, 0, 0, 0);
+    is_busy = false;
+    tlmi_heap_restore(block, bytes, owner);
+    errno = error;
+}
+
+/* Its size; 0: the block is no sample. */
+uint64_t tlmi_heap_end(void *block)
+{
+    if (is_busy)
+        return 0;
+    is_busy = true;
+    uint64_t bytes = tlmi_map_take(&samples, (uintptr_t)block);
+    if (bytes != 0 && tlmi_probe_on())
+        tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_HEAP, (uintptr_t)block, 0, 0, 0);
+    is_busy = false;
+    return bytes;
+}
+
+void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner)
+{
+    if (bytes == 0 || is_busy || !tlmi_probe_on())
+        return;
+    is_busy = true;
+    if (tlmi_map_put(&samples, (uintptr_t)block, bytes)) {
+        set_page((uintptr_t)block);
+        tlmi_event_append(TLM_KIND_ALLOC, TLM_DEVICE_HEAP, (uintptr_t)block, bytes, tlmi_pystack_site(),
+                          (uint16_t)owner);
+    }
+    is_busy = false;
+}
+
+/* ---- what libraries call ---- */
+
+static void *sampled_malloc(size_t bytes);
+static void *sampled_calloc(size_t count, size_t bytes);
+static void *sampled_realloc(void *block, size_t bytes);
+static void sampled_free(void *block);
+static int sampled_posix_memalign(void **block, size_t alignment, size_t bytes);
+static void *sampled_aligned_alloc(size_t alignment, size_t bytes);
+static void *sampled_memalign(size_t alignment, size_t bytes);
+static void *sampled_mmap(void *address, size_t bytes, int rights, int flags, int file, off_t offset);
+static int sampled_munmap(void *address, size_t bytes);
+
+enum { MALLOC, CALLOC, REALLOC, FREE, POSIX_MEMALIGN, ALIGNED_ALLOC, MEMALIGN, MMAP, MMAP64, MUNMAP, SLOT_COUNT };
+#define SLOT(name, function) {.symbol = name, .ours = (void *)(function), .pointers = true}
+static tlmi_slot slots[SLOT_COUNT] = {
+    [MALLOC] = SLOT("malloc", sampled_malloc),
+    [CALLOC] = SLOT("calloc", sampled_calloc),
+    [REALLOC] = SLOT("realloc", sampled_realloc),
+    [FREE] = SLOT("free", sampled_free),
+    /* In libc10 it is PyTorch's tensors. */
+    [POSIX_MEMALIGN] = {.symbol = "posix_memalign", .ours = (void *)sampled_posix_memalign, .omit = "libc10.so"},
+    [ALIGNED_ALLOC] = SLOT("aligned_alloc", sampled_aligned_alloc),
+    [MEMALIGN] = SLOT("memalign", sampled_memalign),
+    [MMAP] = SLOT("mmap", sampled_mmap),
+    [MMAP64] = SLOT("mmap64", sampled_mmap),
+    [MUNMAP] = SLOT("munmap", sampled_munmap),
+};
+static void *(*original_malloc)(size_t);
+static void *(*original_calloc)(size_t, size_t);
+static void *(*original_realloc)(void *, size_t);
+static void (*original_free)(void *);
+static int (*original_posix_memalign)(void **, size_t, size_t);
+static void *(*original_aligned_alloc)(size_t, size_t);
+static void *(*original_memalign)(size_t, size_t);
+static void *(*original_mmap)(void *, size_t, int, int, int, off_t);
+static int (*original_munmap)(void *, size_t);
+
+static void *sampled_malloc(size_t bytes)
+{
+    void *block = original_malloc(bytes);
+    tlmi_heap_meet(block, bytes, TLMI_HEAP_NATIVE);
+    return block;
+}
+
+static void *sampled_calloc(size_t count, size_t bytes)
+{
+    void *block = original_calloc(count, bytes);
+    tlmi_heap_meet(block, block ? count * bytes : 0, TLMI_HEAP_NATIVE);
+    return block;
+}
+
+static void *sampled_realloc(void *block, size_t bytes)
+{
+    uint64_t former = tlmi_heap_gone(block);
+    void *moved = original_realloc(block, bytes);
+    if (moved != NULL)
+        tlmi_heap_meet(moved, bytes, TLMI_HEAP_NATIVE);
+    else if (bytes != 0)
+        tlmi_heap_restore(block, former, TLMI_HEAP_NATIVE);
+    return moved;
+}
+
+static void sampled_free(void *block)
+{
+    tlmi_heap_gone(block);
+    original_free(block);
+}
+
+static int sampled_posix_memalign(void **block, size_t alignment, size_t bytes)
+{
+    int error = original_posix_memalign(block, alignment, bytes);
+    if (error == 0)
+        tlmi_heap_meet(*block, bytes, TLMI_HEAP_NATIVE);
+    return error;
+}
+
+static void *sampled_aligned_alloc(size_t alignment, size_t bytes)
+{
+    void *block = original_aligned_alloc(alignment, bytes);
+    tlmi_heap_meet(block, bytes, TLMI_HEAP_NATIVE);
+    return block;
+}
+
+static void *sampled_memalign(size_t alignment, size_t bytes)
+{
+    void *block = original_memalign(alignment, bytes);
+    tlmi_heap_meet(block, bytes, TLMI_HEAP_NATIVE);
+    return block;
+}
+
+/* Memory that may be written and is not only reserved. What allocators of libraries take at once and hand out piece by piece is
+ * at the line that took it. */
+static void *sampled_mmap(void *address, size_t bytes, int rights, int flags, int file, off_t offset)
+{
+    void *block = original_mmap(address, bytes, rights, flags, file, offset);
+    if (block != MAP_FAILED && flags & MAP_ANONYMOUS && rights & PROT_WRITE && !(flags & (MAP_NORESERVE | MAP_SHARED)))
+        tlmi_heap_meet(block, bytes, TLMI_HEAP_NATIVE);
+    return block;
+}
+
+/* A sample ends when its first page does. */
+static int sampled_munmap(void *address, size_t bytes)
+{
+    uint64_t former = tlmi_heap_gone(address);
+    int error = original_munmap(address, bytes);
+    if (error != 0)
+        tlmi_heap_restore(address, former, TLMI_HEAP_NATIVE);
+    return error;
+}
+
+/* ---- install, uninstall ---- */
+
+static void find_originals(void)
+{
+    for (int i = 0; i < SLOT_COUNT; i++)
+        slots[i].theirs = tlmi_slots_first(slots[i].symbol);
+    if (slots[MMAP].theirs == slots[MMAP64].theirs)
+        slots[MMAP64].ours = slots[MMAP].ours;
+    original_malloc = (void *(*)(size_t))slots[MALLOC].theirs;
+    original_calloc = (void *(*)(size_t, size_t))slots[CALLOC].theirs;
+    original_realloc = (void *(*)(void *, size_t))slots[REALLOC].theirs;
+    original_free = (void (*)(void *))slots[FREE].theirs;
+    original_posix_memalign = (int (*)(void **, size_t, size_t))slots[POSIX_MEMALIGN].theirs;
+    original_aligned_alloc = (void *(*)(size_t, size_t))slots[ALIGNED_ALLOC].theirs;
+    original_memalign = (void *(*)(size_t, size_t))slots[MEMALIGN].theirs;
+    original_mmap = (void *(*)(void *, size_t, int, int, int, off_t))slots[MMAP].theirs;
+    original_munmap = (int (*)(void *, size_t))slots[MUNMAP].theirs;
+}
+
+static void forget_all(void)
+{
+    atomic_fetch_add(&epoch, 1);
+    tlmi_map_clear(&samples);
+    for (size_t i = 0; i < TLMI_HEAP_PAGES / 64; i++)
+        atomic_store_explicit(&tlmi_heap_pages[i], 0, memory_order_relaxed);
+}
+
+/* What a child frees was recorded by its parent. */
+static void begin_in_child(void)
+{
+    pthread_mutex_init(&installing, NULL);
+    tlmi_map_after_fork(&samples);
+    forget_all();
+}
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, begin_in_child);
+}
+
+static void write_notes(uint64_t mean)
+{
+    char text[100];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)mean);
+    tlmi_meta_note("heap.rate", text);
+    if (slots[MALLOC].count != 0)
+        snprintf(text, sizeof text, "slots (%u of malloc, %u of free)", slots[MALLOC].count, slots[FREE].count);
+    else
+        snprintf(text, sizeof text, "none (no library calls malloc through a slot)");
+    tlmi_meta_note("heap.hook", text);
+}
+
+tlm_status tlm_heap_install(uint64_t mean_bytes, uint64_t first_seed)
+{
+    static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
+    if (mean_bytes == 0 || mean_bytes > INT64_MAX / 64)
+        return TLM_BAD_ARGUMENT;
+    pthread_once(&fork_handler_once, install_fork_handler);
+    pthread_mutex_lock(&installing);
+    tlm_status status = is_installed ? TLM_ALREADY_RUNNING : TLM_OK;
+    if (!is_installed) {
+        find_originals();
+        tlmi_slots_spare((const void *)(uintptr_t)&PyMem_RawMalloc);
+        tlmi_slots_spare((const void *)(uintptr_t)&tlm_heap_install);
+        tlmi_slots_spare((const void *)(uintptr_t)&tlmi_map_put);
+        forget_all();
+        atomic_store(&seed, first_seed ? first_seed : tlmi_clock_ns());
+        atomic_store(&started_threads, 0);
+        atomic_store(&rate, mean_bytes);
+        tlmi_heap_left = 0; /* other threads notice within WHILE_OFF_BYTES */
+        seen_loads = tlmi_slots_loads();
+        tlmi_slots_point(slots, SLOT_COUNT);
+        write_notes(mean_bytes);
+        is_installed = true;
+    }
+    pthread_mutex_unlock(&installing);
+    return status;
+}
+
+tlm_status tlm_heap_uninstall(void)
+{
+    pthread_mutex_lock(&installing);
+    tlm_status status = is_installed ? TLM_OK : TLM_NOT_RUNNING;
+    if (is_installed) {
+        tlmi_slots_restore(slots, SLOT_COUNT);
+        atomic_store(&rate, 0);
+        forget_all();
+        is_installed = false;
+    }
+    pthread_mutex_unlock(&installing);
+    return status;
+}
+
+void tlmi_heap_look_again(void)
+{
+    if (pthread_mutex_trylock(&installing) != 0)
+        return; /* another time */
+    uint64_t loads = is_installed ? tlmi_slots_loads() : seen_loads;
+    if (loads != seen_loads) {
+        seen_loads = loads;
+        tlmi_slots_point(slots, SLOT_COUNT);
+    }
+    pthread_mutex_unlock(&installing);
+}

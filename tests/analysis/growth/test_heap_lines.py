@@ -1,0 +1,40 @@
+"""Estimates from sampled blocks: their intervals hold the truth as often as they say."""
+
+import numpy as np
+import pytest
+
+from tlmem.analysis.growth.heap_lines import estimate
+
+RATE = 256_000.0
+MIXED = np.concatenate([np.full(5000, 500.0), np.full(30, 3e5), np.full(3, 4e6)])
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(np.full(2_000, 1_000.0), id="few-samples"),
+        pytest.param(np.full(20_000, 1_000.0), id="small"),
+        pytest.param(np.full(50, 1e5), id="half-the-rate"),
+        pytest.param(np.full(100, 268_000.0), id="as-large-as-the-rate"),
+        pytest.param(MIXED, id="mixed"),
+        pytest.param(np.exp(np.random.default_rng(3).normal(9, 2, 2_000)), id="any-size"),
+    ],
+)
+def test_an_interval_holds_the_truth_in_93_to_97_of_100_runs(size: np.ndarray) -> None:
+    chance = np.random.default_rng(7)
+    share = -np.expm1(-size / RATE)
+    found = []
+    for _ in range(1_000):
+        seen = chance.random(len(size)) < share
+        found.append(estimate(size[seen], 1 / share[seen]))
+    hits = sum(each.low <= size.sum() <= each.high for each in found)
+
+    assert 930 <= hits <= 975
+    assert np.mean([each.bytes for each in found]) == pytest.approx(size.sum(), rel=0.03)
+
+
+def test_where_every_block_is_recorded_the_sum_is_exact() -> None:
+    size = np.array([10.0, 200.0, 3_000.0])
+    found = estimate(size, np.ones(3))
+
+    assert (found.bytes, found.low, found.high, found.count) == (3_210, 3_210, 3_210, 3)

@@ -1,0 +1,199 @@
+"""Sampled blocks of native code and of Python's heap, of real programs."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.programs import plain, recorded, run
+
+from tlmem.analysis import analyse
+from tlmem.recording.reader import Recording, read
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="libraries have no slots that are known on this system"
+)
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+LIBRARY = """\
+#include <stdlib.h>
+#include <string.h>
+void *keep(size_t bytes) { void *block = malloc(bytes); memset(block, 1, bytes); return block; }
+void *grow(void *block, size_t bytes) { return realloc(block, bytes); }
+void drop(void *block) { free(block); }
+void storm(int count) { for (int i = 0; i < count; i++) free(calloc(1, 64 + i % 256)); }
+"""
+USING_IT = """\
+import ctypes, time
+library = ctypes.CDLL("./library.so")
+time.sleep(0.1)  # ours looks for libraries that are not imported now and then
+library.keep.restype = library.grow.restype = ctypes.c_void_p
+library.keep.argtypes = [ctypes.c_size_t]
+library.grow.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+library.drop.argtypes = [ctypes.c_void_p]
+"""
+STRINGS = """\
+kept = []
+for i in range(6000):
+    kept.append("x" * 1100 + str(i))
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A folder with a library in C that allocates."""
+    if COMPILER is None:
+        pytest.skip("needs a C compiler")
+    (tmp_path / "library.c").write_text(LIBRARY)
+    command = [COMPILER, "-O1", "-shared", "-fPIC", "library.c", "-o", "library.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def heap_of(folder: Path, program: str, *options: str) -> tuple[Recording, pd.DataFrame]:
+    """The recording of a program, and its blocks with the line of the program they are from."""
+    (folder / "program.py").write_text(program)
+    result = recorded(["-f", "-o", "r.tlm", *options, "program.py"], folder)
+    assert result.returncode == 0, result.stderr.decode()
+    recording = read(folder / "r.tlm")
+    sites = recording.sites
+    line = dict.fromkeys(recording.heap["born_site"].unique(), 0)
+    for site in line:
+        frames = [frame for frame in recording.stack(int(site)) if "program.py" in frame["file"]]
+        line[site] = int(frames[0]["line"]) if frames else 0
+    assert len(sites)
+    return recording, recording.heap.assign(line=recording.heap["born_site"].map(line))
+
+
+def test_every_block_of_native_code_is_seen_until_it_is_freed(library: Path) -> None:
+    program = USING_IT + "blocks = [library.keep(1000 + i) for i in range(300)]\n"
+    program += "blocks = [library.grow(block, 5000) for block in blocks]\n"
+    program += "for block in blocks[:200]:\n    library.drop(block)\n"
+    recording, heap = heap_of(library, program, "--heap=all")
+    made, grown = heap[heap["line"] == 8], heap[heap["line"] == 9]
+
+    assert not recording.problems
+    assert sorted(made["size_bytes"]) == list(range(1000, 1300))
+    assert (made["died_ns"] > 0).all() and not made["is_python"].any()
+    assert len(grown) == 300 and (grown["size_bytes"] == 5000).all()
+    assert (grown["died_ns"] > 0).sum() == 200
+    assert (heap["weight"] == 1).all()
+
+
+def test_samples_stand_for_all_blocks(library: Path) -> None:
+    program = USING_IT + "blocks = [library.keep(1000) for i in range(40_000)]\n"
+    _, heap = heap_of(library, program, "--heap=64kB", "--heap-seed=3")
+    kept = heap[heap["line"] == 8]
+
+    assert 400 < len(kept) < 900
+    assert (kept["weight"] * kept["size_bytes"]).sum() == pytest.approx(40e6, rel=0.15)
+
+
+def test_a_native_leak_is_named_by_its_line(library: Path) -> None:
+    program = (
+        USING_IT + "for i in range(4_000):\n    library.storm(300)\n    library.keep(10_000)\n"
+    )
+    program += "    time.sleep(0.0002)\n"
+    recording, _ = heap_of(library, program, "--heap")
+    analysis = analyse(recording)
+    lines = [finding for finding in analysis.findings if finding.kind == "native-site"]
+
+    assert analysis.verdict.outcome == "native"
+    assert "program.py:10" in analysis.verdict.sentence
+    assert [finding.site.line for finding in lines] == [10]
+    assert lines[0].bytes == pytest.approx(analysis.verdict.grown_bytes, rel=0.4)
+
+
+def test_large_python_objects_are_pythons(tmp_path: Path) -> None:
+    _, heap = heap_of(tmp_path, STRINGS, "--heap=all")
+    strings = heap[(heap["line"] == 3) & (heap["size_bytes"] > 1100)]
+
+    assert strings["is_python"].all()
+    assert (strings["died_ns"] < 0).sum() >= 6000
+
+
+def test_arrays_are_not_counted_twice(tmp_path: Path) -> None:
+    program = "import numpy as np\nkept = [np.ones(5000) for i in range(200)]\n"
+    recording, heap = heap_of(tmp_path, program, "--heap=all")
+
+    assert (recording.objects["size_bytes"] == 40_000).sum() == 200
+    assert not (heap["size_bytes"] == 40_000).any()
+
+
+def test_a_child_of_a_fork_counts_its_own_blocks(library: Path) -> None:
+    program = USING_IT + "import os\nblocks = [library.keep(7_000) for i in range(50)]\n"
+    program += "child = os.fork()\n"
+    program += "if child == 0:\n    for block in blocks: library.drop(block)\n"
+    program += "    mine = [library.keep(9_000) for i in range(30)]\n"
+    program += "else:\n    os.waitpid(child, 0)\n"
+    recording, heap = heap_of(library, program, "--heap=all")
+    child = read(recording.family[0])
+
+    assert (heap["size_bytes"] == 7_000).sum() == 50
+    assert (heap.loc[heap["size_bytes"] == 7_000, "died_ns"] < 0).all()
+    assert (child.heap["size_bytes"] == 9_000).sum() == 30
+    assert not (child.heap["size_bytes"] == 7_000).any()
+
+
+def test_threads_count_for_themselves(library: Path) -> None:
+    program = USING_IT + "from concurrent.futures import ThreadPoolExecutor\n"
+    program += "def work(i): return [library.keep(3_000) for _ in range(2_000)]\n"
+    program += "with ThreadPoolExecutor(4) as pool: kept = list(pool.map(work, range(8)))\n"
+    _, heap = heap_of(library, program, "--heap=50kB")
+    kept = heap[heap["line"] == 9]
+
+    assert (kept["weight"] * kept["size_bytes"]).sum() == pytest.approx(48e6, rel=0.2)
+
+
+def test_without_the_option_nothing_is_sampled(tmp_path: Path) -> None:
+    recording, heap = heap_of(tmp_path, STRINGS)
+
+    assert not len(heap) and "heap.rate" not in recording.info
+
+
+def test_a_size_limit_folds_samples_and_keeps_sums(tmp_path: Path) -> None:
+    program = "import numpy as np, zlib\nkept = []\n"
+    program += (
+        "for i in range(300_000):\n    kept.append(np.ones(10))\n    zlib.crc32(b'x' * 3000)\n"
+    )
+    recording, _ = heap_of(tmp_path, program, "--heap=all", "--max-file=8.4MB")
+
+    assert recording.folded_events > 0
+    assert recording.totals.current_count >= 300_000
+    assert recording.totals.total_bytes < 80 * 300_000 + 5_000_000
+
+
+def test_the_program_is_not_disturbed(library: Path) -> None:
+    program = USING_IT + "import sys\nlibrary.storm(10_000)\nblock = library.keep(10)\n"
+    program += "library.drop(block)\nprint(len('x' * 5_000), sys.getrefcount(block))\nsys.exit(3)\n"
+    (library / "program.py").write_text(program)
+    there = recorded(["-q", "-f", "-o", "r.tlm", "--heap=1", "program.py"], library)
+    without = plain(["program.py"], library)
+
+    assert (there.returncode, there.stdout, there.stderr) == (3, without.stdout, without.stderr)
+
+
+@pytest.mark.parametrize("word", ["--heap=much", "--heap=-1", "--heap=2TB"])
+def test_a_rate_that_is_none_is_told(word: str, tmp_path: Path) -> None:
+    result = run([sys.executable, "-m", "tlmem", "record", word, "-c", "0"], tmp_path)
+
+    assert result.returncode == 2
+    assert b"Traceback" not in result.stderr and len(result.stderr.splitlines()) == 1
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tlm")]
+
+
+def test_a_rate_in_a_damaged_note_is_not_believed() -> None:
+    from tlmem.recording.format.timeline import Timeline
+    from tlmem.recording.tables.memory import heap_table
+
+    columns = dict.fromkeys(("ticks", "object", "arg"), np.array([5, 9], np.uint64))
+    small = dict.fromkeys(
+        ("site", "count", "kind", "device", "thread", "role"), np.ones(2, np.uint8)
+    )
+    events = Timeline(**columns, **{**small, "role": np.zeros(2, np.uint8)})
+    for rate in ("", "0", "-5", "1e99", "9" * 400, "inf"):
+        table = heap_table(events, {"heap.rate": rate}, lambda ticks: ticks.astype(np.int64))
+        assert (table["weight"] == 1).all(), rate
