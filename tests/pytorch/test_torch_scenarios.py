@@ -10,14 +10,16 @@ from tlmem.scenarios.harness import catalog
 
 from tlmem import scenarios
 
-FOLDER = catalog.PROGRAMS / "torch"
+FOLDERS = [catalog.PROGRAMS / name for name in ("torch", "autograd")]
 OF_TORCH = {
     scenario.name: scenario
-    for path in FOLDER.glob("*.py")
+    for folder in FOLDERS
+    for path in folder.glob("*.py")
     for scenario in catalog.read_scenarios(path)
 }
 FAULTS = {
     "torch-anomaly-mode",
+    "torch-context-cycle",
     "torch-detached-kept",
     "torch-gradients-never-cleared",
     "torch-hidden-state",
@@ -27,6 +29,7 @@ FAULTS = {
     "torch-kv-cache",
     "torch-loader-batches",
     "torch-optimizer-outlives",
+    "torch-pack-hook",
     "torch-replay-views",
     "torch-retained-graph",
 }

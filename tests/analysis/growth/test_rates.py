@@ -6,6 +6,7 @@ from scipy.stats import theilslopes
 
 from tlmem.analysis.growth.change_points import change_points, last_regime, risen_and_fallen
 from tlmem.analysis.growth.rates import autocorrelation, doubt_about, rate_of
+from tlmem.analysis.growth.robust import low_in_bins
 from tlmem.analysis.model import CONFIDENCE, Rate, interval
 from tlmem.units import format_bytes
 
@@ -34,6 +35,9 @@ def test_a_rate_is_in_doubt_by_its_range_where_times_repeat() -> None:
 
     with np.errstate(all="raise"):
         assert doubt_about(x, y, 0.0) >= 5.0
+        middles, lows = low_in_bins(np.full(10, 0.2), np.arange(10.0), 6, 0.3)
+
+    assert len(middles) == len(lows) == 1
 
 
 def test_of_independent_noise_it_is_the_interval_of_sen() -> None:

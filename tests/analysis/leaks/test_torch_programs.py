@@ -13,7 +13,8 @@ from tlmem.recording.reader import read
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
 
-FOLDER = Path(__file__).resolve().parents[3] / "scenarios" / "programs" / "torch"
+PROGRAMS = Path(__file__).resolve().parents[3] / "scenarios" / "programs"
+PATHS = {path.stem: path for path in PROGRAMS.glob("*/torch_*.py")}
 LEAKS = {
     "torch_kept_losses": ("kept-graph", "list 'losses' (local variable of evaluate()"),
     "torch_kept_nodes": ("kept-graph", "list 'history'"),
@@ -21,6 +22,11 @@ LEAKS = {
     "torch_retained_graph": ("retained-graph", "it is run with retain_graph=True at"),
     "torch_gradients_never_cleared": ("retained-graph", "it is run with create_graph=True at"),
     "torch_hook_keeps": ("hook-keeps", "(a forward hook of 'features' (Sequential, local variable"),
+    "torch_pack_hook": (
+        "hook-cycle",
+        "nodes hold attribute 'tensor' of Packed (a Packed)",
+    ),
+    "torch_context_cycle": ("hook-cycle", "Autograd nodes hold dict 'results' of ScaledBackward"),
     "torch_optimizer_outlives": ("optimizer-outlives-params", "of optimizer 'shared' (Adam, local"),
     "torch_loader_batches": ("shared-memory-kept", "are in shared memory or mapped files"),
     "torch_replay_views": ("view-pins-base", "deque 'states' of Replay"),
@@ -29,7 +35,7 @@ LEAKS = {
 """Programs with the class of the line that leaks, and a part of what is said."""
 MARKER = "# leaks here"
 ATTEMPTS = 3
-TWINS = ("torch_kept_losses", "torch_hidden_state")
+TWINS = ("torch_kept_losses", "torch_hidden_state", "torch_pack_hook")
 """Mended twins that are run here; the others, and healthy programs, are in tests of scenarios."""
 
 
@@ -43,7 +49,7 @@ class Run:
     @property
     def line(self) -> int:
         """The line that leaks."""
-        lines = (FOLDER / f"{self.name}.py").read_text(encoding="utf-8").splitlines()
+        lines = PATHS[self.name].read_text(encoding="utf-8").splitlines()
         return next(n for n, line in enumerate(lines, 1) if line.endswith(MARKER))
 
     @property
@@ -55,7 +61,7 @@ class Run:
 def run(name: str, folder: Path, *words: str) -> Run:
     """Records a program and judges it."""
     path = folder / f"{name}.tlm"
-    arguments = [str(FOLDER / f"{name}.py"), *words]
+    arguments = [str(PATHS[name]), *words]
     done = recorded(arguments, folder, options=("-q", "--force", "-o", str(path)))
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     return Run(name, analyse(read(path)))

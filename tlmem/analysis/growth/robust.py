@@ -62,7 +62,7 @@ def low_in_bins(x: Floats, y: Floats, bins: int, quantile: float) -> tuple[Float
 
     Sheds noise that only adds, and leaves no crowd of points that would outvote the others.
     """
-    width = (x[-1] - x[0]) / bins
+    width = (x[-1] - x[0]) / bins or 1.0  # where all points are at one position, in one part
     number = np.minimum(((x - x[0]) / width).astype(np.int64), bins - 1)
     starts = np.flatnonzero(np.diff(number, prepend=-1))
     groups = np.split(np.arange(len(x)), starts[1:])

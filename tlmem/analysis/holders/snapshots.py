@@ -39,6 +39,10 @@ PYTHON = "python"
 """Kind of holders that snapshots name."""
 GRAPH = "graph"
 """Kind of a chain's last step that is a node of an autograd graph."""
+NATIVE = "other"
+"""Root of a chain that begins with an object that only native code holds: a part of a graph."""
+WITH_GRAPH = ", with the autograd graph ("
+"""Stands in the words for a chain before the node of the graph."""
 _FRAMES = ("local", "generator")
 
 Ints = NDArray[np.int64]
@@ -275,6 +279,12 @@ def steps_of(table: pd.DataFrame) -> dict[tuple[int, int], tuple[Step, ...]]:
     for snapshot, group, kind, of, edge, items in zip(*columns, table["items"], strict=True):
         found.setdefault((snapshot, group), []).append(Step(kind, of, edge, int(items)))
     return {key: tuple(steps) for key, steps in found.items()}
+
+
+def split_words(words: str) -> tuple[str, str]:
+    """The words for a chain without its graph, and the node of the graph."""
+    name, _, node = words.partition(WITH_GRAPH)
+    return name, node.removesuffix(")")
 
 
 def holders_of(chains: list[Chain]) -> tuple[Holder, ...]:

@@ -31,6 +31,7 @@ FIXES = {
     "kept-graph": "keep loss.item(), or loss.detach() where the tensor itself is needed",
     "graph-chain-grows": "detach what goes from step to step (state.detach()); sum up loss.item()",
     "retained-graph": "leave retain_graph off: add up losses; set gradients with a graph to None",
+    "hook-cycle": "let what a hook or a custom Function keeps hold tensor.detach(), not the tensor",
     "hook-keeps": "remove the hook (handle.remove()), or keep a detached output of the last step",
     "modules-grow": "reuse modules, or remove those that are not needed from their container",
     "optimizer-outlives-params": "give an optimizer's new modules an optimizer that goes with them",

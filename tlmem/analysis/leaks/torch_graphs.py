@@ -1,6 +1,6 @@
-"""Leaks of PyTorch programs: ``hook-keeps``, ``retained-graph``, ``graph-chain-grows``,
-``kept-graph``, ``modules-grow``, ``optimizer-outlives-params``, ``shared-memory-kept``, and
-``view-pins-base`` of tensors.
+"""Leaks of PyTorch programs: ``hook-keeps``, ``retained-graph``, ``hook-cycle``,
+``graph-chain-grows``, ``kept-graph``, ``modules-grow``, ``optimizer-outlives-params``,
+``shared-memory-kept``, and ``view-pins-base`` of tensors.
 
 A tensor that a program keeps may keep an autograd graph, and the graph keeps what its backward pass
 needs: activations, inputs, copies. No Python object refers to those, and Python's collector cannot
@@ -22,8 +22,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.holders.snapshots import GRAPH, Chain, Step, holders_of, steps_of
+from tlmem.analysis.holders.snapshots import (
+    GRAPH,
+    NATIVE,
+    Chain,
+    Step,
+    holders_of,
+    split_words,
+    steps_of,
+)
 from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.leaks.autograd_cycles import OF_CREATED_GRAPHS, Cycle, autograd_cycles
 from tlmem.analysis.leaks.python_objects import total, what_views_use
 from tlmem.analysis.model import Finding, StackFrame
 from tlmem.analysis.peak.phases import Phase, SitePhases, site_phases
@@ -41,17 +50,8 @@ FOUND = 0.2
 """Survivors are held by no Python object if a snapshot found fewer than this share of them."""
 MOST_GRAPHS = 2
 """Tensors whose graph may be the one that grows, which are named."""
-WITH_GRAPH = ", with the autograd graph ("
-"""Stands in the words for a chain before the node of the graph."""
 NO_ACTIVATIONS = (Phase.INIT, Phase.COPY, Phase.OPTIMIZER, Phase.ZERO_GRAD)
 """What is allocated in these phases is not saved for a backward pass."""
-NATIVE = "other"
-"""Root of a chain that begins with an object that only native code holds: a part of a graph."""
-OF_CREATED_GRAPHS = (
-    "take such gradients with torch.autograd.grad(loss, parameters, create_graph=True), which "
-    "leaves .grad alone; or set each .grad to None after its last use"
-)
-"""What to do where gradients in ``.grad`` have a graph of their own."""
 OPTIONS = ("create_graph", "retain_graph")
 _RETAINS = re.compile(rf"\b({'|'.join(OPTIONS)})\s*=\s*True\b")
 _HOOKS = re.compile(
@@ -70,13 +70,15 @@ Ints = NDArray[np.int64]
 class Keeper:
     """Tensors that keep their autograd graph: ``count`` of them, held by ``name``.
 
-    ``hooked`` says that they are held by a hook of a module.
+    ``hooked`` says that they are held by a hook of a module, ``kept`` that an object or a container
+    holds them and not a variable, which each step sets anew.
     """
 
     name: str
     node: str
     count: int
     hooked: bool
+    kept: bool = True
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class Graphs:
     looked at all Python objects. ``modules`` is how many modules the largest container of modules
     had. ``saved`` says that some growing line's survivors, which no Python object holds, are likely
     to be parts of a graph: a good part is of forward passes, or the line's last ones have a graph.
+    ``cycles`` are objects that only autograd nodes hold and that keep tensors with a graph.
     """
 
     growing: tuple[Keeper, ...]
@@ -111,6 +114,7 @@ class Graphs:
     retained: Retained | None
     modules: int
     saved: bool = False
+    cycles: tuple[Cycle, ...] = ()
 
 
 def is_torch(line: Survivors) -> bool:
@@ -135,6 +139,7 @@ def graphs_of(recording: Recording, lines: Sequence[Survivors]) -> Graphs | None
         phases,
         retained_passes(recording, phases),
         most_modules(recording),
+        cycles=autograd_cycles(recording),
     )
     unheld = [line for line in lines if is_unheld(line, graphs)]
     saved = any(
@@ -152,12 +157,6 @@ def keepers(chains: Sequence[Chain]) -> tuple[Keeper, ...]:
         Keeper(*split_words(holder.name), holder.count, hooked.get(holder.name, False))
         for holder in found
     )
-
-
-def split_words(words: str) -> tuple[str, str]:
-    """The words for a chain without its graph, and the node of the graph."""
-    name, _, node = words.partition(WITH_GRAPH)
-    return name, node.removesuffix(")")
 
 
 def other_graphs(
@@ -195,11 +194,12 @@ def other_graphs(
 
     def order(row: int) -> tuple[bool, int, int]:
         seen_as_often = 2 * often[words[row]] >= most
-        is_kept = len(steps[keys[row]]) > len(("variable", "graph"))
-        return not (is_kept and seen_as_often), -often[words[row]], keys[row][1]
+        return not (is_kept(steps[keys[row]]) and seen_as_often), -often[words[row]], keys[row][1]
 
     def keeper(row: int) -> Keeper:
-        return Keeper(*split_words(words[row]), int(arrays[row]), is_hooked(steps[keys[row]]))
+        chain = steps[keys[row]]
+        words_of = split_words(words[row])
+        return Keeper(*words_of, int(arrays[row]), is_hooked(chain), is_kept(chain))
 
     several = np.flatnonzero(now & graph & ~is_few).tolist()
     seen_ns = int(table["time_ns"].to_numpy(np.int64)[now][0])
@@ -209,6 +209,11 @@ def other_graphs(
         seen_ns,
         bool(table["complete"].to_numpy(bool)[now][0]),
     )
+
+
+def is_kept(steps: Sequence[Step]) -> bool:
+    """Whether a chain passes an object or a container on its way to a tensor with its graph."""
+    return len(steps) > len(("variable", "graph"))
 
 
 def is_own(root: Step, files: Container[str]) -> bool:
@@ -469,6 +474,46 @@ def retained_graph(line: Survivors, graphs: Graphs) -> Finding | None:
     return replace(found, fix=OF_CREATED_GRAPHS) if creates else found
 
 
+def hook_cycle(line: Survivors, graphs: Graphs) -> Finding | None:
+    """What a cycle through autograd nodes keeps: the program does not reach it, nor does gc.
+
+    Where a tensor that is kept in an object has a graph, that one may reach back to all of these.
+    """
+    if not graphs.cycles or graphs.growing or not is_unheld(line, graphs):
+        return None
+    if not may_be_saved(line, graphs) and not is_only_native(line, graphs):
+        return None
+    cycle = graphs.cycles[0]
+    if not cycle.proven and any(keeper.kept for keeper in graphs.others):
+        return None
+    named = [each for each in graphs.cycles if each.count >= RULES.majority * cycle.count]
+    names = " and ".join(kept_tensor(each) for each in named[:MOST_GRAPHS])
+    unless = " or ".join(keeper.name for keeper in graphs.others[:MOST_GRAPHS])
+    otherwise = (
+        f" If {unless} is computed from those of all steps before, its graph keeps them instead: "
+        "detach it from step to step."
+    )
+    found = line.finding(
+        "hook-cycle",
+        f"{line.noun}{activations(line, graphs)} are held by nothing that the program can reach "
+        f"(a snapshot looked after {format_seconds(cycle.seen_ns / 1e9)}). Autograd nodes hold "
+        f"{names}, whose graph leads back to the node: a cycle through C++, which Python's garbage "
+        f"collector does not see.{otherwise if unless and not cycle.proven else ''}",
+    )
+    return replace(found, fix=cycle.fix)
+
+
+def kept_tensor(cycle: Cycle) -> str:
+    """Who keeps a tensor in a cycle, and its graph where the snapshot says it."""
+    return f"{cycle.name} with a tensor of {cycle.node}" if cycle.node else cycle.name
+
+
+def is_only_native(line: Survivors, graphs: Graphs) -> bool:
+    """Whether a snapshot saw most of the survivors, all but a few behind native code."""
+    native = [chain for chain in line.chains if chain.root == NATIVE]
+    return total(native) >= RULES.majority * there(line, graphs)
+
+
 def graph_chain_grows(line: Survivors, graphs: Graphs) -> Finding | None:
     """What one graph keeps that reaches back over all steps."""
     if graphs.growing or not graphs.others or not is_unheld(line, graphs):
@@ -571,7 +616,7 @@ def tensor_view_pins_base(line: Survivors, graphs: Graphs) -> Finding | None:
     )
 
 
-GRAPH_LEAKS = (hook_keeps, retained_graph, graph_chain_grows, kept_graph)
+GRAPH_LEAKS = (hook_keeps, retained_graph, hook_cycle, graph_chain_grows, kept_graph)
 """What graphs keep, arrays of NumPy among it over which there are tensors."""
 TORCH_LEAKS = (
     *GRAPH_LEAKS,
