@@ -106,7 +106,7 @@ typedef enum {
     TLM_DEVICE_PROBE = 3,
     TLM_DEVICE_TORCH_MAPPED = 4,      /* PyTorch's shared memory and mapped files */
     TLM_DEVICE_TORCH_ACCELERATOR = 5, /* the address has the number of the accelerator from bit 56 on */
-    TLM_DEVICE_HEAP = 6, /* a sample of what else the C allocator and Python hand out (tlm_heap_install) */
+    TLM_DEVICE_HEAP = 6,              /* a sample of what else the C allocator and Python hand out (tlm_heap_install) */
     TLM_DEVICE_CPU = 16,
     TLM_DEVICE_METAL = 17,
     TLM_DEVICE_SIM_METAL = 18,

@@ -73,11 +73,12 @@ def test_every_block_of_native_code_is_seen_until_it_is_freed(library: Path) -> 
     program += "blocks = [library.grow(block, 5000) for block in blocks]\n"
     program += "for block in blocks[:200]:\n    library.drop(block)\n"
     recording, heap = heap_of(library, program, "--heap=all")
-    made, grown = heap[heap["line"] == 8], heap[heap["line"] == 9]
+    native = heap[~heap["is_python"]]
+    made, grown = native[native["line"] == 8], native[native["line"] == 9]
 
     assert not recording.problems
     assert sorted(made["size_bytes"]) == list(range(1000, 1300))
-    assert (made["died_ns"] > 0).all() and not made["is_python"].any()
+    assert (made["died_ns"] > 0).all()
     assert len(grown) == 300 and (grown["size_bytes"] == 5000).all()
     assert (grown["died_ns"] > 0).sum() == 200
     assert (heap["weight"] == 1).all()
@@ -86,7 +87,7 @@ def test_every_block_of_native_code_is_seen_until_it_is_freed(library: Path) -> 
 def test_samples_stand_for_all_blocks(library: Path) -> None:
     program = USING_IT + "blocks = [library.keep(1000) for i in range(40_000)]\n"
     _, heap = heap_of(library, program, "--heap=64kB", "--heap-seed=3")
-    kept = heap[heap["line"] == 8]
+    kept = heap[(heap["line"] == 8) & ~heap["is_python"]]
 
     assert 400 < len(kept) < 900
     assert (kept["weight"] * kept["size_bytes"]).sum() == pytest.approx(40e6, rel=0.15)
