@@ -75,11 +75,10 @@ typedef struct {
 
 enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32, TLMI_FOUND = 64 };
 
-/* A reference that was found and is not followed yet. */
+/* A reference that was found and is not followed yet. The object's address has TLMI_OF_VIEW set where an array that shows
+ * another's memory refers to it, and TLMI_NATIVE where the gradient of this tensor is meant. */
 typedef struct {
-    uintptr_t
-        object; /* with TLMI_OF_VIEW: an array refers to it that shows another's memory; with TLMI_NATIVE: the gradient of
-                         this tensor is meant */
+    uintptr_t object;
     uint32_t parent, edge;
 } tlmi_found;
 #define TLMI_OF_VIEW ((uintptr_t)1)
@@ -103,9 +102,8 @@ typedef struct {
     tlmi_root *roots;
     uint32_t roots_count, roots_room;
     uint32_t next; /* node that is looked into next */
-    uint32_t fetched, opened,
-        keyed;                    /* nodes of which the processor was asked for the object, what that keeps outside of
-                                        itself, and of a dict the entries */
+    /* Nodes of which the processor was asked for the object, what it keeps outside of itself, the entries of a dict. */
+    uint32_t fetched, opened, keyed;
     tlmi_found found[TLMI_FOUND]; /* followed together: meanwhile the processor brings what they lead to */
     tlmi_noted noted[TLMI_FOUND]; /* of these, what may be memory's owner */
     uint32_t found_count, noted_count;

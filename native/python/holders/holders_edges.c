@@ -657,7 +657,7 @@ void tlmi_search_drain_code(tlmi_search *search)
 /* ---- what is looked into soon ---- */
 
 /* How many nodes ahead. */
-enum { AHEAD = 24, AHEAD_INSIDE = 12, AHEAD_ENTRIES = 6 };
+enum { AHEAD = 48, AHEAD_INSIDE = 32, AHEAD_ENTRIES = 16 };
 
 /* What belongs to an object lies before it, from four words on. */
 static void fetch_object(const tlmi_node *node)
