@@ -73,7 +73,23 @@ typedef struct {
 #define TLMI_EDGE_GRADIENT 0x50000000u /* of a tensor of PyTorch: its gradient */
 #define TLMI_EDGE_VISIT 0x40000000u    /* of a list, dict or tuple: not an item, visited by its tp_traverse */
 
-enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32 };
+enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32, TLMI_FOUND = 64 };
+
+/* A reference that was found and is not followed yet. The object's address has TLMI_OF_VIEW set where an array that shows
+ * another's memory refers to it, and TLMI_NATIVE where the gradient of this tensor is meant. */
+typedef struct {
+    uintptr_t object;
+    uint32_t parent, edge;
+} tlmi_found;
+#define TLMI_OF_VIEW ((uintptr_t)1)
+
+/* An array or a tensor that was met, now (node) or before (0). */
+typedef struct {
+    PyObject *object;
+    uint32_t node;
+    tlmi_kind kind;
+    bool is_of_view; /* met from an array that shows another's memory */
+} tlmi_noted;
 
 /* A container that was met, and how many items it has. */
 typedef struct {
@@ -85,15 +101,20 @@ typedef struct {
     tlmi_graph graph;
     tlmi_root *roots;
     uint32_t roots_count, roots_room;
-    uint32_t next;   /* node that is looked into next */
+    uint32_t next; /* node that is looked into next */
+    /* Nodes of which the processor was asked for the object, what it keeps outside of itself, the entries of a dict. */
+    uint32_t fetched, opened, keyed;
+    tlmi_found found[TLMI_FOUND]; /* followed together: meanwhile the processor brings what they lead to */
+    tlmi_noted noted[TLMI_FOUND]; /* of these, what may be memory's owner */
+    uint32_t found_count, noted_count;
     uint32_t *later; /* nodes of code: looked into when all data of the program has been */
     uint32_t later_count, later_room, later_next;
     bool is_code_next;
-    uint64_t deadline_ns; /* CPU time of this thread */
-    uint32_t until_clock; /* references until the clock is looked at again */
-    bool is_late;         /* the time was up: what there is is right, but not all */
-    uint32_t parent;      /* the node that is being looked into */
-    bool parent_is_view;
+    uint64_t deadline_ns;                                /* CPU time of this thread */
+    uint32_t until_clock;                                /* references until the clock is looked at again */
+    bool is_late;                                        /* the time was up: what there is is right, but not all */
+    uint32_t parent;                                     /* the node that is being looked into */
+    uintptr_t parent_mark;                               /* TLMI_OF_VIEW or 0 */
     PyTypeObject *array_type, *tensor_type, *torch_type; /* NULL: there are none */
     uint64_t array_version;
     uint64_t found_bytes;                       /* of owners that were met */
@@ -112,7 +133,13 @@ typedef struct {
 
 /* ---- holders_edges.c: types ---- */
 void tlmi_search_find_types(tlmi_search *search);
-tlmi_kind tlmi_search_kind(tlmi_search *search, PyTypeObject *type);
+tlmi_kind tlmi_search_find_kind(tlmi_search *search, PyTypeObject *type, uint32_t place);
+static inline tlmi_kind tlmi_search_kind(tlmi_search *search, PyTypeObject *type)
+{
+    uint32_t place = tlmi_graph_home((uintptr_t)type, TLMI_TYPE_SLOTS - 1);
+    return search->kinds[place].type == type ? search->kinds[place].kind : tlmi_search_find_kind(search, type, place);
+}
+
 PyObject *tlmi_array_base(PyObject *array); /* borrowed; NULL: none */
 /* Elements, when they are references in one piece of memory; NULL otherwise. */
 PyObject **tlmi_array_objects(PyObject *array, uint64_t *count);

@@ -16,6 +16,7 @@
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/ndarraytypes.h>
 
+#include "platform/simd.h"
 #include "python/tensor/pyreference.h"
 
 /* ---- types, and what NumPy's arrays are made of ---- */
@@ -109,9 +110,8 @@ static tlmi_kind find_kind(const tlmi_search *search, PyTypeObject *type)
     return kind_of_builtin(type, search->torch_type != NULL);
 }
 
-tlmi_kind tlmi_search_kind(tlmi_search *search, PyTypeObject *type)
+tlmi_kind tlmi_search_find_kind(tlmi_search *search, PyTypeObject *type, uint32_t at)
 {
-    uint32_t at = tlmi_graph_home((uintptr_t)type, TLMI_TYPE_SLOTS - 1);
     while (search->kinds[at].type != NULL && search->kinds[at].type != type)
         at = (at + 1) % TLMI_TYPE_SLOTS;
     if (search->kinds[at].type == type)
@@ -223,8 +223,7 @@ static void fetch_base(const tlmi_search *search, PyObject *object)
 
 /* ---- references ---- */
 
-/* How many objects ahead an object is prefetched, what an array refers to, and what its base refers to. */
-enum { REFERENCES_PER_LOOK = 2048, AHEAD = 24, AHEAD_ARRAY = 16, AHEAD_BASE = 8 };
+enum { REFERENCES_PER_LOOK = 2048 };
 #define NO_CONTAINER (Py_TPFLAGS_LONG_SUBCLASS | Py_TPFLAGS_BYTES_SUBCLASS | Py_TPFLAGS_UNICODE_SUBCLASS)
 
 bool tlmi_search_is_late(tlmi_search *search)
@@ -234,12 +233,9 @@ bool tlmi_search_is_late(tlmi_search *search)
     return search->is_late;
 }
 
-/* Whether something that holds arrays may be behind it. */
-static bool matters(tlmi_search *search, PyObject *object)
+/* Whether an object which the collector does not follow may be an array. */
+static bool matters(tlmi_search *search, PyTypeObject *type)
 {
-    PyTypeObject *type = Py_TYPE(object);
-    if (type->tp_flags & Py_TPFLAGS_HAVE_GC)
-        return true;
     return !(type->tp_flags & NO_CONTAINER) && type != &PyFloat_Type && type != Py_TYPE(Py_None) &&
            tlmi_search_kind(search, type) != TLMI_LEAF;
 }
@@ -247,7 +243,6 @@ static bool matters(tlmi_search *search, PyObject *object)
 /* ---- children ---- */
 
 typedef struct {
-    tlmi_search *search;
     tlmi_meet meet;
     void *context;
     uint32_t ordinal, mark;
@@ -259,20 +254,33 @@ static int visit_child(PyObject *child, void *context)
     return child == NULL ? 0 : at->meet(at->context, child, at->ordinal++ | at->mark);
 }
 
-static int visit_all(tlmi_search *search, PyObject *object, tlmi_meet meet, void *context, uint32_t mark)
+static int visit_all(PyObject *object, tlmi_meet meet, void *context, uint32_t mark)
 {
     traverseproc traverse = Py_TYPE(object)->tp_traverse;
-    if (traverse == NULL || !PyObject_GC_IsTracked(object))
+    if (traverse == NULL || !_PyObject_GC_IS_TRACKED(object))
         return 0;
-    visited at = {search, meet, context, 0, mark};
+    visited at = {meet, context, 0, mark};
     return traverse(object, visit_child, &at);
 }
 
-static int each_entry(PyObject *dict, tlmi_meet meet, void *context)
+/* Without a look at the keys where the dict knows that all of them are plain strings: they lie anywhere in memory. */
+TLMI_INLINE int each_named_value(PyDictKeysObject *keys, tlmi_meet meet, void *context)
+{
+    const PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
+    int stop = 0;
+    for (Py_ssize_t i = 0; stop == 0 && i < keys->dk_nentries; i++)
+        if (entries[i].me_value != NULL)
+            stop = meet(context, entries[i].me_value, (uint32_t)i);
+    return stop;
+}
+
+TLMI_INLINE int each_entry(PyObject *dict, tlmi_meet meet, void *context)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
     int stop = 0;
+    if (((PyDictObject *)dict)->ma_values == NULL && DK_IS_UNICODE(((PyDictObject *)dict)->ma_keys))
+        return each_named_value(((PyDictObject *)dict)->ma_keys, meet, context);
     while (stop == 0 && PyDict_Next(dict, &at, &key, &value)) {
         stop = meet(context, value, (uint32_t)(at - 1));
         if (stop == 0 && !PyUnicode_CheckExact(key))
@@ -281,25 +289,12 @@ static int each_entry(PyObject *dict, tlmi_meet meet, void *context)
     return stop;
 }
 
-static void fetch(const void *object)
-{
-    __builtin_prefetch(object);
-    __builtin_prefetch((const char *)object + 64);
-}
-
-static int each_item(const tlmi_search *search, PyObject *const *items, uint64_t count, tlmi_meet meet, void *context)
+TLMI_INLINE int each_item(PyObject *const *items, uint64_t count, tlmi_meet meet, void *context)
 {
     int stop = 0;
-    for (uint64_t i = 0; stop == 0 && i < count; i++) {
-        if (i + AHEAD < count)
-            fetch(items[i + AHEAD]);
-        if (i + AHEAD_ARRAY < count && items[i + AHEAD_ARRAY] != NULL)
-            fetch_array(search, items[i + AHEAD_ARRAY]);
-        if (i + AHEAD_BASE < count && items[i + AHEAD_BASE] != NULL)
-            fetch_base(search, items[i + AHEAD_BASE]);
+    for (uint64_t i = 0; stop == 0 && i < count; i++)
         if (items[i] != NULL)
             stop = meet(context, items[i], i < TLMI_EDGE_VISIT ? (uint32_t)i : TLMI_EDGE_VISIT - 1);
-    }
     return stop;
 }
 
@@ -316,43 +311,42 @@ static int each_value(pyframe *frame, tlmi_meet meet, void *context)
     return stop;
 }
 
-static int each_of_array(const tlmi_search *search, PyObject *array, tlmi_meet meet, void *context)
+static int each_of_array(PyObject *array, tlmi_meet meet, void *context)
 {
     uint64_t count;
     PyObject **objects = tlmi_array_objects(array, &count);
     if (tlmi_array_base(array) != NULL)
         return meet(context, tlmi_array_base(array), TLMI_EDGE_VISIT);
-    return objects == NULL ? 0 : each_item(search, objects, count, meet, context);
+    return objects == NULL ? 0 : each_item(objects, count, meet, context);
 }
 
-static int each_of_object(tlmi_search *search, PyObject *object, tlmi_meet meet, void *context)
+TLMI_INLINE int each_of_object(PyObject *object, tlmi_kind kind, tlmi_meet meet, void *context)
 {
     PyTypeObject *type = Py_TYPE(object);
     int stop = 0;
-    switch (tlmi_search_kind(search, type)) {
+    switch (kind) {
     case TLMI_LEAF:
         return 0;
     case TLMI_ARRAY:
-        stop = each_of_array(search, object, meet, context);
-        return stop != 0 || !(type->tp_flags & Py_TPFLAGS_HAVE_GC)
-                   ? stop
-                   : visit_all(search, object, meet, context, TLMI_EDGE_VISIT);
+        stop = each_of_array(object, meet, context);
+        return stop != 0 || !(type->tp_flags & Py_TPFLAGS_HAVE_GC) ? stop
+                                                                   : visit_all(object, meet, context, TLMI_EDGE_VISIT);
     case TLMI_DICT:
         stop = each_entry(object, meet, context);
-        return stop != 0 || type == &PyDict_Type ? stop : visit_all(search, object, meet, context, TLMI_EDGE_VISIT);
+        return stop != 0 || type == &PyDict_Type ? stop : visit_all(object, meet, context, TLMI_EDGE_VISIT);
     case TLMI_LIST:
-        stop = each_item(search, ((PyListObject *)object)->ob_item, (uint64_t)PyList_GET_SIZE(object), meet, context);
-        return stop != 0 || type == &PyList_Type ? stop : visit_all(search, object, meet, context, TLMI_EDGE_VISIT);
+        stop = each_item(((PyListObject *)object)->ob_item, (uint64_t)PyList_GET_SIZE(object), meet, context);
+        return stop != 0 || type == &PyList_Type ? stop : visit_all(object, meet, context, TLMI_EDGE_VISIT);
     case TLMI_TUPLE:
-        stop = each_item(search, ((PyTupleObject *)object)->ob_item, (uint64_t)PyTuple_GET_SIZE(object), meet, context);
-        return stop != 0 || type == &PyTuple_Type ? stop : visit_all(search, object, meet, context, TLMI_EDGE_VISIT);
+        stop = each_item(((PyTupleObject *)object)->ob_item, (uint64_t)PyTuple_GET_SIZE(object), meet, context);
+        return stop != 0 || type == &PyTuple_Type ? stop : visit_all(object, meet, context, TLMI_EDGE_VISIT);
     case TLMI_TYPE:
         if (type->tp_is_gc == NULL || type->tp_is_gc(object))
-            return visit_all(search, object, meet, context, 0);
+            return visit_all(object, meet, context, 0);
         /* Types in static memory say that they are not to be traversed. */
         return ((PyTypeObject *)object)->tp_dict == NULL ? 0 : meet(context, ((PyTypeObject *)object)->tp_dict, 0);
     default:
-        return PyObject_IS_GC(object) ? visit_all(search, object, meet, context, 0) : 0;
+        return _PyObject_IS_GC(object) ? visit_all(object, meet, context, 0) : 0;
     }
 }
 
@@ -360,7 +354,8 @@ int tlmi_search_each_child(tlmi_search *search, uintptr_t object, tlmi_meet meet
 {
     if (object & TLMI_RUNNING)
         return each_value((pyframe *)(object & ~TLMI_RUNNING), meet, context);
-    return each_of_object(search, (PyObject *)object, meet, context);
+    tlmi_kind kind = tlmi_search_kind(search, Py_TYPE((PyObject *)object));
+    return each_of_object((PyObject *)object, kind, meet, context);
 }
 
 /* ---- what is met ---- */
@@ -407,7 +402,7 @@ static bool is_untracked(tlmi_search *search, PyObject *array)
     return !PyMemoryView_Check(of) && kind != TLMI_TENSOR && kind != TLMI_TORCH;
 }
 
-static void note_array(tlmi_search *search, PyObject *array, uint32_t node)
+static void note_array(tlmi_search *search, PyObject *array, uint32_t node, bool is_of_view)
 {
     PyObject *own = owner_of(search, array);
     bool is_tracked = owns_memory(own);
@@ -423,7 +418,7 @@ static void note_array(tlmi_search *search, PyObject *array, uint32_t node)
         owner->seen_bytes += node != 0 ? bytes_of_array(search, array) : 0;
         return;
     }
-    owner->is_direct = owner->is_direct || !search->parent_is_view;
+    owner->is_direct = owner->is_direct || !is_of_view;
     if (node != 0 && owner->node == 0) {
         owner->node = node;
         search->found_bytes += is_tracked ? owner->held_bytes : 0;
@@ -447,61 +442,100 @@ static void note_tensor(tlmi_search *search, PyObject *object, uint32_t node)
     search->found_bytes += owner->held_bytes;
 }
 
-/* `node`: 0 when it was met before. */
-static inline void note_owner(tlmi_search *search, PyObject *object, uint32_t node)
+static bool may_own(tlmi_kind kind)
 {
-    /* Of most objects the type alone says that they are neither. */
-    PyTypeObject *type = Py_TYPE(object);
-    bool is_followed = (type->tp_flags & Py_TPFLAGS_HAVE_GC) != 0;
-    if (is_followed && node == 0)
-        return;
-    tlmi_kind kind = type == search->array_type ? TLMI_ARRAY : tlmi_search_kind(search, type);
-    if (kind == TLMI_ARRAY)
-        note_array(search, object, node);
-    else if (kind == TLMI_TENSOR)
-        note_tensor(search, object, node);
-    else if (kind == TLMI_TORCH)
-        tlmi_search_note_torch(search, object, node);
+    return kind == TLMI_ARRAY || kind == TLMI_TENSOR || kind == TLMI_TORCH;
+}
+
+static void note_owner(tlmi_search *search, const tlmi_noted *noted)
+{
+    if (noted->kind == TLMI_ARRAY)
+        note_array(search, noted->object, noted->node, noted->is_of_view);
+    else if (noted->kind == TLMI_TENSOR)
+        note_tensor(search, noted->object, noted->node);
+    else if (noted->kind == TLMI_TORCH)
+        tlmi_search_note_torch(search, noted->object, noted->node);
 }
 
 void tlmi_search_note(tlmi_search *search, PyObject *object, uint32_t node)
 {
-    search->parent_is_view = false;
-    note_owner(search, object, node);
+    tlmi_kind kind = tlmi_search_kind(search, Py_TYPE(object));
+    tlmi_graph_node(&search->graph, node)->kind = kind;
+    note_owner(search, &(tlmi_noted){.object = object, .node = node, .kind = kind});
 }
 
-static int meet_child(void *context, PyObject *child, uint32_t edge)
+/* ---- references that were found ---- */
+
+/* In the order in which they were met; first over all of them, so that the processor waits for much memory at once. */
+static void note_owners(tlmi_search *search)
+{
+    for (uint32_t i = 0; i < search->noted_count; i++)
+        fetch_base(search, search->noted[i].object);
+    for (uint32_t i = 0; i < search->noted_count && !search->graph.is_full; i++)
+        note_owner(search, &search->noted[i]);
+    search->noted_count = 0;
+}
+
+static void follow(tlmi_search *search, const tlmi_found *found)
+{
+    PyObject *object = (PyObject *)(found->object & ~(TLMI_OF_VIEW | TLMI_NATIVE));
+    if (tlmi_unlikely(found->object & TLMI_NATIVE)) {
+        note_owners(search);
+        tlmi_search_meet_gradient(search, object, found->parent);
+        return;
+    }
+    PyTypeObject *type = Py_TYPE(object);
+    bool is_followed = (type->tp_flags & Py_TPFLAGS_HAVE_GC) != 0;
+    if (!is_followed && !matters(search, type))
+        return;
+    bool is_new = tlmi_graph_mark(&search->graph, (uintptr_t)object);
+    if (is_followed && !is_new)
+        return;
+    tlmi_noted noted = {
+        .object = object,
+        .node = is_new ? tlmi_graph_append(&search->graph, (uintptr_t)object, found->parent, found->edge) : 0,
+        .kind = tlmi_search_kind(search, type),
+        .is_of_view = (found->object & TLMI_OF_VIEW) != 0};
+    if (noted.node != 0)
+        tlmi_graph_node(&search->graph, noted.node)->kind = noted.kind;
+    if (may_own(noted.kind)) {
+        fetch_array(search, object);
+        search->noted[search->noted_count++] = noted;
+    }
+}
+
+static void follow_found(tlmi_search *search)
+{
+    for (uint32_t i = 0; i < search->found_count && !search->graph.is_full; i++)
+        follow(search, &search->found[i]);
+    search->found_count = 0;
+    note_owners(search);
+}
+
+static void find(tlmi_search *search, uintptr_t object, uint32_t edge)
+{
+    search->found[search->found_count++] = (tlmi_found){object, search->parent, edge};
+    if (search->found_count == TLMI_FOUND)
+        follow_found(search);
+}
+
+TLMI_INLINE int meet_child(void *context, PyObject *child, uint32_t edge)
 {
     tlmi_search *search = context;
     if (tlmi_unlikely(--search->until_clock == 0) && tlmi_search_is_late(search))
         return 1;
-    if (!matters(search, child))
+    if (child == Py_None)
         return 0;
-    uint32_t node = tlmi_graph_mark(&search->graph, (uintptr_t)child)
-                        ? tlmi_graph_append(&search->graph, (uintptr_t)child, search->parent, edge)
-                        : 0;
-    note_owner(search, child, node);
+    __builtin_prefetch(child);
+    find(search, (uintptr_t)child | search->parent_mark, edge);
     return search->graph.is_full;
 }
 
 /* Types, modules and plain functions lead to much code and little data. */
-static bool is_code(tlmi_search *search, PyObject *object)
+static bool is_code(PyObject *object, tlmi_kind kind)
 {
-    switch (tlmi_search_kind(search, Py_TYPE(object))) {
-    case TLMI_TYPE:
-    case TLMI_MODULE:
-        return true;
-    case TLMI_FUNCTION:
-        return ((PyFunctionObject *)object)->func_closure == NULL;
-    default:
-        return false;
-    }
-}
-
-/* PyTorch's: it holds every parameter, and the module that has one is a better name for it. */
-static bool is_optimizer(tlmi_search *search, PyObject *object)
-{
-    return tlmi_search_kind(search, Py_TYPE(object)) == TLMI_OPTIMIZER;
+    return kind == TLMI_TYPE || kind == TLMI_MODULE ||
+           (kind == TLMI_FUNCTION && ((PyFunctionObject *)object)->func_closure == NULL);
 }
 
 static bool put_off(tlmi_search *search, uint32_t node)
@@ -562,22 +596,25 @@ static void note_container(tlmi_search *search, uint32_t number, PyObject *objec
 /* false: the search is to end. */
 static bool look_into(tlmi_search *search, uint32_t node, bool is_code_next)
 {
-    uintptr_t object = tlmi_graph_node(&search->graph, node)->object;
-    bool is_object = (object & TLMI_RUNNING) == 0;
-    if (object & TLMI_NATIVE)
+    uintptr_t address = tlmi_graph_node(&search->graph, node)->object;
+    tlmi_kind kind = tlmi_graph_node(&search->graph, node)->kind;
+    PyObject *object = (PyObject *)address;
+    search->parent = node;
+    search->parent_mark = 0;
+    if (address & TLMI_NATIVE)
         return true;
-    bool is_later =
-        is_object && !is_code_next && (is_code(search, (PyObject *)object) || is_optimizer(search, (PyObject *)object));
+    if (address & TLMI_RUNNING)
+        return each_value((pyframe *)(address & ~TLMI_RUNNING), meet_child, search) == 0;
+    /* An optimizer of PyTorch holds every parameter, and the module that has one is a better name for it. */
+    bool is_later = !is_code_next && (kind == TLMI_OPTIMIZER || is_code(object, kind));
     if (is_later && put_off(search, node))
         return true;
-    tlmi_kind kind = is_object ? tlmi_search_kind(search, Py_TYPE((PyObject *)object)) : TLMI_FRAME;
-    search->parent = node;
-    search->parent_is_view = kind == TLMI_ARRAY && tlmi_array_base((PyObject *)object) != NULL;
-    if (is_object)
-        note_container(search, node, (PyObject *)object, kind);
+    if (kind == TLMI_ARRAY && tlmi_array_base(object) != NULL)
+        search->parent_mark = TLMI_OF_VIEW;
+    note_container(search, node, object, kind);
     if (kind == TLMI_TORCH)
-        tlmi_search_meet_gradient(search, (PyObject *)object, node);
-    return tlmi_search_each_child(search, object, meet_child, search) == 0;
+        find(search, address | TLMI_NATIVE, TLMI_EDGE_GRADIENT);
+    return each_of_object(object, kind, meet_child, search) == 0;
 }
 
 /* Classes that the program made, and functions that have more than their code. */
@@ -598,7 +635,7 @@ void tlmi_search_drain_own_code(tlmi_search *search)
         const tlmi_node *node = tlmi_graph_node(&search->graph, search->later[i]);
         bool is_global = node->parent != 0 && tlmi_graph_node(&search->graph, node->parent)->parent == 0;
         bool is_data = is_global && keeps_data((PyObject *)node->object);
-        if (!is_data && !is_optimizer(search, (PyObject *)node->object))
+        if (!is_data && node->kind != TLMI_OPTIMIZER)
             continue;
         look_into(search, search->later[i], true);
         search->later[i] = 0; /* done */
@@ -617,24 +654,71 @@ void tlmi_search_drain_code(tlmi_search *search)
     }
 }
 
-/* The object of a node that will be looked into; NULL: there is none yet, or it is an interpreter's frame. */
-static PyObject *coming(const tlmi_search *search, uint32_t ahead)
+/* ---- what is looked into soon ---- */
+
+/* How many nodes ahead. */
+enum { AHEAD = 48, AHEAD_INSIDE = 32, AHEAD_ENTRIES = 16 };
+
+/* What belongs to an object lies before it, from four words on. */
+static void fetch_object(const tlmi_node *node)
 {
-    if (search->next + ahead >= search->graph.count)
-        return NULL;
-    uintptr_t object = tlmi_graph_node(&search->graph, search->next + ahead)->object;
-    return object & TLMI_NO_OBJECT ? NULL : (PyObject *)object;
+    const char *start = (const char *)(node->object & ~TLMI_NO_OBJECT);
+    __builtin_prefetch(start - 32);
+    __builtin_prefetch(start + 32);
+    if (node->kind == TLMI_FUNCTION)
+        __builtin_prefetch(start + 96);
+    if (node->kind == TLMI_TYPE)
+        __builtin_prefetch(start + offsetof(PyTypeObject, tp_base));
+    if (node->kind == TLMI_TYPE)
+        __builtin_prefetch(start + offsetof(PyTypeObject, tp_mro));
+}
+
+/* What an object keeps outside of itself. */
+static void fetch_inside(const tlmi_node *node)
+{
+    PyObject *object = (PyObject *)node->object;
+    PyDictKeysObject *keys;
+    if (node->kind == TLMI_DICT)
+        __builtin_prefetch(((PyDictObject *)object)->ma_keys);
+    else if (node->kind == TLMI_LIST)
+        __builtin_prefetch(((PyListObject *)object)->ob_item);
+    else if (node->kind == TLMI_ANY && (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT))
+        __builtin_prefetch(pyinside_inline_values(object, &keys));
+}
+
+static void fetch_entries(const tlmi_node *node)
+{
+    const PyDictObject *dict = (PyDictObject *)node->object;
+    if (node->kind == TLMI_DICT)
+        __builtin_prefetch(DK_ENTRIES(dict->ma_keys));
+}
+
+static uint32_t earlier_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void look_ahead(tlmi_search *search)
+{
+    const tlmi_graph *graph = &search->graph;
+    uint32_t next = search->next, count = graph->count;
+    for (uint32_t end = earlier_of(count, next + AHEAD); search->fetched < end; search->fetched++)
+        fetch_object(tlmi_graph_node(graph, search->fetched));
+    for (uint32_t end = earlier_of(count, next + AHEAD_INSIDE); search->opened < end; search->opened++)
+        fetch_inside(tlmi_graph_node(graph, search->opened));
+    for (uint32_t end = earlier_of(count, next + AHEAD_ENTRIES); search->keyed < end; search->keyed++)
+        fetch_entries(tlmi_graph_node(graph, search->keyed));
 }
 
 void tlmi_search_drain(tlmi_search *search)
 {
-    for (; search->next < search->graph.count && !search->is_late && !search->graph.is_full; search->next++) {
-        PyObject *object = coming(search, AHEAD), *array = coming(search, AHEAD_ARRAY);
-        if (object != NULL)
-            fetch((const char *)object - 16); /* where what is of the collector begins */
-        if (array != NULL)
-            fetch_array(search, array);
-        if (!look_into(search, search->next, search->is_code_next))
+    while (!search->is_late && !search->graph.is_full) {
+        if (search->next == search->graph.count)
+            follow_found(search);
+        if (search->next == search->graph.count)
+            break;
+        look_ahead(search);
+        if (!look_into(search, search->next++, search->is_code_next))
             break;
     }
 }

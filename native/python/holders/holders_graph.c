@@ -73,40 +73,27 @@ static bool grow_seen(tlmi_graph *graph)
     return true;
 }
 
-static uintptr_t page_of(uintptr_t object)
-{
-    return (object >> TLMI_SEEN_SHIFT) + 1;
-}
-
-static uint32_t bit_of(uintptr_t object)
-{
-    return (uint32_t)(object >> 4) % (TLMI_SEEN_WORDS * 64);
-}
-
 bool tlmi_graph_has(const tlmi_graph *graph, uintptr_t object)
 {
-    const tlmi_seen *seen = place_of(graph, page_of(object));
-    return (seen->bits[bit_of(object) / 64] >> bit_of(object) % 64 & 1) != 0;
+    const tlmi_seen *seen = place_of(graph, tlmi_seen_page(object));
+    return (seen->bits[tlmi_seen_bit(object) / 64] >> tlmi_seen_bit(object) % 64 & 1) != 0;
 }
 
-bool tlmi_graph_mark(tlmi_graph *graph, uintptr_t object)
+tlmi_seen *tlmi_graph_page(tlmi_graph *graph, uintptr_t page)
 {
-    tlmi_seen *seen = place_of(graph, page_of(object));
-    if (tlmi_unlikely(seen->page == 0)) {
-        if (2 * graph->seen_count > graph->seen_mask) {
-            if (!grow_seen(graph)) {
-                graph->is_full = true;
-                return false;
-            }
-            seen = place_of(graph, page_of(object));
+    tlmi_seen *seen = place_of(graph, page);
+    if (seen->page == page)
+        return seen;
+    if (2 * graph->seen_count > graph->seen_mask) {
+        if (!grow_seen(graph)) {
+            graph->is_full = true;
+            return NULL;
         }
-        seen->page = page_of(object);
-        graph->seen_count++;
+        seen = place_of(graph, page);
     }
-    uint64_t *word = &seen->bits[bit_of(object) / 64], bit = UINT64_C(1) << bit_of(object) % 64;
-    bool is_new = (*word & bit) == 0;
-    *word |= bit;
-    return is_new;
+    seen->page = page;
+    graph->seen_count++;
+    return seen;
 }
 
 uint32_t tlmi_graph_append(tlmi_graph *graph, uintptr_t object, uint32_t parent, uint32_t edge)
@@ -118,7 +105,7 @@ uint32_t tlmi_graph_append(tlmi_graph *graph, uintptr_t object, uint32_t parent,
         graph->is_full = true;
         return 0;
     }
-    *tlmi_graph_node(graph, graph->count) = (tlmi_node){object, parent, edge};
+    *tlmi_graph_node(graph, graph->count) = (tlmi_node){.object = object, .parent = parent, .edge = edge};
     return graph->count++;
 }
 

@@ -8,14 +8,17 @@
 
 #include "log/log.h"
 
-enum { TLMI_NODES_PER_CHUNK = 1 << 16, TLMI_NODE_CHUNKS = 1 << 12 };
+enum { TLMI_NODES_PER_CHUNK = 1 << 16, TLMI_NODE_CHUNKS = 1 << 11, TLMI_NODE_BITS = 27 };
 
 /* An object that was met, and the edge of the object by which it was met first. Number 0 is none. */
 typedef struct {
     uintptr_t object;
-    uint32_t parent; /* node; 0: this one is a root */
-    uint32_t edge;   /* which of the parent's references; of a root: its number */
+    uint32_t parent : TLMI_NODE_BITS;    /* node; 0: this one is a root */
+    uint32_t kind : 32 - TLMI_NODE_BITS; /* for whoever looks into it; 0 at first */
+    uint32_t edge;                       /* which of the parent's references; of a root: its number */
 } tlmi_node;
+_Static_assert(sizeof(tlmi_node) == 16 && TLMI_NODES_PER_CHUNK * TLMI_NODE_CHUNKS == 1 << TLMI_NODE_BITS,
+               "numbers of nodes");
 
 /* Memory that is owned by an object which was met, or that one looks into. Where it is untracked (TLM_DEVICE_NONE), an
  * array over it stands for the owner. */
@@ -52,8 +55,6 @@ typedef struct {
 /* false: no memory, nothing is held. Objects and owners that are expected, from experience; 0: not known. */
 bool tlmi_graph_open(tlmi_graph *graph, uint32_t objects, uint32_t owners);
 void tlmi_graph_close(tlmi_graph *graph);
-/* Remembers the object. false: it was known, or there is no memory. */
-bool tlmi_graph_mark(tlmi_graph *graph, uintptr_t object);
 bool tlmi_graph_has(const tlmi_graph *graph, uintptr_t object);
 /* A node for an object, known or not. 0: no memory. */
 uint32_t tlmi_graph_append(tlmi_graph *graph, uintptr_t object, uint32_t parent, uint32_t edge);
@@ -73,5 +74,31 @@ static inline tlmi_node *tlmi_graph_node(const tlmi_graph *graph, uint32_t numbe
 static inline uint32_t tlmi_graph_home(uint64_t key, uint32_t mask)
 {
     return (uint32_t)((key >> 4) * 0x9E3779B97F4A7C15u >> 32) & mask;
+}
+
+static inline uintptr_t tlmi_seen_page(uintptr_t object)
+{
+    return (object >> TLMI_SEEN_SHIFT) + 1;
+}
+
+static inline uint32_t tlmi_seen_bit(uintptr_t object)
+{
+    return (uint32_t)(object >> 4) % (TLMI_SEEN_WORDS * 64);
+}
+
+/* The page's place, made when it is new. NULL: no memory. */
+tlmi_seen *tlmi_graph_page(tlmi_graph *graph, uintptr_t page);
+
+/* Remembers the object. false: it was known, or there is no memory. */
+static inline bool tlmi_graph_mark(tlmi_graph *graph, uintptr_t object)
+{
+    uintptr_t page = tlmi_seen_page(object);
+    tlmi_seen *seen = &graph->seen[tlmi_graph_home(page << 4, graph->seen_mask)];
+    if (tlmi_unlikely(seen->page != page) && (seen = tlmi_graph_page(graph, page)) == NULL)
+        return false;
+    uint64_t *word = &seen->bits[tlmi_seen_bit(object) / 64], bit = UINT64_C(1) << tlmi_seen_bit(object) % 64;
+    bool is_new = (*word & bit) == 0;
+    *word |= bit;
+    return is_new;
 }
 #endif

@@ -250,7 +250,7 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     }
     search->deadline_ns = snapshot->begin_ns + request->limit_ns;
     search->until_clock = 1;
-    search->next = 1;
+    search->next = search->fetched = search->opened = search->keyed = 1;
     tlmi_search_find_types(search);
     walk(search, request, snapshot->tracked_bytes);
     /* What was met is recorded in any case; that takes a moment more. */
