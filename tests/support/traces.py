@@ -24,7 +24,7 @@ from tlmem.recording.format.chains import (
 )
 from tlmem.recording.source_lines import SourceLines
 from tlmem.recording.tables.holdings import contents_table, holdings_table, steps_table
-from tlmem.recording.tables.schema import frame
+from tlmem.recording.tables.schema import SCHEMA, frame
 
 LEDGER = [
     *("object", "kind", "holder", "number", "begin_ns", "end_ns", "begin_site", "end_site"),
@@ -101,6 +101,7 @@ class Program:
     seen: list[Holding] = field(default_factory=list)
     contents: list[Holding] = field(default_factory=list)
     frames: dict[int, tuple[str, int]] = field(default_factory=dict)
+    heap: list[tuple[Any, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sample()
@@ -344,6 +345,9 @@ class Program:
                 as_ns,
             ),
             holding_objects=self.holding_objects(),
+            heap=pd.DataFrame(
+                self.heap, columns=[column.name for column in SCHEMA["heap"].columns]
+            ),
             marks=pd.DataFrame(self.marks, columns=["time_ns", "label", "index"]),
             scopes=pd.DataFrame(
                 {

@@ -69,12 +69,10 @@ def heap_lines(
     recording: Recording, places: Places, rises: Sequence[Rise], judged_ns: int
 ) -> list[Finding]:
     """A finding for each line that has a good part of a rise, most bytes first for each kind."""
-    if not len(recording.heap):
-        return []
     found: dict[str, list[Finding]] = {}
     for rise in rises:
         kind = KINDS.get(rise.kind)
-        if kind is not None and kind not in found:
+        if kind is not None and kind not in found and len(recording.heap):
             found[kind] = list(lines_of(recording, places, rise, kind, judged_ns))
     return [finding for findings in found.values() for finding in findings]
 
