@@ -7,6 +7,7 @@ bytes over time. Does not cover: drivers of devices over the whole recording (``
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,8 +33,6 @@ KINDS = {
 }
 KEPT = {"puts": 1, "hits": -1, "prunes": -1}
 """How many objects more a pool keeps after such an event."""
-_NUMBERS = 64
-"""More than there are kinds of events."""
 
 
 class PoolIndex:
@@ -41,7 +40,9 @@ class PoolIndex:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._pools = recording.pools
+        self._pool_count = len(recording.pools)
+        self._shown = _busiest(recording.pools)
+        self._is_pool = self._shown["pool"].to_numpy() >= 0
         holders = recording.holders
         mine = holders["kind"].to_numpy() == int(HolderKind.POOL)
         mine &= holders["object"].to_numpy() >= 0
@@ -94,35 +95,50 @@ class PoolIndex:
         horizon_ns = self._recording.horizon_ns
         if rows and view.start_ns < horizon_ns:
             note += f"{'; ' if note else ''}before {moment(horizon_ns, 1e7)} nothing is counted"
+        if len(rows) < self._pool_count:
+            busiest = f"the {format_count(len(rows))} busiest of {format_count(self._pool_count)}"
+            note += f"{'; ' if note else ''}{busiest} pools"
         return TableData(heads, rows, heads[1:], note)
 
     def _rows(self, view: View) -> list[tuple[str, ...]]:
-        names = self._pools["name"].tolist()
-        if view.is_whole or not names:
-            table = self._pools.to_dict("records")
+        if view.is_whole or not len(self._shown):
+            table = self._shown.to_dict("records")
             kinds = ("kept_count", "kept_bytes", "reserved_bytes")
             return [
                 _row(str(row["name"]), [row[kind] for kind in KINDS], *(row[k] for k in kinds))
                 for row in table
             ]
         which, kind, size, times = self._events
-        first, last = np.searchsorted(times, [view.start_ns, view.stop_ns], side="left")
+        first = int(np.searchsorted(times, view.start_ns, side="left"))
         last = int(np.searchsorted(times, view.stop_ns, side="right"))
-        code, many = which * _NUMBERS + kind, len(names) * _NUMBERS
-        shape = (len(names), _NUMBERS)
-        did = np.bincount(code[first:last], minlength=many).reshape(shape)
-        so_far = np.bincount(code[:last], minlength=many).reshape(shape)
-        sums = np.bincount(code[:last], size[:last], many).reshape(shape)
-        rows = []
-        for at, (name, pool) in enumerate(zip(names, self._pools["pool"].tolist(), strict=True)):
-            kept = sum(sign * so_far[at, KINDS[word]] for word, sign in KEPT.items())
-            reserved = sums[at, Kind.POOL_RESERVE]
-            bytes_ = reserved + sum(sign * sums[at, KINDS[word]] for word, sign in KEPT.items())
-            if pool >= 0:
-                bytes_ = self._size[self._kept_at(view) & (self._number == pool)].sum()
-            counts = [int(did[at, number]) for number in KINDS.values()]
-            rows.append(_row(str(name), counts, int(kept), int(bytes_), int(reserved)))
-        return rows
+        count = len(self._shown)
+
+        def sums(number: int, begin: int, weights: Floats | None = None) -> NDArray[Any]:
+            """Of each pool, its events of a kind up to the end of the stretch, or their bytes."""
+            mine = begin + np.flatnonzero(kind[begin:last] == number)
+            return np.bincount(which[mine], None if weights is None else weights[mine], count)
+
+        did = np.stack([sums(number, first) for number in KINDS.values()], axis=1)
+        reserved = sums(int(Kind.POOL_RESERVE), 0, size)
+        kept, bytes_ = np.zeros(count, np.int64), reserved.astype(np.float64)
+        for word, sign in KEPT.items():
+            kept += sign * sums(KINDS[word], 0)
+            bytes_ += sign * sums(KINDS[word], 0, size)
+        inside = np.flatnonzero(self._kept_at(view))
+        row = self._row_of(self._number[inside], "pool")
+        listed = row >= 0
+        in_pools = np.bincount(row[listed], self._size[inside[listed]], count)
+        bytes_ = np.where(self._is_pool, in_pools, bytes_)
+        return [
+            _row(str(name), did[at].tolist(), int(kept[at]), int(bytes_[at]), int(reserved[at]))
+            for at, name in enumerate(self._shown["name"].tolist())
+        ]
+
+    def _row_of(self, numbers: Ints, column: str) -> Ints:
+        """The row of each pool, or of the buffers of each device, by its number; else -1."""
+        rows = np.flatnonzero(self._is_pool == (column == "pool"))
+        found = pd.Index(self._shown[column].to_numpy(np.int64)[rows]).get_indexer(numbers)
+        return np.append(rows, -1)[found]
 
     @cached_property
     def _events(self) -> tuple[Ints, Ints, Floats, Ints]:
@@ -136,13 +152,9 @@ class PoolIndex:
         device = table["device"].to_numpy(np.int64)
         buffers = (owner == 0) & (device >= FIRST_RUNTIME_DEVICE)
         buffers &= table["object"].to_numpy() == 0
-        which = np.full(len(at), -1, np.int64)
-        for row, pool in enumerate(self._pools.to_dict("records")):
-            if pool["pool"] >= 0:
-                mine = (owner == int(HolderKind.POOL)) & (number == pool["pool"])
-            else:
-                mine = buffers & (device == pool["device"])
-            which[mine] = row
+        pooled = owner == int(HolderKind.POOL)
+        which = np.where(pooled, self._row_of(number, "pool"), -1)
+        which = np.where(buffers, self._row_of(device, "device"), which)
         known = which >= 0
         size = np.where(owner == 0, number, 0).astype(np.float64)
         times = table["time_ns"].to_numpy(np.int64)
@@ -173,6 +185,14 @@ class PoolIndex:
         if view.is_whole:
             return self._end == NEVER
         return (self._begin <= view.stop_ns) & (self._end > view.stop_ns)
+
+
+def _busiest(pools: pd.DataFrame) -> pd.DataFrame:
+    """As many pools as a table shows, those with the most events, in the order of the table."""
+    if len(pools) <= MOST_ROWS:
+        return pools
+    did = pools[list(KINDS)].sum(axis=1).to_numpy()
+    return pools.iloc[np.sort(np.argsort(-did, kind="stable")[:MOST_ROWS])]
 
 
 def _row(

@@ -8,12 +8,15 @@ https://perfetto.dev/docs/reference/trace-packet-proto.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import alive_at
 from tlmem.errors import TlmemError, TooManyFiles
@@ -32,7 +35,13 @@ SEQUENCE_ID = 1
 MOMENTS = 2000
 MOST_OBJECTS = 1000
 MOST_LINES = 12
-MOST_SCOPES = 200_000
+MOST_SPANS = 200_000
+"""Of the scopes, and of the backward passes, the last ones."""
+MOST_LANES = 1000
+"""Tracks for scopes of one thread that overlap and are not nested."""
+ROWS_AT_ONCE = 50_000
+NEVER = np.iinfo(np.int64).max
+Ints = NDArray[np.int64]
 METRICS = (
     ("resident, anonymous", "anon", BYTES),
     ("resident, of files", "file", BYTES),
@@ -134,18 +143,27 @@ def write_marks(trace: Trace, recording: Recording, process: int, offset_ns: int
     if len(recording.marks) == 0:
         return
     track = trace.track("marks", process)
-    for mark in recording.marks.to_dict("records"):
-        words = text(23, f"{mark['label']} {mark['index']}")
-        trace.event(offset_ns + mark["time_ns"], INSTANT, track, words)
+    marks = recording.marks
+    for time_ns, label, index in rows_of(marks["time_ns"], marks["label"], marks["index"]):
+        trace.event(offset_ns + time_ns, INSTANT, track, text(23, f"{label} {index}"))
+
+
+def rows_of(*columns: pd.Series | np.ndarray) -> Iterator[tuple[Any, ...]]:
+    """The rows of columns of one length, of which few at a time are Python's objects."""
+    for at in range(0, len(columns[0]), ROWS_AT_ONCE):
+        yield from zip(
+            *(column[at : at + ROWS_AT_ONCE].tolist() for column in columns), strict=True
+        )
 
 
 def write_counters(trace: Trace, view: PlotView, process: int, offset_ns: int) -> None:
     """Samples as they were taken, and tracked memory, whole and by line, at many moments."""
     samples, objects = view.recording.samples, view.objects
     for name, column, unit in METRICS:
-        taken = samples[samples[column].notna()]
-        if taken[column].any():
-            times, values = taken["time_ns"].to_numpy(), taken[column].to_numpy()
+        known = samples[column].notna()
+        values = samples[column][known].to_numpy()
+        if values.any():
+            times = samples["time_ns"][known].to_numpy()
             write_counter(trace, process, name, unit, times + offset_ns, values)
     times = view.moments(MOMENTS)
     size = objects.size * objects.weight
@@ -167,62 +185,118 @@ def write_counter(
     track = trace.track(name, process, message(8, number(3, unit)))
     changed = np.diff(values, prepend=np.nan) != 0
     changed[-1:] = True
-    for time_ns, value in zip(times_ns[changed].tolist(), values[changed].tolist(), strict=True):
+    for time_ns, value in rows_of(times_ns[changed], values[changed]):
         trace.event(time_ns, COUNTER, track, number(30, round(value)))
 
 
 def write_scopes(trace: Trace, recording: Recording, process: int, offset_ns: int) -> str:
-    """Scopes, frames of functions and backward passes, by thread, each inside of what is around."""
-    last_ns = round(recording.seconds * 1e9)
-    spans: list[tuple[int, Span]] = []
-    scopes = recording.scopes
-    for scope in scopes.iloc[-MOST_SCOPES:].to_dict("records"):
-        end_ns = scope["exit_ns"] if scope["exit_ns"] >= 0 else last_ns
-        kind = "frame" if scope["is_frame"] else "scope"
-        notes = (note("kind", kind), note("took", scope["registered"]))
-        spans.append((scope["thread"], (scope["enter_ns"], end_ns, str(scope["label"]), notes)))
-    for run in recording.passes.to_dict("records"):
-        end_ns = run["end_ns"] if run["end_ns"] >= 0 else last_ns
-        notes = (note("rules", run["rules"]), note("left bytes", run["left_bytes"]))
-        spans.append((run["thread"], (run["begin_ns"], end_ns, "backward", notes)))
-    threads = recording.threads
-    for thread in sorted({span[0] for span in spans}):
+    """Scopes, frames of functions and backward passes, by thread, each inside of what is around.
+
+    Scopes of one thread overlap without nesting when its asyncio tasks take turns; those are on
+    tracks of their own, of which a thread has ``MOST_LANES``.
+    """
+    spans = Spans.of(recording)
+    threads, left_out = recording.threads, 0
+    order = np.lexsort((-spans.end_ns, spans.begin_ns, spans.thread))
+    for rows in np.split(order, np.flatnonzero(np.diff(spans.thread[order])) + 1):
+        if not len(rows):
+            continue
+        thread = int(spans.thread[rows[0]])
         known = thread in threads.index
         name = (str(threads["name"].get(thread, "")) if known else "") or f"thread {thread}"
-        for lane in nested([span for owner, span in spans if owner == thread]):
-            track = trace.track(f"scopes of {name}", process)
-            for time_ns, begins, label, about in lane:
-                words = (text(23, label), *about) if begins else ()
-                trace.event(offset_ns + time_ns, BEGIN if begins else END, track, *words)
-    if len(scopes) <= MOST_SCOPES:
-        return ""
-    return f"of {len(scopes)} scopes the trace shows the last {MOST_SCOPES}."
+        tracks: list[int] = []
+        begun = 0
+        for lane, time_ns, row in nested(spans.begin_ns[rows], spans.end_ns[rows], MOST_LANES):
+            if lane == len(tracks):
+                tracks.append(trace.track(f"scopes of {name}", process))
+            if row is None:
+                trace.event(offset_ns + time_ns, END, tracks[lane])
+            else:
+                begun += 1
+                words = spans.words(int(rows[row]))
+                trace.event(offset_ns + time_ns, BEGIN, tracks[lane], *words)
+        left_out += len(rows) - begun
+    sentences = [
+        f"of {format_count(len(table))} {name} the trace shows the last {format_count(MOST_SPANS)}."
+        for name, table in (("scopes", recording.scopes), ("backward passes", recording.passes))
+        if len(table) > MOST_SPANS
+    ]
+    if left_out:
+        sentences.append(
+            f"the trace leaves {format_count(left_out)} scopes and passes out: each began while "
+            f"{format_count(MOST_LANES)} tracks of its thread had others that end before it."
+        )
+    return " ".join(sentences)
 
 
-Span = tuple[int, int, str, tuple[bytes, ...]]
-Edge = tuple[int, bool, str, tuple[bytes, ...]]
+class Spans:
+    """Scopes and frames, then backward passes; what is still open ends with the recording.
 
-
-def nested(spans: list[Span]) -> Iterator[list[Edge]]:
-    """Begins and ends in the order of time, on as many lanes as it takes that all are nested.
-
-    Scopes of one thread overlap without nesting when its asyncio tasks take turns.
+    Of each of both tables the last ``MOST_SPANS``.
     """
-    lanes: list[tuple[list[Edge], list[int]]] = []
-    for begin_ns, end_ns, label, notes in sorted(spans, key=lambda span: (span[0], -span[1])):
-        for edges, open_ends in lanes:
-            while open_ends and open_ends[-1] <= begin_ns:
-                edges.append((open_ends.pop(), False, "", ()))
-            if not open_ends or open_ends[-1] >= end_ns:
-                break
-        else:
-            edges, open_ends = [], []
-            lanes.append((edges, open_ends))
-        edges.append((begin_ns, True, label, notes))
-        open_ends.append(end_ns)
-    for edges, open_ends in lanes:
-        edges.extend((end_ns, False, "", ()) for end_ns in reversed(open_ends))
-        yield edges
+
+    def __init__(self, scopes: pd.DataFrame, passes: pd.DataFrame, last_ns: int) -> None:
+        begin = pd.concat([scopes["enter_ns"], passes["begin_ns"]]).to_numpy(np.int64)
+        end = pd.concat([scopes["exit_ns"], passes["end_ns"]]).to_numpy(np.int64)
+        self.begin_ns = begin
+        self.end_ns = np.maximum(np.where(end < 0, last_ns, end), begin)
+        self.thread = pd.concat([scopes["thread"], passes["thread"]]).to_numpy(np.int64)
+        self._scopes = [scopes[name].to_numpy() for name in ("label", "is_frame", "registered")]
+        self._passes = [passes[name].to_numpy() for name in ("rules", "left_bytes")]
+        self._scope_count = len(scopes)
+
+    @classmethod
+    def of(cls, recording: Recording) -> Spans:
+        """The spans of a recording that its trace shows."""
+        last_ns = round(recording.seconds * 1e9)
+        return cls(recording.scopes[-MOST_SPANS:], recording.passes[-MOST_SPANS:], last_ns)
+
+    def words(self, row: int) -> tuple[bytes, ...]:
+        """The name of a span, and notes about it."""
+        if row < self._scope_count:
+            label, is_frame, took = (column[row] for column in self._scopes)
+            kind = "frame" if is_frame else "scope"
+            return text(23, str(label)), note("kind", kind), note("took", int(took))
+        rules, left = (int(column[row - self._scope_count]) for column in self._passes)
+        return text(23, "backward"), note("rules", rules), note("left bytes", left)
+
+
+Span = tuple[int, int, str]
+
+
+def nested(begin_ns: Ints, end_ns: Ints, most: int) -> Iterator[tuple[int, int, int | None]]:
+    """Begins and ends in the order of time, each on the first lane on which all stay nested.
+
+    Takes n log n steps and, for each span, a look at the lanes in use.
+
+    Args:
+        begin_ns: in order; of spans that begin at once the longest one first.
+        most: lanes; a span that fits on none of them is left out.
+    Yields:
+        The lane, from 0 without gaps; the time; the position of the span that begins, or None where
+        the one that began last on this lane ends.
+    """
+    innermost = np.full(most, NEVER)  # when the innermost open span of each lane ends
+    around: list[list[int]] = []  # of each lane, what ``innermost`` was before each open span
+    ends: list[tuple[int, int]] = []
+    for at, (begin, end) in enumerate(zip(begin_ns.tolist(), end_ns.tolist(), strict=True)):
+        while ends and ends[0][0] <= begin:
+            time_ns, lane = heapq.heappop(ends)
+            innermost[lane] = around[lane].pop()
+            yield lane, time_ns, None
+        fits = innermost[: len(around) + 1] >= end
+        lane = int(fits.argmax())
+        if not fits[lane]:
+            continue
+        if lane == len(around):
+            around.append([])
+        around[lane].append(int(innermost[lane]))
+        innermost[lane] = end
+        heapq.heappush(ends, (end, lane))
+        yield lane, begin, at
+    while ends:
+        time_ns, lane = heapq.heappop(ends)
+        yield lane, time_ns, None
 
 
 def write_objects(trace: Trace, view: PlotView, process: int, offset_ns: int) -> str:
@@ -235,7 +309,7 @@ def write_objects(trace: Trace, view: PlotView, process: int, offset_ns: int) ->
         line = trace.track(f"objects of {block.name}", process)
         rows = slice(*np.searchsorted(lives.row, [block.first, block.first + block.shown]))
         spans: list[Span] = [
-            (begin, end, "not freed" if alive else "object", ())
+            (begin, end, "not freed" if alive else "object")
             for begin, end, alive in zip(
                 lives.begin_ns[rows].tolist(), lives.end_ns[rows].tolist(),
                 lives.alive[rows].tolist(), strict=True,
@@ -243,7 +317,7 @@ def write_objects(trace: Trace, view: PlotView, process: int, offset_ns: int) ->
         ]  # fmt: skip
         for lane in apart(spans):
             track = trace.track("objects", line)
-            for begin_ns, end_ns, name, _ in lane:
+            for begin_ns, end_ns, name in lane:
                 trace.slice(offset_ns + begin_ns, offset_ns + end_ns, track, name)
     if len(lives.row) == lives.count:
         return ""

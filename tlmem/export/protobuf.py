@@ -8,10 +8,13 @@ from __future__ import annotations
 
 VARINT, BYTES = 0, 2
 """Wire types."""
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 
 def varint(value: int) -> bytes:
     """A whole number in groups of seven bits, lowest first; a negative one as 64 bits."""
+    if 0 <= value <= 0x7F:
+        return _ONE_BYTE[value]
     value &= (1 << 64) - 1
     made = bytearray()
     while value > 0x7F:
