@@ -240,8 +240,6 @@ static void find_originals(void)
 {
     for (int i = 0; i < SLOT_COUNT; i++)
         slots[i].theirs = tlmi_slots_first(slots[i].symbol);
-    if (slots[MMAP].theirs == slots[MMAP64].theirs)
-        slots[MMAP64].ours = slots[MMAP].ours;
     original_malloc = (void *(*)(size_t))slots[MALLOC].theirs;
     original_calloc = (void *(*)(size_t, size_t))slots[CALLOC].theirs;
     original_realloc = (void *(*)(void *, size_t))slots[REALLOC].theirs;
