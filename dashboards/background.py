@@ -4,7 +4,9 @@ Covers: one thread for each group; of several requests that wait in a group only
 waiting a moment for what is found at once, so that it is shown in the same frame as what the key
 did itself, and not one later.
 Textual's own thread workers are joined when the application ends; who quits while ten million
-events are read should not wait for them, so these are daemon threads.
+events are read should not wait for them, so these are daemon threads. Work that follows from what
+other work of its group found stays in its thread: each thread has memory of its own, and what the
+earlier work freed serves the later one.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ class Background:
         self._failed = failed
         self._running: set[str] = set()
         self._waiting: dict[str, tuple[Work, Show]] = {}
+        self._handing_over: set[str] = set()
+        """Groups whose thread waits while what it found is shown."""
+        self._next: dict[str, tuple[_Errand, Show]] = {}
+        """What such a thread does after that."""
 
     @property
     def busy(self) -> bool:
@@ -54,6 +60,9 @@ class Background:
             return
         self._running.add(group)
         errand = _Errand(work, awaited=patience_s > 0)
+        if group in self._handing_over and patience_s <= 0:
+            self._next[group] = (errand, show)
+            return
         threading.Thread(
             target=self._work, args=(group, errand, show), name=f"tlmem {group}", daemon=True
         ).start()
@@ -61,12 +70,24 @@ class Background:
             self._done(group, errand, show)
 
     def _work(self, group: str, errand: _Errand, show: Show) -> None:
-        if errand.run():
-            return  # whoever waited for it shows what it found
+        following: tuple[_Errand, Show] | None = (errand, show)
+        while following is not None:
+            errand, show = following
+            if errand.run():
+                return  # whoever waited for it shows what it found
+            try:
+                following = self._app.call_from_thread(self._hand_over, group, errand, show)
+            except RuntimeError:
+                return  # the application has ended meanwhile
+
+    def _hand_over(self, group: str, errand: _Errand, show: Show) -> tuple[_Errand, Show] | None:
+        """In the application's thread: shows a result; what this thread shall do next."""
+        self._handing_over.add(group)
         try:
-            self._app.call_from_thread(self._done, group, errand, show)
-        except RuntimeError:
-            pass  # the application has ended meanwhile
+            self._done(group, errand, show)
+        finally:
+            self._handing_over.discard(group)
+        return self._next.pop(group, None)
 
     def _done(self, group: str, errand: _Errand, show: Show) -> None:
         """In the application's thread: shows a result, and goes on with what waits."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from tlmem.dashboards.background import Background
@@ -10,20 +11,23 @@ LONG_S = 60.0
 
 
 class FakeApp:
-    """Takes what threads hand over; ``show_all`` does what the application's thread would do."""
+    """Takes what threads hand over; ``show_next`` does what the application's thread would do."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Future[Any], tuple[Any, ...]]] = []
         self.called = threading.Semaphore(0)
 
-    def call_from_thread(self, *call: Any) -> None:
-        self.calls.append(call)
+    def call_from_thread(self, *call: Any) -> Any:
+        """Waits for the result, as Textual's does."""
+        found: Future[Any] = Future()
+        self.calls.append((found, call))
         self.called.release()
+        return found.result(LONG_S)
 
     def show_next(self) -> None:
-        self.called.acquire()
-        show, *words = self.calls.pop(0)
-        show(*words)
+        assert self.called.acquire(timeout=LONG_S)
+        found, (show, *words) = self.calls.pop(0)
+        found.set_result(show(*words))
 
 
 def background() -> tuple[Background, FakeApp, list[Exception]]:
@@ -51,6 +55,23 @@ def test_what_takes_longer_is_handed_to_the_application_later() -> None:
     app.show_next()
 
     assert shown == [True] and not works.busy
+
+
+def test_work_that_follows_from_a_result_stays_in_its_thread() -> None:
+    works, app, _ = background()
+    threads: list[int] = []
+
+    def follow(thread: int) -> None:
+        threads.append(thread)
+        if len(threads) < 3:
+            works.run("reading", threading.get_ident, follow)
+
+    works.run("reading", threading.get_ident, follow)
+    for _ in range(3):
+        app.show_next()
+
+    assert len(threads) == 3 and len(set(threads)) == 1
+    assert threading.get_ident() not in threads and not works.busy
 
 
 def test_an_error_within_the_patience_is_told_as_any_other() -> None:

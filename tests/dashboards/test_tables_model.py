@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile import forge
 from tlmem.dashboards.model import diff, tables
 from tlmem.dashboards.model.curves import Grid, edges
 from tlmem.dashboards.model.diff import difference, finding_changes, line_changes
@@ -86,6 +87,32 @@ def test_a_dear_quantity_is_asked_for_once_while_columns_are_wide() -> None:
     assert 0 <= late.min() and late.max() <= (wide[1] - wide[0]) / 8
     assert len(asked) == 1
     assert grid.at(narrow).tolist() == narrow.tolist() and len(asked) == 2
+
+
+def test_of_very_many_pools_the_busiest_are_listed_and_counted(tmp_path: Path) -> None:
+    pools, at = 1500, np.arange(4500)
+    pool = np.where(at < 2 * pools, at % pools, 500 + at % (pools - 500))  # 500 have one event
+    events = forge.rows(
+        len(at), forge.POOL_PUT, object=at, arg=forge.HOLDER * 7 + 1 + pool, device=0
+    )
+    path = tmp_path / "pools.tlm"
+    path.write_bytes(forge.with_events(events))
+    loaded = Loaded(path)
+    loaded.read_events()
+    whole = View.whole(loaded.end_ns)
+    part = whole.select(whole.start_ns + 1_000, whole.end_ns)
+    shown, later = loaded.pools.table(whole), loaded.pools.table(part)
+    table = loaded.recording.pools
+    puts = table.set_index("name")["puts"]
+
+    assert len(table) == pools and len(shown.rows) == len(later.rows) == tables.MOST_ROWS
+    assert "the 1,000 busiest of 1,500 pools" in shown.note
+    assert "the 1,000 busiest of 1,500 pools" in later.note
+    expected = puts[puts > 2]
+    assert 0 < len(expected) <= tables.MOST_ROWS
+    for rows in (shown, later):
+        counted = {row[0]: int(row[rows.heads.index("puts")]) for row in rows.rows}
+        assert {name: counted[name] for name in expected.index} == expected.to_dict()
 
 
 def test_pools_of_a_stretch_count_what_happened_in_it(loaded: Loaded, whole: View) -> None:
