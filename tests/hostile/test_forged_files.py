@@ -1,7 +1,8 @@
 """Forged recordings: every command answers or refuses in a sentence, in bounded memory and time.
 
 A forged file of at most 2 MB takes below 500 MB and 20 s of CPU, whatever it says and whichever
-command reads it. In CI a file meets two commands, so that each command meets several files;
+command reads it. In CI a file meets two commands, so that each command meets a file, and a command
+that walks a table row by row meets the file with the most rows of that table (``BURDENS``);
 ``TLMEM_HOSTILE=long`` runs all of them on all files, which takes most of an hour.
 """
 
@@ -21,6 +22,14 @@ MOST_STDOUT_BYTES = 64_000_000
 LONG = os.environ.get("TLMEM_HOSTILE") == "long"
 HERE = Path(__file__).parent
 BATCHES = 2
+BURDENS = {
+    "many_marks_with_one_label": ("perfetto",),
+    "passes_within_passes": ("perfetto",),
+    "many_scopes_that_overlap": ("perfetto", "tui"),
+    "many_pools": ("tui", "live"),
+    "many_lines_that_grow": ("tui",),
+}
+"""Files that are the heaviest for some commands, which they meet in every run."""
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="children are measured by fork and wait4, which Windows has not"
@@ -34,18 +43,19 @@ def names_of_commands() -> list[str]:
     return [line.split('"')[1] for line in listed.splitlines() if line.startswith('    "')]
 
 
-def commands_for(number: int) -> list[str]:
-    """What a file meets in CI: all tables, and one more that changes from file to file."""
-    others = [name for name in names_of_commands() if name != "read"]
-    return ["read", others[number % len(others)]]
+def commands_for(number: int, name: str) -> list[str]:
+    """What a file meets in CI: all tables, one more that changes from file to file, its burdens."""
+    others = [command for command in names_of_commands() if command != "read"]
+    turn = others[number % len(others)]
+    return ["read", turn, *(burden for burden in BURDENS.get(name, ()) if burden != turn)]
 
 
 def files() -> list[str]:
-    """Names of the files; in CI a third of those with very many events."""
+    """Names of the files; in CI a third of those with very many events, and ``BURDENS``."""
     return [
         name
         for number, name in enumerate(forge.FORGERIES)
-        if LONG or not name.startswith("many_") or number % 3 == 0
+        if LONG or not name.startswith("many_") or number % 3 == 0 or name in BURDENS
     ]
 
 
@@ -90,9 +100,10 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_meets_a_file_in_every_run() -> None:
-    met = {name for number in range(len(files())) for name in commands_for(number)}
+    met = {met for number, name in enumerate(files()) for met in commands_for(number, name)}
 
     assert met == set(names_of_commands())
+    assert set(BURDENS) <= set(files())
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
@@ -102,7 +113,7 @@ def test_every_command_survives_every_forged_file(batch: int, good: Path, tmp_pa
         path = tmp_path / f"{name}.tlm"
         path.write_bytes(forge.FORGERIES[name]())
         assert path.stat().st_size <= forge.MOST_BYTES
-        work.append((str(path), names_of_commands() if LONG else commands_for(number)))
+        work.append((str(path), names_of_commands() if LONG else commands_for(number, name)))
     answers = run(work, good, tmp_path)
     wrong = [
         f"{Path(answer['file']).stem}, {answer['command']}: {fault}"
