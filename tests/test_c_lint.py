@@ -16,7 +16,7 @@ OPT_OUT = "tlm-lint: ok"
 MAY_ALLOCATE = {"own_memory.c", "backend_cpu.c"}
 HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf)\s*\(")
 DEFINITION = re.compile(
-    r"^(?!static|typedef|#|extern|\s|/|\*)[\w][\w\s*]*?\b(\w+)\s*\(", re.MULTILINE
+    r"^(?!static|TLMI_INLINE|typedef|#|extern|\s|/|\*)[\w][\w\s*]*?\b(\w+)\s*\(", re.MULTILINE
 )
 HEADERS = [
     ROOT / "native" / name
