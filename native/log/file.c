@@ -117,19 +117,32 @@ uint64_t tlmi_file_slot_offset(uint32_t slot)
     return TLMI_HEADER_BYTES + (uint64_t)slot * TLMI_SLOT_BYTES;
 }
 
+/* Opens the file by its path; false: it is another file's path by now, or has none. */
+static bool open_again(tlmi_own_file *again)
+{
+    tlmi_own_file_keep(again, open(tlmi_file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (again->fd >= 0 && again->device == tlmi_file.file.device && again->inode == tlmi_file.file.inode)
+        return true;
+    tlmi_own_file_close(again);
+    return false;
+}
+
+/* A program that took our number is often about to take many, the new one among them: it is only used if it was still ours
+ * after a moment. */
 int tlmi_file_number(void)
 {
-    if (tlmi_own_file_is_ours(&tlmi_file.file))
-        return tlmi_file.file.fd;
+    enum { MOST_TIMES = 20, NS_OF_A_MOMENT = 1000000 };
     tlmi_own_file again;
-    tlmi_own_file_keep(&again, open(tlmi_file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (again.fd < 0 || again.device != tlmi_file.file.device || again.inode != tlmi_file.file.inode) {
-        tlmi_own_file_close(&again);
-        tlmi_file.error = EBADF;
-        return -1;
+    bool ours = tlmi_own_file_is_ours(&tlmi_file.file);
+    for (int times = 0; !ours && times < MOST_TIMES && open_again(&again); times++) {
+        tlmi_file.file = again;
+        nanosleep(&(struct timespec){.tv_nsec = NS_OF_A_MOMENT}, NULL);
+        ours = tlmi_own_file_is_ours(&tlmi_file.file);
     }
-    tlmi_file.file = again;
-    return again.fd;
+    if (ours)
+        return tlmi_file.file.fd;
+    tlmi_file.error = EBADF;
+    return -1;
 }
 
 /* Reserves [from, from + bytes) on disk and extends the file over it. */
