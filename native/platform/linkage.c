@@ -289,3 +289,12 @@ uint64_t tlmi_slots_loads(void)
     return 0;
 }
 #endif
+
+void tlmi_slots_point_loaded(tlmi_slot *slots, size_t count, uint64_t *loads)
+{
+    uint64_t now = tlmi_slots_loads();
+    if (now != *loads) {
+        *loads = now;
+        tlmi_slots_point(slots, count);
+    }
+}

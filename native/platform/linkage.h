@@ -32,6 +32,8 @@ bool tlmi_slots_spare(const void *address);
 /* Points the slots of all loaded libraries from theirs to ours, and counts them. Slots that somebody else has pointed
  * elsewhere stay. To be called again when libraries were loaded. false: not on this system, nothing is changed. */
 bool tlmi_slots_point(tlmi_slot *slots, size_t count);
+/* Points them again if libraries were loaded since `loads` was taken, and takes it anew. */
+void tlmi_slots_point_loaded(tlmi_slot *slots, size_t count, uint64_t *loads);
 /* Points them back. */
 void tlmi_slots_restore(tlmi_slot *slots, size_t count);
 /* Changes when libraries are loaded. */

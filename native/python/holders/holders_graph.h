@@ -89,7 +89,7 @@ static inline uint32_t tlmi_seen_bit(uintptr_t object)
 /* The page's place, made when it is new. NULL: no memory. */
 tlmi_seen *tlmi_graph_page(tlmi_graph *graph, uintptr_t page);
 
-/* Remembers the object. false: it was known, or there is no memory. */
+/* Remembers the object. Returns false if it was known before, or if memory ran out. */
 static inline bool tlmi_graph_mark(tlmi_graph *graph, uintptr_t object)
 {
     uintptr_t page = tlmi_seen_page(object);

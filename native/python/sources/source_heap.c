@@ -9,7 +9,7 @@
  * divides by that. A thread counts down the bytes to its next chosen one: an allocation costs a subtraction, a free a look at
  * the bit of its page. Samples are kept in a map until they are freed; a free has no stack.
  *
- * Blocks of arrays and tensors are counted down, too, and are no samples: what is left is chosen with the same chance.
+ * Blocks of arrays and tensors are counted down too, but other sources record them. The chance of all others stays the same.
  * Order: as for every source, a free is recorded before the block goes, an allocation after it came. Nothing here allocates.
  */
 #include <Python.h>
@@ -38,6 +38,8 @@ static _Atomic uint64_t rate;      /* mean bytes between chosen ones; 0: off */
 static _Atomic uint64_t seed;
 static _Atomic uint64_t started_threads;
 static tlmi_map samples = TLMI_MAP_EMPTY; /* address -> bytes */
+static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
+static uint16_t samples_on[TLMI_HEAP_PAGES]; /* under it; a full one stays */
 static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
 static bool is_installed; /* under it, as the slots */
 static uint64_t seen_loads;
@@ -70,10 +72,32 @@ static void begin_count(uint32_t now, uint64_t mean)
 
 /* ---- samples ---- */
 
-static void set_page(uintptr_t block)
+/* A page has its bit while a sample begins on it: blocks that share its page with one that is gone are freed as fast as others. */
+static void add_to_page(uintptr_t block)
 {
     uintptr_t page = tlmi_heap_page(block);
+    pthread_mutex_lock(&counting);
+    if (samples_on[page] != UINT16_MAX)
+        samples_on[page]++;
     atomic_fetch_or_explicit(&tlmi_heap_pages[page / 64], UINT64_C(1) << page % 64, memory_order_relaxed);
+    pthread_mutex_unlock(&counting);
+}
+
+static void take_from_page(uintptr_t block)
+{
+    uintptr_t page = tlmi_heap_page(block);
+    pthread_mutex_lock(&counting);
+    if (samples_on[page] != 0 && samples_on[page] != UINT16_MAX && --samples_on[page] == 0)
+        atomic_fetch_and_explicit(&tlmi_heap_pages[page / 64], ~(UINT64_C(1) << page % 64), memory_order_relaxed);
+    pthread_mutex_unlock(&counting);
+}
+
+static uint64_t take_sample(void *block)
+{
+    uint64_t bytes = tlmi_map_take(&samples, (uintptr_t)block);
+    if (bytes != 0)
+        take_from_page((uintptr_t)block);
+    return bytes;
 }
 
 void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner)
@@ -91,20 +115,20 @@ void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner)
         return;
     int error = errno;
     is_busy = true;
-    if (tlmi_map_take(&samples, (uintptr_t)block) != 0) /* its free was not seen */
+    if (take_sample(block) != 0) /* its free was not seen */
         tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_HEAP, (uintptr_t)block, 0, 0, 0);
     is_busy = false;
     tlmi_heap_restore(block, bytes, owner);
     errno = error;
 }
 
-/* Its size; 0: the block is no sample. */
+/* Its size; 0 if the block was not sampled. */
 uint64_t tlmi_heap_end(void *block)
 {
     if (is_busy)
         return 0;
     is_busy = true;
-    uint64_t bytes = tlmi_map_take(&samples, (uintptr_t)block);
+    uint64_t bytes = take_sample(block);
     if (bytes != 0 && tlmi_probe_on())
         tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_HEAP, (uintptr_t)block, 0, 0, 0);
     is_busy = false;
@@ -117,7 +141,7 @@ void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner)
         return;
     is_busy = true;
     if (tlmi_map_put(&samples, (uintptr_t)block, bytes)) {
-        set_page((uintptr_t)block);
+        add_to_page((uintptr_t)block);
         tlmi_event_append(TLM_KIND_ALLOC, TLM_DEVICE_HEAP, (uintptr_t)block, bytes, tlmi_pystack_site(),
                           (uint16_t)owner);
     }
@@ -163,8 +187,10 @@ static int (*original_munmap)(void *, size_t);
 
 static void *sampled_malloc(size_t bytes)
 {
+    if (!tlmi_heap_is_due(bytes))
+        return original_malloc(bytes); /* a jump: nothing is left to be done here */
     void *block = original_malloc(bytes);
-    tlmi_heap_meet(block, bytes, TLMI_HEAP_NATIVE);
+    tlmi_heap_sample(block, bytes, TLMI_HEAP_NATIVE);
     return block;
 }
 
@@ -255,14 +281,22 @@ static void forget_all(void)
 {
     atomic_fetch_add(&epoch, 1);
     tlmi_map_clear(&samples);
+    pthread_mutex_lock(&counting);
+    for (size_t i = 0; i < TLMI_HEAP_PAGES; i++) {
+        uint64_t bits = atomic_load_explicit(&tlmi_heap_pages[i / 64], memory_order_relaxed);
+        if (bits >> i % 64 & 1)
+            samples_on[i] = 0; /* what was never written takes no memory */
+    }
     for (size_t i = 0; i < TLMI_HEAP_PAGES / 64; i++)
         atomic_store_explicit(&tlmi_heap_pages[i], 0, memory_order_relaxed);
+    pthread_mutex_unlock(&counting);
 }
 
 /* What a child frees was recorded by its parent. */
 static void begin_in_child(void)
 {
     pthread_mutex_init(&installing, NULL);
+    pthread_mutex_init(&counting, NULL);
     tlmi_map_after_fork(&samples);
     forget_all();
 }
@@ -329,10 +363,7 @@ void tlmi_heap_look_again(void)
 {
     if (pthread_mutex_trylock(&installing) != 0)
         return; /* another time */
-    uint64_t loads = is_installed ? tlmi_slots_loads() : seen_loads;
-    if (loads != seen_loads) {
-        seen_loads = loads;
-        tlmi_slots_point(slots, SLOT_COUNT);
-    }
+    if (is_installed)
+        tlmi_slots_point_loaded(slots, SLOT_COUNT, &seen_loads);
     pthread_mutex_unlock(&installing);
 }

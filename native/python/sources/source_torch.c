@@ -354,10 +354,7 @@ void tlmi_torch_look_again(void)
 {
     if (pthread_mutex_trylock(&installing) != 0)
         return; /* another time */
-    uint64_t loads = is_installed ? tlmi_slots_loads() : seen_loads;
-    if (loads != seen_loads) {
-        seen_loads = loads;
-        tlmi_slots_point(slots, SLOT_COUNT);
-    }
+    if (is_installed)
+        tlmi_slots_point_loaded(slots, SLOT_COUNT, &seen_loads);
     pthread_mutex_unlock(&installing);
 }

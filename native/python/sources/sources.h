@@ -86,7 +86,7 @@ static inline void tlmi_live_tally(int64_t bytes)
 /* ---- source_heap.c ---- */
 enum { TLMI_HEAP_PAGES = 1 << 18, TLMI_HEAP_PAGE_SHIFT = 12 }; /* bits: of 1 GB of addresses each has its own */
 extern __thread int64_t tlmi_heap_left;                        /* bytes to the next chosen one */
-extern _Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64]; /* pages on which a sample begins, and some others */
+extern _Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64]; /* pages on which a sample begins */
 typedef enum { TLMI_HEAP_NATIVE = 1, TLMI_HEAP_PYTHON = 2 } tlmi_heap_owner; /* the count of an allocation's event */
 void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner);
 uint64_t tlmi_heap_end(void *block);
@@ -97,10 +97,15 @@ static inline uintptr_t tlmi_heap_page(uintptr_t block)
 {
     return block >> TLMI_HEAP_PAGE_SHIFT & (TLMI_HEAP_PAGES - 1);
 }
+/* Counts the bytes of a block. true: call tlmi_heap_sample when it is there. */
+static inline bool tlmi_heap_is_due(size_t bytes)
+{
+    return tlmi_unlikely((tlmi_heap_left -= (int64_t)bytes) < 0);
+}
 /* After a block came; NULL for none. */
 static inline void tlmi_heap_meet(void *block, size_t bytes, tlmi_heap_owner owner)
 {
-    if (tlmi_unlikely((tlmi_heap_left -= (int64_t)bytes) < 0))
+    if (tlmi_heap_is_due(bytes))
         tlmi_heap_sample(block, bytes, owner);
 }
 /* Before a block goes. Returns its size if it was a sample, else 0. */
