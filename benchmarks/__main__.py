@@ -20,6 +20,7 @@ from benchmarks import (
     part_autograd,
     part_compiled,
     part_events,
+    part_heap,
     part_planning,
     part_programs,
     part_reading,
@@ -43,6 +44,7 @@ PARTS: dict[str, Callable[..., Section]] = {
     "planning": part_planning.measure,
     "compiled": part_compiled.measure,
     "torch": part_torch.measure,
+    "heap": part_heap.measure,
 }
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "benchmarks" / "results.json"

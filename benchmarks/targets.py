@@ -59,6 +59,11 @@ TARGETS = (
     Target("torch, add", "the same on `a + b` of ten elements", 1.15, "x"),
     Target("torch, gpt", "the same on a step of GPT", 1.03, "x"),
     Target("torch, resnet", "the same on a step of a ResNet", 1.03, "x"),
+    Target("heap, pure_python", "`record --heap` of `record`, pure Python, CPU time", 1.03, "x"),
+    Target("heap, storm", "the same, allocation storm", 1.02, "x"),
+    Target("heap, mlp", "the same, NumPy MLP", 1.02, "x"),
+    Target("heap, pandas_pipeline", "the same, pandas pipeline", 1.02, "x"),
+    Target("heap, malloc_storm", "the same, `malloc` and `free` in C, the loop alone", 1.10, "x"),
     Target("bytes, storm", "file, allocation storm, bytes an event", 3, "B"),
     Target("bytes, mlp", "file, NumPy MLP, bytes an event", 3, "B"),
     Target(
