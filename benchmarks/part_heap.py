@@ -1,4 +1,4 @@
-"""Part ``heap``: what sampling native memory and Python's heap costs, beside other heap profilers."""
+"""Part ``heap``: what sampling native memory and Python's heap costs, beside other profilers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A library in C that only calls ``malloc`` and ``free``: the most a heap profiler can be asked for.
+"""A library in C that only calls ``malloc`` and ``free``: the most one can ask of a heap profiler.
 
 Words: size, path of the library. Prints CPU seconds of the loop as its last line.
 """

@@ -122,8 +122,7 @@ static void store(const library *lib, void **slot, void *function)
 }
 
 typedef struct {
-    tlmi_slot *slots;
-    size_t count;
+    tlmi_slots *group;
     bool back;
 } request;
 
@@ -150,59 +149,114 @@ static bool is_spared(const library *lib)
     return false;
 }
 
-static void meet_slot(const library *lib, tlmi_slot *slot, void **place, bool back)
+/* A slot that the linker has not come to holds an offset within its library, or 0. */
+static bool is_unset(const library *lib, uintptr_t value)
 {
-    uintptr_t now = (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE);
-    bool is_lazy = now >= lib->start && now < lib->end && !(now == (uintptr_t)slot->ours);
+    return value < lib->start && value < lib->end - lib->start;
+}
+
+/* false: it is too early. */
+static bool meet_slot(const library *lib, tlmi_slot *slot, void **place, bool back)
+{
+    uintptr_t now = (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE), ours = (uintptr_t)slot->ours;
     if (back) {
-        if (now == (uintptr_t)slot->ours)
+        if (now == ours)
             store(lib, place, slot->theirs);
-        return;
+        return true;
     }
-    if (now == (uintptr_t)slot->theirs || is_lazy)
+    bool is_lazy = now >= lib->start && now < lib->end;
+    if (now != ours && (now == (uintptr_t)slot->theirs || is_lazy)) {
         store(lib, place, slot->ours);
-    slot->count += (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE) == (uintptr_t)slot->ours;
+        slot->count += (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE) == ours;
+    }
+    return !is_unset(lib, now);
+}
+
+/* Likewise, of all slots. */
+static bool meet_slots(const library *lib, const char *own_name, const request *asked)
+{
+    bool settled = true;
+    for (int table = 0; table < 2; table++)
+        for (size_t i = 0; i < lib->counts[table]; i++) {
+            const Elf64_Rela *entry = &lib->tables[table][i];
+            uint32_t type = (uint32_t)ELF64_R_TYPE(entry->r_info);
+            if (type != GLOB_DAT && type != JUMP_SLOT && (type != POINTER || entry->r_addend != 0))
+                continue;
+            const char *name = lib->names + lib->symbols[ELF64_R_SYM(entry->r_info)].st_name;
+            for (size_t k = 0; k < asked->group->count; k++) {
+                tlmi_slot *slot = &asked->group->slots[k];
+                if (name[0] != slot->symbol[0] || slot->theirs == NULL || (type == POINTER && !slot->pointers) ||
+                    strcmp(name, slot->symbol) != 0 || (slot->omit != NULL && begins_with(own_name, slot->omit)))
+                    continue;
+                settled &= meet_slot(lib, slot, (void **)(lib->base + entry->r_offset), asked->back);
+            }
+        }
+    return settled;
+}
+
+static bool is_settled(const tlmi_slots *group, const void *headers)
+{
+    for (uint32_t i = 0; i < group->settled_count; i++)
+        if (group->settled[i] == headers)
+            return true;
+    return false;
 }
 
 static int meet_library(struct dl_phdr_info *info, size_t bytes, void *context)
 {
     (void)bytes;
     const request *asked = context;
+    tlmi_slots *group = asked->group;
     library lib;
-    if (!read_library(info, &lib) || is_spared(&lib))
+    if ((!asked->back && is_settled(group, info->dlpi_phdr)) || !read_library(info, &lib) || is_spared(&lib))
         return 0;
-    const char *own_name = name_of(info);
-    for (int table = 0; table < 2; table++)
-        for (size_t i = 0; i < lib.counts[table]; i++) {
-            const Elf64_Rela *entry = &lib.tables[table][i];
-            uint32_t type = (uint32_t)ELF64_R_TYPE(entry->r_info);
-            if (type != GLOB_DAT && type != JUMP_SLOT && (type != POINTER || entry->r_addend != 0))
-                continue;
-            const char *name = lib.names + lib.symbols[ELF64_R_SYM(entry->r_info)].st_name;
-            for (size_t k = 0; k < asked->count; k++) {
-                tlmi_slot *slot = &asked->slots[k];
-                if (slot->theirs == NULL || (type == POINTER && !slot->pointers) || strcmp(name, slot->symbol) != 0 ||
-                    (slot->omit != NULL && begins_with(own_name, slot->omit)))
-                    continue;
-                meet_slot(&lib, slot, (void **)(lib.base + entry->r_offset), asked->back);
-            }
-        }
+    if (!meet_slots(&lib, name_of(info), asked))
+        group->is_unsettled = true;
+    else if (!asked->back && group->settled_count < TLMI_MOST_SETTLED)
+        group->settled[group->settled_count++] = info->dlpi_phdr;
     return 0;
 }
 
-bool tlmi_slots_point(tlmi_slot *slots, size_t count)
+typedef struct {
+    uint64_t loads, unloads;
+} changes;
+
+static int take_changes(struct dl_phdr_info *info, size_t bytes, void *context)
 {
-    request asked = {slots, count, false};
-    for (size_t i = 0; i < count; i++)
-        slots[i].count = 0;
-    dl_iterate_phdr(meet_library, &asked);
+    (void)bytes;
+    changes *so_far = context;
+    *so_far = (changes){info->dlpi_adds, info->dlpi_subs};
+    return 1;
+}
+
+void tlmi_slots_point_loaded(tlmi_slots *group)
+{
+    changes now = {0, 0};
+    dl_iterate_phdr(take_changes, &now);
+    if (now.loads == group->loads && now.unloads == group->unloads && !group->is_unsettled)
+        return;
+    if (now.unloads != group->unloads)
+        group->settled_count = 0; /* another library may be where one was */
+    group->loads = now.loads;
+    group->unloads = now.unloads;
+    group->is_unsettled = false;
+    dl_iterate_phdr(meet_library, &(request){group, false});
+}
+
+bool tlmi_slots_point(tlmi_slots *group)
+{
+    for (size_t i = 0; i < group->count; i++)
+        group->slots[i].count = 0;
+    group->settled_count = 0;
+    group->loads = group->unloads = 0;
+    tlmi_slots_point_loaded(group);
     return true;
 }
 
-void tlmi_slots_restore(tlmi_slot *slots, size_t count)
+void tlmi_slots_restore(tlmi_slots *group)
 {
-    request asked = {slots, count, true};
-    dl_iterate_phdr(meet_library, &asked);
+    dl_iterate_phdr(meet_library, &(request){group, true});
+    group->settled_count = 0;
 }
 
 typedef struct {
@@ -237,20 +291,6 @@ void *tlmi_slots_first(const char *symbol)
 {
     return dlsym(RTLD_DEFAULT, symbol);
 }
-
-static int take_loads(struct dl_phdr_info *info, size_t bytes, void *context)
-{
-    (void)bytes;
-    *(uint64_t *)context = info->dlpi_adds;
-    return 1;
-}
-
-uint64_t tlmi_slots_loads(void)
-{
-    uint64_t loads = 0;
-    dl_iterate_phdr(take_loads, &loads);
-    return loads;
-}
 #else
 void *tlmi_slots_first(const char *symbol)
 {
@@ -271,30 +311,19 @@ void *tlmi_slots_find(const char *library, const char *symbol)
     return NULL;
 }
 
-bool tlmi_slots_point(tlmi_slot *slots, size_t count)
+bool tlmi_slots_point(tlmi_slots *group)
 {
-    (void)slots;
-    (void)count;
+    (void)group;
     return false;
 }
 
-void tlmi_slots_restore(tlmi_slot *slots, size_t count)
+void tlmi_slots_point_loaded(tlmi_slots *group)
 {
-    (void)slots;
-    (void)count;
+    (void)group;
 }
 
-uint64_t tlmi_slots_loads(void)
+void tlmi_slots_restore(tlmi_slots *group)
 {
-    return 0;
+    (void)group;
 }
 #endif
-
-void tlmi_slots_point_loaded(tlmi_slot *slots, size_t count, uint64_t *loads)
-{
-    uint64_t now = tlmi_slots_loads();
-    if (now != *loads) {
-        *loads = now;
-        tlmi_slots_point(slots, count);
-    }
-}

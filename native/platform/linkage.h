@@ -19,9 +19,21 @@ typedef struct {
     void *ours;
     void *theirs;     /* the function; from tlmi_slots_find */
     const char *omit; /* libraries whose name begins so keep their slots; NULL: none */
-    uint32_t count;   /* slots that point to ours; set by tlmi_slots_point */
+    uint32_t count;   /* slots that were pointed to ours; set by tlmi_slots_point */
     bool pointers;    /* also initialised pointers to the function, as in a table of functions */
 } tlmi_slot;
+
+/* Functions that are replaced together, and the libraries in which that is done. Starts with zeros after `count`; one thread at
+ * a time. */
+enum { TLMI_MOST_SETTLED = 1024 }; /* libraries beyond are looked through again when others are loaded */
+typedef struct {
+    tlmi_slot *slots;
+    size_t count;
+    uint64_t loads, unloads;
+    bool is_unsettled; /* a library is still being loaded */
+    uint32_t settled_count;
+    const void *settled[TLMI_MOST_SETTLED];
+} tlmi_slots;
 
 /* The address of a symbol in the first loaded library whose file name begins with `library`; NULL: none. Loads nothing. */
 void *tlmi_slots_find(const char *library, const char *symbol);
@@ -30,14 +42,13 @@ void *tlmi_slots_first(const char *symbol);
 /* From now on the library that has this address in it keeps all of its slots. At most four; false: too many. */
 bool tlmi_slots_spare(const void *address);
 /* Points the slots of all loaded libraries from theirs to ours, and counts them. Slots that somebody else has pointed
- * elsewhere stay. To be called again when libraries were loaded. false: not on this system, nothing is changed. */
-bool tlmi_slots_point(tlmi_slot *slots, size_t count);
-/* Points them again if libraries were loaded since `loads` was taken, and takes it anew. */
-void tlmi_slots_point_loaded(tlmi_slot *slots, size_t count, uint64_t *loads);
+ * elsewhere stay. false: not on this system, nothing is changed. */
+bool tlmi_slots_point(tlmi_slots *group);
+/* To be called now and then: does the same in libraries that were loaded since, and in those that the linker had not finished
+ * when they were met. */
+void tlmi_slots_point_loaded(tlmi_slots *group);
 /* Points them back. */
-void tlmi_slots_restore(tlmi_slot *slots, size_t count);
-/* Changes when libraries are loaded. */
-uint64_t tlmi_slots_loads(void);
+void tlmi_slots_restore(tlmi_slots *group);
 
 #pragma GCC visibility pop
 #endif

@@ -139,6 +139,18 @@ def test_a_child_of_a_fork_counts_its_own_blocks(library: Path) -> None:
     assert not (child.heap["size_bytes"] == 7_000).any()
 
 
+def test_a_library_in_the_place_of_one_that_was_unloaded_is_met(library: Path) -> None:
+    shutil.copy(library / "library.so", library / "second.so")
+    program = "import _ctypes\n" + USING_IT + "handle = library._handle\ndel library\n"
+    program += "for _ in range(2):\n    _ctypes.dlclose(handle)\n    time.sleep(0.1)\n"
+    program += "    library = ctypes.CDLL('./second.so')\n    handle = library._handle\n"
+    program += "    time.sleep(0.1)\n    library.keep(ctypes.c_size_t(4321))\n"
+    recording, heap = heap_of(library, program, "--heap=all")
+
+    assert not recording.problems
+    assert (heap["size_bytes"] == 4321).sum() == 2
+
+
 def test_threads_count_for_themselves(library: Path) -> None:
     program = USING_IT + "from concurrent.futures import ThreadPoolExecutor\n"
     program += "def work(i): return [library.keep(3_000) for _ in range(2_000)]\n"

@@ -42,7 +42,6 @@ static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 static uint16_t samples_on[TLMI_HEAP_PAGES]; /* under it; a full one stays */
 static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
 static bool is_installed; /* under it, as the slots */
-static uint64_t seen_loads;
 
 /* ---- chance ---- */
 
@@ -175,6 +174,7 @@ static tlmi_slot slots[SLOT_COUNT] = {
     [MMAP64] = SLOT("mmap64", sampled_mmap),
     [MUNMAP] = SLOT("munmap", sampled_munmap),
 };
+static tlmi_slots group = {.slots = slots, .count = SLOT_COUNT}; /* under `installing` */
 static void *(*original_malloc)(size_t);
 static void *(*original_calloc)(size_t, size_t);
 static void *(*original_realloc)(void *, size_t);
@@ -336,8 +336,7 @@ tlm_status tlm_heap_install(uint64_t mean_bytes, uint64_t first_seed)
         atomic_store(&started_threads, 0);
         atomic_store(&rate, mean_bytes);
         tlmi_heap_left = 0; /* other threads notice within WHILE_OFF_BYTES */
-        seen_loads = tlmi_slots_loads();
-        tlmi_slots_point(slots, SLOT_COUNT);
+        tlmi_slots_point(&group);
         write_notes(mean_bytes);
         is_installed = true;
     }
@@ -350,7 +349,7 @@ tlm_status tlm_heap_uninstall(void)
     pthread_mutex_lock(&installing);
     tlm_status status = is_installed ? TLM_OK : TLM_NOT_RUNNING;
     if (is_installed) {
-        tlmi_slots_restore(slots, SLOT_COUNT);
+        tlmi_slots_restore(&group);
         atomic_store(&rate, 0);
         forget_all();
         is_installed = false;
@@ -364,6 +363,6 @@ void tlmi_heap_look_again(void)
     if (pthread_mutex_trylock(&installing) != 0)
         return; /* another time */
     if (is_installed)
-        tlmi_slots_point_loaded(slots, SLOT_COUNT, &seen_loads);
+        tlmi_slots_point_loaded(&group);
     pthread_mutex_unlock(&installing);
 }

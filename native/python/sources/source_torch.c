@@ -44,13 +44,13 @@ static tlmi_slot slots[SLOT_COUNT] = {
                 .omit = "libc10.so"},
     [EVALUATE] = {.symbol = TLMI_AUTOGRAD_EVALUATE, .ours = (void *)tlmi_autograd_evaluate},
 };
+static tlmi_slots group = {.slots = slots, .count = SLOT_COUNT}; /* under `installing` */
 static void *(*original_alloc)(size_t bytes);
 static void (*original_free)(void *block);
 static void (*original_report)(void *block, int64_t change, size_t allocated, size_t reserved, torch_device device);
 
 static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER; /* never waited for by what PyTorch calls */
 static bool is_installed;                                      /* under it, as all of the slots */
-static uint64_t seen_loads;                                    /* likewise */
 static _Atomic uint64_t reserved_bytes[MOST_ACCELERATORS];
 static __thread bool is_test; /* the self-test counts, and is not recorded */
 static __thread uint32_t test_allocs, test_frees;
@@ -268,15 +268,14 @@ static tlm_status point_slots(void)
     original_report = (void (*)(void *, int64_t, size_t, size_t, torch_device))slots[REPORT].theirs;
     if (!tlmi_autograd_open(slots[EVALUATE].theirs))
         slots[EVALUATE].theirs = NULL;
-    seen_loads = tlmi_slots_loads();
-    if (!tlmi_slots_point(slots, SLOT_COUNT)) {
+    if (!tlmi_slots_point(&group)) {
         tlmi_meta_note("torch.hook", "none (not on this system)");
         return TLM_UNSUPPORTED;
     }
     const char *why = why_not();
     if (why != NULL) {
         char text[200];
-        tlmi_slots_restore(slots, SLOT_COUNT);
+        tlmi_slots_restore(&group);
         snprintf(text, sizeof text, "none (%s)", why);
         tlmi_meta_note("torch.hook", text);
         return TLM_UNSUPPORTED;
@@ -339,7 +338,7 @@ tlm_status tlm_torch_uninstall(void)
     pthread_mutex_lock(&installing);
     tlm_status status = is_installed ? TLM_OK : TLM_NOT_RUNNING;
     if (is_installed) {
-        tlmi_slots_restore(slots, SLOT_COUNT);
+        tlmi_slots_restore(&group);
         tlmi_modules_close();
         tlmi_live_close();
         write_version(); /* now the package is imported whole */
@@ -355,6 +354,6 @@ void tlmi_torch_look_again(void)
     if (pthread_mutex_trylock(&installing) != 0)
         return; /* another time */
     if (is_installed)
-        tlmi_slots_point_loaded(slots, SLOT_COUNT, &seen_loads);
+        tlmi_slots_point_loaded(&group);
     pthread_mutex_unlock(&installing);
 }
