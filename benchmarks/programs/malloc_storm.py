@@ -13,5 +13,5 @@ if __name__ == "__main__":
     time.sleep(0.1)  # a recorder looks for libraries that are not imported now and then
     library.storm(1000)
     began = time.process_time()
-    library.storm(int(20_000_000 * float(sys.argv[1])))
+    library.storm(int(60_000_000 * float(sys.argv[1])))
     print(time.process_time() - began)
