@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tlmem.analysis.growth.heap_lines import estimate
+from tlmem.analysis.heap_samples import estimate
 
 RATE = 256_000.0
 MIXED = np.concatenate([np.full(5000, 500.0), np.full(30, 3e5), np.full(3, 4e6)])
