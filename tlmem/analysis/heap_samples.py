@@ -82,17 +82,23 @@ class Blocks:
 
 
 def blocks_of(
-    recording: Recording, places: Places, memory: str, alive_ns: int, since_ns: int | None = None
+    recording: Recording,
+    places: Places,
+    memory: str,
+    alive_ns: int | None,
+    since_ns: int | None = None,
 ) -> Blocks:
-    """Blocks of one kind of memory that are alive at a moment.
+    """Blocks of one kind of memory.
 
     Args:
+        alive_ns: only those that are alive at this moment; None: freed ones, too.
         since_ns: only those that were allocated from then on; None: all.
     """
     heap = recording.heap
     died, born = heap["died_ns"].to_numpy(np.int64), heap["born_ns"].to_numpy(np.int64)
-    there = (born <= alive_ns) & ((died < 0) | (died > alive_ns))
-    there &= heap["is_python"].to_numpy(bool) == (memory == "python")
+    there = heap["is_python"].to_numpy(bool) == (memory == "python")
+    if alive_ns is not None:
+        there &= (born <= alive_ns) & ((died < 0) | (died > alive_ns))
     if since_ns is not None:
         there &= born >= since_ns
     rows = np.flatnonzero(there)
