@@ -25,6 +25,8 @@ MEMORIES = ("native", "python")
 """Kinds of memory that are sampled."""
 MOST_LINES = 100
 """So many lines of each have an estimate of their own."""
+MOST_TIMES = 700.0
+"""The rate; a block that is larger is always sampled."""
 
 
 def estimate(size: Numbers, weight: Numbers) -> Estimate:
@@ -42,12 +44,32 @@ def estimate(size: Numbers, weight: Numbers) -> Estimate:
     variance = float((size**2 * weight * (weight - 1)).sum())
     if variance <= 0:
         return Estimate(whole, whole, whole, float(weight.sum()))
-    tail, one_more = (1 - CONFIDENCE) / 2, float((size * (weight - 1)).max())
-    low = variance / (2 * whole) * chi2.ppf(tail, 2 * whole**2 / variance)
+    low = variance / (2 * whole) * chi2.ppf((1 - CONFIDENCE) / 2, 2 * whole**2 / variance)
+    high = high_end(whole, variance, float((size * (weight - 1)).max()))
+    return Estimate(whole, float(low), high, float(weight.sum()))
+
+
+def unseen(size: Numbers, rate: float) -> Estimate:
+    """What blocks may have of which none was sampled, if each is as large as one of these.
+
+    Args:
+        rate: one block was sampled for so many bytes in the mean; 1: every block was.
+    """
+    if rate <= 1 or not len(size):
+        return Estimate(0, 0, 0, 0)
+    times = np.minimum(np.maximum(size, 1) / rate, MOST_TIMES)
+    return Estimate(0, 0, high_end(0, 0, float((size / np.expm1(times)).max())), 0)
+
+
+def high_end(whole: float, variance: float, one_more: float) -> float:
+    """The high end of an interval: if one more block had been sampled, the one that adds most."""
+    from scipy.stats import chi2
+
     whole_more, variance_more = whole + one_more, variance + one_more**2
-    high = variance_more / (2 * whole_more)
-    high *= chi2.ppf(1 - tail, 2 * whole_more**2 / variance_more)
-    return Estimate(whole, float(low), float(high), float(weight.sum()))
+    if variance_more <= 0:
+        return whole
+    degrees = 2 * whole_more**2 / variance_more
+    return float(variance_more / (2 * whole_more) * chi2.ppf(1 - (1 - CONFIDENCE) / 2, degrees))
 
 
 @dataclass(frozen=True)
