@@ -1,4 +1,4 @@
-"""Tables of devices, ops and backward passes, as they are shown.
+"""Tables of devices, ops, backward passes and sampled heap, as they are shown.
 
 Covers: rows of text under heads. Does not cover: pools (``pools``), scopes (``scopes``), curves.
 """
@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tlmem.analysis.model import HeldHeap
+from tlmem.analysis.places import place
 from tlmem.events import DEVICE_NAMES
 from tlmem.recording.reader import Recording
+from tlmem.report.text import HEAP_NAMES, lines_left_out, range_of
 from tlmem.units import format_bytes, format_count, format_seconds
 
 from .view import View
@@ -102,6 +105,27 @@ def passes(recording: Recording, view: View) -> TableData:
     note = f"{format_count(len(inside))} passes"
     note += f", the first {format_count(MOST_ROWS)} listed" if len(inside) > MOST_ROWS else ""
     return TableData(heads, rows, heads[:-1], note)
+
+
+def sampled_heap(found: Sequence[HeldHeap]) -> TableData:
+    """Lines that hold sampled heap when the program is judged; empty without samples."""
+    rows, notes = [], []
+    for held in found:
+        for line in held.lines:
+            about = line.about
+            rows.append(
+                (
+                    HEAP_NAMES[held.memory],
+                    about.sign + format_bytes(about.bytes),
+                    range_of(about),
+                    about.sign + format_count(about.count),
+                    f"{place(line.site)} {line.site.function}",
+                )
+            )
+        left_out = lines_left_out(held, len(held.lines))
+        notes += [f"and {left_out}"] if left_out else []
+    heads = ("sampled heap when judged", "bytes", "95% interval", "blocks", "line")
+    return TableData(heads, rows, heads[1:4], ", ".join(notes))
 
 
 def duration(seconds: float) -> str:

@@ -25,13 +25,15 @@ from tlmem.dashboards.model.call_tree import (
     main_path,
     visible_rows,
 )
+from tlmem.dashboards.model.tables import sampled_heap
 from tlmem.dashboards.model.time_axis import moment
 from tlmem.dashboards.widgets.box_chart import BoxChart
 from tlmem.dashboards.widgets.prompt import Prompt
+from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.tree_list import TreeList
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.analysis.model import StackFrame
+from tlmem.analysis.model import HeldHeap, StackFrame
 from tlmem.units import format_bytes, format_count
 
 from .page import Page
@@ -70,18 +72,21 @@ class SitesPage(Page):
         self.opened: set[tuple[StackFrame, ...]] = set()
         self.zoomed: tuple[StackFrame, ...] = ()
         self._asked: object = None
+        self._heap: tuple[HeldHeap, ...] = ()
 
     def body(self) -> Iterable[Widget]:
-        """What is shown, the search, tree or flames, about the frame under the cursor."""
+        """What is shown, the search, tree or flames, sampled heap, about the frame."""
         yield Words(id="shown")
         yield Prompt(placeholder="regular expression: FILE:LINE FUNCTION of any frame")
         with ContentSwitcher(initial="tree"):
             yield TreeList(id="tree")
             yield BoxChart(id="flames")
+        yield TextTable("", id="sampled-heap")
         yield VerticalScroll(Words(id="about"), id="about-box")
 
     def on_mount(self) -> None:
-        """The tree has the keys."""
+        """The tree has the keys; sampled heap is shown where there is any."""
+        self.query_one("#sampled-heap").display = False
         self.query_one(TreeList).focus()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -94,6 +99,7 @@ class SitesPage(Page):
     def follow(self) -> None:
         """Builds the tree of this view in the background."""
         loaded, view, options = self.loaded, self.view, self.options
+        self._show_heap()
         asked = (id(loaded), view.start_ns, view.stop_ns, view.thread, options)
         if asked == self._asked:
             return
@@ -104,6 +110,7 @@ class SitesPage(Page):
     def _built(self, tree: Tree) -> None:
         first = self.stacks is None
         self.stacks = tree
+        self._show_heap()
         if tree.problem:
             self.notify(tree.problem, severity="warning", markup=False)
         if first:
@@ -121,6 +128,16 @@ class SitesPage(Page):
             self._show_flames(nothing)
         self.query_one("#shown", Words).show(self._heading())
         self._tell_about()
+
+    def _show_heap(self) -> None:
+        """Lines with sampled heap, of the whole recording: tree and flames have arrays alone."""
+        found = self.loaded.analysis.heap if self.loaded.is_analysed else ()
+        if found == self._heap:
+            return
+        self._heap = found
+        table = self.query_one("#sampled-heap", TextTable)
+        table.display = bool(found)
+        table.show(sampled_heap(found))
 
     def _show_rows(self, tree: Tree, nothing: str) -> None:
         nodes = visible_rows(tree.root, self.opened, self.metric, self.order)
@@ -208,7 +225,7 @@ class SitesPage(Page):
     def on_row_chosen(self, message: RowChosen) -> None:
         """Opens or closes a frame of the tree; zooms into a flame."""
         node = self.node
-        if node is None:
+        if node is None or message.of == "sampled-heap":
             return
         if self.query_one(ContentSwitcher).current == "flames":
             self.zoomed = node.path

@@ -188,6 +188,8 @@ COMMANDS: dict[str, Callable[[str, str], int]] = {
     "csv-since": command("export", "FILE", "--to", "csv", "--since", "0", "-f", "-o", "since"),
     "perfetto": command("export", "FILE", "--to", "perfetto", "-f"),
     "speedscope": command("export", "FILE", "--to", "speedscope", "-f"),
+    "heap-speedscope": command("export", "FILE", "--to", "heap-speedscope", "-f"),
+    "heap-collapsed": command("export", "FILE", "--to", "heap-collapsed", "-f"),
     "memory-viz": command("export", "FILE", "--to", "memory-viz", "-f"),
     "memory-viz-since": command(
         "export", "FILE", "--to", "memory-viz", "--since", "0", "-f", "-o", "since.pickle"

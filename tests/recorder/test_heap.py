@@ -1,14 +1,13 @@
 """Sampled blocks of native code and of Python's heap, of real programs."""
 
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.heap_programs import USING_IT, with_library
 from support.programs import plain, recorded, run
 
 from tlmem.analysis import analyse
@@ -17,24 +16,6 @@ from tlmem.recording.reader import Recording, read
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="libraries have no slots that are known on this system"
 )
-COMPILER = shutil.which("cc") or shutil.which("gcc")
-LIBRARY = """\
-#include <stdlib.h>
-#include <string.h>
-void *keep(size_t bytes) { void *block = malloc(bytes); memset(block, 1, bytes); return block; }
-void *grow(void *block, size_t bytes) { return realloc(block, bytes); }
-void drop(void *block) { free(block); }
-void storm(int count) { for (int i = 0; i < count; i++) free(calloc(1, 64 + i % 256)); }
-"""
-USING_IT = """\
-import ctypes, time
-library = ctypes.CDLL("./library.so")
-time.sleep(0.1)  # ours looks for libraries that are not imported now and then
-library.keep.restype = library.grow.restype = ctypes.c_void_p
-library.keep.argtypes = [ctypes.c_size_t]
-library.grow.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-library.drop.argtypes = [ctypes.c_void_p]
-"""
 STRINGS = """\
 kept = []
 for i in range(6000):
@@ -45,12 +26,7 @@ for i in range(6000):
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     """A folder with a library in C that allocates."""
-    if COMPILER is None:
-        pytest.skip("needs a C compiler")
-    (tmp_path / "library.c").write_text(LIBRARY)
-    command = [COMPILER, "-O1", "-shared", "-fPIC", "library.c", "-o", "library.so"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    return tmp_path
+    return with_library(tmp_path)
 
 
 def heap_of(folder: Path, program: str, *options: str) -> tuple[Recording, pd.DataFrame]:

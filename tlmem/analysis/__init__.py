@@ -2,11 +2,12 @@
 
 In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
 Each folder or module imports only those to its left: ``model``, ``rules``, ``cells``, ``places``,
-``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``, ``memory``,
-``ledger``, ``unseen`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare`` < ``analyse``.
+``heap_samples``, ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``,
+``memory``, ``ledger``, ``unseen`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare``
+< ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
 analysis.memory, analysis.ledger.
-Third-party: numpy.
+Third-party: numpy. Inside functions: scipy.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tlmem.analysis.growth_findings import (
     memory_findings,
     without_one_long_graph,
 )
+from tlmem.analysis.heap_samples import held_heap
 from tlmem.analysis.holders.cells_held import without_results
 from tlmem.analysis.holders.containers import contents_beside, with_contents, with_holder_named
 from tlmem.analysis.holders.python_holders import with_python_holders
@@ -123,6 +125,7 @@ def analyse(recording: Recording) -> Analysis:
         per_mark=growth_per_mark(evidence.marks, lives, samples),
         per_scope=scopes_of(recording, lives),
         judged_ns=lives.judged_ns,
+        heap=held_heap(recording, places, lives.judged_ns),
     )
 
 

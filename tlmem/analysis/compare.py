@@ -5,21 +5,25 @@ elsewhere does not matter; the scripts themselves stand for each other), the fun
 and its rank among the lines there. Its number says little: code above it may have moved it. Lines
 of the same function are put into pairs in their order, the more alike the better.
 
-Covers: which line of one is which of the other, sums of each line on both sides, findings in one or
-both, reasons to call it worse. Does not cover: how it looks (``report``).
+Covers: which line of one is which of the other, sums of each line on both sides, lines whose
+sampled heap differs, findings in one or both, reasons to call it worse. Does not cover: how it
+looks (``report``).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tlmem.analysis.heap_samples import MEMORIES, Blocks, blocks_of, estimate, unseen
 from tlmem.analysis.leaks.alive_at_end import alive_in
-from tlmem.analysis.model import Finding, StackFrame, Verdict
+from tlmem.analysis.lifetimes import lifetimes
+from tlmem.analysis.model import Estimate, Finding, StackFrame, Verdict
 from tlmem.analysis.places import Places, place
 from tlmem.units import format_count
 
@@ -30,6 +34,8 @@ GROWING = ("leak", "native", "python", "driver")
 """Outcomes that say that memory grows."""
 MOST_NAMED = 3
 SCRIPT = "<script>"
+SAMPLED = "heap.rate"
+"""The note of recordings made with ``--heap``."""
 _LIBRARIES = ("python.sites", "python.stdlib", "tlmem.path")
 _PAIRED, _ALIKE, _SAME_PLACE = 16, 2, 1
 """To pair two lines counts more than how alike they are: rank decides, likeness between ranks."""
@@ -37,6 +43,12 @@ _MOST_PAIRS = 250_000
 
 Key = tuple[str, str]
 """File and function."""
+Made = TypeVar("Made")
+_Found = dict[StackFrame, tuple["Line", Made]]
+_Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Sizes and weights of sampled blocks."""
+MOST_ESTIMATES = 1_000
+"""Lines of each kind of memory that are compared: those whose sampled heap differs most."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +108,24 @@ class LineChange:
 
 
 @dataclass(frozen=True)
+class HeapChange:
+    """A line whose sampled heap differs: the intervals of its estimates do not overlap.
+
+    A frame is None where none of its blocks was sampled; the estimate says what it may have.
+    """
+
+    memory: str
+    before: StackFrame | None
+    after: StackFrame | None
+    about_before: Estimate
+    about_after: Estimate
+
+
+@dataclass(frozen=True)
 class Difference:
     """What differs between two sides; ``lines`` that changed most come first.
 
+    ``heap`` is None unless the heap was sampled on both sides.
     ``new`` and ``gone`` are warnings and errors on one side only, ``kept`` those on both, as pairs.
     """
 
@@ -108,6 +135,7 @@ class Difference:
     new: tuple[Finding, ...]
     gone: tuple[Finding, ...]
     kept: tuple[tuple[Finding, Finding], ...]
+    heap: tuple[HeapChange, ...] | None = None
 
 
 def compare(before: Side, after: Side) -> Difference:
@@ -115,21 +143,33 @@ def compare(before: Side, after: Side) -> Difference:
     first, second = _lines_of(before), _lines_of(after)
     lines: list[LineChange] = []
     same: dict[StackFrame, StackFrame] = {}
+    for a, b in _paired(first, second):
+        change = LineChange(
+            None if a is None else a[0],
+            None if b is None else b[0],
+            NOTHING if a is None else a[1],
+            NOTHING if b is None else b[1],
+        )
+        if change.before and change.after:
+            same[change.after] = change.before
+        lines.append(change)
+    lines.sort(key=lambda change: change.weight, reverse=True)
+    heap = _heap_changes(before, after)
+    return Difference(before, after, tuple(lines), *_findings(before, after, same), heap)
+
+
+def _paired(
+    first: dict[Key, _Found[Made]], second: dict[Key, _Found[Made]]
+) -> Iterator[tuple[tuple[StackFrame, Made] | None, tuple[StackFrame, Made] | None]]:
+    """The lines of both sides, with what they made; None where a line has no counterpart."""
     for key in {**first, **second}:
-        # What has become a change is not kept beside it: there may be very many lines.
+        # What has become a pair is not kept beside it: there may be very many lines.
         a, b = _in_order(first.pop(key, {})), _in_order(second.pop(key, {}))
         for i, j in align([line for _, line, _ in a], [line for _, line, _ in b]):
-            change = LineChange(
-                None if i is None else a[i][0],
-                None if j is None else b[j][0],
-                NOTHING if i is None else a[i][2],
-                NOTHING if j is None else b[j][2],
+            yield (
+                None if i is None else (a[i][0], a[i][2]),
+                None if j is None else (b[j][0], b[j][2]),
             )
-            if change.before and change.after:
-                same[change.after] = change.before
-            lines.append(change)
-    lines.sort(key=lambda change: change.weight, reverse=True)
-    return Difference(before, after, tuple(lines), *_findings(before, after, same))
 
 
 def failures(found: Difference, fail_on: Iterable[str]) -> list[str]:
@@ -251,13 +291,11 @@ def _best(rows: int, columns: int, likeness: Callable[[int, int], int]) -> list[
 
 # ---- what each line made ----
 
-_Found = dict[StackFrame, tuple[Line, Sums]]
 
-
-def _lines_of(side: Side) -> dict[Key, _Found]:
+def _lines_of(side: Side) -> dict[Key, _Found[Sums]]:
     """What each line of each function made, all processes of a side together."""
     info = side.recordings[0].info
-    found: dict[Key, _Found] = {}
+    found: dict[Key, _Found[Sums]] = {}
 
     def add(frame: StackFrame, line: Line, sums: Sums) -> None:
         those = found.setdefault((file_key(frame.file, info), frame.function), {})
@@ -273,8 +311,8 @@ def _lines_of(side: Side) -> dict[Key, _Found]:
     return found
 
 
-def _in_order(found: _Found) -> list[tuple[StackFrame, Line, Sums]]:
-    rows = [(frame, line, sums) for frame, (line, sums) in found.items()]
+def _in_order(found: _Found[Made]) -> list[tuple[StackFrame, Line, Made]]:
+    rows = [(frame, line, made) for frame, (line, made) in found.items()]
     rows.sort(key=lambda row: row[0].file)
     rows.sort(key=lambda row: row[0].line)
     return rows
@@ -317,6 +355,77 @@ def _inside(
             inside.setdefault(group, set()).add(str(functions.get(site, "")))
             site = int(places.parents[site])
     return inside, begins
+
+
+# ---- sampled heap ----
+
+
+def _heap_changes(before: Side, after: Side) -> tuple[HeapChange, ...] | None:
+    """Lines whose intervals are apart, those that differ most first; None without samples."""
+    rates = [
+        [recording.heap_rate for recording in side.recordings if SAMPLED in recording.info]
+        for side in (before, after)
+    ]
+    if not all(rates):
+        return None
+    found = []
+    for memory in MEMORIES:
+        pairs = list(_paired(_heap_lines_of(before, memory), _heap_lines_of(after, memory)))
+        pairs.sort(key=lambda pair: -abs(_held(pair[0]) - _held(pair[1])))
+        for a, b in pairs[:MOST_ESTIMATES]:
+            first = _about(a, b, max(rates[0]))
+            second = _about(b, a, max(rates[1]))
+            if first.high < second.low or second.high < first.low:
+                frames = [side[0] if side else None for side in (a, b)]
+                found.append(HeapChange(memory, frames[0], frames[1], first, second))
+    found.sort(key=lambda change: -abs(change.about_before.bytes - change.about_after.bytes))
+    return tuple(found)
+
+
+def _held(line: tuple[StackFrame, _Samples] | None) -> float:
+    return 0.0 if line is None else float((line[1][0] * line[1][1]).sum())
+
+
+def _about(
+    line: tuple[StackFrame, _Samples] | None,
+    other: tuple[StackFrame, _Samples] | None,
+    rate: float,
+) -> Estimate:
+    """What a line has; where none of its blocks was sampled, what it may have."""
+    if line is not None:
+        return estimate(*line[1])
+    return unseen(other[1][0] if other else np.zeros(0), rate)
+
+
+def _heap_lines_of(side: Side, memory: str) -> dict[Key, _Found[_Samples]]:
+    """Sampled blocks of each line of each function, all processes of a side together."""
+    info = side.recordings[0].info
+    found: dict[Key, _Found[_Samples]] = {}
+    for recording in side.recordings:
+        if not len(recording.heap):
+            continue
+        places = Places.of(recording)
+        judged_ns = lifetimes(recording, places).judged_ns
+        blocks = blocks_of(recording, places, memory, judged_ns)
+        for frame, line, samples in _heap_lines_in(recording, places, blocks):
+            those = found.setdefault((file_key(frame.file, info), frame.function), {})
+            if frame in those:
+                line, known = those[frame]
+                samples = (np.append(known[0], samples[0]), np.append(known[1], samples[1]))
+            those[frame] = (line, samples)
+    return found
+
+
+def _heap_lines_in(
+    recording: Recording, places: Places, blocks: Blocks
+) -> Iterator[tuple[StackFrame, Line, _Samples]]:
+    """The lines of one recording."""
+    inside, begins = _inside(recording, places, np.unique(blocks.site).tolist())
+    for number, rows in blocks.by_line():
+        frame = places.frames[number]
+        offset = frame.line - begins.get(number, 0)
+        line = Line(frame.line, offset, None, frozenset(inside.get(number, ())))
+        yield frame, line, (blocks.size[rows], blocks.weight[rows])
 
 
 # ---- findings ----

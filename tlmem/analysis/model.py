@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tlmem.units import format_rate
+from tlmem.units import format_bytes, format_rate
 
 OUTCOMES = ("stable", "leak", "native", "python", "retained", "driver", "cannot-judge")
 """Every outcome of a verdict."""
@@ -318,10 +318,53 @@ class ScopeGrowth:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """So many bytes, with the ends of their 95 % interval, and so many blocks."""
+
+    bytes: float
+    low: float
+    high: float
+    count: float
+
+    @property
+    def sign(self) -> str:
+        """What stands before its numbers; nothing where every block was recorded."""
+        return "" if self.low == self.high else "\N{ALMOST EQUAL TO} "
+
+    def __str__(self) -> str:
+        return f"{format_bytes(self.bytes)} ({format_bytes(self.low)} to {format_bytes(self.high)})"
+
+
+@dataclass(frozen=True)
+class HeapLine:
+    """What one line has of the heap, estimated from so many sampled blocks."""
+
+    site: StackFrame
+    about: Estimate
+    samples: int
+
+
+@dataclass(frozen=True)
+class HeldHeap:
+    """Sampled heap that is alive at one moment, of one ``memory``: ``native`` or ``python``.
+
+    ``lines`` have most bytes first. ``rest`` is what ``others``, as many lines, have together; it
+    is None without any.
+    """
+
+    memory: str
+    whole: Estimate
+    lines: tuple[HeapLine, ...]
+    others: int = 0
+    rest: Estimate | None = None
+
+
+@dataclass(frozen=True)
 class Analysis:
     """Everything found in one recording, findings most important first.
 
-    ``judged_ns`` is the last moment at which what the program holds is still held.
+    ``judged_ns`` is the last moment at which what the program holds is still held; ``heap`` is what
+    was sampled of the heap at that moment.
     """
 
     verdict: Verdict
@@ -332,3 +375,4 @@ class Analysis:
     per_mark: tuple[MarkGrowth, ...] = ()
     per_scope: tuple[ScopeGrowth, ...] = ()
     judged_ns: int = 0
+    heap: tuple[HeldHeap, ...] = ()

@@ -12,10 +12,14 @@ def run(words: list[str]) -> int:
     parser.add_argument(
         "--to",
         required=True,
-        choices=("parquet", "csv", "perfetto", "speedscope", "memory-viz"),
+        choices=(
+            *("parquet", "csv", "perfetto", "speedscope", "heap-speedscope", "heap-collapsed"),
+            "memory-viz",
+        ),
         help="parquet, csv: a folder with a file for each table; perfetto: a trace for "
-        "ui.perfetto.dev; speedscope: stacks with bytes for speedscope.app; memory-viz: a snapshot "
-        "for pytorch.org/memory_viz",
+        "ui.perfetto.dev; speedscope: stacks with bytes for speedscope.app; heap-speedscope, "
+        "heap-collapsed: stacks of the heap that record --heap sampled, estimated, for "
+        "speedscope.app and for flamegraph.pl; memory-viz: a snapshot for pytorch.org/memory_viz",
     )
     parser.add_argument(
         "-o",

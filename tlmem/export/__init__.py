@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlmem.errors import TlmemError
-from tlmem.export import memory_viz, perfetto, speedscope, table_files
+from tlmem.export import heap_stacks, memory_viz, perfetto, speedscope, table_files
 from tlmem.output.atomic_write import write_file, write_folder
 from tlmem.recording.reader import Recording, read, read_for_command
 from tlmem.units import format_bytes
@@ -47,6 +47,8 @@ TARGETS = {
     "csv": Target("-csv", table_files.write_csv, table_files.names(".csv"), True),
     "perfetto": Target(".perfetto-trace", perfetto.write),
     "speedscope": Target(".speedscope.json", speedscope.write),
+    "heap-speedscope": Target(".heap.speedscope.json", heap_stacks.write_speedscope),
+    "heap-collapsed": Target(".heap.collapsed.txt", heap_stacks.write_collapsed),
     "memory-viz": Target(".memory-viz.pickle", memory_viz.write),
 }
 

@@ -7,6 +7,7 @@ Source: https://www.speedscope.app/file-format-schema.json, "sampled" profiles.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,18 @@ MOST_FRAMES = 1_000_000
 
 def write(recording: Recording, place: Path) -> str:
     """Writes the file; what comes from different lines of a function stays apart."""
-    made, left_out = document(recording)
+    return save(*document(recording), place)
+
+
+def save(made: dict[str, Any], left_out: int, place: Path) -> str:
+    """Writes a document; returns what it leaves out, as a sentence."""
     text = json.dumps(made, separators=(",", ":"), ensure_ascii=True)
     place.write_text(text + "\n", encoding="utf-8")
+    return left_out_sentence(left_out)
+
+
+def left_out_sentence(left_out: int) -> str:
+    """What is said of stacks that have no room; empty without any."""
     if not left_out:
         return ""
     return f"the profiles leave out the {left_out} stacks with the least: deep ones take much room."
@@ -39,14 +49,26 @@ def write(recording: Recording, place: Path) -> str:
 
 def document(recording: Recording, most: int = MOST_FRAMES) -> tuple[dict[str, Any], int]:
     """The file as plain dicts and lists, and how many stacks it leaves out."""
-    tree = stack_tree(recording)
+    return document_of(recording, stack_tree(recording), PROFILES, most)
+
+
+def document_of(
+    recording: Recording,
+    tree: StackTree,
+    names: Sequence[tuple[str, str]],
+    most: int = MOST_FRAMES,
+) -> tuple[dict[str, Any], int]:
+    """The same of any tree; ``names`` are the name and unit of a profile for each of its rows."""
     frames: dict[tuple[str, str, int], int] = {}
     of_node = [
         frames.setdefault((frame.function or "?", frame.file, frame.line), len(frames))
         for frame in tree.frames
     ]
-    stacks = [shown_stacks(tree, measure, most) for measure in range(len(PROFILES))]
-    profiles = [profile(tree, of_node, measure, nodes) for measure, (nodes, _) in enumerate(stacks)]
+    stacks = [shown_stacks(tree, measure, most) for measure in range(len(names))]
+    profiles = [
+        profile(tree, of_node, measure, nodes, names[measure])
+        for measure, (nodes, _) in enumerate(stacks)
+    ]
     filled = [number for number, made in enumerate(profiles) if made["weights"]]
     script = recording.info.get("script", "").rpartition("/")[2]
     made = {
@@ -75,9 +97,11 @@ def shown_stacks(tree: StackTree, measure: int, most: int) -> tuple[list[int], i
     return shown.tolist(), len(filled) - len(shown)
 
 
-def profile(tree: StackTree, of_node: list[int], measure: int, filled: list[int]) -> dict[str, Any]:
+def profile(
+    tree: StackTree, of_node: list[int], measure: int, filled: list[int], named: tuple[str, str]
+) -> dict[str, Any]:
     """One profile: each stack, outermost frame first, with what was allocated by its last frame."""
-    name, unit = PROFILES[measure]
+    name, unit = named
     # In the order of the tree, so that what has a caller in common stands side by side.
     paths = sorted(tree.path(node) for node in filled)
     weights = [int(tree.values[measure, path[-1]]) for path in paths]

@@ -252,6 +252,11 @@ class Recording:
         """Sampled blocks of native code and of Python's heap; see ``record --heap``."""
         return memory.heap_table(self._contents.heap, self._names.notes, self._to_ns)
 
+    @property
+    def heap_rate(self) -> float:
+        """One block of ``heap`` was sampled for so many bytes in the mean; 1: every block was."""
+        return memory.heap_rate(self._names.notes)
+
     @cached_property
     def samples(self) -> pd.DataFrame:
         """Resident memory and its parts over time."""

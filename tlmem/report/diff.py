@@ -10,13 +10,21 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tlmem.analysis.compare import Difference, LineChange, Side, Sums, compare, failures
-from tlmem.analysis.model import Finding
+from tlmem.analysis.compare import (
+    Difference,
+    HeapChange,
+    LineChange,
+    Side,
+    Sums,
+    compare,
+    failures,
+)
+from tlmem.analysis.model import Estimate, Finding
 from tlmem.analysis.places import place
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.report import write
-from tlmem.report.json import finding_dict, frame_dict, pieces, verdict_dict
+from tlmem.report.json import estimate_dict, finding_dict, frame_dict, pieces, verdict_dict
 from tlmem.report.summary import summarise
 from tlmem.report.text import clipped, wrap
 from tlmem.units import format_bytes, format_count
@@ -68,6 +76,7 @@ def render_text(found: Difference, every: bool = False) -> str:
         _findings("Gone in B", found.gone),
         _findings("In both, as B has them", [after for _, after in found.kept]),
         _lines([change for change in found.lines if change.changed], every),
+        _heap(found.heap, every),
         _totals(found),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -90,6 +99,7 @@ def to_dict(found: Difference) -> dict[str, Any]:
             "both": [{"a": finding_dict(a), "b": finding_dict(b)} for a, b in found.kept],
         },
         "lines": (_line_dict(change) for change in found.lines if change.changed),
+        **({} if found.heap is None else {"heap": [_heap_dict(change) for change in found.heap]}),
     }
 
 
@@ -108,6 +118,16 @@ def _line_dict(change: LineChange) -> dict[str, Any]:
         "site_b": frame_dict(change.after),
         "a": _sums_dict(change.sums_before),
         "b": _sums_dict(change.sums_after),
+    }
+
+
+def _heap_dict(change: HeapChange) -> dict[str, Any]:
+    return {
+        "memory": change.memory,
+        "site_a": frame_dict(change.before),
+        "site_b": frame_dict(change.after),
+        "a": estimate_dict(change.about_before),
+        "b": estimate_dict(change.about_after),
     }
 
 
@@ -151,6 +171,36 @@ def _lines(changes: list[LineChange], every: bool) -> str:
     return "\n".join(rows)
 
 
+def _heap(changes: Sequence[HeapChange] | None, every: bool) -> str:
+    """Lines whose sampled heap differs; empty unless both sides have samples."""
+    if changes is None:
+        return ""
+    if not changes:
+        return "Sampled heap: no line differs, the 95% intervals of A and B overlap."
+    rows = [
+        "Sampled heap alive when judged: lines whose 95% intervals do not overlap",
+        f"  {'memory':<6} {'alive A':>20} {'alive B':>20} {'change':>12}  line",
+    ]
+    shown = changes if every else changes[:MOST_LINES]
+    for change in shown:
+        a, b = change.about_before, change.about_after
+        grown = b.bytes - a.bytes
+        by = f"{a.sign or b.sign}{'+' if grown > 0 else ''}{format_bytes(grown)}"
+        rows.append(
+            f"  {change.memory:<6} {_between(a):>20} {_between(b):>20} {by:>12}  "
+            f"{line_name(change, 'A', 'B', MOST_NAME)}"
+        )
+    if len(changes) > len(shown):
+        rows.append(f"  and {format_count(len(changes) - len(shown))} more (--all shows them)")
+    return "\n".join(rows)
+
+
+def _between(about: Estimate) -> str:
+    """The interval of an estimate, or the exact figure."""
+    low, high = format_bytes(about.low), format_bytes(about.high)
+    return f"{low} to {high}" if about.sign else high
+
+
 def _totals(found: Difference) -> str:
     rows = ["Tracked memory", f"  {'':8} {'A':>9} {'B':>9}"]
     for name, key in _TOTALS:
@@ -175,7 +225,7 @@ def changed_by(a: Sums, b: Sums) -> str:
     return f"{'+' if bytes_ > 0 else ''}{format_bytes(bytes_)}"
 
 
-def line_name(line: LineChange, before: str, after: str, most: int = 200) -> str:
+def line_name(line: LineChange | HeapChange, before: str, after: str, most: int = 200) -> str:
     """A line and its function; what is only in one recording, or moved, says so.
 
     Args:

@@ -19,7 +19,9 @@ from tlmem.analysis.model import (
     Attribution,
     Change,
     Cohorts,
+    Estimate,
     Finding,
+    HeldHeap,
     Holder,
     Peak,
     StackFrame,
@@ -120,6 +122,7 @@ def process_dict(process: Process) -> dict[str, Any]:
         "totals": process.totals,
         **steps_dict(process.analysis),
         **({"peak": peak_dict(peak)} if (peak := explained_for_report(recording)) else {}),
+        **({"heap": [heap_dict(held) for held in analysis.heap]} if analysis.heap else {}),
         **({"allocators": found} if (found := allocator_dicts(recording)) else {}),
     }
 
@@ -243,6 +246,35 @@ def cohorts_dict(cohorts: Cohorts | None) -> dict[str, Any] | None:
         ],
         "known_from_seconds": round(cohorts.known_from_s, 9),
         "one_known_of": cohorts.thinned,
+    }
+
+
+def heap_dict(held: HeldHeap) -> dict[str, Any]:
+    """Sampled heap of one kind of memory."""
+    return {
+        "memory": held.memory,
+        **estimate_dict(held.whole),
+        "confidence": CONFIDENCE,
+        "lines": [
+            {
+                "site": frame_dict(line.site),
+                **estimate_dict(line.about),
+                "samples": line.samples,
+            }
+            for line in held.lines
+        ],
+        "other_lines": held.others,
+        "other_bytes": round(held.rest.bytes) if held.rest else 0,
+    }
+
+
+def estimate_dict(about: Estimate) -> dict[str, int]:
+    """An estimate of bytes with its interval, and of blocks."""
+    return {
+        "bytes": round(about.bytes),
+        "low_bytes": round(about.low),
+        "high_bytes": round(about.high),
+        "blocks": round(about.count),
     }
 
 

@@ -89,9 +89,14 @@ def stack_tree(recording: Recording, moment_ns: int | None = None) -> StackTree:
         recording: with events that may be folded; sums are exact all the same.
         moment_ns: what counts as alive; None: the moment at which the report judges the program.
     """
+    count = int(recording.sites.index.to_numpy(np.int64).max(initial=0)) + 1
+    return tree_of(recording, values_of_sites(recording, count, moment_ns))
+
+
+def tree_of(recording: Recording, values: NDArray[np.int64]) -> StackTree:
+    """The tree of other measures than ``MEASURES``: a row for each, a column for each site."""
     sites = recording.sites
     numbers = sites.index.to_numpy(np.int64)
-    values = values_of_sites(recording, int(numbers.max(initial=0)) + 1, moment_ns)
     node_of: dict[int, int] = {}
     known: dict[tuple[int, str, int, str], int] = {}
     parents: list[int] = []
@@ -113,9 +118,9 @@ def stack_tree(recording: Recording, moment_ns: int | None = None) -> StackTree:
             own.append(False)
         own[node] = own[node] or bool(site == blamed and site > 1)
         node_of[site] = node
-    sums = np.zeros((len(MEASURES), len(frames)), np.int64)
+    sums = np.zeros((len(values), len(frames)), np.int64)
     rows = np.array([node_of[int(site)] for site in numbers.tolist()], np.int64)
-    for measure in range(len(MEASURES)):
+    for measure in range(len(values)):
         np.add.at(sums[measure], rows, values[measure, numbers])
     return StackTree(np.array(parents, np.int64), tuple(frames), np.array(own, bool), sums)
 

@@ -22,7 +22,9 @@ from tlmem.analysis.model import (
     Analysis,
     Attribution,
     Change,
+    Estimate,
     Finding,
+    HeldHeap,
     Holder,
     Peak,
     Rate,
@@ -44,6 +46,8 @@ MOST_GROWING = 5
 MOST_COHORTS = 3
 """Growing lines of which a report shows the cohorts at once."""
 MOST_ALIVE = 10
+MOST_HEAP = 10
+"""Lines of sampled heap, of native memory and of Python's objects."""
 MOST_FRAMES = 12
 MOST_MISUSES = 5
 MISUSES = (*WHAT, "misuse")
@@ -75,6 +79,12 @@ ALWAYS = ("residual", "resident")
 LARGEST = 3
 MOST_REFUSED = 3
 LEAST_OF_PEAK = 0.05
+HEAP_NAMES = {"native": "Native memory", "python": "Memory of Python objects"}
+HEAP_NOTE = (
+    "Estimates (\N{ALMOST EQUAL TO}) from the blocks that record --heap sampled. "
+    "Arrays and tensors are not among them."
+)
+HEAP_FOLDED = "Samples from before the size limit folded events are missing."
 NO_HOLDER = "no holder"
 AT_EXIT = "at exit"
 HIGHER = 1.02
@@ -135,6 +145,8 @@ def process_blocks(process: Process) -> Iterable[str]:
     alive = [finding for finding in alive if finding.site not in lines]
     if alive:
         yield alive_block(alive, alive_title(process.analysis.judged_ns, bool(lines)))
+    if process.analysis.heap:
+        yield heap_block(process)
     if process.analysis.attribution.known:
         yield attribution_block(
             process.analysis.attribution, process.analysis.growth, process.analysis.peak
@@ -269,8 +281,13 @@ def circumstances(holder: Holder) -> str:
 
 def alive_title(judged_ns: int, others: bool = False) -> str:
     """What the block is called of lines with live objects; ``others`` are shown before it."""
-    when = f"when judged, after {format_seconds(judged_ns / 1e9)}"
+    when = when_judged(judged_ns)
     return f"Other lines with objects alive {when}" if others else f"Alive {when}"
+
+
+def when_judged(judged_ns: int) -> str:
+    """The moment at which the report looks at what is alive."""
+    return f"when judged, after {format_seconds(judged_ns / 1e9)}"
 
 
 def alive_block(findings: list[Finding], title: str) -> str:
@@ -288,6 +305,50 @@ def alive_block(findings: list[Finding], title: str) -> str:
     if len(findings) > MOST_ALIVE:
         rows.append(f"  and {len(findings) - MOST_ALIVE} more lines with fewer bytes")
     return "\n".join(rows)
+
+
+def heap_block(process: Process) -> str:
+    """Lines that hold most of the sampled heap when judged, native memory and Python's apart."""
+    rows = [f"Sampled heap {when_judged(process.analysis.judged_ns)}", wrap(HEAP_NOTE, "  ")]
+    for held in process.analysis.heap:
+        rows.append(f"  {HEAP_NAMES[held.memory]}: {amount(held.whole)}")
+        rows.append(f"    {'bytes':>11}  {'95% interval':<20} {'blocks':>11}  line")
+        for line in held.lines[:MOST_HEAP]:
+            about = line.about
+            rows.append(
+                f"    {about.sign + format_bytes(about.bytes):>11}  {range_of(about):<20} "
+                f"{about.sign + format_count(about.count):>11}  {named(line.site)}"
+            )
+        left_out = lines_left_out(held, MOST_HEAP)
+        if left_out:
+            rows.append(f"    and {left_out}")
+    if process.recording.folded_events:
+        rows.append(wrap(HEAP_FOLDED, "  "))
+    return "\n".join(rows)
+
+
+def amount(about: Estimate) -> str:
+    """``\N{ALMOST EQUAL TO} 4.10 MB (95% CI 4.02\N{EN DASH}4.20)``, or the exact figure."""
+    if not about.sign:
+        return format_bytes(about.bytes)
+    doubt = interval(Rate(about.bytes, about.low, about.high), format_bytes)
+    return f"{about.sign}{format_bytes(about.bytes)} ({doubt})"
+
+
+def range_of(about: Estimate) -> str:
+    """The interval of an estimate; of an exact figure that word."""
+    return f"{format_bytes(about.low)} to {format_bytes(about.high)}" if about.sign else "exact"
+
+
+def lines_left_out(held: HeldHeap, shown: int) -> str:
+    """How many lines are not shown, and their bytes; empty when all are."""
+    left_out = max(0, len(held.lines) - shown) + held.others
+    if not left_out:
+        return ""
+    size = sum(line.about.bytes for line in held.lines[shown:])
+    size += held.rest.bytes if held.rest else 0
+    lines = "line" if left_out == 1 else "lines"
+    return f"{format_count(left_out)} more {lines}: {held.whole.sign}{format_bytes(size)}"
 
 
 def next_block(process: Process, findings: list[Finding]) -> str:

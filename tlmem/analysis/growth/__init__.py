@@ -1,6 +1,7 @@
 """Does it grow? Arrays by line, Python's heap, native memory, one step of the program.
 
 In: tables and lifetimes of a recording. Out: growing lines and curves with rate and interval.
-May import: units, analysis.model, analysis.rules, analysis.places, analysis.lifetimes.
+May import: units, analysis.model, analysis.rules, analysis.places, analysis.heap_samples,
+analysis.lifetimes.
 Third-party: numpy, pandas, scipy, ruptures.
 """

@@ -120,6 +120,12 @@ def objects_table(
     )
 
 
+def heap_rate(notes: Mapping[str, str]) -> float:
+    """One block of the heap was sampled for so many bytes in the mean; 1: every block was."""
+    text = notes.get("heap.rate", "")
+    return max(float(text), 1.0) if text.isdecimal() and len(text) < _MOST_DIGITS else 1.0
+
+
 def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.DataFrame:
     """One row for each sampled block.
 
@@ -129,8 +135,7 @@ def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.Data
     pairing = pair(heap, Known.nothing())
     dead = pairing.ended_by >= 0
     died = heap.ticks[np.where(dead, pairing.ended_by, 0)] if len(heap) else heap.ticks
-    text = notes.get("heap.rate", "")
-    rate = max(float(text), 1.0) if text.isdecimal() and len(text) < _MOST_DIGITS else 1.0
+    rate = heap_rate(notes)
     weight = np.ones(len(dead)) if rate == 1 else -1 / np.expm1(-np.maximum(pairing.size, 1) / rate)
     return frame(
         "heap",

@@ -95,7 +95,21 @@ def process_parts(process: Process, prefix: str) -> list[Markup]:
         element("h2", "Lines"),
         element("p", f"{text.alive_title(judged_ns)}.", class_="quiet"),
         sections.lines(line_totals(recording, MOST_LINES, judged_ns)),
+        *heap_parts(process),
         as_text(process),
+    ]
+
+
+def heap_parts(process: Process) -> list[Markup]:
+    """What was sampled of the heap; nothing in recordings made without ``--heap``."""
+    if not process.analysis.heap:
+        return []
+    notes = [f"{text.when_judged(process.analysis.judged_ns).capitalize()}. {text.HEAP_NOTE}"]
+    notes += [text.HEAP_FOLDED] if process.recording.folded_events else []
+    return [
+        element("h2", "Sampled heap"),
+        *(element("p", note, class_="quiet") for note in notes),
+        *(sections.heap(held) for held in process.analysis.heap),
     ]
 
 

@@ -1,9 +1,13 @@
 """Estimates from sampled blocks: their intervals hold the truth as often as they say."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from support.traces import Program
 
-from tlmem.analysis.growth.heap_lines import estimate
+from tlmem.analysis.heap_samples import blocks_of, estimate
+from tlmem.analysis.places import Places
+from tlmem.recording.tables.schema import SCHEMA
 
 RATE = 256_000.0
 MIXED = np.concatenate([np.full(5000, 500.0), np.full(30, 3e5), np.full(3, 4e6)])
@@ -38,3 +42,26 @@ def test_where_every_block_is_recorded_the_sum_is_exact() -> None:
     found = estimate(size, np.ones(3))
 
     assert (found.bytes, found.low, found.high, found.count) == (3_210, 3_210, 3_210, 3)
+
+
+def test_a_site_that_the_recording_does_not_have_is_a_place_without_a_stack() -> None:
+    program = Program()
+    known = program.site_of(3)
+    program.wait(10**9)
+    recording = program.recording()
+    usual = dict.fromkeys((column.name for column in SCHEMA["heap"].columns), 0)
+    usual |= {"is_python": False, "died_ns": -1, "weight": 2.0}
+    recording.heap = pd.DataFrame(
+        [
+            usual | {"born_site": 2**32 - 1, "size_bytes": 500},
+            usual | {"born_site": known, "size_bytes": -(2**63)},
+            usual | {"born_site": known, "size_bytes": 200},
+        ]
+    )
+    places = Places.of(recording)
+    blocks = blocks_of(recording, places, "native", recording.heap["born_ns"].max())
+    (first, rows), (second, others) = blocks.by_line()
+
+    assert (places.frames[first].file, places.frames[second].line) == ("", 3)
+    assert (blocks.about(rows).bytes, blocks.about(others).bytes) == (1_000, 400)
+    assert (blocks.main_site(rows), blocks.main_site(others)) == (0, known)

@@ -1,0 +1,99 @@
+"""Stacks of the heap that was sampled: for speedscope, and collapsed, as flame graph tools read.
+
+Covers: estimates of bytes and blocks, alive when judged and, for speedscope, in all; native memory
+and Python's objects apart. Does not cover: arrays and tensors; see ``speedscope``.
+Source: https://github.com/brendangregg/FlameGraph, the input of ``flamegraph.pl``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tlmem.analysis.heap_samples import MEMORIES, blocks_of
+from tlmem.analysis.lifetimes import lifetimes
+from tlmem.analysis.model import StackFrame
+from tlmem.analysis.places import Places
+from tlmem.errors import TlmemError
+from tlmem.export import speedscope
+from tlmem.recording.reader import Recording
+from tlmem.report.site_sums import StackTree, tree_of
+
+NAMES = {"native": "native memory", "python": "memory of Python objects"}
+PROFILES = tuple(
+    (f"sampled {name}: {what}, estimated", unit)
+    for name in NAMES.values()
+    for what, unit in (
+        ("bytes alive when judged", "bytes"),
+        ("blocks alive when judged", "none"),
+        ("bytes allocated in total", "bytes"),
+        ("blocks allocated in total", "none"),
+    )
+)
+"""Name and unit of a profile for each row of ``heap_tree``."""
+ALIVE_BYTES = {memory: 4 * number for number, memory in enumerate(MEMORIES)}
+"""The row of each memory that collapsed stacks have."""
+LARGEST = float(1 << 53)
+"""Of one stack; whole numbers up to here are exact in every tool. Damaged files may have more."""
+FOLDED = "samples from before the size limit folded events are missing."
+
+
+class NoHeapSamples(TlmemError):
+    """A recording has no samples of the heap."""
+
+    exit_code = 2
+
+
+def write_speedscope(recording: Recording, place: Path) -> str:
+    """Writes the profiles of sampled heap; returns what is left out."""
+    made = speedscope.document_of(recording, heap_tree(recording), PROFILES)
+    return with_folded(recording, speedscope.save(*made, place))
+
+
+def write_collapsed(recording: Recording, place: Path) -> str:
+    """Writes a line for each stack: frames from the outermost on, then the bytes alive."""
+    tree = heap_tree(recording)
+    rows, left_out = [], 0
+    for memory, measure in ALIVE_BYTES.items():
+        nodes, more = speedscope.shown_stacks(tree, measure, speedscope.MOST_FRAMES)
+        left_out += more
+        for path in sorted(tree.path(node) for node in nodes):
+            frames = [f"sampled {NAMES[memory]}", *(frame_name(tree.frames[n]) for n in path)]
+            rows.append(f"{';'.join(frames)} {tree.values[measure, path[-1]]}\n")
+    place.write_text("".join(rows), encoding="utf-8", errors="backslashreplace")
+    return with_folded(recording, speedscope.left_out_sentence(left_out))
+
+
+def frame_name(frame: StackFrame) -> str:
+    """``function (file.py:10)``, without what ends a frame or a line."""
+    where = f" ({frame.file}:{frame.line})" if frame.file else ""
+    return " ".join(f"{frame.function or '?'}{where}".replace(";", ":").split())
+
+
+def with_folded(recording: Recording, left_out: str) -> str:
+    """What is left out, and that folded samples are."""
+    return " ".join(part for part in (left_out, FOLDED if recording.folded_events else "") if part)
+
+
+def heap_tree(recording: Recording) -> StackTree:
+    """The tree of stacks with estimates: of each memory bytes and blocks alive, then in all.
+
+    Raises:
+        NoHeapSamples: the recording has none.
+    """
+    if not len(recording.heap):
+        raise NoHeapSamples(
+            f"{recording.path} has no samples of the heap here; "
+            "record with --heap, or choose another time."
+        )
+    places = Places.of(recording)
+    judged_ns = lifetimes(recording, places).judged_ns
+    sums = []
+    for memory in MEMORIES:
+        for alive_ns in (judged_ns, None):
+            blocks = blocks_of(recording, places, memory, alive_ns)
+            for weight in (blocks.size * blocks.weight, blocks.weight):
+                sums.append(np.bincount(blocks.site, weight, len(places.group_of_site)))
+    values = np.rint(np.minimum(np.stack(sums), LARGEST)).astype(np.int64)
+    return tree_of(recording, values)
