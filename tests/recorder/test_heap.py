@@ -1,6 +1,7 @@
 """Sampled blocks of native code and of Python's heap, of real programs."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
