@@ -145,15 +145,17 @@ def test_without_the_option_nothing_is_sampled(tmp_path: Path) -> None:
 
 
 def test_a_size_limit_folds_samples_and_keeps_sums(tmp_path: Path) -> None:
-    program = "import numpy as np, zlib\nkept = []\n"
-    program += (
-        "for i in range(300_000):\n    kept.append(np.ones(10))\n    zlib.crc32(b'x' * 3000)\n"
-    )
+    count = 700_000  # more than the limit has room for, however fast compaction is
+    program = f"import numpy as np, zlib\nkept = []\nfor i in range({count}):\n"
+    program += "    kept.append(np.ones(10 + i * 7919 % 40))\n"
+    program += "    zlib.crc32(b'x' * (3000 + i * 7907 % 999))\n"
     recording, _ = heap_of(tmp_path, program, "--heap=all", "--max-file=8.4MB")
 
     assert recording.folded_events > 0
-    assert recording.totals.current_count >= 300_000
-    assert recording.totals.total_bytes < 80 * 300_000 + 5_000_000
+    assert recording.totals.current_count >= count
+    assert (
+        recording.totals.total_bytes < (8 * 29.5 + 16) * count + 5_000_000
+    )  # ones() takes 16 more
 
 
 def test_the_program_is_not_disturbed(library: Path) -> None:
