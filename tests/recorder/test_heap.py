@@ -155,7 +155,7 @@ def test_a_size_limit_folds_samples_and_keeps_sums(tmp_path: Path) -> None:
     assert recording.totals.current_count >= count
     assert (
         recording.totals.total_bytes < (8 * 29.5 + 16) * count + 5_000_000
-    )  # ones() takes 16 more
+    )
 
 
 def test_the_program_is_not_disturbed(library: Path) -> None:
