@@ -153,9 +153,7 @@ def test_a_size_limit_folds_samples_and_keeps_sums(tmp_path: Path) -> None:
 
     assert recording.folded_events > 0
     assert recording.totals.current_count >= count
-    assert (
-        recording.totals.total_bytes < (8 * 29.5 + 16) * count + 5_000_000
-    )
+    assert recording.totals.total_bytes < (8 * 29.5 + 16) * count + 5_000_000
 
 
 def test_the_program_is_not_disturbed(library: Path) -> None:
