@@ -11,6 +11,7 @@ import pytest
 from support.programs import recorded
 
 import tlmem
+from tlmem.events import Device
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
 
@@ -68,6 +69,17 @@ def test_a_tensor_has_the_chain_that_holds_it(case: str, tmp_path: Path) -> None
     assert chain in set(held["chain"]), sorted(set(held["chain"]))
     row = held[held["chain"] == chain].iloc[0]
     assert row["held_bytes"] == BYTES
+
+
+@pytest.mark.parametrize("strategy", ["file_system", "file_descriptor"])
+def test_a_shared_tensor_is_the_mapping_that_it_lies_in(strategy: str, tmp_path: Path) -> None:
+    body = f"import torch.multiprocessing as mp\nmp.set_sharing_strategy('{strategy}')\n"
+    recording = recording_of(body + "kept = [torch.ones(2000).share_memory_()]", tmp_path)
+    named = recording.holding_objects["object"]
+    held = recording.objects.loc[named[named >= 0]]
+
+    assert set(held["device"]) == {Device.TORCH_MAPPED}
+    assert (held["size_bytes"] >= BYTES).all()
 
 
 def test_a_view_uses_less_than_it_keeps(tmp_path: Path) -> None:

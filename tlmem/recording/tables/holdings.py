@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from tlmem.events import FIRST_RUNTIME_DEVICE, TORCH_DEVICES
+from tlmem.events import FIRST_RUNTIME_DEVICE, TORCH_DEVICES, Device
 from tlmem.recording.format.chains import (
     CONTAINER,
     TOTALS_GROUP,
@@ -32,6 +32,11 @@ from tlmem.recording.tables.schema import frame
 
 ToNs = Callable[[np.ndarray], np.ndarray]
 Records = Mapping[tuple[int, int], Holding]
+
+SHARED_HEADER_BYTES = 64
+"""Before the data of a tensor that is shared by a file's name: PyTorch counts its users there.
+
+Source: ``map_alloc_alignment`` of ``aten/src/ATen/MapAllocator.cpp``, PyTorch 2.13."""
 
 
 def whole_holdings(records: Records, span: tuple[int, int]) -> list[Holding]:
@@ -111,6 +116,10 @@ def objects_table(holdings: list[Holding], objects: pd.DataFrame, to_ns: ToNs) -
         mine = runtime == kind
         there = np.flatnonzero(of_runtime == kind)
         number[mine] = alive_at(objects, there, address[mine], np.repeat(times, counts)[mine])
+    lost = (number < 0) & ~runtime
+    mapped = np.flatnonzero(objects["device"].to_numpy(np.uint8) == Device.TORCH_MAPPED)
+    begin = address[lost] - np.uint64(SHARED_HEADER_BYTES)
+    number[lost] = alive_at(objects, mapped, begin, np.repeat(times, counts)[lost])
     return frame("holding_objects", {**keys, "object": number, "address": address})
 
 
