@@ -85,6 +85,8 @@ class Background:
         self._handing_over.add(group)
         try:
             self._done(group, errand, show)
+        except Exception as error:
+            self._failed(error)  # what ``show`` has asked for before that is still done
         finally:
             self._handing_over.discard(group)
         return self._next.pop(group, None)

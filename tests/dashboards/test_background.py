@@ -74,6 +74,22 @@ def test_work_that_follows_from_a_result_stays_in_its_thread() -> None:
     assert threading.get_ident() not in threads and not works.busy
 
 
+def test_what_follows_is_done_although_a_result_cannot_be_shown() -> None:
+    works, app, errors = background()
+    shown: list[int] = []
+
+    def show(found: int) -> None:
+        works.run("page", lambda: found + 1, shown.append)
+        raise ValueError("no such row")
+
+    works.run("page", lambda: 1, show)
+    app.show_next()
+    app.show_next()
+
+    assert shown == [2] and [str(error) for error in errors] == ["no such row"]
+    assert not works.busy
+
+
 def test_an_error_within_the_patience_is_told_as_any_other() -> None:
     works, app, errors = background()
 
