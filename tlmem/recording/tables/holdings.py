@@ -108,7 +108,8 @@ def objects_table(holdings: list[Holding], objects: pd.DataFrame, to_ns: ToNs) -
     times = to_ns(np.array([held.ticks for held in holdings], np.uint64))
     counts = np.array([len(held.addresses) for held in holdings], np.int64)
     address = np.concatenate([np.empty(0, np.uint64), *(held.addresses for held in holdings)])
-    runtime = np.repeat([held.device >= FIRST_RUNTIME_DEVICE for held in holdings], counts)
+    own = np.array([held.device >= FIRST_RUNTIME_DEVICE for held in holdings], bool)
+    runtime = np.repeat(own, counts)
     keys = {name: np.repeat(column, counts) for name, column in _keys(holdings).items()}
     number = np.full(len(address), -1, np.int64)
     of_runtime = objects["device"].to_numpy(np.uint8) >= FIRST_RUNTIME_DEVICE
