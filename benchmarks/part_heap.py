@@ -44,7 +44,7 @@ def measure(settings: Settings) -> Section:
     section.values |= {f"heap, {name}": value for name, value in beside.items()}
     section.blocks += [
         "CPU time of plain Python's: medians of the rounds' ratios, of whole programs, and for the "
-        "loop in C of the loop alone. scalene samples CPU time, too.",
+        "loop in C of the loop alone.",
         table(["", *(TITLES[name] for name in names)], rows),
     ]
     return section
