@@ -23,9 +23,10 @@ typedef struct {
     bool pointers;    /* also initialised pointers to the function, as in a table of functions */
 } tlmi_slot;
 
-/* Functions that are replaced together, and the libraries in which that is done. Starts with zeros after `count`; one thread at
- * a time. */
-enum { TLMI_MOST_SETTLED = 1024 }; /* libraries beyond are looked through again when others are loaded */
+enum { TLMI_MOST_SETTLED = 1024 };
+/* Functions that are replaced together, and the libraries whose slots were pointed. The caller sets `slots` and `count`, the
+ * rest to zero, and lets one thread at a time use it. With more libraries than TLMI_MOST_SETTLED, those beyond are looked
+ * through again whenever another one is loaded. */
 typedef struct {
     tlmi_slot *slots;
     size_t count;

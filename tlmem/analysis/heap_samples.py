@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.float64]
 Rows = NDArray[np.int64]
-MEMORIES = ("native", "python")
-"""Kinds of memory that are sampled."""
+MEMORIES = {"native": "native memory", "python": "memory of Python objects"}
+"""Kinds of memory that are sampled, in words."""
 MOST_LINES = 100
 """So many lines of each have an estimate of their own."""
 MOST_TIMES = 700.0
-"""The rate; a block that is larger is always sampled."""
+"""A block of so many times the rate, or more, counts as always sampled."""
 
 
 def estimate(size: Numbers, weight: Numbers) -> Estimate:

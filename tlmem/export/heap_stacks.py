@@ -20,10 +20,9 @@ from tlmem.export import speedscope
 from tlmem.recording.reader import Recording
 from tlmem.report.site_sums import StackTree, tree_of
 
-NAMES = {"native": "native memory", "python": "memory of Python objects"}
 PROFILES = tuple(
     (f"sampled {name}: {what}, estimated", unit)
-    for name in NAMES.values()
+    for name in MEMORIES.values()
     for what, unit in (
         ("bytes alive when judged", "bytes"),
         ("blocks alive when judged", "none"),
@@ -59,7 +58,7 @@ def write_collapsed(recording: Recording, place: Path) -> str:
         nodes, more = speedscope.shown_stacks(tree, measure, speedscope.MOST_FRAMES)
         left_out += more
         for path in sorted(tree.path(node) for node in nodes):
-            frames = [f"sampled {NAMES[memory]}", *(frame_name(tree.frames[n]) for n in path)]
+            frames = [f"sampled {MEMORIES[memory]}", *(frame_name(tree.frames[n]) for n in path)]
             rows.append(f"{';'.join(frames)} {tree.values[measure, path[-1]]}\n")
     place.write_text("".join(rows), encoding="utf-8", errors="backslashreplace")
     return with_folded(recording, speedscope.left_out_sentence(left_out))

@@ -7,8 +7,8 @@ Does not cover: what is in it; see ``tlmem.analysis.compare``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from tlmem.analysis.compare import (
     Difference,
@@ -28,6 +28,8 @@ from tlmem.report.json import estimate_dict, finding_dict, frame_dict, pieces, v
 from tlmem.report.summary import summarise
 from tlmem.report.text import clipped, wrap
 from tlmem.units import format_bytes, format_count
+
+Change = TypeVar("Change", LineChange, HeapChange)
 
 SCHEMA = 1
 MOST_LINES = 20
@@ -158,17 +160,16 @@ def _lines(changes: list[LineChange], every: bool) -> str:
         "Lines that changed most: bytes alive when the program was judged, and in total",
         f"  {'alive A':>9} {'alive B':>9} {'change':>10} {'total A':>9} {'total B':>9}  line",
     ]
-    shown = changes if every else changes[:MOST_LINES]
-    for line in shown:
+
+    def row(line: LineChange) -> str:
         a, b = line.sums_before, line.sums_after
-        rows.append(
+        return (
             f"  {held(a):>9} {held(b):>9} {changed_by(a, b):>10} "
             f"{format_bytes(a.total_bytes):>9} {format_bytes(b.total_bytes):>9}  "
             f"{line_name(line, 'A', 'B', MOST_NAME)}"
         )
-    if len(changes) > len(shown):
-        rows.append(f"  and {format_count(len(changes) - len(shown))} more (--all shows them)")
-    return "\n".join(rows)
+
+    return "\n".join([*rows, *_shown(changes, row, every)])
 
 
 def _heap(changes: Sequence[HeapChange] | None, every: bool) -> str:
@@ -181,18 +182,25 @@ def _heap(changes: Sequence[HeapChange] | None, every: bool) -> str:
         "Sampled heap alive when judged: lines whose 95% intervals do not overlap",
         f"  {'memory':<6} {'alive A':>20} {'alive B':>20} {'change':>12}  line",
     ]
-    shown = changes if every else changes[:MOST_LINES]
-    for change in shown:
+
+    def row(change: HeapChange) -> str:
         a, b = change.about_before, change.about_after
         grown = b.bytes - a.bytes
         by = f"{a.sign or b.sign}{'+' if grown > 0 else ''}{format_bytes(grown)}"
-        rows.append(
+        return (
             f"  {change.memory:<6} {_between(a):>20} {_between(b):>20} {by:>12}  "
             f"{line_name(change, 'A', 'B', MOST_NAME)}"
         )
-    if len(changes) > len(shown):
-        rows.append(f"  and {format_count(len(changes) - len(shown))} more (--all shows them)")
-    return "\n".join(rows)
+
+    return "\n".join([*rows, *_shown(changes, row, every)])
+
+
+def _shown(changes: Sequence[Change], row: Callable[[Change], str], every: bool) -> Iterator[str]:
+    """A row for each of the first changes, or for every one, and how many more there are."""
+    most = len(changes) if every else MOST_LINES
+    yield from map(row, changes[:most])
+    if len(changes) > most:
+        yield f"  and {format_count(len(changes) - most)} more (--all shows them)"
 
 
 def _between(about: Estimate) -> str:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tlmem.analysis.growth.per_scope import ScopeGrowth
+from tlmem.analysis.heap_samples import MEMORIES
 from tlmem.analysis.leaks.cures import FIXES, fix_of
 from tlmem.analysis.leaks.python_objects import SMALL_VIEW
 from tlmem.analysis.ledger.misuse import EARLIER, WHAT
@@ -79,7 +80,7 @@ ALWAYS = ("residual", "resident")
 LARGEST = 3
 MOST_REFUSED = 3
 LEAST_OF_PEAK = 0.05
-HEAP_NAMES = {"native": "Native memory", "python": "Memory of Python objects"}
+HEAP_NAMES = {memory: name[0].upper() + name[1:] for memory, name in MEMORIES.items()}
 HEAP_NOTE = (
     "Estimates (\N{ALMOST EQUAL TO}) from the blocks that record --heap sampled. "
     "Arrays and tensors are not among them."

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.process_growth import Rise
-from tlmem.analysis.heap_samples import blocks_of
+from tlmem.analysis.heap_samples import MEMORIES, blocks_of
 from tlmem.analysis.model import Finding, Verdict
 from tlmem.analysis.places import Places, allocated_at
 from tlmem.units import format_bytes, format_count
@@ -49,7 +49,7 @@ def lines_of(
         if about.low < LEAST_SHARE * rise.bytes:
             continue
         frame = places.frames[line]
-        what = "native memory" if kind == "native" else "memory of Python objects"
+        what = MEMORIES[kind]
         yield Finding(
             kind=f"{kind}-site",
             severity="info",
