@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -91,11 +92,17 @@ static bool has_magic(void)
     return memcmp(tlmi_file.header->magic, MAGIC, sizeof tlmi_file.header->magic) == 0;
 }
 
+/* The file as the calling thread has it open. */
+static tlmi_own_file *number_here(void)
+{
+    return tlmi_own_table_here() ? &tlmi_file.file_of_service : &tlmi_file.file;
+}
+
 tlm_early_end tlmi_file_examine(void)
 {
     uint64_t bytes = UINT64_MAX, names = 1;
     if (tlmi_file_number() >= 0)
-        tlmi_own_file_look(&tlmi_file.file, &bytes, &names);
+        tlmi_own_file_look(number_here(), &bytes, &names);
     if (bytes < tlmi_file_slot_offset(tlmi_file.slot_count) || !has_magic())
         return TLM_ENDED_CUT;
     if (atomic_load(&has_faulted))
@@ -117,32 +124,48 @@ uint64_t tlmi_file_slot_offset(uint32_t slot)
     return TLMI_HEADER_BYTES + (uint64_t)slot * TLMI_SLOT_BYTES;
 }
 
-/* Opens the file by its path; false: it is another file's path by now, or has none. */
-static bool open_again(tlmi_own_file *again)
+static bool open_path(tlmi_own_file *again, const char *path, int flags)
 {
-    tlmi_own_file_keep(again, open(tlmi_file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    tlmi_own_file_keep(again, open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | flags));
     if (again->fd >= 0 && again->device == tlmi_file.file.device && again->inode == tlmi_file.file.inode)
         return true;
     tlmi_own_file_close(again);
     return false;
 }
 
+/* Opens the file by its path or, where that is another file's by now, by the number that the program's table has for it. */
+static bool open_again(tlmi_own_file *again)
+{
+    char number[64];
+    if (open_path(again, tlmi_file.path, O_NOFOLLOW))
+        return true;
+    snprintf(number, sizeof number, "/proc/self/fd/%d", tlmi_file.file.fd);
+    return tlmi_own_table_here() && open_path(again, number, 0);
+}
+
 /* A program that took our number is often about to take many, the new one among them: it is only used if it was still ours
- * after a moment. */
+ * after a moment. Nobody takes it from a table of our own. */
 int tlmi_file_number(void)
 {
     enum { MOST_TIMES = 20, NS_OF_A_MOMENT = 1000000 };
-    tlmi_own_file again;
-    bool ours = tlmi_own_file_is_ours(&tlmi_file.file);
+    tlmi_own_file again, *number = number_here();
+    bool ours = tlmi_own_file_is_ours(number);
     for (int times = 0; !ours && times < MOST_TIMES && open_again(&again); times++) {
-        tlmi_file.file = again;
-        nanosleep(&(struct timespec){.tv_nsec = NS_OF_A_MOMENT}, NULL);
-        ours = tlmi_own_file_is_ours(&tlmi_file.file);
+        *number = again;
+        if (number == &tlmi_file.file)
+            nanosleep(&(struct timespec){.tv_nsec = NS_OF_A_MOMENT}, NULL);
+        ours = tlmi_own_file_is_ours(number);
     }
     if (ours)
-        return tlmi_file.file.fd;
+        return number->fd;
     tlmi_file.error = EBADF;
     return -1;
+}
+
+void tlmi_file_open_here(void)
+{
+    number_here()->fd = -1;
+    tlmi_file_number();
 }
 
 /* Reserves [from, from + bytes) on disk and extends the file over it. */
@@ -436,7 +459,7 @@ bool tlmi_file_write(uint64_t offset, const void *start, size_t bytes)
     uint64_t length, names;
     int fd = tlmi_file_number();
     /* All room was reserved: a shorter file was cut short, and to write on would only leave a hole. */
-    if (tlmi_file.lost || !tlmi_own_file_look(&tlmi_file.file, &length, &names) || length < offset + bytes)
+    if (tlmi_file.lost || !tlmi_own_file_look(number_here(), &length, &names) || length < offset + bytes)
         return false;
     if (!tlmi_system_may_write(offset + bytes)) {
         tlmi_file.error = EFBIG;

@@ -38,7 +38,8 @@ typedef struct {
 } tlmi_slot;
 typedef struct {
     tlmi_own_file file;
-    int error; /* errno of the last failure */
+    tlmi_own_file file_of_service; /* the same file in the service thread's own table */
+    int error;                     /* errno of the last failure */
     tlmi_file_header *header;
     tlmi_slot *slots;
     uint32_t slots_room;
@@ -66,6 +67,7 @@ bool tlmi_file_is_in_place(void); /* its path leads to it */
 void tlmi_file_guard(void);
 void tlmi_file_let_go(uint32_t slot);    /* it stays memory that may be touched, but is not the file's any more */
 int tlmi_file_number(void);              /* of the open file, opened again if the program has closed it; -1: refused */
+void tlmi_file_open_here(void);          /* in the calling thread's new table of its own */
 int64_t tlmi_file_acquire(uint8_t type); /* a slot with a fresh header, or -1: no room */
 void tlmi_file_release(uint32_t slot);   /* free from now on; keeps its mapping */
 uint8_t *tlmi_file_map(uint32_t slot);   /* NULL: refused */

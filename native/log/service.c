@@ -2,7 +2,8 @@
  * service.c: our one thread. It takes samples on time, compacts full segments and reads source lines.
  *
  * It blocks every signal, so that the program's threads get theirs, but for faults while it touches the file; it holds no
- * GIL, calls no Python and no malloc. It is joined before a fork and started again after it: no thread of ours is alive
+ * GIL, calls no Python and no malloc. Where the system can, it has a table of open files of its own: what it opens has no number
+ * that the program could have got, see or close. It is joined before a fork and started again after it: no thread of ours is alive
  * across a fork.
  */
 #include <errno.h>
@@ -42,6 +43,8 @@ static void *serve(void *unused)
     uint64_t due = interval ? tlmi_clock_ns() + interval : UINT64_MAX, lines_due = tlmi_clock_ns() + LINES_NS;
     (void)unused;
     pthread_mutex_lock(&r->lock);
+    if (tlmi_own_table_begin())
+        tlmi_file_open_here();
     while (!quit) {
         uint64_t now = tlmi_clock_ns();
         bool on_time = now < due, wants_lines = now >= lines_due;
@@ -64,6 +67,7 @@ static void *serve(void *unused)
         wait_until(due < lines_due ? due : lines_due);
     }
     pthread_mutex_unlock(&r->lock);
+    tlmi_own_table_end();
     return NULL;
 }
 

@@ -195,3 +195,26 @@ void tlmi_own_file_close(tlmi_own_file *file)
         close(file->fd);
     file->fd = -1;
 }
+
+static pthread_t thread_apart;
+static _Atomic bool is_apart; /* whether there is one */
+
+bool tlmi_own_table_begin(void)
+{
+    if (!tlmi_system_part_files())
+        return false;
+    thread_apart = pthread_self();
+    atomic_store_explicit(&is_apart, true, memory_order_release);
+    return true;
+}
+
+void tlmi_own_table_end(void)
+{
+    if (tlmi_own_table_here())
+        atomic_store(&is_apart, false);
+}
+
+bool tlmi_own_table_here(void)
+{
+    return atomic_load_explicit(&is_apart, memory_order_acquire) && pthread_equal(thread_apart, pthread_self());
+}

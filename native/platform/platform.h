@@ -82,10 +82,18 @@ bool tlmi_own_file_is_ours(const tlmi_own_file *file);       /* false: none, or 
 /* Its length, and how many names it has. false: it is not ours. */
 bool tlmi_own_file_look(const tlmi_own_file *file, uint64_t *bytes, uint64_t *names);
 void tlmi_own_file_close(tlmi_own_file *file); /* unless it is another's by now */
+/* Gives the calling thread an empty table of open files, apart from the one that the program's threads share: the program
+ * neither sees nor closes what is opened here, and closing it gives up none of its record locks. What is open in one table
+ * is not in the other. One thread at a time, until it ends; false: not on this system, all threads go on sharing. */
+bool tlmi_own_table_begin(void);
+void tlmi_own_table_end(void);  /* just before the thread ends, which closes its files */
+bool tlmi_own_table_here(void); /* whether the calling thread is the one with a table of its own */
 
 /* ---- system.c: what Linux and macOS do in different ways ---- */
 /* Pages in [start, start + bytes) that are not resident, in bytes; 0 for memory that is gone. Both are multiples of a page. */
 uint64_t tlmi_system_absent_bytes(uintptr_t start, uint64_t bytes);
+bool tlmi_system_part_files(
+    void); /* the calling thread no longer shares open files and has none; false: not possible here */
 #pragma GCC visibility pop
 
 #pragma GCC visibility push(hidden)

@@ -32,9 +32,11 @@ typedef struct {
     size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 } allocator_statistics;
 
-static const char statm_path[] = "/proc/self/statm", status_path[] = "/proc/self/status",
-                  smaps_path[] = "/proc/self/smaps_rollup", mappings_path[] = "/proc/self/smaps";
-static tlmi_own_file statm = {.fd = -1}, status = {.fd = -1}, smaps = {.fd = -1}, mappings = {.fd = -1};
+enum asked { STATM, STATUS, MAPPINGS, SMAPS, ASKED };
+static const char *const paths[ASKED] = {"/proc/self/statm", "/proc/self/status", "/proc/self/smaps",
+                                         "/proc/self/smaps_rollup"};
+static tlmi_own_file shared[ASKED] = {{.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}}; /* in the program's table */
+static tlmi_own_file apart[ASKED] = {{.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}};  /* in a table of our own */
 static allocator_statistics (*ask_allocator)(void);
 static uint64_t page_bytes;
 static uint64_t log_inode;
@@ -46,30 +48,33 @@ static int open_file(const char *path)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Opens it again where the program has closed it, or where it was put away. */
-static void open_again(tlmi_own_file *file, const char *path)
+/* The file as the calling thread has it open, opened again where the program has closed it, or where it was put away. */
+static tlmi_own_file *opened(enum asked which)
 {
+    tlmi_own_file *file = &(tlmi_own_table_here() ? apart : shared)[which];
     if (is_open && !tlmi_own_file_is_ours(file))
-        tlmi_own_file_keep(file, open_file(path));
+        tlmi_own_file_keep(file, open_file(paths[which]));
+    return file;
 }
 
 /* A program that may have 24 files misses each one of ours: it has them only while they are read. */
 static void put_away(tlmi_own_file *file)
 {
-    if (tlmi_own_file_is_in_the_way(file))
+    if (tlmi_own_file_is_in_the_way(file) && !tlmi_own_table_here())
         tlmi_own_file_close(file);
 }
 
-static void open_first(tlmi_own_file *file, const char *path)
+static void open_first(enum asked which)
 {
+    tlmi_own_file *file = &shared[which];
     tlmi_own_file_close(file);
-    tlmi_own_file_keep_out_of_reach(file, open_file(path));
+    tlmi_own_file_keep_out_of_reach(file, open_file(paths[which]));
     put_away(file);
 }
 
-static bool read_text(tlmi_own_file *file, const char *path, char *text, size_t room)
+static bool read_text(enum asked which, char *text, size_t room)
 {
-    open_again(file, path);
+    tlmi_own_file *file = opened(which);
     ssize_t got = file->fd < 0 ? -1 : pread(file->fd, text, room - 1, 0);
     put_away(file);
     text[got > 0 ? got : 0] = 0;
@@ -92,26 +97,22 @@ void tlmi_system_open(bool ask_smaps, uint64_t inode)
     page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     wants_smaps = ask_smaps;
     is_open = true;
-    open_first(&statm, statm_path);
-    open_first(&status, status_path);
-    if (ask_smaps)
-        open_first(&smaps, smaps_path);
-    open_first(&mappings, mappings_path);
+    for (enum asked which = STATM; which < (ask_smaps ? ASKED : SMAPS); which++)
+        open_first(which);
     ask_allocator = (allocator_statistics (*)(void))dlsym(RTLD_DEFAULT, "mallinfo2");
 }
 
 void tlmi_system_close(void)
 {
     is_open = false;
-    tlmi_own_file *const all[] = {&statm, &status, &smaps, &mappings};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        tlmi_own_file_close(all[i]);
+    for (enum asked which = STATM; which < ASKED; which++)
+        tlmi_own_file_close(&shared[which]);
 }
 
 bool tlmi_system_resident(tlmi_resident *out)
 {
     char text[128];
-    if (!read_text(&statm, statm_path, text, sizeof text))
+    if (!read_text(STATM, text, sizeof text))
         return false;
     char *rest;
     strtoull(text, &rest, 10);
@@ -126,7 +127,7 @@ void tlmi_system_limits(tlmi_sample *taken)
 {
     char text[2048];
     uint64_t bytes;
-    if (!read_text(&status, status_path, text, sizeof text))
+    if (!read_text(STATUS, text, sizeof text))
         return;
     if (find_bytes(text, "\nVmHWM:", &bytes))
         tlmi_sample_add(taken, TLM_METRIC_HIGH_WATER, bytes);
@@ -148,7 +149,7 @@ void tlmi_system_smaps(tlmi_sample *taken)
 {
     char text[4096];
     uint64_t bytes, dirty;
-    if (!wants_smaps || !read_text(&smaps, smaps_path, text, sizeof text))
+    if (!wants_smaps || !read_text(SMAPS, text, sizeof text))
         return;
     if (find_bytes(text, "\nPss:", &bytes))
         tlmi_sample_add(taken, TLM_METRIC_PSS, bytes);
@@ -160,11 +161,11 @@ static bool read_mappings(tlmi_mappings_reader *reader, bool other_guards)
 {
     char text[8192];
     off_t at = 0;
-    open_again(&mappings, mappings_path);
+    tlmi_own_file *file = opened(MAPPINGS);
     tlmi_mappings_begin(reader, log_inode, other_guards);
-    for (ssize_t got; mappings.fd >= 0 && (got = pread(mappings.fd, text, sizeof text, at)) > 0; at += got)
+    for (ssize_t got; file->fd >= 0 && (got = pread(file->fd, text, sizeof text, at)) > 0; at += got)
         tlmi_mappings_feed(reader, text, (size_t)got);
-    put_away(&mappings);
+    put_away(file);
     return at > 0;
 }
 

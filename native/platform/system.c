@@ -40,6 +40,16 @@ bool tlmi_system_is_main_thread(void)
 #endif
 }
 
+bool tlmi_system_part_files(void)
+{
+#if defined(SYS_close_range)
+    enum { UNSHARE = 2 }; /* CLOSE_RANGE_UNSHARE; Linux 5.9 */
+    return syscall(SYS_close_range, 0u, ~0u, UNSHARE) == 0;
+#else
+    return false;
+#endif
+}
+
 void tlmi_system_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

@@ -3,6 +3,8 @@
 Each program prints what it observes of itself; plain and recorded output are compared bytewise.
 """
 
+import os
+import sys
 import textwrap
 from pathlib import Path
 
@@ -203,3 +205,36 @@ print([os.path.getsize(f"file{i}") for i in range(10)], files[0].fileno())
     recording = tlmem.read(tmp_path / "a.tlm")
     assert recording.sealed and not recording.problems
     assert recording.totals.total_count >= 200_000
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux"
+    or tuple(int(part) for part in os.uname().release.split(".")[:2]) < (5, 9),
+    reason="a thread has a table of open files of its own on Linux 5.9 and later",
+)
+@pytest.mark.parametrize("closes", ["", "os.closerange(3, 5000)"])
+def test_files_of_the_program_have_the_numbers_they_have_without_the_recorder(
+    closes: str, tmp_path: Path
+) -> None:
+    program = f"""
+import importlib, os, time
+import numpy as np
+{closes}
+first = os.open(os.devnull, os.O_RDONLY)
+numbers = {{first}}
+for name in ("json", "decimal", "statistics", "asyncio", "xml.dom.minidom", "email.message"):
+    importlib.import_module(name)
+    end = time.monotonic() + 0.4
+    while time.monotonic() < end:
+        number = os.open(os.devnull, os.O_RDONLY)
+        numbers.add(number)
+        os.close(number)
+        np.ones(1000)
+print(len(numbers))
+"""
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+
+    result = recorded(["program.py"], tmp_path, options=("-q", "-o", "a.tlm"))
+
+    assert result.stdout.strip() == b"2", result.stdout + result.stderr
+    assert tlmem.read(tmp_path / "a.tlm").sealed
