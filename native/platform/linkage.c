@@ -30,6 +30,7 @@ typedef struct {
     const char *names;
     const Elf64_Rela *tables[2];
     size_t counts[2];
+    bool is_spared;
 } library;
 
 static const char *name_of(const struct dl_phdr_info *info)
@@ -186,7 +187,8 @@ static bool meet_slots(const library *lib, const char *own_name, const request *
             for (size_t k = 0; k < asked->group->count; k++) {
                 tlmi_slot *slot = &asked->group->slots[k];
                 if (name[0] != slot->symbol[0] || slot->theirs == NULL || (type == POINTER && !slot->pointers) ||
-                    strcmp(name, slot->symbol) != 0 || (slot->omit != NULL && begins_with(own_name, slot->omit)))
+                    (lib->is_spared && !slot->everywhere) || strcmp(name, slot->symbol) != 0 ||
+                    (slot->omit != NULL && begins_with(own_name, slot->omit)))
                     continue;
                 settled &= meet_slot(lib, slot, (void **)(lib->base + entry->r_offset), asked->back);
             }
@@ -208,8 +210,9 @@ static int meet_library(struct dl_phdr_info *info, size_t bytes, void *context)
     const request *asked = context;
     tlmi_slots *group = asked->group;
     library lib;
-    if ((!asked->back && is_settled(group, info->dlpi_phdr)) || !read_library(info, &lib) || is_spared(&lib))
+    if ((!asked->back && is_settled(group, info->dlpi_phdr)) || !read_library(info, &lib))
         return 0;
+    lib.is_spared = is_spared(&lib);
     if (!meet_slots(&lib, name_of(info), asked))
         group->is_unsettled = true;
     else if (!asked->back && group->settled_count < TLMI_MOST_SETTLED)

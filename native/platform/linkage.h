@@ -21,6 +21,7 @@ typedef struct {
     const char *omit; /* libraries whose name begins so keep their slots; NULL: none */
     uint32_t count;   /* slots that were pointed to ours; set by tlmi_slots_point */
     bool pointers;    /* also initialised pointers to the function, as in a table of functions */
+    bool everywhere;  /* also in libraries that keep their other slots (tlmi_slots_spare) */
 } tlmi_slot;
 
 enum { TLMI_MOST_SETTLED = 1024 };
@@ -40,7 +41,7 @@ typedef struct {
 void *tlmi_slots_find(const char *library, const char *symbol);
 /* The address of a symbol that a program would find first; NULL: none. */
 void *tlmi_slots_first(const char *symbol);
-/* From now on the library that has this address in it keeps all of its slots. At most four; false: too many. */
+/* From now on the library that has this address in it keeps its slots. At most four; false: too many. */
 bool tlmi_slots_spare(const void *address);
 /* Points the slots of all loaded libraries from theirs to ours, and counts them. Slots that somebody else has pointed
  * elsewhere stay. false: not on this system, nothing is changed. */

@@ -2,13 +2,14 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from support.heap_programs import USING_IT, with_library
+from support.heap_programs import COMPILER, USING_IT, with_library
 from support.programs import plain, recorded, run
 
 from tlmem.analysis import analyse
@@ -114,6 +115,7 @@ def test_a_child_of_a_fork_counts_its_own_blocks(library: Path) -> None:
     assert (heap.loc[heap["size_bytes"] == 7_000, "died_ns"] < 0).all()
     assert (child.heap["size_bytes"] == 9_000).sum() == 30
     assert not (child.heap["size_bytes"] == 7_000).any()
+    assert child.info["heap.rate"] == recording.info["heap.rate"]
 
 
 def test_a_library_in_the_place_of_one_that_was_unloaded_is_met(library: Path) -> None:
@@ -126,6 +128,60 @@ def test_a_library_in_the_place_of_one_that_was_unloaded_is_met(library: Path) -
 
     assert not recording.problems
     assert (heap["size_bytes"] == 4321).sum() == 2
+
+
+def test_a_library_is_met_when_its_first_function_is_looked_up(library: Path) -> None:
+    at_once = USING_IT.replace("time.sleep(0.1)", "pass")
+    program = at_once + "blocks = [library.keep(1000 + i) for i in range(300)]\n"
+    _, heap = heap_of(library, program, "--heap=all")
+
+    kept = heap[(heap["line"] == 8) & ~heap["is_python"]]
+
+    assert sorted(kept["size_bytes"]) == list(range(1000, 1300))
+
+
+def test_what_ctypes_allocates_and_frees_is_seen(library: Path) -> None:
+    program = USING_IT + "libc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\n"
+    program += "libc.free.argtypes = [ctypes.c_void_p]\n"
+    program += "own = [libc.malloc(ctypes.c_size_t(5_000)) for _ in range(50)]\n"
+    program += "blocks = [library.keep(7_000) for _ in range(50)]\n"
+    program += "for block in blocks + own[:20]: libc.free(block)\n"
+    _, heap = heap_of(library, program, "--heap=all")
+    own, blocks = heap[heap["size_bytes"] == 5_000], heap[heap["size_bytes"] == 7_000]
+
+    assert (len(own), (own["died_ns"] >= 0).sum()) == (50, 20)
+    assert (len(blocks), (blocks["died_ns"] >= 0).sum()) == (50, 50)
+
+
+def test_the_linker_sees_who_looks_a_function_up(tmp_path: Path) -> None:
+    with_library(tmp_path)
+    outer = "#define _GNU_SOURCE\n#include <dlfcn.h>\nint which(void) { return 2; }\n"
+    outer += 'int next(void) { int (*f)(void) = (int (*)(void))dlsym(RTLD_NEXT, "which");\n'
+    outer += "    return f ? f() : 0; }\n"
+    (tmp_path / "inner.c").write_text("int which(void) { return 1; }\n")
+    (tmp_path / "outer.c").write_text(outer)
+    compiler = [str(COMPILER), "-shared", "-fPIC", "-Wl,--no-as-needed"]
+    subprocess.run([*compiler, "inner.c", "-o", "libinner.so"], cwd=tmp_path, check=True)
+    command = [*compiler, "outer.c", "-o", "outer.so", "-L.", "-linner", "-Wl,-rpath,$ORIGIN"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    program = "import ctypes, time\nouter = ctypes.CDLL('./outer.so')\ntime.sleep(0.1)\n"
+    (tmp_path / "program.py").write_text(program + "outer.which\nprint(outer.next())\n")
+    result = recorded(["-q", "-f", "-o", "r.tlm", "--heap", "program.py"], tmp_path)
+
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"1\n", b"")
+
+
+def test_a_block_that_cannot_be_had_disturbs_no_count(library: Path) -> None:
+    program = USING_IT + "libc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\n"
+    program += "libc.malloc.argtypes = libc.calloc.argtypes = [ctypes.c_size_t] * 2\n"
+    program += "libc.calloc.restype = ctypes.c_void_p\n"
+    program += "for size in (2**63 - 1, 2**63, 2**63 + 3, 2**64 - 1, 2**64 - 10**15):\n"
+    program += "    assert libc.malloc(size, 0) is None and libc.calloc(size, 3) is None\n"
+    program += "blocks = [library.keep(1000) for i in range(20_000)]\n"
+    _, heap = heap_of(library, program, "--heap=64kB", "--heap-seed=3")
+    kept = heap[(heap["line"] == 14) & ~heap["is_python"]]
+
+    assert (kept["weight"] * kept["size_bytes"]).sum() == pytest.approx(20e6, rel=0.2)
 
 
 def test_threads_count_for_themselves(library: Path) -> None:

@@ -2,7 +2,8 @@
  * source_heap.c: samples blocks of the C allocator and of Python's heap that no other source records.
  *
  * What libraries call through slots (platform/linkage.h) comes here: malloc and its kin, and mappings of anonymous memory.
- * Python's own library keeps its slots, as its blocks come through its allocator domains (source_pyheap.c), and so do ours.
+ * Python's own library keeps its slots, as its blocks come through its allocator domains (source_pyheap.c, source_objects.c),
+ * and so do ours.
  *
  * Every byte is chosen with the same small chance, one in `rate` bytes, and a block with a chosen byte is a sample. So a block
  * of n bytes is one with the chance 1 - exp(-n / rate), whatever was allocated before it, and whoever reads the recording
@@ -12,8 +13,10 @@
  * Blocks of arrays and tensors are counted down too, but other sources record them. The chance of all others stays the same.
  * Order: as for every source, a free is recorded before the block goes, an allocation after it came. Nothing here allocates.
  */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include <Python.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,10 +29,11 @@
 #include "python/stack/pystack.h"
 
 enum { WHILE_OFF_BYTES = 1 << 16 };
+#define MOST_BYTES ((size_t)1 << 62) /* larger blocks are only asked for */
 
-__thread int64_t tlmi_heap_left;
+__thread uint64_t tlmi_heap_left;
 _Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64];
-static __thread uint32_t own_epoch; /* of this thread's count */
+static __thread uint32_t own_epoch; /* of this thread's counts */
 static __thread uint64_t own_random;
 static __thread bool is_busy; /* what is allocated while a sample is recorded is ours */
 
@@ -41,7 +45,8 @@ static tlmi_map samples = TLMI_MAP_EMPTY; /* address -> bytes */
 static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 static uint16_t samples_on[TLMI_HEAP_PAGES]; /* under it; a full one stays */
 static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
-static bool is_installed; /* under it, as the slots */
+static bool is_installed;   /* under it, as the slots */
+static const char *objects; /* how Python's small ones are seen */
 
 /* ---- chance ---- */
 
@@ -59,14 +64,43 @@ static int64_t distance(uint64_t mean)
     return mean == 1 ? 0 : 1 + (int64_t)(-log(random_fraction()) * (double)mean);
 }
 
+/* Where a count goes on that may be below 0. */
+static uint64_t begin_at(uint64_t left, uint64_t mean)
+{
+    if (mean == 0)
+        return WHILE_OFF_BYTES;
+    int64_t over = (int64_t)left < 0 ? (int64_t)left % (int64_t)mean : 0;
+    return (uint64_t)(distance(mean) + over);
+}
+
 /* Begins to count anew when sampling has begun or ended since. */
-static void begin_count(uint32_t now, uint64_t mean)
+static void begin_counts(uint32_t now, uint64_t mean)
 {
     uint64_t base = atomic_load_explicit(&seed, memory_order_relaxed);
     own_epoch = now;
     own_random = (base + 1 + atomic_fetch_add(&started_threads, 1)) * 0x9E3779B97F4A7C15ULL | 1;
     random_fraction();
-    tlmi_heap_left = mean == 0 ? WHILE_OFF_BYTES : distance(mean) + tlmi_heap_left % (int64_t)mean;
+    tlmi_heap_left = begin_at(tlmi_heap_left, mean);
+    tlmi_objects_left = begin_at(tlmi_objects_left, mean);
+}
+
+bool tlmi_heap_choose(uint64_t *left, size_t bytes)
+{
+    if (bytes > MOST_BYTES) { /* it will not come */
+        *left += bytes;
+        return false;
+    }
+    uint64_t mean = atomic_load_explicit(&rate, memory_order_relaxed);
+    uint32_t now = atomic_load_explicit(&epoch, memory_order_acquire);
+    if (own_epoch != now || mean == 0)
+        begin_counts(now, mean);
+    if ((int64_t)*left >= 0)
+        return false;
+    int64_t next = (int64_t)*left % (int64_t)mean; /* the distances between the bytes of one block do not matter */
+    while (next < 0)
+        next += distance(mean);
+    *left = (uint64_t)next;
+    return !is_busy && !tlmi_pyheap_is_array && bytes != 0 && tlmi_probe_on();
 }
 
 /* ---- samples ---- */
@@ -99,18 +133,9 @@ static uint64_t take_sample(void *block)
     return bytes;
 }
 
-void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner)
+void tlmi_heap_record(void *block, size_t bytes, tlmi_heap_owner owner)
 {
-    uint64_t mean = atomic_load_explicit(&rate, memory_order_relaxed);
-    uint32_t now = atomic_load_explicit(&epoch, memory_order_acquire);
-    if (own_epoch != now || mean == 0)
-        begin_count(now, mean);
-    if (tlmi_heap_left >= 0 || mean == 0)
-        return;
-    tlmi_heap_left %= (int64_t)mean; /* the distances between the bytes of one block do not matter */
-    while (tlmi_heap_left < 0)
-        tlmi_heap_left += distance(mean);
-    if (is_busy || tlmi_pyheap_is_array || block == NULL || bytes == 0 || !tlmi_probe_on())
+    if (is_busy || block == NULL)
         return;
     int error = errno;
     is_busy = true;
@@ -119,6 +144,12 @@ void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner)
     is_busy = false;
     tlmi_heap_restore(block, bytes, owner);
     errno = error;
+}
+
+void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner)
+{
+    if (tlmi_heap_choose(&tlmi_heap_left, bytes))
+        tlmi_heap_record(block, bytes, owner);
 }
 
 /* Its size; 0 if the block was not sampled. */
@@ -158,8 +189,23 @@ static void *sampled_aligned_alloc(size_t alignment, size_t bytes);
 static void *sampled_memalign(size_t alignment, size_t bytes);
 static void *sampled_mmap(void *address, size_t bytes, int rights, int flags, int file, off_t offset);
 static int sampled_munmap(void *address, size_t bytes);
+static void *watched_dlsym(void *library, const char *name);
 
-enum { MALLOC, CALLOC, REALLOC, FREE, POSIX_MEMALIGN, ALIGNED_ALLOC, MEMALIGN, MMAP, MMAP64, MUNMAP, SLOT_COUNT };
+enum {
+    MALLOC,
+    CALLOC,
+    REALLOC,
+    FREE,
+    POSIX_MEMALIGN,
+    ALIGNED_ALLOC,
+    MEMALIGN,
+    MMAP,
+    MMAP64,
+    MUNMAP,
+    SAMPLED_COUNT,
+    DLSYM = SAMPLED_COUNT,
+    SLOT_COUNT
+};
 #define SLOT(name, function) {.symbol = name, .ours = (void *)(function), .pointers = true}
 static tlmi_slot slots[SLOT_COUNT] = {
     [MALLOC] = SLOT("malloc", sampled_malloc),
@@ -173,6 +219,7 @@ static tlmi_slot slots[SLOT_COUNT] = {
     [MMAP] = SLOT("mmap", sampled_mmap),
     [MMAP64] = SLOT("mmap64", sampled_mmap),
     [MUNMAP] = SLOT("munmap", sampled_munmap),
+    [DLSYM] = {.symbol = "dlsym", .ours = (void *)watched_dlsym, .everywhere = true},
 };
 static tlmi_slots group = {.slots = slots, .count = SLOT_COUNT}; /* under `installing` */
 static void *(*original_malloc)(size_t);
@@ -184,6 +231,7 @@ static void *(*original_aligned_alloc)(size_t, size_t);
 static void *(*original_memalign)(size_t, size_t);
 static void *(*original_mmap)(void *, size_t, int, int, int, off_t);
 static int (*original_munmap)(void *, size_t);
+static void *(*original_dlsym)(void *, const char *);
 
 static void *sampled_malloc(size_t bytes)
 {
@@ -260,6 +308,21 @@ static int sampled_munmap(void *address, size_t bytes)
     return error;
 }
 
+/* Whoever loads a library, ctypes and Python's import among them, looks up a function of it before it calls one: the moment to
+ * point its slots. Who looks up malloc gets the sampled one, so that a block is not freed unseen. Anything else is a jump, since
+ * the linker answers by who asks (RTLD_NEXT). */
+static void *watched_dlsym(void *library, const char *name)
+{
+    tlmi_heap_look_again();
+    const tlmi_slot *slot = slots;
+    while (slot < slots + SAMPLED_COUNT && (strcmp(slot->symbol, name) != 0 || library == RTLD_NEXT))
+        slot++;
+    if (slot == slots + SAMPLED_COUNT)
+        return original_dlsym(library, name);
+    void *found = original_dlsym(library, name);
+    return found != NULL && found == slot->theirs ? slot->ours : found;
+}
+
 /* ---- install, uninstall ---- */
 
 static void find_originals(void)
@@ -275,6 +338,7 @@ static void find_originals(void)
     original_memalign = (void *(*)(size_t, size_t))slots[MEMALIGN].theirs;
     original_mmap = (void *(*)(void *, size_t, int, int, int, off_t))slots[MMAP].theirs;
     original_munmap = (int (*)(void *, size_t))slots[MUNMAP].theirs;
+    original_dlsym = (void *(*)(void *, const char *))slots[DLSYM].theirs;
 }
 
 static void forget_all(void)
@@ -316,6 +380,7 @@ static void write_notes(uint64_t mean)
     else
         snprintf(text, sizeof text, "none (no library calls malloc through a slot)");
     tlmi_meta_note("heap.hook", text);
+    tlmi_meta_note("heap.python", objects);
 }
 
 tlm_status tlm_heap_install(uint64_t mean_bytes, uint64_t first_seed)
@@ -324,6 +389,7 @@ tlm_status tlm_heap_install(uint64_t mean_bytes, uint64_t first_seed)
     if (mean_bytes == 0 || mean_bytes > INT64_MAX / 64)
         return TLM_BAD_ARGUMENT;
     pthread_once(&fork_handler_once, install_fork_handler);
+    PyGILState_STATE state = PyGILState_Ensure(); /* for Python's domains; never waited for under the lock */
     pthread_mutex_lock(&installing);
     tlm_status status = is_installed ? TLM_ALREADY_RUNNING : TLM_OK;
     if (!is_installed) {
@@ -335,26 +401,31 @@ tlm_status tlm_heap_install(uint64_t mean_bytes, uint64_t first_seed)
         atomic_store(&seed, first_seed ? first_seed : tlmi_clock_ns());
         atomic_store(&started_threads, 0);
         atomic_store(&rate, mean_bytes);
-        tlmi_heap_left = 0; /* other threads notice within WHILE_OFF_BYTES */
+        objects = tlmi_objects_install(mean_bytes);
+        tlmi_heap_left = tlmi_objects_left = 0; /* other threads notice within WHILE_OFF_BYTES */
         tlmi_slots_point(&group);
-        write_notes(mean_bytes);
         is_installed = true;
     }
+    write_notes(atomic_load(&rate)); /* a forked child goes on sampling, and has a recording of its own */
     pthread_mutex_unlock(&installing);
+    PyGILState_Release(state);
     return status;
 }
 
 tlm_status tlm_heap_uninstall(void)
 {
+    PyGILState_STATE state = PyGILState_Ensure();
     pthread_mutex_lock(&installing);
     tlm_status status = is_installed ? TLM_OK : TLM_NOT_RUNNING;
     if (is_installed) {
         tlmi_slots_restore(&group);
+        tlmi_objects_uninstall();
         atomic_store(&rate, 0);
         forget_all();
         is_installed = false;
     }
     pthread_mutex_unlock(&installing);
+    PyGILState_Release(state);
     return status;
 }
 

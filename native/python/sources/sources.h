@@ -85,9 +85,14 @@ static inline void tlmi_live_tally(int64_t bytes)
 
 /* ---- source_heap.c ---- */
 enum { TLMI_HEAP_PAGES = 1 << 18, TLMI_HEAP_PAGE_SHIFT = 12 }; /* bits: of 1 GB of addresses each has its own */
-extern __thread int64_t tlmi_heap_left;                        /* bytes to the next chosen one */
+extern __thread uint64_t tlmi_heap_left;                       /* bytes to the next chosen one */
 extern _Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64]; /* pages on which a sample begins */
 typedef enum { TLMI_HEAP_NATIVE = 1, TLMI_HEAP_PYTHON = 2 } tlmi_heap_owner; /* the count of an allocation's event */
+/* After a count went below 0: what comes next. true: the block of so many bytes is to be recorded. */
+bool tlmi_heap_choose(uint64_t *left, size_t bytes);
+/* A chosen block that is there; NULL for none. */
+void tlmi_heap_record(void *block, size_t bytes, tlmi_heap_owner owner);
+/* Both, of blocks that tlmi_heap_is_due has counted. */
 void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner);
 uint64_t tlmi_heap_end(void *block);
 /* The block is still there: its end failed. */
@@ -100,7 +105,7 @@ static inline uintptr_t tlmi_heap_page(uintptr_t block)
 /* Counts the bytes of a block. true: call tlmi_heap_sample when it is there. */
 static inline bool tlmi_heap_is_due(size_t bytes)
 {
-    return tlmi_unlikely((tlmi_heap_left -= (int64_t)bytes) < 0);
+    return tlmi_unlikely(__builtin_sub_overflow(tlmi_heap_left, bytes, &tlmi_heap_left));
 }
 /* After a block came; NULL for none. */
 static inline void tlmi_heap_meet(void *block, size_t bytes, tlmi_heap_owner owner)
@@ -115,6 +120,12 @@ static inline uint64_t tlmi_heap_gone(void *block)
     uint64_t bits = atomic_load_explicit(&tlmi_heap_pages[page / 64], memory_order_relaxed);
     return tlmi_unlikely(bits >> page % 64 & 1) ? tlmi_heap_end(block) : 0;
 }
+
+/* ---- source_objects.c ---- */
+extern __thread uint64_t tlmi_objects_left; /* as tlmi_heap_left, of Python's small objects */
+/* Under the GIL, while counts are not in use. Returns how they are seen, for a note; static storage. */
+const char *tlmi_objects_install(uint64_t mean);
+void tlmi_objects_uninstall(void);
 
 /* ---- source_pyheap.c ---- */
 uint64_t tlmi_pyheap_arena_bytes(bool *known);
