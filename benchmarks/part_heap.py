@@ -1,4 +1,4 @@
-"""Part ``heap``: what sampling native memory and Python's heap costs, beside other profilers."""
+"""Part ``heap``: what sampling native memory and Python's objects costs, beside others."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ from benchmarks.measuring import PROGRAMS, Run, Settings, interleave, run, tool
 from benchmarks.pages import Section, table
 from benchmarks.targets import number
 
-PROGRAM_SCALES = {"pure_python": 0.4, "storm": 0.4, "mlp": 0.4, "pandas_pipeline": 0.4}
+PROGRAM_SCALES = {
+    "pure_python": 0.4,
+    "small_objects": 0.4,
+    "storm": 0.4,
+    "mlp": 0.4,
+    "pandas_pipeline": 0.4,
+}
 MALLOC = "malloc_storm"
 TITLES = {
     "pure_python": "pure Python",
+    "small_objects": "small objects",
     "storm": "allocation storm",
     "mlp": "NumPy MLP",
     "pandas_pipeline": "pandas pipeline",

@@ -60,6 +60,7 @@ TARGETS = (
     Target("torch, gpt", "the same on a step of GPT", 1.03, "x"),
     Target("torch, resnet", "the same on a step of a ResNet", 1.03, "x"),
     Target("heap, pure_python", "`record --heap` of `record`, pure Python, CPU time", 1.03, "x"),
+    Target("heap, small_objects", "the same, nothing but small objects", 1.03, "x"),
     Target("heap, storm", "the same, allocation storm", 1.02, "x"),
     Target("heap, mlp", "the same, NumPy MLP", 1.02, "x"),
     Target("heap, pandas_pipeline", "the same, pandas pipeline", 1.02, "x"),

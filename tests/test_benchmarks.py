@@ -20,7 +20,7 @@ PARTS = {
     "runtime": ["runtime, scope", "runtime, pool hit", "runtime, add 64 out, tlmem"],
     "autograd": ["autograd us, mlp 8", "autograd us, transformer", "autograd, products"],
     "planning": ["planning generated, tight", "planning generated, 5 ms"],
-    "heap": ["heap, pure_python", "heap, pandas_pipeline"],
+    "heap": ["heap, pure_python", "heap, small_objects", "heap, pandas_pipeline"],
     "torch": ["torch, tiny", "torch, resnet", "profiler, add", "memtracker, gpt"],
 }
 

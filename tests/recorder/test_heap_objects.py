@@ -105,6 +105,17 @@ def test_what_moves_keeps_its_content_and_is_one_object(tmp_path: Path) -> None:
     assert mass == pytest.approx(20_000 * (56 + 60) + 180_000, rel=0.25)
 
 
+@pytest.mark.parametrize("rate", ["all", "20kB"])
+def test_what_moves_does_not_put_off_larger_blocks(rate: str, tmp_path: Path) -> None:
+    program = "for i in range(20_000):\n    row = bytearray(b'a' * 2_000)\n    del row[5:]\n"
+    program += "    row += b'abcdefghij' * 3\n    row += b'abcdefghij' * 100\n"
+    program += "kept = [bytes(4_000) for _ in range(5_000)]\n"
+    _, heap = heap_of(tmp_path, program, f"--heap={rate}", "--heap-seed=5")
+    made, _ = estimates(heap, sys.getsizeof(bytes(4_000)))
+
+    assert made == pytest.approx(5_000 * 4_033, rel=0.1)
+
+
 def test_the_count_of_blocks_stays_right(tmp_path: Path) -> None:
     program = KEEPING + "before = sys.getallocatedblocks()\nmore = make(100_000)\n"
     program += "there = sys.getallocatedblocks()\ndel more\nafter = sys.getallocatedblocks()\n"

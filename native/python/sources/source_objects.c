@@ -20,7 +20,7 @@
 enum {
     SMALL_BYTES = 512, /* the most that Python keeps in pools, in every version there is */
     LARGE_BYTES = SMALL_BYTES + 1,
-    LEAST_FAST_RATE = 1 << 14, /* below it samples would take much more memory than the objects */
+    LEAST_FAST_RATE = 16000, /* below it samples would take much more memory than the objects */
 };
 #define PUT_OFF ((uint64_t)1 << 40)
 
@@ -54,6 +54,15 @@ static bool is_due(size_t bytes)
     return tlmi_unlikely(__builtin_sub_overflow(tlmi_objects_left, bytes, &tlmi_objects_left));
 }
 
+/* What is counted here is not to be counted by the raw domain as well: nothing is due there until the former count, which is
+ * returned, is put back. */
+static uint64_t put_raw_off(void)
+{
+    uint64_t left = tlmi_heap_left;
+    tlmi_heap_left = PUT_OFF;
+    return left;
+}
+
 /* ---- the fast way ---- */
 
 /* Else the compiler saves registers for it on the fast way. */
@@ -76,8 +85,9 @@ APART static void *calloc_due(void *context, size_t count, size_t bytes)
     bool chosen = tlmi_heap_choose(&tlmi_objects_left, count * bytes);
     void *block = NULL;
     if (chosen && count * bytes <= SMALL_BYTES) {
-        tlmi_heap_left += LARGE_BYTES;
+        uint64_t left = put_raw_off();
         block = objects.theirs.calloc(context, 1, LARGE_BYTES); /* tlm-lint: ok */
+        tlmi_heap_left = left;
         tlmi_heap_record(block, count * bytes, TLMI_HEAP_PYTHON);
     }
     return block != NULL ? block : objects.theirs.calloc(context, count, bytes); /* tlm-lint: ok */
@@ -88,9 +98,9 @@ APART static void *realloc_due(void *context, void *block, size_t bytes)
     bool chosen = tlmi_heap_choose(&tlmi_objects_left, bytes);
     void *moved = NULL;
     if (chosen && bytes <= SMALL_BYTES) {
-        tlmi_heap_left += PUT_OFF; /* the raw domain counts what it frees or resizes, too */
+        uint64_t left = put_raw_off();
         moved = objects.theirs.realloc(context, block, LARGE_BYTES); /* tlm-lint: ok */
-        tlmi_heap_left -= PUT_OFF;
+        tlmi_heap_left = left;
         tlmi_heap_record(moved, bytes, TLMI_HEAP_PYTHON);
     }
     return moved != NULL ? moved : objects.theirs.realloc(context, block, bytes); /* tlm-lint: ok */
@@ -152,10 +162,13 @@ static void *thorough_realloc(const domain_pair *pair, void *context, void *bloc
         return pair->theirs.realloc(context, block, bytes); /* tlm-lint: ok */
     uint64_t before = tlmi_heap_gone(block);
     bool is_counted_here = bytes <= most_bytes;
+    uint64_t left = tlmi_heap_left;
     is_inside = true;
-    tlmi_heap_left += is_counted_here ? PUT_OFF : 0;
+    if (is_counted_here)
+        put_raw_off();
     void *moved = pair->theirs.realloc(context, block, bytes); /* tlm-lint: ok */
-    tlmi_heap_left -= is_counted_here ? PUT_OFF : 0;
+    if (is_counted_here)
+        tlmi_heap_left = left;
     is_inside = false;
     if (moved == NULL)
         tlmi_heap_restore(block, before, TLMI_HEAP_PYTHON);
@@ -199,8 +212,7 @@ static bool same_functions(const PyMemAllocatorEx *a, const PyMemAllocatorEx *b)
 /* Whether a block of so many bytes is counted by the wrapper of the raw domain. */
 static bool comes_to_raw(size_t bytes)
 {
-    uint64_t left = tlmi_heap_left;
-    tlmi_heap_left = PUT_OFF;
+    uint64_t left = put_raw_off();
     void *block = objects.theirs.malloc(objects.theirs.ctx, bytes); /* tlm-lint: ok */
     bool counted = tlmi_heap_left == PUT_OFF - bytes;
     objects.theirs.free(objects.theirs.ctx, block); /* tlm-lint: ok */

@@ -51,9 +51,9 @@ NAMES_PER_BYTE = 8
 """Names inflate to two to four times their size, snapshots of the same chains to ten times."""
 LEAST_RECORD_OF_A_SITE = 32
 
-FOLDED_OF_ANY_FILE = 8_000_000
+FOLDED_OF_ANY_FILE = 64_000_000
 FOLDED_PER_BYTE = 8
-"""A checkpoint's entries inflate to three to five times their size."""
+"""A checkpoint's entries inflate to three to five times their size, a million alike to more."""
 MOST_FOLDED_THREADS = 200_000
 MOST_CHECKPOINTS_TRIED = 8
 
