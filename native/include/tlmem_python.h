@@ -20,9 +20,10 @@ tlm_status tlm_numpy_uninstall(void);
  * Uninstall puts everything back; blocks stay valid. */
 tlm_status tlm_torch_install(void);
 tlm_status tlm_torch_uninstall(void);
-/* Samples blocks of the C allocator, in every library that calls it, and of Python's raw allocator while that is counted: one
- * for each so many bytes in the mean, 1: every block. What other sources record is left out. The notes heap.rate and heap.hook
- * say how. seed: of the choice; 0: another one each time. TLM_BAD_ARGUMENT: no such rate. Uninstall restores the slots. */
+/* Samples blocks of the C allocator, in every library that calls it, and of Python's allocators, of the raw one while that is
+ * counted: one for each so many bytes in the mean, 1: every block. What other sources record is left out. The notes heap.rate,
+ * heap.hook and heap.python say how. seed: of the choice; 0: another one each time. Both take the GIL themselves.
+ * TLM_BAD_ARGUMENT: no such rate. TLM_ALREADY_RUNNING: as it was, with notes for the recording. Uninstall restores slots and domains. */
 tlm_status tlm_heap_install(uint64_t mean_bytes, uint64_t seed);
 tlm_status tlm_heap_uninstall(void);
 /* Counts Python's arenas and raw allocations from now on; takes the GIL itself. */

@@ -3,7 +3,8 @@
  *
  * A slot is where a relocation of type JUMP_SLOT or GLOB_DAT of the symbol is. It may hold the function, or code of its own
  * library that looks the function up when it is first called (lazy binding); anything else is another tool's and stays.
- * Slots that the linker protects after loading are made writable for the moment of the store.
+ * Slots that the linker protects after loading are made writable for the moment of the store. A library that is still being
+ * loaded by another thread is left alone: protecting a page again that the linker is about to write to would end the program.
  */
 #define _GNU_SOURCE
 #include "platform/linkage.h"
@@ -11,6 +12,8 @@
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && __SIZEOF_POINTER__ == 8
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -26,6 +29,7 @@ enum { GLOB_DAT = R_AARCH64_GLOB_DAT, JUMP_SLOT = R_AARCH64_JUMP_SLOT, POINTER =
 typedef struct {
     uintptr_t base, start, end; /* where the library's segments lie */
     uintptr_t relro, relro_end; /* read-only after loading */
+    uintptr_t end_mark;         /* the end of the dynamic section: zeros that nobody ever writes to */
     const Elf64_Sym *symbols;
     const char *names;
     const Elf64_Rela *tables[2];
@@ -102,6 +106,7 @@ static bool read_library(const struct dl_phdr_info *info, library *lib)
             break;
         }
     }
+    lib->end_mark = (uintptr_t)entry;
     lib->counts[0] = lib->tables[0] && with_addends ? plt_bytes / sizeof(Elf64_Rela) : 0;
     lib->counts[1] = lib->tables[1] ? other_bytes / sizeof(Elf64_Rela) : 0;
     relative = relative < lib->counts[1] ? relative : lib->counts[1];
@@ -110,11 +115,31 @@ static bool read_library(const struct dl_phdr_info *info, library *lib)
     return lib->symbols && lib->names && lib->start < lib->end;
 }
 
+/* The linker protects whole pages only. */
+static bool is_on_protected_page(const library *lib, uintptr_t address)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = address & ~(page - 1);
+    return start >= (lib->relro & ~(page - 1)) && start + page <= (lib->relro_end & ~(page - 1));
+}
+
+/* Whether the linker has protected what it protects at last. Asks the kernel to put zeros where zeros are, which it refuses on a
+ * protected page. */
+static bool is_loaded(const library *lib)
+{
+    if (lib->end_mark == 0 || !is_on_protected_page(lib, lib->end_mark))
+        return true; /* nothing of it is protected that we would write to */
+    int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    if (zeros < 0)
+        return false;
+    bool refused = read(zeros, (void *)lib->end_mark, sizeof(Elf64_Sxword)) < 0 && errno == EFAULT;
+    close(zeros);
+    return refused;
+}
+
 static void store(const library *lib, void **slot, void *function)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), address = (uintptr_t)slot & ~(page - 1);
-    /* The linker protects whole pages only. */
-    bool is_protected = address >= (lib->relro & ~(page - 1)) && address + page <= (lib->relro_end & ~(page - 1));
+    bool is_protected = is_on_protected_page(lib, (uintptr_t)slot);
     if (is_protected && mprotect((void *)address, page, PROT_READ | PROT_WRITE) != 0)
         return;
     __atomic_store_n(slot, function, __ATOMIC_RELEASE);
@@ -213,6 +238,10 @@ static int meet_library(struct dl_phdr_info *info, size_t bytes, void *context)
     if ((!asked->back && is_settled(group, info->dlpi_phdr)) || !read_library(info, &lib))
         return 0;
     lib.is_spared = is_spared(&lib);
+    if (!asked->back && !is_loaded(&lib)) {
+        group->is_unsettled = true;
+        return 0;
+    }
     if (!meet_slots(&lib, name_of(info), asked))
         group->is_unsettled = true;
     else if (!asked->back && group->settled_count < TLMI_MOST_SETTLED)
@@ -234,6 +263,7 @@ static int take_changes(struct dl_phdr_info *info, size_t bytes, void *context)
 
 void tlmi_slots_point_loaded(tlmi_slots *group)
 {
+    int error = errno;
     changes now = {0, 0};
     dl_iterate_phdr(take_changes, &now);
     if (now.loads == group->loads && now.unloads == group->unloads && !group->is_unsettled)
@@ -244,6 +274,7 @@ void tlmi_slots_point_loaded(tlmi_slots *group)
     group->unloads = now.unloads;
     group->is_unsettled = false;
     dl_iterate_phdr(meet_library, &(request){group, false});
+    errno = error;
 }
 
 bool tlmi_slots_point(tlmi_slots *group)

@@ -124,6 +124,22 @@ def test_usage(words: list[str], code: int, where: str, tmp_path: Path) -> None:
     assert b"usage: tlmem" in said and b"Traceback" not in said
 
 
+@pytest.mark.parametrize(
+    ("allocator", "how"),
+    [
+        ("pymalloc", b"sampled where they are allocated\n"),
+        ("debug", b"sampled where they are allocated and freed, which is slower\n"),
+        ("malloc", b"sampled in Python's raw domain, where all of them come from\n"),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing is sampled on this system")
+def test_doctor_says_how_the_heap_is_sampled(allocator: str, how: bytes, tmp_path: Path) -> None:
+    done = run([*TLMEM, "doctor"], tmp_path, environment={"PYTHONMALLOC": allocator})
+
+    assert b"\nheap:        slots (" in done.stdout
+    assert b"\nobjects:     " + how in done.stdout
+
+
 def test_version(tmp_path: Path) -> None:
     done = run([*TLMEM, "--version"], tmp_path)
 

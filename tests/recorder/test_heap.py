@@ -31,10 +31,13 @@ def library(tmp_path: Path) -> Path:
     return with_library(tmp_path)
 
 
-def heap_of(folder: Path, program: str, *options: str) -> tuple[Recording, pd.DataFrame]:
+def heap_of(
+    folder: Path, program: str, *options: str, **environment: str
+) -> tuple[Recording, pd.DataFrame]:
     """The recording of a program, and its blocks with the line of the program they are from."""
     (folder / "program.py").write_text(program)
-    result = recorded(["-f", "-o", "r.tlm", *options, "program.py"], folder)
+    words = ["-f", "-o", "r.tlm", *options, "program.py"]
+    result = recorded(words, folder, environment=environment)
     assert result.returncode == 0, result.stderr.decode()
     recording = read(folder / "r.tlm")
     sites = recording.sites
@@ -182,6 +185,63 @@ def test_a_block_that_cannot_be_had_disturbs_no_count(library: Path) -> None:
     kept = heap[(heap["line"] == 14) & ~heap["is_python"]]
 
     assert (kept["weight"] * kept["size_bytes"]).sum() == pytest.approx(20e6, rel=0.2)
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc_minimal", "mimalloc"])
+def test_an_allocator_that_is_preloaded_is_seen(name: str, library: Path) -> None:
+    found = sorted(Path("/usr/lib").glob(f"*/lib{name}.so.*"))
+    if not found:
+        pytest.skip(f"lib{name} is not installed")
+    program = (
+        USING_IT + "import numpy as np\nblocks = [library.keep(1000 + i) for i in range(300)]\n"
+    )
+    program += "for block in blocks[:100]: library.drop(block)\n"
+    program += "strings = [bytes(7_000) for _ in range(100)]\narray = np.ones(3_000)\n"
+    recording, heap = heap_of(library, program, "--heap=all", LD_PRELOAD=str(found[0]))
+    made = heap[(heap["line"] == 9) & ~heap["is_python"]]
+
+    assert not recording.problems
+    assert sorted(made["size_bytes"]) == list(range(1000, 1300))
+    assert (made["died_ns"] >= 0).sum() == 100
+    assert (heap["size_bytes"] == sys.getsizeof(bytes(7_000))).sum() == 100
+    assert (recording.objects["size_bytes"] == 24_000).sum() == 1
+
+
+def test_an_allocator_linked_into_a_library_is_seen_by_its_mappings(tmp_path: Path) -> None:
+    with_library(tmp_path)
+    own = "#include <sys/mman.h>\nstatic char *at, *end;\n"
+    own += "static void *malloc(unsigned long bytes) {\n    if (end - at < (long)bytes) {\n"
+    own += (
+        "        at = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);"
+    )
+    own += "\n        end = at + (1 << 20); }\n    at += bytes; return at - bytes; }\n"
+    own += "void *keep(unsigned long bytes) { return malloc(bytes); }\n"
+    (tmp_path / "own.c").write_text(own)
+    command = [str(COMPILER), "-w", "-shared", "-fPIC", "-fno-builtin", "own.c", "-o", "own.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    program = "import ctypes\nown = ctypes.CDLL('./own.so')\nown.keep.restype = ctypes.c_void_p\n"
+    program += "blocks = [own.keep(ctypes.c_ulong(1 << 10)) for _ in range(5 << 10)]\n"
+    _, heap = heap_of(tmp_path, program, "--heap")
+    mapped = heap[(heap["line"] == 4) & ~heap["is_python"] & (heap["size_bytes"] == 1 << 20)]
+
+    assert 3 <= len(mapped) <= 5
+
+
+def test_a_library_that_is_being_loaded_is_left_to_the_linker(tmp_path: Path) -> None:
+    with_library(tmp_path)
+    table = "#include <stdlib.h>\n#include <string.h>\n#define TEN(...) FIVE(__VA_ARGS__), FIVE(__VA_ARGS__)\n#define FIVE(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__\n"
+    table += "void *const table[] = {R(malloc), R(malloc), R(malloc)};\n"
+    table += 'void *keep(size_t bytes) { return malloc(bytes + table[bytes]("")); }\n'
+    (tmp_path / "table.c").write_text(table)
+    command = [str(COMPILER), "-shared", "-fPIC", "-Wl,-z,relro,-z,now", "table.c"]
+    subprocess.run([*command, "-o", "table.so"], cwd=tmp_path, check=True)
+    program = "import ctypes, shutil, time\nfor i in range(150):\n"
+    program += "    shutil.copy('table.so', f'copy{i}.so')\n    time.sleep(i % 10 / 10_000)\n"
+    program += "    keep = ctypes.CDLL(f'./copy{i}.so').keep\n    keep.restype = ctypes.c_void_p\n"
+    program += "    keep(ctypes.c_size_t(3_333))\n"
+    _, heap = heap_of(tmp_path, program, "--heap=all", "--rss-interval=1")
+
+    assert (heap["size_bytes"] == 3_333).sum() == 150
 
 
 def test_threads_count_for_themselves(library: Path) -> None:

@@ -1,8 +1,8 @@
 """``tlmem doctor``: show what is supported on this machine, by trying it.
 
 Covers: versions, the extension module, the walk of stacks, NumPy's and PyTorch's hooks, clock,
-compression, the runtime's devices, the search for holders, which sources of memory samples answer,
-and a small recording that is made and read back.
+compression, the runtime's devices, how the heap is sampled, the search for holders, which sources
+of memory samples answer, and a small recording that is made and read back.
 Exits 0 when programs can be recorded and recordings read, 1 when one of both is not possible.
 """
 
@@ -19,6 +19,13 @@ ARRAYS = 100
 ARRAY_BYTES = 5000
 CLOCKS = {1: "CPU counter", 2: "CLOCK_MONOTONIC"}
 CLOCK_OFFSET = 44
+HEAP_RATE_BYTES = 256_000
+SAMPLED_BY = {
+    "domains": "sampled where they are allocated",
+    "domains, each free": "sampled where they are allocated and freed, which is slower",
+    "raw domain": "sampled in Python's raw domain, where all of them come from",
+}
+"""Python's small objects, by the note ``heap.python``."""
 
 
 def run(words: list[str]) -> int:
@@ -122,10 +129,13 @@ def _trial() -> bool:
 def _record_arrays(path: Path) -> None:
     import numpy
 
+    from tlmem._native import lib
     from tlmem.recorder import Recorder
 
     with Recorder(path):
+        lib.tlm_heap_install(HEAP_RATE_BYTES, 0)
         kept = [numpy.empty(ARRAY_BYTES, numpy.uint8) for _ in range(ARRAYS)]
+        lib.tlm_heap_uninstall()
     del kept
 
 
@@ -157,6 +167,9 @@ def _read_back(path: Path) -> bool:
     objects: Any = recording.objects
     seen = int((objects["size_bytes"] == ARRAY_BYTES).sum())
     _line("numpy hook", "found" if seen else "not found; arrays cannot be recorded")
+    _line("heap", recording.info.get("heap.hook", "not sampled"))
+    how = recording.info.get("heap.python", "")
+    _line("objects", SAMPLED_BY.get(how, how) or "not sampled")
     named = not recording.holdings.empty
     _line("holders", "found" if named else "not found; reports do not say what holds arrays here")
     samples: Any = recording.samples

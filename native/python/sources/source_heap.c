@@ -22,13 +22,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "platform/address_map.h"
 #include "platform/linkage.h"
 #include "python/sources/sources.h"
 #include "python/stack/pystack.h"
 
-enum { WHILE_OFF_BYTES = 1 << 16 };
+enum { WHILE_OFF_BYTES = 1 << 16, MOST_WAITS = 20 /* ms */ };
 #define MOST_BYTES ((size_t)1 << 62) /* larger blocks are only asked for */
 
 __thread uint64_t tlmi_heap_left;
@@ -308,12 +309,26 @@ static int sampled_munmap(void *address, size_t bytes)
     return error;
 }
 
+/* Waits for a look that another thread has begun, since that may have come too early; not for ever: who holds the lock may want
+ * one of the linker's, which the caller has while a library's constructors run. */
+static void look_at_once(void)
+{
+    for (int waits = 0; pthread_mutex_trylock(&installing) != 0; waits++) {
+        if (waits == MOST_WAITS)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    if (is_installed)
+        tlmi_slots_point_loaded(&group);
+    pthread_mutex_unlock(&installing);
+}
+
 /* Whoever loads a library, ctypes and Python's import among them, looks up a function of it before it calls one: the moment to
  * point its slots. Who looks up malloc gets the sampled one, so that a block is not freed unseen. Anything else is a jump, since
  * the linker answers by who asks (RTLD_NEXT). */
 static void *watched_dlsym(void *library, const char *name)
 {
-    tlmi_heap_look_again();
+    look_at_once();
     const tlmi_slot *slot = slots;
     while (slot < slots + SAMPLED_COUNT && (strcmp(slot->symbol, name) != 0 || library == RTLD_NEXT))
         slot++;
