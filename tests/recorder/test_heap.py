@@ -229,9 +229,10 @@ def test_an_allocator_linked_into_a_library_is_seen_by_its_mappings(tmp_path: Pa
 
 def test_a_library_that_is_being_loaded_is_left_to_the_linker(tmp_path: Path) -> None:
     with_library(tmp_path)
-    table = "#include <stdlib.h>\n#include <string.h>\n#define TEN(...) FIVE(__VA_ARGS__), FIVE(__VA_ARGS__)\n#define FIVE(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__\n"
-    table += "void *const table[] = {R(malloc), R(malloc), R(malloc)};\n"
-    table += 'void *keep(size_t bytes) { return malloc(bytes + table[bytes]("")); }\n'
+    row = "(void *)malloc, " + "(void *)strlen, (void *)memcpy, " * 50
+    table = "#include <stdlib.h>\n#include <string.h>\n"
+    table += f"void *const table[] = {{{row * 100}}};\n"
+    table += "void *keep(size_t bytes) { return malloc(bytes + !table[bytes]); }\n"
     (tmp_path / "table.c").write_text(table)
     command = [str(COMPILER), "-shared", "-fPIC", "-Wl,-z,relro,-z,now", "table.c"]
     subprocess.run([*command, "-o", "table.so"], cwd=tmp_path, check=True)
