@@ -68,7 +68,7 @@ static uint64_t put_raw_off(void)
 /* Else the compiler saves registers for it on the fast way. */
 #define APART __attribute__((noinline, cold))
 
-APART static void *malloc_due(void *context, size_t bytes)
+static APART void *malloc_due(void *context, size_t bytes)
 {
     bool chosen = tlmi_heap_choose(&tlmi_objects_left, bytes);
     void *block = NULL;
@@ -80,7 +80,7 @@ APART static void *malloc_due(void *context, size_t bytes)
     return block != NULL ? block : objects.theirs.malloc(context, bytes); /* tlm-lint: ok */
 }
 
-APART static void *calloc_due(void *context, size_t count, size_t bytes)
+static APART void *calloc_due(void *context, size_t count, size_t bytes)
 {
     bool chosen = tlmi_heap_choose(&tlmi_objects_left, count * bytes);
     void *block = NULL;
@@ -93,7 +93,7 @@ APART static void *calloc_due(void *context, size_t count, size_t bytes)
     return block != NULL ? block : objects.theirs.calloc(context, count, bytes); /* tlm-lint: ok */
 }
 
-APART static void *realloc_due(void *context, void *block, size_t bytes)
+static APART void *realloc_due(void *context, void *block, size_t bytes)
 {
     bool chosen = tlmi_heap_choose(&tlmi_objects_left, bytes);
     void *moved = NULL;
