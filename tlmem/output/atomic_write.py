@@ -18,7 +18,6 @@ from pathlib import Path
 
 from tlmem.errors import TlmemError
 
-
 STDOUT = "-"
 """The name of standard output, where a command takes the name of a file."""
 
