@@ -117,3 +117,27 @@ def test_forged_samples_do_not_raise(sampled: Path, format: str, row: dict[str, 
     shown = "".join(FORMATS[format](summary_of(recording, [row, row, other])))
 
     assert "Sampled heap" in shown or '"heap"' in shown
+
+
+def test_the_peak_has_the_sampled_heap_of_that_moment(sampled: Path) -> None:
+    shown = command(["peak", sampled.name], sampled.parent).stdout.decode()
+    made = json.loads(command(["peak", sampled.name, "--format", "json"], sampled.parent).stdout)
+
+    assert "Sampled heap alive when most was resident, after" in shown
+    assert "Native memory: ≈ " in shown and f"program.py:{MUCH} in much" in shown
+    assert [held["memory"] for held in made["heap"]] == ["native", "python"]
+
+
+def test_a_page_has_a_flame_graph_of_sampled_heap(sampled: Path) -> None:
+    page = report(sampled, "html")
+
+    assert page.count('class="flame"') == 2
+    assert "≈ bytes alive when judged of native memory" in page
+
+
+def test_a_trace_has_counters_of_sampled_heap(sampled: Path) -> None:
+    words = ["export", sampled.name, "--to", "perfetto", "-o", "-"]
+    trace = command(words, sampled.parent).stdout
+
+    for name in ("≈ sampled native memory", f"allocated at program.py:{MUCH}"):
+        assert name.encode() in trace

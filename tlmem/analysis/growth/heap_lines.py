@@ -40,6 +40,8 @@ LEAST_SHARE = 0.05
 MOST_LINES = 5
 ALLOCATOR_SHARE = 24 / 512
 """What the C allocator adds to a block of Python at most, as a share of the smallest it gives."""
+LARGEST = 1e15
+"""What a sample stands for at most, in bytes; a damaged file may say more."""
 EVENLY = "; it grows evenly to the end"
 
 
@@ -100,7 +102,7 @@ def sampled_lives(
     rows = np.flatnonzero((blocks.born <= lives.cut_ns) & ~places.importing[blocks.site])
     rows = rows[np.argsort(blocks.born[rows], kind="stable")]
     born = blocks.born[rows]
-    size = np.rint(blocks.size[rows] * blocks.weight[rows]).astype(np.int64)
+    size = np.minimum(blocks.size[rows] * blocks.weight[rows], LARGEST).astype(np.int64)
     return blocks, replace(
         lives,
         born=born,
