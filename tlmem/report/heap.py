@@ -6,14 +6,14 @@ estimates (``analysis.heap_samples``), whether a line grows (``analysis.growth.h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tlmem.analysis.heap_samples import MEMORIES, blocks_of
 from tlmem.analysis.lifetimes import lifetimes
-from tlmem.analysis.model import Estimate, HeldHeap, Rate, StackFrame, interval
+from tlmem.analysis.model import Attribution, Estimate, HeldHeap, Rate, StackFrame, interval
 from tlmem.analysis.places import Places
 from tlmem.report.site_sums import StackTree, tree_of
 from tlmem.units import format_bytes, format_count
@@ -44,10 +44,18 @@ LARGEST = float(1 << 53)
 """Of one stack; whole numbers up to here are exact in every tool. Damaged files may have more."""
 
 
-def held_rows(heap: Sequence[HeldHeap], indent: str = "") -> Iterator[str]:
-    """Lines that hold most of the sampled heap, native memory and Python's apart."""
+def held_rows(
+    heap: Sequence[HeldHeap], indent: str = "", resident: Mapping[str, int] | None = None
+) -> Iterator[str]:
+    """Lines that hold most of the sampled heap, native memory and Python's apart.
+
+    Args:
+        resident: how much of each memory is resident, where that is known.
+    """
     for held in heap:
-        yield f"{indent}{HEAP_NAMES[held.memory]}: {amount(held.whole)}"
+        known = (resident or {}).get(held.memory)
+        of = f", of {format_bytes(known)} resident" if known else ""
+        yield f"{indent}{HEAP_NAMES[held.memory]}: {amount(held.whole)}{of}"
         yield f"{indent}  {'bytes':>11}  {'95% interval':<20} {'blocks':>11}  line"
         for line in held.lines[:MOST_HEAP]:
             about = line.about
@@ -58,6 +66,13 @@ def held_rows(heap: Sequence[HeldHeap], indent: str = "") -> Iterator[str]:
         left_out = lines_left_out(held, MOST_HEAP)
         if left_out:
             yield f"{indent}  and {left_out}"
+
+
+def resident_of(parts: Attribution) -> dict[str, int]:
+    """What of resident memory the lines of each sampled memory are estimates of."""
+    if not parts.known:
+        return {}
+    return {"native": parts.native_bytes + parts.mapped_bytes, "python": parts.python_bytes}
 
 
 def amount(about: Estimate) -> str:

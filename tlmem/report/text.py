@@ -35,7 +35,7 @@ from tlmem.report.allocator import allocator_lines
 from tlmem.report.cohorts import cohort_lines
 from tlmem.report.ending import ending_sentence
 from tlmem.report.explain import explain_block
-from tlmem.report.heap import HEAP_FOLDED, HEAP_NOTE, held_rows, named
+from tlmem.report.heap import HEAP_FOLDED, HEAP_NOTE, held_rows, named, resident_of
 from tlmem.report.peak import section as peak_section
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
@@ -301,7 +301,8 @@ def alive_block(findings: list[Finding], title: str) -> str:
 def heap_block(process: Process) -> str:
     """Lines that hold most of the sampled heap when judged, native memory and Python's apart."""
     rows = [f"Sampled heap {when_judged(process.analysis.judged_ns)}", wrap(HEAP_NOTE, "  ")]
-    rows += held_rows(process.analysis.heap, "  ")
+    resident = resident_of(process.analysis.attribution)
+    rows += held_rows(process.analysis.heap, "  ", resident)
     if process.recording.folded_events:
         rows.append(wrap(HEAP_FOLDED, "  "))
     return "\n".join(rows)
