@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.report.diff import changed_by, held, line_name
+from tlmem.report.heap import HEAP_NAMES, range_of
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count
 
@@ -52,6 +53,25 @@ def finding_changes(found: Difference) -> TableData:
                 )
             )
     return TableData(("", "severity", "kind", "place", "bytes"), rows, ("bytes",))
+
+
+def heap_changes(found: Difference) -> TableData:
+    """Lines whose sampled heap differs: the intervals of both estimates are apart."""
+    rows = []
+    for change in (found.heap or ())[:MOST_ROWS]:
+        a, b = change.about_before, change.about_after
+        grown = b.bytes - a.bytes
+        rows.append(
+            (
+                HEAP_NAMES[change.memory],
+                range_of(a),
+                range_of(b),
+                f"{a.sign or b.sign}{'+' if grown > 0 else ''}{format_bytes(grown)}",
+                line_name(change, "before", "now"),
+            )
+        )
+    heads = ("sampled heap", "alive before", "alive now", "change", "line")
+    return TableData(heads, rows, heads[1:4])
 
 
 def line_changes(found: Difference) -> TableData:

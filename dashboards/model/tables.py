@@ -14,7 +14,7 @@ from tlmem.analysis.model import HeldHeap
 from tlmem.analysis.places import place
 from tlmem.events import DEVICE_NAMES
 from tlmem.recording.reader import Recording
-from tlmem.report.text import HEAP_NAMES, lines_left_out, range_of
+from tlmem.report.heap import HEAP_NAMES, lines_left_out, range_of
 from tlmem.units import format_bytes, format_count, format_seconds
 
 from .view import View

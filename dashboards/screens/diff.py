@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
-from tlmem.dashboards.model.diff import difference, finding_changes, line_changes
+from tlmem.dashboards.model.diff import difference, finding_changes, heap_changes, line_changes
 from tlmem.dashboards.model.tables import TableData
 from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable
@@ -45,10 +45,12 @@ class DiffPage(Page):
         yield Words(id="verdicts")
         yield TextTable("no finding is new or gone", id="changed-findings")
         yield TextTable("no line allocates or keeps more or less", id="changed-lines")
+        yield TextTable("no line's sampled heap differs by more than chance", id="changed-heap")
 
     def on_mount(self) -> None:
         """The table of lines has the keys; digits would not lead away from a line to type in."""
         self.query_one("#changed-lines").focus()
+        self.query_one("#changed-heap").display = False
 
     def follow(self) -> None:
         """Compares in the background, once for each file."""
@@ -66,21 +68,21 @@ class DiffPage(Page):
         words.show(Text(f"comparing with {other} …"))
         members = self.tlmem.members
 
-        def work() -> tuple[Difference, TableData, TableData] | TlmemError:
+        def work() -> tuple[Difference, TableData, TableData, TableData] | TlmemError:
             try:
                 found = difference(members, other)
             except TlmemError as error:
                 return error
-            return found, finding_changes(found), line_changes(found)
+            return found, finding_changes(found), line_changes(found), heap_changes(found)
 
         self.in_background(work, self._show)
 
-    def _show(self, found: tuple[Difference, TableData, TableData] | TlmemError) -> None:
+    def _show(self, found: tuple[Difference, TableData, TableData, TableData] | TlmemError) -> None:
         words = self.query_one("#verdicts", Words)
         if isinstance(found, TlmemError):
             words.show(Text(f"{found}. f asks for another file."))
             return
-        self.found, findings, lines = found
+        self.found, findings, lines, heap = found
         text = Text()
         for name, side in (("before", self.found.before), ("now", self.found.after)):
             text.append(f"{name:<7}", style="bold")
@@ -89,6 +91,9 @@ class DiffPage(Page):
         words.show(text)
         self.query_one("#changed-findings", TextTable).show(findings)
         self.query_one("#changed-lines", TextTable).show(lines)
+        table = self.query_one("#changed-heap", TextTable)
+        table.display = self.found.heap is not None
+        table.show(heap)
 
     def action_file(self) -> None:
         """Asks for another file."""

@@ -77,7 +77,6 @@ bool tlmi_service_start(void)
         return true;
     sigset_t all, before;
     pthread_attr_t attributes;
-    tlmi_system_condition_init(&tlmi_recording.wake);
     quit = false;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);

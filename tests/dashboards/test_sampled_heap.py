@@ -45,3 +45,21 @@ async def test_without_samples_the_screen_is_as_before(story: Path) -> None:
 
         assert "sampled heap" not in screen_text(app)
         assert not app.screen.query_one("#sampled-heap").display
+
+
+async def test_the_screen_diff_has_lines_whose_sampled_heap_differs(sampled: Path) -> None:
+    before = two_lines(sampled.parent, "before.tlm", 400)
+    app = app_of(sampled, before)
+    async with opened(app, (120, 40)) as pilot:
+        await press(pilot, "8")
+        text = screen_text(app)
+
+    assert "sampled heap" in text and f"program.py:{LITTLE} " in text and "≈ +" in text
+
+
+async def test_without_samples_the_screen_diff_is_as_before(story: Path) -> None:
+    app = app_of(story, story)
+    async with opened(app, (120, 40)) as pilot:
+        await press(pilot, "8")
+
+        assert not app.screen.query_one("#changed-heap").display

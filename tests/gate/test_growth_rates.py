@@ -7,6 +7,8 @@ machine does. See also: tests/gate/test_check.py, budgets of real programs.
 import functools
 
 import pytest
+from support import sampled
+from support.sampled import LINE, OTHER, Sampled
 from support.traces import Program
 
 from tlmem.analysis import analyse
@@ -227,3 +229,51 @@ def test_results_that_are_joined_and_freed_are_no_growth(leak: int, state: str) 
     found = Subject(Summary((Process(recording, analyse(recording)),)))
 
     assert judged(found, "tracked-growth=0 B/s").state == state
+
+
+@functools.cache
+def with_heap(leaks: bool = True) -> Subject:
+    """4 s of a program that keeps 10 MB/s of native memory from one line, 20 kB an epoch."""
+    program = Sampled()
+    for step in range(sampled.STEPS):
+        program.mark("epoch", step)
+        if leaks:
+            program.native += 20_000
+            program.keep(LINE, 20_000)
+        program.keep(OTHER, 50_000, steps=5)
+        program.wait(sampled.STEP_NS)
+    recording = program.recording()
+    return Subject(Summary((Process(recording, analyse(recording)),)))
+
+
+@pytest.mark.parametrize(
+    "budget, state",
+    [
+        ("native-growth@program.py:7=5 MB/s", OVER),
+        ("native-growth@program.py:7=20 MB/s", PASS),
+        ("native-growth@program.py:7=10 kB per epoch", OVER),
+        ("native-growth@program.py:7=40 kB per epoch", PASS),
+        ("native-growth@program.py:7=5 MB", OVER),
+        ("native-growth@program.py:7=80 MB", PASS),
+        ("native-growth@work=5 MB/s", OVER),
+        ("native-growth@program.py:9=1 MB/s", PASS),
+        ("native-growth@other.py=1 MB/s", PASS),
+        ("python-growth@program.py:7=1 MB/s", PASS),
+    ],
+)
+def test_growth_of_a_line_outside_arrays_has_a_budget(budget: str, state: str) -> None:
+    assert judged(with_heap(), budget).state == state
+
+
+def test_a_line_without_a_sample_is_not_surely_below_a_small_budget() -> None:
+    assert judged(with_heap(False), "native-growth@program.py:7=1 kB/s").state == UNSURE
+
+
+def test_without_samples_growth_of_a_line_is_not_known() -> None:
+    plain = subject()
+    plain.processes[0].recording.heap_sampled = False
+
+    found = judged(plain, "native-growth@program.py:7=1 kB/s")
+
+    assert found.state == UNKNOWN
+    assert "--heap" in found.sentence

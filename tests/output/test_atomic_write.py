@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -179,3 +181,61 @@ def test_who_may_read_a_new_file_is_as_the_umask_says(tmp_path: Path, umask: int
     assert (tmp_path / "out.txt").stat().st_mode & 0o777 == 0o666 & ~umask
     assert (tmp_path / "tables").stat().st_mode & 0o777 == 0o777 & ~umask
     assert (tmp_path / "tables" / "a").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_a_dash_is_standard_output(capfdbinary, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    write_file("-", lambda path: path.write_bytes(b"\x00\xff"), force=False)
+
+    assert capfdbinary.readouterr().out == b"\x00\xff"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_does_not_go_to_standard_output() -> None:
+    with pytest.raises(CannotWrite, match="folder of files"):
+        write_folder("-", lambda path: None, force=True, known=())
+
+
+def test_a_terminal_is_spared_what_is_not_text(monkeypatch, capfdbinary) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+
+    with pytest.raises(CannotWrite, match="garble"):
+        write_file("-", lambda path: path.write_bytes(b"\x89PNG\x00"), force=False)
+
+    assert capfdbinary.readouterr().out == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["report", "-o", "-"], b"Recording"),
+        (["export", "--to", "speedscope", "-o", "-"], b"speedscope"),
+    ],
+)
+def test_commands_write_to_standard_output_for_a_dash(
+    words: list[str], part: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.tlm"
+    tlmem = [sys.executable, "-m", "tlmem"]
+    source = "import numpy, time\nfor i in range(300): numpy.ones(9); time.sleep(0.001)"
+    subprocess.run([*tlmem, "record", "-q", "-o", str(file), "-c", source], check=True)
+
+    done = subprocess.run(
+        [*tlmem, words[0], str(file), *words[1:]], cwd=tmp_path, capture_output=True, check=True
+    )
+
+    assert part in done.stdout
+    assert os.listdir(tmp_path) == ["a.tlm"]
+
+
+def test_a_recording_does_not_go_to_standard_output(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tlmem", "record", "-o", "-", "-c", "pass"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, os.listdir(tmp_path)) == (2, [])
+    assert "standard output" in done.stderr

@@ -1,6 +1,7 @@
 """Sampled heap in reports: which lines hold it, with intervals that hold the truth."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,36 @@ def test_forged_samples_do_not_raise(sampled: Path, format: str, row: dict[str, 
     shown = "".join(FORMATS[format](summary_of(recording, [row, row, other])))
 
     assert "Sampled heap" in shown or '"heap"' in shown
+
+
+def test_the_peak_has_the_sampled_heap_of_that_moment(sampled: Path) -> None:
+    shown = command(["peak", sampled.name], sampled.parent).stdout.decode()
+    made = json.loads(command(["peak", sampled.name, "--format", "json"], sampled.parent).stdout)
+
+    assert "Sampled heap alive when most was resident, after" in shown
+    assert "Native memory: ≈ " in shown and f"program.py:{MUCH} in much" in shown
+    assert [held["memory"] for held in made["heap"]] == ["native", "python"]
+
+
+def test_beside_an_estimate_stands_what_of_it_is_resident(sampled: Path) -> None:
+    (native,) = re.findall(r"Native memory: ≈ .*, of ([0-9.]+ MB) resident", report(sampled))
+    resident = json.loads(report(sampled, "json"))["other_attribution"]
+
+    assert float(native.split()[0]) == pytest.approx(
+        (resident["native_bytes"] + resident["mapped_bytes"]) / 1e6, rel=0.01
+    )
+
+
+def test_a_page_has_a_flame_graph_of_sampled_heap(sampled: Path) -> None:
+    page = report(sampled, "html")
+
+    assert page.count('class="flame"') == 2
+    assert "≈ bytes alive when judged of native memory" in page
+
+
+def test_a_trace_has_counters_of_sampled_heap(sampled: Path) -> None:
+    words = ["export", sampled.name, "--to", "perfetto", "-o", "-"]
+    trace = command(words, sampled.parent).stdout
+
+    for name in ("≈ sampled native memory", f"allocated at program.py:{MUCH}"):
+        assert name.encode() in trace

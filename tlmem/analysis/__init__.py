@@ -19,7 +19,12 @@ from tlmem.analysis.growth.cohorts import with_cohorts
 from tlmem.analysis.growth.gathered import gathered_finding, gathered_results
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
 from tlmem.analysis.growth.growing_sites import growing_lines, is_early
-from tlmem.analysis.growth.heap_lines import heap_lines, with_line_named
+from tlmem.analysis.growth.heap_lines import (
+    heap_lines,
+    sampled_growths,
+    with_line_named,
+    with_sampled,
+)
 from tlmem.analysis.growth.hidden_growth import hidden_growth
 from tlmem.analysis.growth.late_rise import still_rising
 from tlmem.analysis.growth.past_growth import past_findings
@@ -103,7 +108,7 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.gathered,
         *larger_array_findings(evidence),
         *memory_findings(evidence),
-        *heap_lines(recording, places, evidence.rises, lives.judged_ns),
+        *heap_lines(recording, places, evidence.rises, lives.judged_ns, evidence.sampled),
         *evidence.past,
         *misuse_findings(recording, places),
         *evidence.mapped,
@@ -149,6 +154,10 @@ def evidence_of(recording: Recording) -> Evidence:
     left = [growth for growth in growths if id(growth) not in waiting]
     memory: list[Asked] = []
     resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
+    resident = without_one_long_graph(resident, recording)
+    sampled = sampled_growths(recording, places, lives)
+    late = still_rising(lives, samples)
+    resident = with_sampled(resident, recording, places, lives, samples, sampled, late)
     return Evidence(
         recording=recording,
         places=places,
@@ -158,7 +167,7 @@ def evidence_of(recording: Recording) -> Evidence:
         early=[growth for growth in left if is_early(growth, lives)],
         growing=growing,
         enlargements=enlarging_lines(lives, places.count),
-        resident=without_one_long_graph(resident, recording),
+        resident=resident,
         marks=Marks.of(recording.marks, lives.judged_ns),
         leaks=lines.leaks,
         garbage=[garbage_finding(line) for line in lines.garbage],
@@ -166,10 +175,11 @@ def evidence_of(recording: Recording) -> Evidence:
         filling=[filling_finding(line) for line in lines.filling],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
-        unsettled=still_rising(lives, samples),
+        unsettled=late,
         past=past_findings(lives, places, growing),
         lines=asked_lines(places, lives, asked),
         memory=tuple(memory),
+        sampled=sampled,
     )
 
 

@@ -74,12 +74,17 @@ def high_end(whole: float, variance: float, one_more: float) -> float:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Sampled blocks: of each its size, its weight, its site and the number of its line."""
+    """Sampled blocks: of each its size, its weight, its site and the number of its line.
+
+    ``born`` and ``died`` are when it was allocated and freed, in ns; -1 while alive.
+    """
 
     size: Numbers
     weight: Numbers
     site: Rows
     line: Rows
+    born: Rows
+    died: Rows
 
     def __len__(self) -> int:
         return len(self.size)
@@ -129,7 +134,8 @@ def blocks_of(
     site = np.where(site < len(places.group_of_site), site, 0)
     size = np.maximum(heap["size_bytes"].to_numpy(np.float64)[rows], 0)
     weight = heap["weight"].to_numpy(np.float64)[rows]
-    return Blocks(size, weight, site, places.group_of_site[site].astype(np.int64))
+    line = places.group_of_site[site].astype(np.int64)
+    return Blocks(size, weight, site, line, born[rows], died[rows])
 
 
 def held_heap(

@@ -19,6 +19,7 @@ import numpy as np
 from tlmem.analysis import sentences
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
+from tlmem.analysis.growth.heap_lines import SampledGrowth
 from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
@@ -48,7 +49,8 @@ class Evidence:
     and freed, ``early`` are those that grew in a run too short to tell. ``unsettled`` is what still
     rose at the end, ``mapped`` is of pages of files that did. ``past`` is of lines that grew and
     grow no more, ``unseen`` what the recording did not see. ``lines`` and ``memory`` are the
-    conditions that lines and kinds of memory were asked.
+    conditions that lines and kinds of memory were asked. ``sampled`` is of lines whose native
+    memory or Python objects grow by their samples.
     """
 
     recording: Recording
@@ -73,6 +75,7 @@ class Evidence:
     unseen: list[Unseen] = field(default_factory=list)
     lines: tuple[Asked, ...] = ()
     memory: tuple[Asked, ...] = ()
+    sampled: tuple[SampledGrowth, ...] = ()
 
     @property
     def rises(self) -> list[Rise]:

@@ -161,8 +161,9 @@ def rising(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
     if rise.kind == "native" and "tensors" in nouns:
         meaning += NODES
     since = format_seconds(max(0.0, (rise.since_ns - begin_ns) / 1e9))
+    about = "about " if rise.sampled else ""
     return (
-        f"{what} grew by {format_bytes(rise.bytes)} in {format_seconds(rise.seconds)}, "
+        f"{what} grew by {about}{format_bytes(rise.bytes)} in {format_seconds(rise.seconds)}, "
         f"{rise.rate.per_second()}, steadily since {since} and {meaning}"
     )
 

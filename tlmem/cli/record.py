@@ -53,6 +53,11 @@ def run(words: list[str]) -> int:
             "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "
             "(tlmem record --help explains)."
         )
+    if given.output == "-":
+        raise UsageError(
+            "a recording is a file that is written while the program runs, so it cannot go to "
+            "standard output; name a file with -o."
+        )
     if given.check:
         mine = [word for word in own if word.partition("=")[0] not in of_check]
         return _record_and_check(mine, given, kind, target, arguments)

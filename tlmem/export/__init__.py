@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tlmem.errors import TlmemError
 from tlmem.export import heap_stacks, memory_viz, perfetto, speedscope, table_files
-from tlmem.output.atomic_write import write_file, write_folder
+from tlmem.output.atomic_write import STDOUT, write_file, write_folder
 from tlmem.recording.reader import Recording, read, read_for_command
 from tlmem.units import format_bytes
 
@@ -74,22 +74,27 @@ def run(
     """
     target = TARGETS[to]
     place = Path(out or stem(path) + target.ending)
+    to_stdout = out == STDOUT
     recording = (read if target.whole else read_for_command)(path, since, until)
     if recording.event_count == 0:
         raise NothingToExport(
             f"{path} has no event in this time; choose another one with --since and --until."
         )
     left_out: list[str] = []
+    written = 0
 
     def write(beside: Path) -> None:
+        nonlocal written
         left_out.append(target.write(recording, beside))
+        files = [*beside.glob("*")] if target.files else [beside]
+        written = sum(file.stat().st_size for file in files)
 
     if target.files:
         write_folder(place, write, force, target.files)
     else:
         write_file(place, write, force)
-    sizes = [p.stat().st_size for p in place.glob("*")] if target.files else [place.stat().st_size]
-    sys.stderr.write(f"tlmem: wrote {format_bytes(sum(sizes))} to {place}\n")
+    where = "standard output" if to_stdout else place
+    sys.stderr.write(f"tlmem: wrote {format_bytes(written)} to {where}\n")
     for sentence in (*left_out, *recording.problems[:MOST_PROBLEMS]):
         if sentence:
             sys.stderr.write(f"tlmem: {sentence}\n")

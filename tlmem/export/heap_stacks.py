@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from tlmem.analysis.heap_samples import MEMORIES, blocks_of
-from tlmem.analysis.lifetimes import lifetimes
+from tlmem.analysis.heap_samples import MEMORIES
 from tlmem.analysis.model import StackFrame
-from tlmem.analysis.places import Places
 from tlmem.errors import TlmemError
 from tlmem.export import speedscope
 from tlmem.recording.reader import Recording
-from tlmem.report.site_sums import StackTree, tree_of
+from tlmem.report.heap import heap_tree
+from tlmem.report.site_sums import StackTree
 
 PROFILES = tuple(
     (f"sampled {name}: {what}, estimated", unit)
@@ -33,8 +30,6 @@ PROFILES = tuple(
 """Name and unit of a profile for each row of ``heap_tree``."""
 ALIVE_BYTES = {memory: 4 * number for number, memory in enumerate(MEMORIES)}
 """The row of each memory that collapsed stacks have."""
-LARGEST = float(1 << 53)
-"""Of one stack; whole numbers up to here are exact in every tool. Damaged files may have more."""
 FOLDED = "samples from before the size limit folded events are missing."
 
 
@@ -46,13 +41,13 @@ class NoHeapSamples(TlmemError):
 
 def write_speedscope(recording: Recording, place: Path) -> str:
     """Writes the profiles of sampled heap; returns what is left out."""
-    made = speedscope.document_of(recording, heap_tree(recording), PROFILES)
+    made = speedscope.document_of(recording, sampled_tree(recording), PROFILES)
     return with_folded(recording, speedscope.save(*made, place))
 
 
 def write_collapsed(recording: Recording, place: Path) -> str:
     """Writes a line for each stack: frames from the outermost on, then the bytes alive."""
-    tree = heap_tree(recording)
+    tree = sampled_tree(recording)
     rows, left_out = [], 0
     for memory, measure in ALIVE_BYTES.items():
         nodes, more = speedscope.shown_stacks(tree, measure, speedscope.MOST_FRAMES)
@@ -75,8 +70,8 @@ def with_folded(recording: Recording, left_out: str) -> str:
     return " ".join(part for part in (left_out, FOLDED if recording.folded_events else "") if part)
 
 
-def heap_tree(recording: Recording) -> StackTree:
-    """The tree of stacks with estimates: of each memory bytes and blocks alive, then in all.
+def sampled_tree(recording: Recording) -> StackTree:
+    """The tree of stacks with estimates.
 
     Raises:
         NoHeapSamples: the recording has none.
@@ -86,13 +81,4 @@ def heap_tree(recording: Recording) -> StackTree:
             f"{recording.path} has no samples of the heap here; "
             "record with --heap, or choose another time."
         )
-    places = Places.of(recording)
-    judged_ns = lifetimes(recording, places).judged_ns
-    sums = []
-    for memory in MEMORIES:
-        for alive_ns in (judged_ns, None):
-            blocks = blocks_of(recording, places, memory, alive_ns)
-            for weight in (blocks.size * blocks.weight, blocks.weight):
-                sums.append(np.bincount(blocks.site, weight, len(places.group_of_site)))
-    values = np.rint(np.minimum(np.stack(sums), LARGEST)).astype(np.int64)
-    return tree_of(recording, values)
+    return heap_tree(recording)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,12 +19,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tlmem.analysis.heap_samples import MEMORIES, blocks_of
 from tlmem.analysis.lifetimes import alive_at
 from tlmem.errors import TlmemError, TooManyFiles
 from tlmem.export.protobuf import message, number, text
 from tlmem.recording.reader import Recording, read_for_command
 from tlmem.report.plots.objects import object_lives
-from tlmem.report.plots.plot_data import NothingToDraw, PlotView
+from tlmem.report.plots.plot_data import NothingToDraw, PlotView, label_of
 from tlmem.report.plots.sites import REST, sites_over_time
 from tlmem.units import format_count
 
@@ -166,6 +168,7 @@ def write_counters(trace: Trace, view: PlotView, process: int, offset_ns: int) -
             times = samples["time_ns"][known].to_numpy()
             write_counter(trace, process, name, unit, times + offset_ns, values)
     times = view.moments(MOMENTS)
+    write_heap_counters(trace, view, process, times, offset_ns)
     size = objects.size * objects.weight
     tracked = alive_at(times, objects.born, objects.died, size)
     write_counter(trace, process, "tracked memory", BYTES, times + offset_ns, tracked)
@@ -176,6 +179,24 @@ def write_counters(trace: Trace, view: PlotView, process: int, offset_ns: int) -
     for name, held in lines.bytes.items():
         label = REST if name == REST else f"held, allocated at {name}"
         write_counter(trace, process, label, BYTES, lines.edges_ns[:-1] + offset_ns, held)
+
+
+def write_heap_counters(
+    trace: Trace, view: PlotView, process: int, times: np.ndarray, offset_ns: int
+) -> None:
+    """Sampled heap at many moments, estimated: of each memory all of it, and its largest lines."""
+    for memory, name in MEMORIES.items() if len(view.recording.heap) else ():
+        blocks = blocks_of(view.recording, view.places, memory, None)
+        died = np.where(blocks.died < 0, np.iinfo(np.int64).max, blocks.died)
+        size = blocks.size * blocks.weight
+
+        parts = [(f"\N{ALMOST EQUAL TO} sampled {name}", np.arange(len(blocks)))]
+        for line, rows in islice(blocks.by_line(), MOST_LINES):
+            where = label_of(view.places.frames[line])
+            parts.append((f"{parts[0][0]}, allocated at {where}", rows))
+        for label, rows in parts if len(blocks) else ():
+            held = alive_at(times, blocks.born[rows], died[rows], size[rows])
+            write_counter(trace, process, label, BYTES, times + offset_ns, held)
 
 
 def write_counter(

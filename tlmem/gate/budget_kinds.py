@@ -92,8 +92,13 @@ KINDS: dict[str, BudgetKind] = {
         BudgetKind("new-findings", "warnings and errors that the baseline does not have", (TIMES,)),
     )
 }
-"""Budgets by name. ``leaks-CLASS``, ``leaks@PATTERN``, ``misuse-KIND``, ``peak.ROLE``,
+"""Budgets by name. ``leaks-CLASS``, ``leaks@PATTERN``, ``native-growth@PATTERN``,
+``python-growth@PATTERN``, ``misuse-KIND``, ``peak.ROLE``,
 ``peak.module@PATTERN`` and ``NAME-increase`` are made beside these."""
+AT = "@"
+"""Begins the pattern of places that a budget is limited to."""
+SAMPLED = {"native-growth": "native memory", "python-growth": "Python's heap"}
+"""Budgets that sampled blocks can limit to lines."""
 PEAK = "peak."
 ROLES = {NAMES[role].lower().replace(" ", "-"): role for role in Role}
 """Roles by the name that they have in a budget: ``optimizer-state``."""
@@ -114,6 +119,10 @@ def find(name: str) -> BudgetKind | None:
         if kind is None or not kind.increase:
             return None
         return BudgetKind(name, f"more {base} than in the baseline", kind.kinds)
+    metric, at, pattern = name.partition(AT)
+    if at and metric in SAMPLED and pattern:
+        what = f"{SAMPLED[metric]} allocated at lines that match {pattern}, by record --heap"
+        return BudgetKind(name, "growth " + _GROWTH.format(what=what), rates=True)
     if name.startswith("leaks@") and name != "leaks@":
         return BudgetKind(name, f"what growing lines keep that match {name[6:]}", (BYTES, OBJECTS))
     if name.startswith(MODULE) and name != MODULE:

@@ -20,11 +20,13 @@ from tlmem.analysis.growth import process_growth
 from tlmem.analysis.growth.curves import Window, memory_curve
 from tlmem.analysis.growth.rates import MOST_POINTS, rate_of
 from tlmem.analysis.growth.robust import low_in_bins, spread, theil_sen
+from tlmem.analysis.heap_samples import blocks_of, unseen
 from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.rules import RULES, Rule
 from tlmem.gate.amounts import OBJECTS, SECOND
 from tlmem.gate.budget_kinds import suggestion
 from tlmem.gate.inputs import Judged
+from tlmem.gate.suppressions import matches_frame
 
 Floats = NDArray[np.float64]
 
@@ -107,6 +109,39 @@ def growth(judged: Judged, metric: str, kind: str, per: str) -> GrowthRate:
     if found is None:
         raise TooShort("all samples were taken at nearly the same moment; record for longer")
     return GrowthRate(found.value, found.low, found.high, even)
+
+
+def sampled_growth(judged: Judged, memory: str, pattern: str, per: str) -> GrowthRate:
+    """How the lines that match a pattern grew after warm-up, estimated from sampled blocks.
+
+    Args:
+        memory: ``native`` or ``python``.
+        pattern: as in suppressions.
+        per: as for ``growth``.
+
+    Raises:
+        NotMeasured: the heap was not sampled, its samples were folded, or there are no such marks.
+    """
+    recording, places = judged.recording, judged.places
+    if not recording.heap_sampled:
+        raise NotMeasured("the heap was not sampled; record with --heap")
+    if judged.lives.folded:
+        raise NotMeasured("a size limit folded samples of the heap; record without one")
+    begin, end = round(_steady_begin(judged)), judged.lives.judged_ns
+    blocks = blocks_of(recording, places, memory, end, begin)
+    lines = [n for n, frame in enumerate(places.frames) if matches_frame(pattern, frame)]
+    mine = np.flatnonzero(np.isin(blocks.line, lines))
+    about = blocks.about(mine) if len(mine) else unseen(np.ones(1), recording.heap_rate)
+    even = any(each.line.group in lines for each in judged.sampled if each.memory == memory)
+    times = 1.0
+    if per == SECOND:
+        times = (end - begin) / 1e9
+    elif per:
+        marks = mark_times(judged, per)
+        times = float(np.count_nonzero((marks > begin) & (marks <= end)))
+    if times <= 0:
+        raise TooShort("the program ended before its warm-up did; record for longer")
+    return GrowthRate(about.bytes / times, about.low / times, about.high / times, even)
 
 
 def _steady_begin(judged: Judged) -> float:

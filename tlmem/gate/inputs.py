@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from tlmem.analysis.compare import Difference, Side, compare
+from tlmem.analysis.growth.heap_lines import SampledGrowth, sampled_growths
 from tlmem.analysis.lifetimes import Lifetimes, lifetimes
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Verdict
@@ -27,7 +28,7 @@ from tlmem.report.summary import Process, Summary, summarise
 
 LEAKS = "growing-site"
 RISES = ("tape-growth", "native-growth", "python-growth", "driver-growth")
-"""Kinds of growth outside arrays; the first that is found names the outcome."""
+"""Kinds of growth outside arrays. Of tapes it names the outcome; else the largest does."""
 
 
 def kinds_of_growth(metric: str) -> tuple[str, ...]:
@@ -73,6 +74,11 @@ class Judged:
         """Whether the analysis found growth of this kind of memory."""
         kinds = kinds_of_growth(metric)
         return any(finding.kind in kinds for finding in self.process.analysis.findings)
+
+    @cached_property
+    def sampled(self) -> tuple[SampledGrowth, ...]:
+        """Lines whose native memory or Python objects grow by their samples."""
+        return sampled_growths(self.recording, self.places, self.lives)
 
     @property
     def has_gathered(self) -> bool:
@@ -124,6 +130,7 @@ class Subject:
             return verdict
         others = [f for kind in RISES for f in self.findings if f.kind == kind]
         if others:
+            others.sort(key=lambda found: (found.kind != RISES[0], -found.bytes))
             outcome = others[0].kind.removesuffix("-growth")
             outcome = "leak" if outcome == "tape" else outcome
             return Verdict(

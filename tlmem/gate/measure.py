@@ -15,8 +15,8 @@ from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.analysis.model import Finding
 from tlmem.gate import peak_parts
 from tlmem.gate.amounts import BYTES, PERCENT, TIMES
-from tlmem.gate.budget_kinds import MODULE, PEAK
-from tlmem.gate.growth_rates import NotMeasured, growth
+from tlmem.gate.budget_kinds import AT, MODULE, PEAK, SAMPLED
+from tlmem.gate.growth_rates import NotMeasured, growth, sampled_growth
 from tlmem.gate.inputs import LEAKS, Judged, Subject, kinds_of_growth
 from tlmem.gate.suppressions import matches_site
 
@@ -56,6 +56,8 @@ def measure(name: str, kind: str, per: str, subject: Subject) -> Measured:
     Raises:
         NotMeasured: the recording does not show it.
     """
+    if name.partition(AT)[0] in SAMPLED and AT in name:
+        return _growth_of_lines(name, per, subject)
     if name.endswith("-growth"):
         return _growth(name, kind, per, subject)
     if name.startswith("leaks"):
@@ -83,6 +85,28 @@ def _growth(name: str, kind: str, per: str, subject: Subject) -> Measured:
     kinds = kinds_of_growth(metric)
     guilty = tuple(finding for finding in subject.findings if finding.kind in kinds)
     return Measured(worst.value, worst.low, worst.high, kind, per, guilty, worst.even)
+
+
+def _growth_of_lines(name: str, per: str, subject: Subject) -> Measured:
+    """The growth of lines that match a pattern, of the process in which they grow most."""
+    metric, _, pattern = name.partition(AT)
+    memory = metric.removesuffix("-growth")
+    found, why = [], ""
+    for judged in subject.processes:
+        try:
+            found.append(sampled_growth(judged, memory, pattern, per))
+        except NotMeasured as error:
+            why = why or str(error)
+    if not found:
+        raise NotMeasured(why)
+    worst = max(found, key=lambda growth: (growth.even, growth.low, growth.value))
+    guilty = tuple(
+        each
+        for each in subject.findings
+        if each.kind == f"{memory}-site" and matches_site(pattern, each)
+    )
+    note = "Estimated from sampled blocks of the heap."
+    return Measured(worst.value, worst.low, worst.high, BYTES, per, guilty, worst.even, note)
 
 
 def _leaks(name: str, kind: str, subject: Subject) -> Measured:

@@ -109,8 +109,13 @@ def matches_site(pattern: str, finding: Finding) -> bool:
     """Whether a leak was made at a place such as ``model.py:30`` or ``Layer.forward``."""
     if finding.site is None:
         return False
+    return matches_frame(pattern, finding.site)
+
+
+def matches_frame(pattern: str, frame: StackFrame) -> bool:
+    """Whether a pattern matches a place: its function, its file, or file and line."""
     found = _compiled(pattern)
-    texts = (*texts_of(finding.site), f"{finding.site.file}:{finding.site.line}")
+    texts = (*texts_of(frame), f"{frame.file}:{frame.line}")
     return any(found.search(text) for text in texts)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tlmem.importing.convert import Imported, recording_of
 from tlmem.importing.snapshot import parse
 from tlmem.importing.unpickle import CannotImport, load
-from tlmem.output.atomic_write import write_file
+from tlmem.output.atomic_write import STDOUT, write_file
 from tlmem.units import format_bytes, format_count
 
 MOST_PROBLEMS = 3
@@ -52,13 +52,14 @@ def run(path: str, out: str | None = None, force: bool = False) -> int:
     """
     made = import_snapshot(path)
     place = Path(out or f"{Path(path).stem or 'snapshot'}.tlm")
+    where = "standard output" if out == STDOUT else place
     write_file(place, lambda beside: beside.write_bytes(made.data), force)
     for sentence in (
-        f"wrote {format_bytes(len(made.data))} to {place}: {_counted(made.segments, 'segment')}, "
+        f"wrote {format_bytes(len(made.data))} to {where}: {_counted(made.segments, 'segment')}, "
         f"{format_count(made.entries)} trace entries, {_counted(made.base, 'block')} older than "
         "the trace",
         *made.problems[:MOST_PROBLEMS],
-        f"next: tlmem report {place}",
+        *([] if out == STDOUT else [f"next: tlmem report {place}"]),
     ):
         sys.stderr.write(f"tlmem: {sentence}\n")
     return 0

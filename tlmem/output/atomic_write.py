@@ -1,7 +1,7 @@
 """How a file comes to be whole, or not at all.
 
-Covers: writing beside the place and moving into it, refusing to overwrite, a folder of files.
-Does not cover: what is written.
+Covers: writing beside the place and moving into it, refusing to overwrite, a folder of files,
+``-`` as a name for standard output. Does not cover: what is written.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import errno
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tlmem.errors import TlmemError
+
+STDOUT = "-"
+"""The name of standard output, where a command takes the name of a file."""
 
 
 class CannotWrite(TlmemError):
@@ -28,11 +32,15 @@ def write_file(path: str | os.PathLike[str], write: Callable[[Path], object], fo
     """Makes one file: ``write`` is given a place beside it, which then takes its name.
 
     After an error nothing new is left, and what was there before is as it was. What is no regular
-    file, such as /dev/stdout or a pipe, is written directly.
+    file, such as /dev/stdout or a pipe, is written directly; ``-`` is standard output.
 
     Raises:
-        CannotWrite: the file exists and ``force`` is not given, or there is no room or no right.
+        CannotWrite: the file exists and ``force`` is not given, or there is no room or no right;
+            what is not text would go to a terminal.
     """
+    if os.fspath(path) == STDOUT:
+        _to_stdout(write)
+        return
     target = Path(path)
     with _refusals(target):
         if _is_special(target):
@@ -66,6 +74,8 @@ def write_folder(
     Raises:
         CannotWrite: the place is taken, or there is no room or no right.
     """
+    if os.fspath(path) == STDOUT:
+        raise CannotWrite("a folder of files cannot go to standard output; name one with -o.")
     target = Path(path)
     with _refusals(target):
         if target.name in ("", ".."):
@@ -87,6 +97,40 @@ def write_folder(
             if replaces:
                 shutil.rmtree(target)
             os.replace(beside, target)
+
+
+def _to_stdout(write: Callable[[Path], object]) -> None:
+    """Lets a file be written to a place of our own and sends it to standard output."""
+    with tempfile.TemporaryDirectory(prefix="tlmem-") as folder:
+        beside = Path(folder) / "output"
+        write(beside)
+        written = beside.read_bytes()
+    try:
+        sys.stdout.flush()
+        if sys.stdout.isatty() and not _is_text(written):
+            raise CannotWrite(
+                "this output is not text and would garble the terminal; name a file with -o, or "
+                "send standard output to one."
+            )
+        sys.stdout.buffer.write(written)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        # Python must not complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return
+        raise CannotWrite(
+            f"standard output cannot be written ({error.strerror or error}); name a file with -o."
+        ) from None
+
+
+def _is_text(written: bytes) -> bool:
+    """Whether a terminal can show it."""
+    try:
+        written.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in written
 
 
 @contextmanager

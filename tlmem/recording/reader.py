@@ -253,6 +253,11 @@ class Recording:
         return memory.heap_table(self._contents.heap, self._names.notes, self._to_ns)
 
     @property
+    def heap_sampled(self) -> bool:
+        """Whether blocks of the heap were sampled, if only there had been some."""
+        return "heap.rate" in self._names.notes
+
+    @property
     def heap_rate(self) -> float:
         """One block of ``heap`` was sampled for so many bytes in the mean; 1: every block was."""
         return memory.heap_rate(self._names.notes)

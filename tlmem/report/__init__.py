@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tlmem.errors import TlmemError
-from tlmem.output.atomic_write import write_file
+from tlmem.output.atomic_write import STDOUT, write_file
 from tlmem.output.stdio import fail, to_stdout
 from tlmem.report import json, text
 from tlmem.report.summary import Summary, summarise
@@ -73,12 +73,12 @@ def run(
 
 
 def write(report: str | Iterable[str], out: str | None) -> int:
-    """Writes a text, or the pieces of one, to a file, or to stdout when ``out`` is None.
+    """Writes a text, or the pieces of one, to a file, or to stdout when ``out`` is None or ``-``.
 
     Returns:
         The exit code: 0; 2 after one sentence on stderr when the output cannot be written.
     """
-    if out is None:
+    if out is None or out == STDOUT:
         return to_stdout(report)
 
     def write_to(place: Path) -> None:

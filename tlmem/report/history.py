@@ -16,8 +16,9 @@ from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.recording.reader import read_for_command
 from tlmem.report import write
+from tlmem.report.heap import named
 from tlmem.report.json import document, frame_dict
-from tlmem.report.text import NO_HOLDER, clipped, named, source_line, wrap
+from tlmem.report.text import NO_HOLDER, clipped, source_line, wrap
 from tlmem.units import format_bytes, format_count
 
 SCHEMA = 1

@@ -16,6 +16,7 @@ from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Finding, StackFrame
 from tlmem.report import text
 from tlmem.report.ending import ending_sentence
+from tlmem.report.heap import named
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -129,7 +130,7 @@ def processes_table(summary: Summary) -> str:
 
 def folded_finding(finding: Finding) -> str:
     """One finding with what stands behind it, folded."""
-    title = f"{finding.kind}: {text.named(finding.site) if finding.site else 'no line'}"
+    title = f"{finding.kind}: {named(finding.site) if finding.site else 'no line'}"
     lines = [
         "<details>",
         f"<summary>{words(clipped(title))}</summary>",
@@ -142,7 +143,7 @@ def folded_finding(finding: Finding) -> str:
     for holder, others in text.merged(finding.holders[:MOST_HOLDERS]):
         lines.append(f"- {words(text.holder_line(holder, others))}")
     if finding.stack:
-        lines += ["", fenced([text.named(frame) for frame in finding.stack[:MOST_FRAMES]])]
+        lines += ["", fenced([named(frame) for frame in finding.stack[:MOST_FRAMES]])]
     return "\n".join([*lines, "", "</details>"])
 
 

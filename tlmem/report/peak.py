@@ -11,15 +11,19 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tlmem.analysis.model import StackFrame
+import numpy as np
+
+from tlmem.analysis.heap_samples import held_heap
+from tlmem.analysis.model import HeldHeap, StackFrame
 from tlmem.analysis.peak.blocks import HOST
 from tlmem.analysis.peak.explained import Explained, Lowered, Moment, RoleSum, explain
 from tlmem.analysis.peak.lowering import BATCH, CHECKPOINT, CLEAR, Path
-from tlmem.analysis.places import place
+from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.events import Device
 from tlmem.output.stdio import fail
 from tlmem.recording.reader import read_for_command
+from tlmem.report.heap import HEAP_NOTE, held_rows
 from tlmem.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -62,14 +66,19 @@ def run_peak(
         output cannot be written; 3 when the recording is empty or damaged beyond use.
     """
     from tlmem.report import write
-    from tlmem.report.json import document
+    from tlmem.report.json import document, heap_dict
 
     try:
         found = explain(read_for_command(path, source_roots=source_roots), at, memory)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     if format == "json":
-        return write(document(to_dict(found)), out)
+        made = to_dict(found)
+        heap, time_ns = heap_at(found)
+        if heap:
+            made["heap"] = [heap_dict(held) for held in heap]
+            made["heap_seconds"] = round(time_ns / 1e9, 9)
+        return write(document(made), out)
     return write(render_text(found, by), out)
 
 
@@ -93,6 +102,7 @@ def _blocks(found: Explained, by: str) -> Iterator[str]:
             else f" {format_seconds(found.moment.time_ns / 1e9)} after the start"
         )
         yield _wrap(f"Nothing was alive in {found.recording.path}{when}.")
+        yield from _heap_block(found)
         return
     yield _wrap(_sentence(found))
     if by == "role":
@@ -103,6 +113,7 @@ def _blocks(found: Explained, by: str) -> Iterator[str]:
         yield "\n".join(_line_rows(found))
     if by == "line" and found.marks and not found.training:
         yield "\n".join(_mark_rows(found))
+    yield from _heap_block(found)
     if found.lowered:
         yield "\n".join(
             [
@@ -113,6 +124,31 @@ def _blocks(found: Explained, by: str) -> Iterator[str]:
     notes = list(_notes(found))
     if notes:
         yield "\n".join(_wrap(note) for note in notes)
+
+
+def heap_at(found: Explained) -> tuple[tuple[HeldHeap, ...], int]:
+    """The sampled heap at the same moment, and that moment in ns; nothing without samples.
+
+    In a program without arrays and tensors the moment is that of most resident memory.
+    """
+    recording, time_ns = found.recording, found.moment.time_ns
+    if not len(recording.heap):
+        return (), time_ns
+    if found.count == 0 and found.is_peak:
+        resident = recording.samples["anon"].fillna(-1.0).to_numpy(np.float64)
+        if not len(resident):
+            return (), time_ns
+        time_ns = int(recording.samples["time_ns"].to_numpy(np.int64)[np.argmax(resident)])
+    return held_heap(recording, Places.of(recording), time_ns), time_ns
+
+
+def _heap_block(found: Explained) -> Iterator[str]:
+    """What was sampled of the heap at that moment; estimates are marked."""
+    heap, time_ns = heap_at(found)
+    if heap:
+        most = " when most was resident," if found.count == 0 and found.is_peak else ""
+        title = f"Sampled heap alive{most} after {format_seconds(time_ns / 1e9)}"
+        yield "\n".join([title, _wrap(HEAP_NOTE, "  "), *held_rows(heap, "  ")])
 
 
 def section(recording: Recording) -> str:

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 from tlmem.analysis.growth.per_scope import ScopeGrowth
-from tlmem.analysis.heap_samples import MEMORIES
 from tlmem.analysis.leaks.cures import FIXES, fix_of
 from tlmem.analysis.leaks.python_objects import SMALL_VIEW
 from tlmem.analysis.ledger.misuse import EARLIER, WHAT
@@ -23,9 +22,7 @@ from tlmem.analysis.model import (
     Analysis,
     Attribution,
     Change,
-    Estimate,
     Finding,
-    HeldHeap,
     Holder,
     Peak,
     Rate,
@@ -38,6 +35,7 @@ from tlmem.report.allocator import allocator_lines
 from tlmem.report.cohorts import cohort_lines
 from tlmem.report.ending import ending_sentence
 from tlmem.report.explain import explain_block
+from tlmem.report.heap import HEAP_FOLDED, HEAP_NOTE, held_rows, named, resident_of
 from tlmem.report.peak import section as peak_section
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
@@ -47,8 +45,6 @@ MOST_GROWING = 5
 MOST_COHORTS = 3
 """Growing lines of which a report shows the cohorts at once."""
 MOST_ALIVE = 10
-MOST_HEAP = 10
-"""Lines of sampled heap, of native memory and of Python's objects."""
 MOST_FRAMES = 12
 MOST_MISUSES = 5
 MISUSES = (*WHAT, "misuse")
@@ -80,12 +76,6 @@ ALWAYS = ("residual", "resident")
 LARGEST = 3
 MOST_REFUSED = 3
 LEAST_OF_PEAK = 0.05
-HEAP_NAMES = {memory: name[0].upper() + name[1:] for memory, name in MEMORIES.items()}
-HEAP_NOTE = (
-    "Estimates (\N{ALMOST EQUAL TO}) from the blocks that record --heap sampled. "
-    "Arrays and tensors are not among them."
-)
-HEAP_FOLDED = "Samples from before the size limit folded events are missing."
 NO_HOLDER = "no holder"
 AT_EXIT = "at exit"
 HIGHER = 1.02
@@ -311,45 +301,11 @@ def alive_block(findings: list[Finding], title: str) -> str:
 def heap_block(process: Process) -> str:
     """Lines that hold most of the sampled heap when judged, native memory and Python's apart."""
     rows = [f"Sampled heap {when_judged(process.analysis.judged_ns)}", wrap(HEAP_NOTE, "  ")]
-    for held in process.analysis.heap:
-        rows.append(f"  {HEAP_NAMES[held.memory]}: {amount(held.whole)}")
-        rows.append(f"    {'bytes':>11}  {'95% interval':<20} {'blocks':>11}  line")
-        for line in held.lines[:MOST_HEAP]:
-            about = line.about
-            rows.append(
-                f"    {about.sign + format_bytes(about.bytes):>11}  {range_of(about):<20} "
-                f"{about.sign + format_count(about.count):>11}  {named(line.site)}"
-            )
-        left_out = lines_left_out(held, MOST_HEAP)
-        if left_out:
-            rows.append(f"    and {left_out}")
+    resident = resident_of(process.analysis.attribution)
+    rows += held_rows(process.analysis.heap, "  ", resident)
     if process.recording.folded_events:
         rows.append(wrap(HEAP_FOLDED, "  "))
     return "\n".join(rows)
-
-
-def amount(about: Estimate) -> str:
-    """``\N{ALMOST EQUAL TO} 4.10 MB (95% CI 4.02\N{EN DASH}4.20)``, or the exact figure."""
-    if not about.sign:
-        return format_bytes(about.bytes)
-    doubt = interval(Rate(about.bytes, about.low, about.high), format_bytes)
-    return f"{about.sign}{format_bytes(about.bytes)} ({doubt})"
-
-
-def range_of(about: Estimate) -> str:
-    """The interval of an estimate; of an exact figure that word."""
-    return f"{format_bytes(about.low)} to {format_bytes(about.high)}" if about.sign else "exact"
-
-
-def lines_left_out(held: HeldHeap, shown: int) -> str:
-    """How many lines are not shown, and their bytes; empty when all are."""
-    left_out = max(0, len(held.lines) - shown) + held.others
-    if not left_out:
-        return ""
-    size = sum(line.about.bytes for line in held.lines[shown:])
-    size += held.rest.bytes if held.rest else 0
-    lines = "line" if left_out == 1 else "lines"
-    return f"{format_count(left_out)} more {lines}: {held.whole.sign}{format_bytes(size)}"
 
 
 def next_block(process: Process, findings: list[Finding]) -> str:
@@ -397,12 +353,6 @@ def recording_block(process: Process) -> str:
     for file, why in list(lines.refused.items())[:MOST_REFUSED]:
         rows.append(wrap(f"The lines of {file} are not shown: {why}.", "  "))
     return "\n".join(rows)
-
-
-def named(frame: StackFrame | None) -> str:
-    if frame is None or not frame.file:
-        return "no Python stack"
-    return f"{frame.file}:{frame.line} in {frame.function}"
 
 
 def source_line(frame: StackFrame | None) -> list[str]:

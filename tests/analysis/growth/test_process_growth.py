@@ -118,7 +118,7 @@ def test_what_rises_while_modules_are_imported_is_no_growth() -> None:
     quiet.samples["modules"] = 100.0
 
     assert analyse(recording).verdict.outcome == "stable"
-    assert analyse(quiet).verdict.outcome == "native"
+    assert analyse(quiet).verdict.outcome == "python"
 
 
 def test_nothing_growing_is_stable() -> None:

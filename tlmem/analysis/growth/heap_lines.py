@@ -1,70 +1,290 @@
 """Lines whose native memory or Python objects grew, estimated from sampled blocks of the heap.
 
-Covers: what each line allocated since the growth began and still has, with its interval. Does not
-cover: whether memory grows at all; the samples of resident memory say that (``process_growth``).
+Sampled blocks have births and deaths like arrays, and are judged by the same questions
+(``growing_sites``). What they show is used three ways:
+
+* *lines* of a rise: what each line allocated since the growth began and still has;
+* *kinds*: memory that rises as native but was allocated as Python's is Python's;
+* *rises* that the curves of the process hide: many samples of one line, evenly through the run,
+  where resident memory rose as much too.
+
+Covers: estimates with their intervals. Does not cover: whether the memory of the process grows;
+samples of resident memory say that (``process_growth``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tlmem.analysis.growth.process_growth import Rise
-from tlmem.analysis.heap_samples import MEMORIES, blocks_of
-from tlmem.analysis.model import Finding, Verdict
+import numpy as np
+import pandas as pd
+
+from tlmem.analysis.growth.curves import Window, large_objects, resident_bytes
+from tlmem.analysis.growth.growing_sites import GrowingSite, growing_lines, is_early
+from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.process_growth import Resident, Rise
+from tlmem.analysis.heap_samples import MEMORIES, Blocks, Rows, blocks_of
+from tlmem.analysis.lifetimes import NEVER, Lifetimes, clocks
+from tlmem.analysis.model import Estimate, Finding, Rate, Verdict
 from tlmem.analysis.places import Places, allocated_at
+from tlmem.analysis.rules import RULES
 from tlmem.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
-KINDS = {"native": "native", "python": "python", "small": "python", "large": "python"}
-"""Of the curves that rise, whose memory is sampled; by the outcome that names it."""
 LEAST_SHARE = 0.05
 """Of the rise; a line that surely has less is not named."""
 MOST_LINES = 5
+ALLOCATOR_SHARE = 24 / 512
+"""What the C allocator adds to a block of Python at most, as a share of the smallest it gives."""
+LARGEST = 1e15
+"""What a sample stands for at most, in bytes; a damaged file may say more."""
+EVENLY = "; it grows evenly to the end"
+
+
+@dataclass(frozen=True)
+class SampledGrowth:
+    """A line that grows by its samples: ``line`` counts samples, ``about`` estimates all blocks.
+
+    ``early`` says that the run was too short to tell that from a cache that is emptied later.
+    """
+
+    memory: str
+    line: GrowingSite
+    about: Estimate
+    early: bool
+
+    @property
+    def rise(self) -> Rise:
+        """The growth as one of the process's memory."""
+        seconds = max(1e-3, (self.line.judged_ns - self.line.first_ns) / 1e9)
+        since, held = self.line.first_ns, round(self.about.bytes)
+        return Rise(self.memory, held, seconds, since, rate_over(self.about, seconds), sampled=True)
+
+
+def rate_over(about: Estimate, seconds: float) -> Rate:
+    """How fast it came in so many seconds."""
+    seconds = max(1e-3, seconds)
+    return Rate(about.bytes / seconds, about.low / seconds, about.high / seconds)
+
+
+def sampled_growths(
+    recording: Recording, places: Places, lives: Lifetimes
+) -> tuple[SampledGrowth, ...]:
+    """Lines of native memory and of Python's heap that grow by their samples.
+
+    They are asked what lines of arrays are asked. None where samples were folded.
+    """
+    if not len(recording.heap) or lives.folded:
+        return ()
+    found = []
+    for memory in MEMORIES:
+        blocks, sampled = sampled_lives(recording, places, lives, memory)
+        for growth in growing_lines(sampled, places) if len(sampled) else ():
+            if growth.rows is not None:
+                about = blocks.about(sampled.ordinal[growth.rows])
+                early = is_early(growth, sampled)
+                found.append(SampledGrowth(memory, growth, about, early))
+    return tuple(sorted(found, key=lambda growth: -growth.about.bytes))
+
+
+def sampled_lives(
+    recording: Recording, places: Places, lives: Lifetimes, memory: str
+) -> tuple[Blocks, Lifetimes]:
+    """Sampled blocks, and their births and deaths as those of objects.
+
+    ``size`` is what all blocks have that a sample stands for; ``ordinal`` is its row in the blocks.
+    """
+    blocks = blocks_of(recording, places, memory, None)
+    rows = np.flatnonzero((blocks.born <= lives.cut_ns) & ~places.importing[blocks.site])
+    rows = rows[np.argsort(blocks.born[rows], kind="stable")]
+    born = blocks.born[rows]
+    size = np.minimum(blocks.size[rows] * blocks.weight[rows], LARGEST).astype(np.int64)
+    return blocks, replace(
+        lives,
+        born=born,
+        died=np.where(blocks.died[rows] < 0, NEVER, blocks.died[rows]),
+        size=size,
+        site=blocks.site[rows],
+        died_site=np.zeros(len(rows), np.int64),
+        group=blocks.line[rows].astype(np.int32),
+        ordinal=rows,
+        weight=np.ones(len(rows), np.int64),
+        sums=None,
+        clocks=clocks(born, np.arange(len(rows)), size),
+        runtime=np.zeros(len(rows), bool),
+        torch=np.zeros(len(rows), bool),
+    )
+
+
+def with_sampled(
+    resident: Resident,
+    recording: Recording,
+    places: Places,
+    lives: Lifetimes,
+    samples: pd.DataFrame,
+    growths: Sequence[SampledGrowth],
+    late: Unsettled | None,
+) -> Resident:
+    """What the samples of memory say, with the kind and the rises that sampled blocks show.
+
+    Args:
+        samples: of the process's memory.
+        growths: lines that grow by their samples.
+        late: what still rose at the end; in a short run a line is believed only beside that.
+    """
+    rises: list[Rise] = []
+    for rise in without_overhead(resident.rises, samples, lives):
+        rise = settled(rise, recording, places, lives.judged_ns)
+        if not rise.sampled or all(rise.kind != other.kind for other in resident.rises):
+            rises.append(rise)
+    for growth in growths:
+        known = any(rise.kind in MEMORIES for rise in rises)
+        unsettled = late is not None and late.kind == growth.memory
+        if not known and (unsettled or not growth.early) and is_sure(growth, samples, lives):
+            rises.append(growth.rise)
+    return replace(resident, rises=tuple(sorted(rises, key=order)))
+
+
+def order(rise: Rise) -> tuple[bool, int]:
+    """Tapes first, as their cause is known; then the largest rise."""
+    return rise.kind != "tape", -rise.bytes
+
+
+def settled(rise: Rise, recording: Recording, places: Places, judged_ns: int) -> Rise:
+    """A rise, or that of Python's heap where native memory rose and samples say whose it was.
+
+    The C allocator, which gives Python its larger blocks, is asked a moment before or after Python
+    is. What native code cannot have kept, and Python surely did, was Python's.
+    """
+    if rise.kind != "native" or not len(recording.heap):
+        return rise
+    native, python = (
+        blocks_of(recording, places, memory, judged_ns, rise.since_ns) for memory in MEMORIES
+    )
+    if not len(python):
+        return rise
+    about = python.about(np.arange(len(python)))
+    kept = native.about(np.arange(len(native))).high if len(native) else 0.0
+    if about.low < rise.bytes or kept >= RULES.majority * rise.bytes:
+        return rise
+    seconds = (judged_ns - rise.since_ns) / 1e9
+    rate = rate_over(about, seconds)
+    return Rise("python", round(about.bytes), seconds, rise.since_ns, rate, sampled=True)
+
+
+def without_overhead(
+    rises: Sequence[Rise], samples: pd.DataFrame, lives: Lifetimes
+) -> Sequence[Rise]:
+    """Rises without native memory that the C allocator adds to larger blocks of Python that rise.
+
+    Those have more than 512 bytes each.
+    """
+    if not any(rise.kind == "python" for rise in rises):
+        return rises
+    window = Window(samples, lives.work_begin_ns, lives.judged_ns)
+    large = large_objects(window)
+
+    def is_overhead(rise: Rise) -> bool:
+        before = large[window.time_ns <= rise.since_ns]
+        grown = float(large[-1] - before[-1]) if len(before) else 0.0
+        return rise.kind == "native" and rise.bytes <= ALLOCATOR_SHARE * grown
+
+    return [rise for rise in rises if not is_overhead(rise)]
+
+
+def is_sure(growth: SampledGrowth, samples: pd.DataFrame, lives: Lifetimes) -> bool:
+    """Whether a line's samples alone are enough to say that the program leaks.
+
+    They are many, and resident memory rose as well, by a good part of what they stand for.
+    """
+    line, about = growth.line, growth.about
+    if line.survivors < RULES.late_survivors or about.low <= 0:
+        return False
+    window = Window(samples, lives.work_begin_ns, lives.judged_ns)
+    rows = window.taken("anon") & (window.time_ns >= line.first_ns)
+    if rows.sum() < RULES.fewest_survivors:
+        return False
+    resident = resident_bytes(window)[rows]
+    tenth = max(1, len(resident) // 10)
+    rose = float(resident[-tenth:].min() - resident[:tenth].min())
+    return rose >= RULES.majority * about.low
 
 
 def heap_lines(
-    recording: Recording, places: Places, rises: Sequence[Rise], judged_ns: int
+    recording: Recording,
+    places: Places,
+    rises: Sequence[Rise],
+    judged_ns: int,
+    growths: Sequence[SampledGrowth] = (),
 ) -> list[Finding]:
-    """A finding for each line that has a good part of a rise, most bytes first for each kind."""
+    """A finding for each line that has a good part of a rise, for each kind of memory.
+
+    Lines that grow by their samples come first, then those that have most.
+    """
     found: dict[str, list[Finding]] = {}
-    for rise in rises:
-        kind = KINDS.get(rise.kind)
-        if kind is not None and kind not in found and len(recording.heap):
-            found[kind] = list(lines_of(recording, places, rise, kind, judged_ns))
+    for rise in rises if len(recording.heap) else ():
+        if rise.kind in MEMORIES and rise.kind not in found:
+            growing = [growth.line.group for growth in growths if growth.memory == rise.kind]
+            found[rise.kind] = lines_of(recording, places, rise, judged_ns, growing)
     return [finding for findings in found.values() for finding in findings]
 
 
 def lines_of(
-    recording: Recording, places: Places, rise: Rise, kind: str, judged_ns: int
-) -> Iterator[Finding]:
+    recording: Recording, places: Places, rise: Rise, judged_ns: int, growing: Sequence[int]
+) -> list[Finding]:
     """Of one rise."""
-    blocks = blocks_of(recording, places, kind, judged_ns, rise.since_ns)
-    for line, mine in islice(blocks.by_line(), MOST_LINES):
+    blocks = blocks_of(recording, places, rise.kind, judged_ns, rise.since_ns)
+    lines: list[tuple[int, Rows, Estimate]] = []
+    for line, mine in blocks.by_line():
         about = blocks.about(mine)
-        if about.low < LEAST_SHARE * rise.bytes:
-            continue
-        frame = places.frames[line]
-        what = MEMORIES[kind]
-        yield Finding(
-            kind=f"{kind}-site",
-            severity="info",
-            count=round(about.count),
-            bytes=round(about.bytes),
-            evidence=(
-                f"About {about} of {what} allocated {allocated_at(frame)} since the growth began "
-                f"is still there, in about {format_count(round(about.count))} blocks; "
-                f"{format_count(len(mine))} of them were recorded."
-            ),
-            site=frame,
-            stack=places.stack(blocks.main_site(mine)),
-            grew_from_ns=rise.since_ns,
-            grew_until_ns=judged_ns,
-        )
+        if about.low >= LEAST_SHARE * rise.bytes:
+            lines.append((line, mine, about))
+        if len(lines) >= MOST_LINES:
+            break
+    lines.sort(key=lambda each: each[0] not in growing)
+    seconds = (judged_ns - rise.since_ns) / 1e9
+    return [
+        line_finding(places, blocks, rise, judged_ns, mine, about, seconds, line in growing)
+        for line, mine, about in lines
+    ]
+
+
+def line_finding(
+    places: Places,
+    blocks: Blocks,
+    rise: Rise,
+    judged_ns: int,
+    mine: Rows,
+    about: Estimate,
+    seconds: float,
+    grows: bool,
+) -> Finding:
+    """What one line has of a rise."""
+    frame = places.frames[int(blocks.line[mine[0]])]
+    rate = rate_over(about, seconds)
+    return Finding(
+        kind=f"{rise.kind}-site",
+        severity="info",
+        count=round(about.count),
+        bytes=round(about.bytes),
+        evidence=(
+            f"About {about} of {MEMORIES[rise.kind]} allocated {allocated_at(frame)} since the "
+            f"growth began is still there, about {rate.per_second()}, in about "
+            f"{format_count(round(about.count))} blocks; {format_count(len(mine))} of them were "
+            f"recorded{EVENLY if grows else ''}."
+        ),
+        site=frame,
+        stack=places.stack(blocks.main_site(mine)),
+        slope_bytes_per_s=rate.value,
+        slope_low_bytes_per_s=rate.low,
+        slope_high_bytes_per_s=rate.high,
+        grew_from_ns=rise.since_ns,
+        grew_until_ns=judged_ns,
+    )
 
 
 def with_line_named(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
@@ -74,5 +294,13 @@ def with_line_named(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
         return verdict
     first = lines[0]
     assert first.site is not None
-    named = f"About {format_bytes(first.bytes)} was allocated {allocated_at(first.site)}."
+    rate = Rate(
+        first.slope_bytes_per_s or 0.0,
+        first.slope_low_bytes_per_s or 0.0,
+        first.slope_high_bytes_per_s or 0.0,
+    )
+    named = (
+        f"About {format_bytes(first.bytes)} was allocated {allocated_at(first.site)}, about "
+        f"{rate.per_second()}."
+    )
     return replace(verdict, sentence=f"{verdict.sentence} {named}")

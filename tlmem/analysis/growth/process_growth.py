@@ -53,7 +53,8 @@ POOL = "buffers of devices are kept, by a pool or by the driver, and no live obj
 class Rise:
     """A steady rise of one kind of memory: ``bytes`` in ``seconds`` of steady state.
 
-    ``since_ns`` is when that began, ``rate`` in bytes per second.
+    ``since_ns`` is when that began, ``rate`` in bytes per second. ``sampled`` says that both are
+    estimates from sampled blocks of the lines that grow.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Rise:
     seconds: float
     since_ns: int
     rate: Rate
+    sampled: bool = False
 
     @property
     def slope_bytes_per_s(self) -> float:

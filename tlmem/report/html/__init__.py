@@ -14,9 +14,10 @@ from importlib import resources
 
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.report import text
+from tlmem.report.heap import HEAP_FOLDED, HEAP_MEASURES, HEAP_NOTE, heap_tree
 from tlmem.report.html import sections
 from tlmem.report.html.figures import draw_figures
-from tlmem.report.html.flame import flame_graph
+from tlmem.report.html.flame import flame_graph, flame_of
 from tlmem.report.html.markup import Markup, element
 from tlmem.report.plots import PlotView
 from tlmem.report.site_sums import line_totals
@@ -104,11 +105,12 @@ def heap_parts(process: Process) -> list[Markup]:
     """What was sampled of the heap; nothing in recordings made without ``--heap``."""
     if not process.analysis.heap:
         return []
-    notes = [f"{text.when_judged(process.analysis.judged_ns).capitalize()}. {text.HEAP_NOTE}"]
-    notes += [text.HEAP_FOLDED] if process.recording.folded_events else []
+    notes = [f"{text.when_judged(process.analysis.judged_ns).capitalize()}. {HEAP_NOTE}"]
+    notes += [HEAP_FOLDED] if process.recording.folded_events else []
     return [
         element("h2", "Sampled heap"),
         *(element("p", note, class_="quiet") for note in notes),
+        flame_of(heap_tree(process.recording), HEAP_MEASURES),
         *(sections.heap(held) for held in process.analysis.heap),
     ]
 

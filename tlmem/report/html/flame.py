@@ -5,6 +5,8 @@ Covers: the data and the controls; ``page.js`` draws it. Does not cover: the tre
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tlmem.recording.reader import Recording
 from tlmem.report.html.markup import Markup, data, element
 from tlmem.report.site_sums import StackTree, stack_tree
@@ -22,11 +24,20 @@ MEASURES = (
 
 def flame_graph(recording: Recording, moment_ns: int | None = None) -> Markup:
     """The section of one recording; hidden until the script of the page draws it."""
-    tree = stack_tree(recording, moment_ns).without_small(SMALLEST_SHARE)
-    first = 0 if tree.values[0].any() else 2
+    return flame_of(stack_tree(recording, moment_ns), MEASURES)
+
+
+def flame_of(tree: StackTree, measures: Sequence[str]) -> Markup:
+    """The same of a tree of other measures: bytes and a count take turns.
+
+    The first that is not empty is shown at first; bytes alive come before bytes in all.
+    """
+    tree = tree.without_small(SMALLEST_SHARE)
+    order = [*range(0, len(measures), 4), *range(2, len(measures), 4)]
+    first = next((number for number in order if tree.values[number].any()), 2)
     options = [
         element("option", name, value=number, selected=number == first)
-        for number, name in enumerate(MEASURES)
+        for number, name in enumerate(measures)
     ]
     tools = element(
         "div",

@@ -12,6 +12,7 @@ from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Cohorts, Finding, HeldHeap, Holder, StackFrame, Verdict
 from tlmem.recording.reader import Recording
+from tlmem.report import heap as heap_words
 from tlmem.report import text
 from tlmem.report.cohorts import cohort_table
 from tlmem.report.ending import ending_sentence
@@ -239,20 +240,20 @@ def lines(rows: Sequence[LineTotals]) -> Markup:
 
 def heap(held: HeldHeap) -> Markup:
     """Lines that hold sampled heap of one kind of memory, most bytes first."""
-    left_out = text.lines_left_out(held, len(held.lines))
+    left_out = heap_words.lines_left_out(held, len(held.lines))
     rows = [
         element(
             "tr",
             element("td", place(line.site)),
             element("td", line.site.function),
             number(line.about.bytes, line.about.sign + format_bytes(line.about.bytes)),
-            number(line.about.low, text.range_of(line.about)),
+            number(line.about.low, heap_words.range_of(line.about)),
             number(line.about.count, line.about.sign + format_count(line.about.count)),
         )
         for line in held.lines
     ]
     return joined(
-        element("p", f"{text.HEAP_NAMES[held.memory]}: {text.amount(held.whole)}"),
+        element("p", f"{heap_words.HEAP_NAMES[held.memory]}: {heap_words.amount(held.whole)}"),
         table(("line", "function", "-bytes", "-95% interval", "-blocks"), rows),
         element("p", f"and {left_out}") if left_out else None,
     )

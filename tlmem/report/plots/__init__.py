@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlmem.errors import TlmemError
-from tlmem.output.atomic_write import write_file
+from tlmem.output.atomic_write import STDOUT, write_file
 from tlmem.recording.reader import read_for_command
 from tlmem.report.plots import growth, memory, objects, pools, roles, sites, style
 from tlmem.report.plots.plot_data import NothingToDraw, PlotView
@@ -121,6 +121,11 @@ def format_of(out: str) -> str:
     """
     ending = Path(out).suffix.lower().removeprefix(".")
     if ending not in FORMATS:
+        if out == STDOUT:
+            raise UnknownFormat(
+                "a drawing cannot go to standard output; name a file with -o that ends in .png, "
+                ".svg or .pdf, which says the format."
+            )
         raise UnknownFormat(f"{out} must end in .png, .svg or .pdf, which says the format.")
     return ending
 
