@@ -63,7 +63,8 @@ static tlm_status open_parts(const tlm_recording_options *options)
 {
     tlmi_clock_init();
     tlmi_checksum_init();
-    tlmi_system_condition_init(&tlmi_recording.wake); /* not when the service starts again after a fork: others may signal it */
+    /* Not when the service starts again after a fork: other threads may signal it then. */
+    tlmi_system_condition_init(&tlmi_recording.wake);
     tlm_status status = tlmi_file_create(options);
     if (status != TLM_OK)
         return status;
