@@ -1,17 +1,11 @@
-"""A library in C that only calls ``malloc`` and ``free``: the most one can ask of a heap profiler.
-
-Words: size, path of the library. Prints CPU seconds of the loop as its last line.
-"""
+"""A library in C that only calls ``malloc`` and ``free``: nothing asks more of a heap profiler."""
 
 import ctypes
-import sys
-import time
+from collections.abc import Callable
 
-if __name__ == "__main__":
-    library = ctypes.CDLL(sys.argv[2])
+
+def prepare(path: str) -> dict[str, Callable[[int], object]]:
+    """A unit is 10,000 blocks; ``path`` is the compiled library."""
+    library = ctypes.CDLL(path)
     library.storm.argtypes = [ctypes.c_long]
-    time.sleep(0.1)  # a recorder looks for libraries that are not imported now and then
-    library.storm(1000)
-    began = time.process_time()
-    library.storm(int(60_000_000 * float(sys.argv[1])))
-    print(time.process_time() - began)
+    return {"malloc_storm": lambda units: library.storm(10_000 * units)}

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,8 +20,8 @@ def gradients(weights: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> list[n
     return [x.T @ back, back.sum(axis=0), hidden.T @ error, error.sum(axis=0)]
 
 
-def train(steps: int) -> float:
-    """Trains on random data and returns the sum of the weights."""
+def start() -> Callable[[int], float]:
+    """A network on random data; what is returned trains it and gives the sum of its weights."""
     random = np.random.default_rng(7)
     weights = [
         random.normal(0.0, 0.05, (INPUTS, HIDDEN)),
@@ -30,15 +31,24 @@ def train(steps: int) -> float:
     ]
     images = random.random((1024, INPUTS))
     labels = np.eye(CLASSES)[random.integers(0, CLASSES, len(images))]
-    for step in range(steps):
-        start = step * BATCH % len(images)
-        x, y = images[start : start + BATCH], labels[start : start + BATCH]
-        for weight, gradient in zip(weights, gradients(weights, x, y), strict=True):
-            weight -= 0.1 * gradient
-    return float(sum(weight.sum() for weight in weights))
+
+    def train(steps: int) -> float:
+        for step in range(steps):
+            start = step * BATCH % len(images)
+            x, y = images[start : start + BATCH], labels[start : start + BATCH]
+            for weight, gradient in zip(weights, gradients(weights, x, y), strict=True):
+                weight -= 0.1 * gradient
+        return float(sum(weight.sum() for weight in weights))
+
+    return train
+
+
+def prepare() -> dict[str, Callable[[int], object]]:
+    """A unit is a step."""
+    return {"mlp": start()}
 
 
 if __name__ == "__main__":
     began = time.monotonic_ns()
-    train(int(3000 * float(sys.argv[1])))
+    start()(int(3000 * float(sys.argv[1])))
     print(began, time.monotonic_ns())

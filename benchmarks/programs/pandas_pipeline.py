@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,17 @@ def summarise(sales: pd.DataFrame, customers: pd.DataFrame) -> pd.DataFrame:
     joined = sold.merge(customers, on="customer")
     grouped = joined.groupby(["region", "week"])["revenue"].agg(["sum", "mean", "max"])
     return grouped.reset_index().sort_values("sum").pivot(index="region", columns="week")
+
+
+def prepare() -> dict[str, Callable[[int], object]]:
+    """A unit is one summary of 20,000 sales."""
+    tables = make_tables(20_000)
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            summarise(*tables)
+
+    return {"pandas_pipeline": work}
 
 
 if __name__ == "__main__":

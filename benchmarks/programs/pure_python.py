@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 
 
 def fibonacci(n: int) -> int:
@@ -19,6 +20,17 @@ def count_words(rounds: int) -> int:
             counts[word] = counts.get(word, 0) + 1
         distinct += len(sorted(counts))
     return distinct
+
+
+def prepare() -> dict[str, Callable[[int], object]]:
+    """A unit is a few milliseconds of calls and words."""
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            fibonacci(19)
+            count_words(2)
+
+    return {"pure_python": work}
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
-"""Instances, numbers in dictionaries, and JSON: as many small objects as Python makes in a time.
-
-Words: size.
-"""
+"""Instances, numbers in dictionaries, and JSON: as many small objects as Python makes in a time."""
 
 import json
-import sys
+from collections.abc import Callable
 
 
 class Point:
@@ -41,8 +38,13 @@ def read_documents(rounds: int) -> int:
     return sum(len(json.loads(json.dumps({"rows": rows}))) for _ in range(rounds))
 
 
-if __name__ == "__main__":
-    for _ in range(int(200 * float(sys.argv[1])) or 1):
-        make_points(20_000)
-        fill_numbers(20)
-        read_documents(40)
+def prepare() -> dict[str, Callable[[int], object]]:
+    """A unit is a few milliseconds of each."""
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            make_points(2_000)
+            fill_numbers(2)
+            read_documents(4)
+
+    return {"small_objects": work}

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -20,6 +21,11 @@ def iterate(frames: int, iterations: int) -> float:
         summed += product
         total += summed[-1]
     return float(total)
+
+
+def prepare() -> dict[str, Callable[[int], object]]:
+    """A unit is 1,000 iterations."""
+    return {"storm": lambda units: iterate(8, 1000 * units)}
 
 
 if __name__ == "__main__":

@@ -1,13 +1,6 @@
-"""Training steps in PyTorch, timed in CPU seconds: tiny, ``a + b``, GPT blocks, a ResNet.
-
-``torch_steps.py SCALE [none|profiler|memtracker]`` prints a JSON object, loop -> seconds, as its
-last line. With a tool of PyTorch's own, that tool is on around each loop; fewer steps are made and
-the figure is for as many as without.
-"""
+"""Training steps in PyTorch: tiny, ``a + b``, GPT blocks, a ResNet; plain or under its tools."""
 
 import contextlib
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-SCALE, TOOL = float(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "none"
-SLOW_SHARE = 0.1
+LAST = [0.0]
 torch.set_num_threads(1)
 torch.manual_seed(0)
 
@@ -92,7 +84,7 @@ def step_of(
 
 
 def loops() -> dict[str, tuple[Callable[[], Any], int]]:
-    """Loop -> what is repeated, and how often at scale 1."""
+    """Loop -> what is repeated, and how often for a unit."""
     tiny = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
     gpt = GPT()
     resnet = nn.Sequential(
@@ -101,27 +93,26 @@ def loops() -> dict[str, tuple[Callable[[], Any], int]]:
     )  # fmt: skip
     a, b = torch.ones(10), torch.ones(10)
     classes, tokens = torch.randint(0, 10, (16,)), torch.randint(0, 256, (8, 64))
-    images = torch.randn(16, 3, 32, 32)
+    images, rows = torch.randn(16, 3, 32, 32), torch.randn(16, 32)
     sgd, adam = torch.optim.SGD, torch.optim.AdamW
-    rows = torch.randn(16, 32)
     return {
-        "tiny": (step_of(tiny, sgd(tiny.parameters(), 0.01), rows, classes), 3000),
-        "add": (lambda: a + b, 200_000),
-        "gpt": (step_of(gpt, adam(gpt.parameters()), tokens, tokens), 25),
-        "resnet": (step_of(resnet, sgd(resnet.parameters(), 0.01), images, classes), 40),
+        "tiny": (step_of(tiny, sgd(tiny.parameters(), 0.01), rows, classes), 10),
+        "add": (lambda: a + b, 50),
+        "gpt": (step_of(gpt, adam(gpt.parameters()), tokens, tokens), 1),
+        "resnet": (step_of(resnet, sgd(resnet.parameters(), 0.01), images, classes), 1),
     }
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Callable[[], None]]:
+def watched(tool: str) -> Iterator[Callable[[], None]]:
     """The tool that was asked for; what it yields is called after each step."""
-    if TOOL == "profiler":
+    if tool == "profiler":
         from torch.profiler import ProfilerActivity, profile
 
         options = {"profile_memory": True, "with_stack": True, "record_shapes": True}
         with profile(activities=[ProfilerActivity.CPU], **options):
             yield lambda: None
-    elif TOOL == "memtracker":
+    elif tool == "memtracker":
         from torch.distributed._tools.mem_tracker import MemTracker
 
         tracker = MemTracker()
@@ -131,21 +122,23 @@ def watched() -> Iterator[Callable[[], None]]:
         yield lambda: None
 
 
-def main() -> None:
-    """Times every loop."""
-    found = {}
-    for name, (work, count) in loops().items():
-        full = max(1, int(count * SCALE))
-        steps = full if TOOL == "none" else max(1, int(full * SLOW_SHARE))
-        for _ in range(max(1, steps // 20)):
-            work()
-        with watched() as after:
-            begin = time.process_time()
-            for _ in range(steps):
-                work()
-                after()
-            found[name] = (time.process_time() - begin) * full / steps
-    print(json.dumps(found))
+def prepare(tool: str = "none") -> dict[str, Callable[[int], object]]:
+    """The loops, under a tool that is switched on for a turn."""
+
+    def repeated(work: Callable[[], Any], steps: int) -> Callable[[int], object]:
+        def play(units: int) -> None:
+            with watched(tool) as after:
+                began = time.process_time()
+                for _ in range(units * steps):
+                    work()
+                    after()
+                LAST[0] = time.process_time() - began
+
+        return play
+
+    return {name: repeated(work, steps) for name, (work, steps) in loops().items()}
 
 
-main()
+def spent() -> float:
+    """CPU seconds of the last turn's steps, without starting and stopping a tool."""
+    return LAST[0]
