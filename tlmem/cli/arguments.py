@@ -101,6 +101,14 @@ def add_budgets(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def count(text: str) -> int:
+    """A count: 0 or more."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is less than 0")
+    return number
+
+
 def require_terminal(file: str) -> None:
     """Refuses to draw screens where keys cannot be read and screens cannot be drawn.
 
