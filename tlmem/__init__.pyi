@@ -1,4 +1,4 @@
-"""Public names of tlmem, for type checkers; ``public.py`` is the table that is used."""
+"""Public names of tlmem, for type checkers; ``_exports.py`` is the table that is used."""
 # ruff: noqa: I001, F401
 
 import tlmem.optim as optim
@@ -8,6 +8,7 @@ from tlmem.recorder import (
     mark as mark,
     snapshot as snapshot,
 )
+from tlmem.notebook import load_ipython_extension as load_ipython_extension
 from tlmem.planning.planner import BadBuffer as BadBuffer
 from tlmem.planning.planner import Plan as Plan
 from tlmem.planning.planner import plan as plan

@@ -5,6 +5,7 @@ _NAMES = {
     "compiler.errors": "NotCompilable",
     "compiler.explain": "Explanation explain",
     "recorder.linking": "get_include get_library",
+    "notebook": "load_ipython_extension",
     "recorder": "Recorder mark snapshot",
     "planning.planner": "BadBuffer Plan plan",
     "recording.reader": "Recording read",

@@ -6,6 +6,7 @@ Does not cover: columns of the tables (``schema``) or the format of the file (do
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -42,6 +43,7 @@ from tlmem.recording.tables.ledger import (
     ledger_of,
     owned_lives,
 )
+from tlmem.units import format_bytes, format_count, format_seconds
 
 STATE_NAMES = {OPEN: "open", SEALED: "sealed", STOPPED: "stopped"}
 
@@ -117,6 +119,27 @@ class Recording:
 
     def __repr__(self) -> str:
         return f"<tlmem.Recording {str(self.path)!r} {self.state}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was recorded, and how much memory it had."""
+        totals = self.totals
+        rows = {
+            "recording": f"{self.path} ({self.state}{'' if self.complete else ', not complete'})",
+            "command": self.info.get("command", ""),
+            "events": f"{format_count(self.event_count)} in {format_seconds(self.seconds)}",
+            "allocated": f"{format_bytes(totals.total_bytes)} in "
+            f"{format_count(totals.total_count)} objects",
+            "peak": f"{format_bytes(totals.peak_bytes)} in {format_count(totals.peak_count)}",
+            "at the end": f"{format_bytes(totals.current_bytes)} in "
+            f"{format_count(totals.current_count)}",
+        }
+        cells = "".join(
+            f"<tr><th style='text-align: left'>{name}</th>"
+            f"<td style='text-align: left'>{html.escape(value)}</td></tr>"
+            for name, value in rows.items()
+            if value
+        )
+        return f"<table>{cells}</table>"
 
     # ---- what the header says ----
 
