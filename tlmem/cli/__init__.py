@@ -36,6 +36,7 @@ COMMANDS = {
     "import": "make a recording from a memory snapshot of PyTorch (CUDA)",
     "tui": "browse a recording in the terminal",
     "live": "follow a program while it is recorded, in the terminal",
+    "attach": "record a Python process that is running already",
     "scenario": "list or run small programs with a known truth",
     "doctor": "show what is supported on this machine",
 }

@@ -7,8 +7,9 @@ Third-party: none.
 
 ``run`` is the command ``tlmem record``, ``api`` is for use inside a program; both start a
 ``session``. ``runner`` runs programs, ``children`` follows processes, ``summary`` writes the lines
-at the end, ``linking`` is for programs in other languages; ``bound`` holds what the rest uses while
-a program runs. The log itself is in ``native/``.
+at the end, ``attach`` records a process from outside, ``linking`` is for programs in other
+languages; ``bound`` holds what the rest uses while a program runs. The log itself is in
+``native/``.
 See also: docs/how-to/record.md, docs/format.md.
 """
 

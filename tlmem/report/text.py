@@ -346,6 +346,8 @@ def recording_block(process: Process) -> str:
     command = recording.info.get("command", "")
     if command:
         rows.insert(2, f"  {clipped(' '.join(command.split()), WIDTH - 2)}")
+    if "attached" in recording.info:
+        rows.append("  attached to a running process: what it allocated before is not counted")
     rows.extend(wrap(f"problem: {problem}", "  ") for problem in recording.problems)
     lines = recording.source_lines
     if lines.is_missing and recording.totals.total_count:
