@@ -219,3 +219,30 @@ print(sum(array is not None for array in kept))
     assert lost or folded
     assert ("could not be recorded" in done.stderr.decode()) == bool(lost)
     assert (quiet.returncode, quiet.stdout) in {(0, b"2999\n"), (2, b"")}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["reprot", "x"], "'reprot' is not a command of tlmem; did you mean report?"),
+        (["report"], "FILE is missing (tlmem report --help explains)."),
+        (["report", "--fromat", "json", "x"], "'--fromat' is not an option of report; did you"),
+        (["report", "--format", "jsn", "x"], "--format cannot be 'jsn'; did you mean json?"),
+        (["plot", "--kind", "cake", "x"], "--kind cannot be 'cake'; choose from memory, "),
+        (["diff", "a", "b", "c"], "'c' is one word too many for diff"),
+        (["stats", "x", "--lines", "few"], "--lines needs a count, not 'few'"),
+        (["check", "--budget"], "--budget needs a value (tlmem check --help explains)."),
+        (["doctor", "--flags"], "'--flags' is not an option of doctor; did you mean --cflags?"),
+        (["record", "python", "a.py"], "leave it out: tlmem record a.py."),
+        (["record", "/usr/bin/python3.11"], "'/usr/bin/python3.11' is not a script"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence_with_the_next_step(
+    words: list[str], sentence: str, tmp_path: Path
+) -> None:
+    done = command(words, tmp_path)
+
+    last = done.stderr.decode().splitlines()[-1]
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert last.startswith("tlmem: ") and sentence in last
+    assert "error:" not in done.stderr.decode()

@@ -96,8 +96,11 @@ def _dispatch(words: list[str]) -> int:
 
         return stdio.to_stdout(f"tlmem {tlmem.__version__}\n")
     if command not in COMMANDS:
-        sys.stderr.write(f"tlmem: '{command}' is not a command of tlmem\n{USAGE}")
-        return 2
+        from tlmem.cli.arguments import did_you_mean
+
+        guess = did_you_mean(command, COMMANDS)
+        sys.stderr.write("" if guess else USAGE)
+        return stdio.fail(f"'{command}' is not a command of tlmem{guess or '.'}", 2)
     with own_path():
         module = import_module(f"tlmem.cli.{MODULES.get(command, command)}")
     code: int = module.run(words[1:])

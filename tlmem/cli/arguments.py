@@ -7,7 +7,11 @@ them, which each command says itself.
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 import sys
+from collections.abc import Callable, Iterable
+from typing import NoReturn
 
 from tlmem.errors import TlmemError
 
@@ -19,11 +23,62 @@ class UsageError(TlmemError):
     """The command line does not say what to do, or contradicts itself."""
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse whose errors are sentences: what is wrong, and what would be right."""
+
+    def error(self, message: str) -> NoReturn:
+        """Writes usage and one sentence to stderr, and exits with 2."""
+        self.print_usage(sys.stderr)
+        self.exit(2, f"tlmem: {self._sentence(message)} ({self.prog} --help explains).\n")
+
+    def _sentence(self, message: str) -> str:
+        command = self.prog.partition(" ")[2]
+        options = [name for action in self._actions for name in action.option_strings]
+        for pattern, write in SENTENCES:
+            if found := re.fullmatch(pattern, message, re.DOTALL):
+                return write(command, options, *found.groups())
+        return message
+
+
+def _too_many(command: str, options: list[str], words: str) -> str:
+    first = words.split()[0]
+    if not first.startswith("-"):
+        return f"'{first}' is one word too many for {command}"
+    return f"'{first}' is not an option of {command}" + did_you_mean(first, options)
+
+
+def _choose(command: str, options: list[str], name: str, given: str, choices: str) -> str:
+    names = [choice.strip(" '\"") for choice in choices.split(",")]
+    guess = did_you_mean(given, names)
+    return f"{name} cannot be '{given}'{guess or '; choose from ' + ', '.join(names)}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence that names the nearest known word; empty where none is near."""
+    near = difflib.get_close_matches(word.partition("=")[0], known, 1, 0.6)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+SENTENCES: tuple[tuple[str, Callable[..., str]], ...] = (
+    (r"unrecognized arguments: (.*)", _too_many),
+    (r"the following arguments are required: (.*)", lambda _, __, names: f"{names} is missing"),
+    (r"argument (?:.*/)?(\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", _choose),
+    (
+        r"argument (?:.*/)?(\S+): expected (?:one|at least one) argument",
+        lambda _, __, name: f"{name} needs a value",
+    ),
+    (
+        r"argument (?:.*/)?(\S+): invalid (.*) value: (.*)",
+        lambda _, __, name, kind, given: f"{name} needs a {kind}, not {given}",
+    ),
+    (r"argument (?:.*/)?(\S+): (.*)", lambda _, __, name, why: f"{name}: {why}"),
+)
+"""What argparse says, and how tlmem says it: command, options, and the groups of the pattern."""
+
+
 def new_parser(command: str, description: str) -> argparse.ArgumentParser:
     """A parser for ``tlmem COMMAND``; options cannot be abbreviated."""
-    return argparse.ArgumentParser(
-        prog=f"tlmem {command}", description=description, allow_abbrev=False
-    )
+    return Parser(prog=f"tlmem {command}", description=description, allow_abbrev=False)
 
 
 def add_output(parser: argparse.ArgumentParser, *formats: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tlmem.cli.arguments import UsageError, add_budgets, add_output, add_source_root
+from tlmem.cli.arguments import Parser, UsageError, add_budgets, add_output, add_source_root
 
 if TYPE_CHECKING:
     from tlmem.gate.budgets import CheckOptions
@@ -43,7 +43,7 @@ def _without_command(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tlmem check",
         usage="tlmem check FILE [FILE ...] [OPTIONS]\n"
         "       tlmem check --repeat N [OPTIONS] -- (SCRIPT | -m MODULE | -c CODE) [ARGS ...]",

@@ -6,7 +6,6 @@ of memory samples answer, and a small recording that is made and read back.
 Exits 0 when programs can be recorded and recordings read, 1 when one of both is not possible.
 """
 
-import argparse
 import importlib
 import os
 import struct
@@ -30,7 +29,9 @@ SAMPLED_BY = {
 
 def run(words: list[str]) -> int:
     """Runs ``tlmem doctor [--cflags] [--libs]``."""
-    parser = argparse.ArgumentParser(
+    from tlmem.cli.arguments import Parser
+
+    parser = Parser(
         prog="tlmem doctor",
         description="Shows what is supported on this machine. Exits 0 when programs can be "
         "recorded and recordings read, 1 when one of these is not possible.",

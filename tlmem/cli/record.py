@@ -53,6 +53,11 @@ def run(words: list[str]) -> int:
             "there is nothing to record; give a SCRIPT, -m MODULE or -c CODE "
             "(tlmem record --help explains)."
         )
+    if kind == "script" and _is_python(target):
+        raise UsageError(
+            f"'{target}' is not a script; leave it out: tlmem record {' '.join(arguments)}".rstrip()
+            + "."
+        )
     if given.output == "-":
         raise UsageError(
             "a recording is a file that is written while the program runs, so it cannot go to "
@@ -83,6 +88,12 @@ def run(words: list[str]) -> int:
     path = given.output
     del words, given, parser, own, program
     return record(kind, target, arguments, path, options)
+
+
+def _is_python(target: str) -> bool:
+    """Whether a script is the interpreter, as in ``tlmem record python train.py``."""
+    name = os.path.basename(target).removeprefix("python")
+    return name != os.path.basename(target) and not name.strip("0123456789.") and name[-1:] != "."
 
 
 def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
