@@ -78,6 +78,7 @@ def run(words: list[str]) -> int:
         mode=given.mode,
         heap_rate_bytes=given.heap,
         heap_seed=given.heap_seed,
+        follow=given.follow,
         **given.zombie,
     )
     path = given.output
@@ -212,6 +213,14 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         default="auto",
         help="whether to find out which Python objects hold arrays: at the end, and while the "
         "program runs, for at most 1%% of the time, 20 ms in the first two seconds (default: auto)",
+    )
+    add(
+        "--follow",
+        metavar="all|fork|none",
+        default="fork",
+        help="which processes that the program starts record themselves, to FILE.PID.tlm: fork: "
+        "forked ones and those of multiprocessing; all: every Python, also those of subprocess, "
+        "joblib, torchrun, pytest-xdist (default: fork)",
     )
     add(
         "--zombie",

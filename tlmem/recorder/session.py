@@ -10,7 +10,7 @@ import sys
 from gc import get_freeze_count, get_threshold
 from os import fsencode, getcwd, getpid
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tlmem.recorder.bound import STEADY, core, shelter
 from tlmem.recorder.failure import CannotRecord, refusal
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tlmem.recorder.sources.quarantine import Quarantine
 
 globals()["__builtins__"] = STEADY  # of the functions below
+
+IDLE_BYTES = 50_000_000
+"""A process that never had more, and neither NumPy nor PyTorch, explains no problem."""
 
 active: "Session | None" = None
 _modules = sys.modules
@@ -84,6 +87,7 @@ class Session:
         self.notes = dict(notes or {})
         self.pid = 0
         self.ended = False
+        self.may_be_idle = False
         self._made: dict[str, int] | None = None
         self._sources = chosen(options)
         self._frozen = get_freeze_count()
@@ -229,6 +233,18 @@ class Session:
             quarantine=self._quarantine(),
         )
 
+    def remove_if_idle(self, result: Statistics) -> None:
+        """Removes the file of a process that was followed and has nothing to show.
+
+        Args:
+            result: what ``stop`` returned.
+        """
+        used = "numpy" in _modules or "torch" in _modules or self.options.heap_rate_bytes
+        if not self.may_be_idle or used or result.moved:
+            return
+        if core.lib.tlm_peak_since_exec() < IDLE_BYTES:
+            core.lib.tlm_remove_recording(fsencode(self.path))
+
     def _quarantine(self) -> "Quarantine | None":
         found = [each for each in self._sources if each.name == "quarantine"]
         return cast("Quarantine", found[0]) if found else None
@@ -268,7 +284,9 @@ def _of_this_process() -> dict[str, str]:
     platform_library = os.path.join(
         sys.base_exec_prefix, sys.platlibdir, "python" + ".".join(map(str, sys.version_info[:2]))
     )
-    sites = [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]
+    site: Any = _modules.get("site")  # while it runs, sys.path has not all of them
+    folders = [*sys.path, *(site.getsitepackages() if hasattr(site, "getsitepackages") else [])]
+    sites = [p for p in folders if os.path.basename(p) in ("site-packages", "dist-packages")]
     return {
         "executable": sys.executable,
         "python": sys.version.split()[0],
@@ -306,7 +324,9 @@ def seal_at_exit() -> None:
 def _seal(say: "Callable[[Session, Statistics], None]") -> None:
     ending = active
     if ending is not None and ending.pid == getpid():
-        say(ending, ending.stop())
+        result = ending.stop()
+        say(ending, result)
+        ending.remove_if_idle(result)
 
 
 def require_native() -> None:
