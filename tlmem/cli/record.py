@@ -81,9 +81,28 @@ def run(words: list[str]) -> int:
         follow=given.follow,
         **given.zombie,
     )
-    path = given.output
+    path = _path_of(given.output)
     del words, given, parser, own, program
     return record(kind, target, arguments, path, options)
+
+
+def _path_of(pattern: str | None) -> str | None:
+    """The recording's path: what ``%h``, ``%r`` and ``%p`` stand for is put in."""
+    from tlmem.cli.arguments import UsageError
+
+    if pattern is None or "%" not in pattern:
+        return pattern
+    from tlmem.recorder import identity, session
+
+    session.require_native()
+    try:
+        return identity.expand(pattern)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None
+    except OSError as error:
+        raise UsageError(
+            f"the folder of '{pattern}' cannot be made ({error.strerror}); name another with -o."
+        ) from None
 
 
 def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
@@ -143,7 +162,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         "-o",
         "--output",
         metavar="FILE",
-        help="where to write (default: tlmem-SCRIPT.PID.tlm in this directory)",
+        help="where to write (default: tlmem-SCRIPT.PID.tlm in this directory); %%h, %%r and %%p "
+        "stand for host, rank and process id, and their folder is made",
     )
     add("-f", "--force", action="store_true", help="overwrite FILE")
     add(
@@ -327,10 +347,11 @@ def _record_and_check(
     name = {"code": "string", "module": target}.get(kind) or os.path.basename(
         os.path.normpath(target)
     )
-    path = given.output or f"tlmem-{name}.{os.getpid()}.tlm"
+    path = _path_of(given.output) or f"tlmem-{name}.{os.getpid()}.tlm"
     words = [word for word in own if word != "--check" and not word.startswith("--output=")]
     program = {"module": ["-m", target], "code": ["-c", target]}.get(kind, ["--", target])
-    code = subprocess_record.run([*words, "-o", path, *program, *arguments])
+    place = path.replace("%", "%%")
+    code = subprocess_record.run([*words, "-o", place, *program, *arguments])
     if code:
         if not given.quiet:
             sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")

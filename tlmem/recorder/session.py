@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tlmem.recorder.bound import STEADY, core, shelter
 from tlmem.recorder.failure import CannotRecord, refusal
+from tlmem.recorder.identity import identity, identity_within
 from tlmem.recorder.options import Options
 from tlmem.recorder.others import package_note, process_note, sums_now
 from tlmem.recorder.sources import chosen
@@ -89,6 +90,7 @@ class Session:
         self.ended = False
         self.may_be_idle = False
         self._made: dict[str, int] | None = None
+        self._identity: dict[str, str] = {}
         self._sources = chosen(options)
         self._frozen = get_freeze_count()
 
@@ -123,7 +125,8 @@ class Session:
         self.pid = getpid()
         environment = environment_notes(self.options)
         of_sources = {key: text for each in self._sources for key, text in each.notes().items()}
-        for key, value in {**environment, **of_sources, **self.notes}.items():
+        self._identity = identity()
+        for key, value in {**environment, **of_sources, **self._identity, **self.notes}.items():
             self.note(key, value)
         self.note_collector()
         if self.options.holders != "off":
@@ -196,6 +199,7 @@ class Session:
             core.lib.tlm_holders_now(1, 0 if error is None else id(error))
             self.note_collector()
             self.note_others()
+            self.note_identity()
             self._offer_cached_lines()
 
     def note_others(self) -> None:
@@ -203,6 +207,13 @@ class Session:
         if self._made is not None:
             self.note("processes", process_note(self.path, self._made))
         self.note("packages", package_note(_modules))
+
+    def note_identity(self) -> None:
+        """Says again who this process is, where its launcher said so after the start."""
+        now = {**identity_within(_modules), **identity()}
+        for key, value in now.items():
+            if self._identity.get(key) != value:
+                self.note(key, value)
 
     def sample(self) -> None:
         """Takes every memory sample now: a point that the report can rely on."""
@@ -273,6 +284,7 @@ def environment_notes(options: Options) -> dict[str, str]:
         "stack_depth": str(options.stack_depth),
         "quarantine_bytes": str(options.quarantine_bytes),
         "holders": options.holders,
+        "follow": options.follow,
     }
 
 
