@@ -125,7 +125,8 @@ def find_hook() -> str:
     """The path of the start-up file of this interpreter; empty when there is none."""
     site: Any = modules.get("site")
     folders = [*site.getsitepackages(), site.getusersitepackages()] if site is not None else []
-    paths = [os.path.join(folder, HOOK) for folder in [*folders, *sys.path]]
+    folders += [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]
+    paths = [os.path.join(folder, HOOK) for folder in folders]
     return next((path for path in paths if os.path.isfile(path)), "")
 
 
