@@ -3,11 +3,14 @@
 import json
 import os
 import sys
+import venv
 from pathlib import Path
 from typing import Any
 
+import cffi
+import numpy
 import pytest
-from support.programs import command, plain, recorded
+from support.programs import command, plain, recorded, run
 
 import tlmem
 from tlmem.recorder import CannotRecord, children
@@ -326,3 +329,21 @@ def test_other_values_are_refused(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"choose all, fork or none" in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def test_a_virtual_environment_is_followed_whose_dependencies_come_later(tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", symlinks=True)
+    (packages,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    (packages / "tlmem").symlink_to(Path(tlmem.__file__).parent)
+    (packages / HOOK).write_text(Path(children.find_hook()).read_text("utf-8"), encoding="utf-8")
+    others = Path(cffi.__file__).parents[1], Path(numpy.__file__).parents[1]
+    (packages / "zz-later.pth").write_text("\n".join(map(str, others)), encoding="utf-8")
+    (tmp_path / "arrays.py").write_text(ARRAYS, encoding="utf-8")
+    program = f"import subprocess, sys\nprint(sys.prefix)\nsubprocess.run({START})\n"
+    words = ["-m", "tlmem", "record", "-q", "--follow", "all", "-o", "a.tlm", "-c", program]
+    done = run([str(tmp_path / "env/bin/python"), *words], tmp_path)
+    members = family.find(tmp_path / "a.tlm")
+
+    assert (done.stdout.decode(), done.stderr) == (f"{tmp_path / 'env'}\n", b"")
+    assert [made(path, 3000) for path in members] == [30]
+    assert tlmem.read(members[0]).info["executable"].startswith(str(tmp_path / "env"))
