@@ -170,13 +170,17 @@ def unrecorded_processes(info: dict[str, str]) -> Unseen | None:
     who = f"{format_count(count)} process{'es' if count > 1 else ''} that it started"
     who = f"{who} {'were' if count > 1 else 'was'}" if count else "Processes that it started were"
     held = f", and the largest held {format_bytes(largest)}" if largest else ""
+    pythons = told.get("pythons", 0)
+    advice = advice_about_processes(info, pythons)
+    remedy = advice if much and cpu_s > own_s else ""
+    next_step = f"; {advice}" if pythons and not remedy else ""
     return Unseen(
         "unseen-processes",
         largest,
         count,
         f"{who} not recorded: CPU time {format_seconds(cpu_s)}, the program's own "
-        f"{format_seconds(own_s)}{held}.",
-        f"{advice_about_processes(info)}" if much and cpu_s > own_s else "",
+        f"{format_seconds(own_s)}{held}{next_step}.",
+        remedy,
     )
 
 
@@ -191,18 +195,19 @@ def unrecorded_pythons(info: dict[str, str], count: int) -> Unseen | None:
         0,
         count,
         f"{format_count(count)} {processes} {'were' if count > 1 else 'was'} not recorded; "
-        f"{advice_about_processes(info)}.",
+        f"{advice_about_processes(info, count)}.",
     )
 
 
-def advice_about_processes(info: dict[str, str]) -> str:
+def advice_about_processes(info: dict[str, str], pythons: int) -> str:
     """How to record the processes of a program, too."""
     if info.get("follow") == "all":
         return (
             "interpreters with -S, -E or -I, or without this version of tlmem, are not followed: "
             "put tlmem record into their command line"
         )
-    return "record them with tlmem record --follow all"
+    what = "them" if pythons else "what they run of Python"
+    return f"record {what} with tlmem record --follow all"
 
 
 def native_memory(
