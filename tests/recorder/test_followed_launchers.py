@@ -88,7 +88,7 @@ def test_the_leaking_worker_of_joblib_is_named(tmp_path: Path) -> None:
     assert stdout == b"[0, 1]\n"
     assert sorted(outcomes(report, "worker").values()).count("leak") == 1
     assert report["verdict"]["sentence"].startswith("Worker LokyProcess-")
-    assert "one of 3 processes: Leak at work.py:12" in report["verdict"]["sentence"]
+    assert "one of 3 processes: Leak at work.py:13" in report["verdict"]["sentence"]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")

@@ -1,7 +1,8 @@
 """Who this process is among many: its host, its rank, the name that its worker has.
 
 Covers: the environment variables of the usual launchers, multiprocessing's names, PyTorch's process
-group while there is one; names of files made from them. Does not cover: what reports make of it (``tlmem.recording.identity``).
+group while there is one; names of files made from them.
+Does not cover: what reports make of it (``tlmem.recording.identity``).
 """
 
 import os

@@ -147,8 +147,8 @@ static wrapped new_process = {.module = "_posixsubprocess", .name = "fork_exec"}
 static wrapped new_extension = {.module = "_imp", .name = "exec_dynamic"};
 static PyObject *change_command_line;
 enum { COMMAND = 0, FILES = 1, ENVIRONMENT = 5 }; /* of the arguments of fork_exec */
-static bool awaited[TLM_SOURCE_COUNT]; /* its module is not imported yet */
-static bool watches_libraries;         /* each new one may have slots of PyTorch's functions */
+static bool awaited[TLM_SOURCE_COUNT];            /* its module is not imported yet */
+static bool watches_libraries;                    /* each new one may have slots of PyTorch's functions */
 
 /* Whether it is a list with -c in it: only command lines of Python are looked at further. */
 static bool runs_code(PyObject *command)
@@ -228,7 +228,8 @@ static PyObject *fork_exec(PyObject *own, PyObject *arguments, PyObject *named)
         Py_XDECREF(interpreter);
     }
     PyObject *changed = with_replaced(arguments, command, environment);
-    uint64_t forks = tlmi_processes_forks(); /* with a preexec_fn it is a fork, too, but what is executed does not record itself */
+    uint64_t forks =
+        tlmi_processes_forks(); /* with a preexec_fn it is a fork, too, but what is executed does not record itself */
     PyObject *result = PyObject_Call(new_process.original, changed ? changed : arguments, named);
     tlmi_processes_set_forks(forks);
     if (result != NULL)
