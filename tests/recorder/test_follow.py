@@ -258,6 +258,32 @@ def test_tlmem_itself_is_not_followed(tmp_path: Path) -> None:
     assert made(tmp_path / "own.tlm", 3000) == 30
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_worker_of_multiprocessing_is_recorded_once(method: str, tmp_path: Path) -> None:
+    program = f"""
+import multiprocessing, subprocess, sys
+def work():
+    import numpy
+    kept = [numpy.empty(2000, numpy.uint8) for _ in range(20)]
+    subprocess.run({START})
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("{method}").Process(target=work)
+    worker.start()
+    worker.join()
+    print(worker.exitcode)
+"""
+    for name, text in (("arrays", ARRAYS), ("workers", program)):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    options = ("-q", "--follow", "all", "-o", "a.tlm")
+    done = recorded(["workers.py"], tmp_path, options=options)
+    worker, below = family.find(tmp_path / "a.tlm")
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"0\n", b"")
+    assert (made(worker, 2000), made(below, 3000)) == (20, 30)
+    assert below.name.startswith(worker.name.removesuffix("tlm"))
+    assert len(list(tmp_path.glob("*.tlm"))) == 3
+
+
 def test_a_recorder_follows_while_it_records(tmp_path: Path) -> None:
     (tmp_path / "arrays.py").write_text(ARRAYS, encoding="utf-8")
     program = f"""
