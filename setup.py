@@ -14,9 +14,11 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.modified import newer_group
 
 BESIDE = {"tlmem.dashboards": "dashboards", "tlmem.scenarios": "scenarios"}
+START_UP = "tlmem-follow.pth"
 BESIDE_THE_EXTENSION = ("lib", "include")
 
 
@@ -27,6 +29,24 @@ def replace_file(source, target):
     shutil.copy2(source, draft)
     os.replace(draft, target)
     return target
+
+
+class BuildWithStartUp(build_py):
+    """Puts the start-up file beside the package, where ``site`` reads it."""
+
+    def run(self):
+        """Builds the modules, then copies the file to where they are installed from."""
+        super().run()
+        # The wheel of an editable install is what stands in the folder of "install" by now.
+        install = self.get_finalized_command("install")
+        root = install.install_lib if self.editable_mode else self.build_lib
+        self.mkpath(root)
+        self.copy_file(START_UP, str(Path(root, START_UP)))
+
+    def get_outputs(self, include_bytecode=True):
+        """The same with the file."""
+        outputs = super().get_outputs(include_bytecode)
+        return outputs if self.editable_mode else [*outputs, str(Path(self.build_lib, START_UP))]
 
 
 class BuildNative(build_ext):
@@ -110,5 +130,5 @@ setup(
     packages=found,
     package_dir={"tlmem": "tlmem", **BESIDE},
     cffi_modules=[] if pure else ["native/build_ffi.py:ffibuilder"],
-    cmdclass={"build_ext": BuildNative},
+    cmdclass={"build_ext": BuildNative, "build_py": BuildWithStartUp},
 )

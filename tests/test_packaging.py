@@ -145,6 +145,15 @@ def blamed_line(programs: Path, recording: Path) -> int:
     return json.loads(report)["findings"][0]["site"]["line"]
 
 
+def followed(programs: Path, place: Path, name: str) -> int:
+    """How many of two processes were recorded: a program, and one that it starts."""
+    start = f"import subprocess, sys; subprocess.run([sys.executable, {str(place / 'leak.py')!r}])"
+    options = ["-q", "-f", "--follow", "all", "-o", f"{name}.tlm", "-c", start]
+    run(programs / "tlmem", "record", *options, cwd=str(place))
+    report = run(programs / "tlmem", "report", "--format", "json", f"{name}.tlm", cwd=str(place))
+    return len(json.loads(report).get("processes", [0]))
+
+
 def names_in(wheel: Path) -> set[str]:
     """Paths of files inside a wheel."""
     with zipfile.ZipFile(wheel) as archive:
@@ -160,7 +169,7 @@ def shipped() -> set[str]:
         for suffix in ("*.py", "*.pyi", "*.css", "*.js", "*.tcss")
         for path in (ROOT / source).rglob(suffix)
     }
-    return found | {"tlmem/py.typed", "tlmem/_native.pyi"}
+    return found | {"tlmem/py.typed", "tlmem/_native.pyi", "tlmem-follow.pth"}
 
 
 def test_the_wheel_holds_every_module_the_extension_the_library_and_its_headers(
@@ -215,7 +224,11 @@ def test_the_sdist_holds_what_building_and_testing_need(built: tuple[Path, Path]
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = ["native/build_ffi.py", "native/include/tlmem.h", "native/platform/platform.h"]
     wanted += ["LICENSE", "setup.py", "tests/test_packaging.py", "docs/format.md", "Makefile"]
-    wanted += ["native/include/tlmem_probe.h", "native/examples/runtime/train.c"]
+    wanted += [
+        "tlmem-follow.pth",
+        "native/include/tlmem_probe.h",
+        "native/examples/runtime/train.c",
+    ]
 
     assert set(wanted) - names == set()
     assert {name for name in names if name.endswith((".so", ".dylib", ".o", ".pyc"))} == set()
@@ -224,6 +237,7 @@ def test_the_sdist_holds_what_building_and_testing_need(built: tuple[Path, Path]
 
 def test_the_installed_wheel_records_and_reports(clean: Path, recording: Path) -> None:
     assert blamed_line(clean, recording) == 4
+    assert followed(clean, recording.parent, "wheel") == 2
 
 
 def test_a_program_in_c_links_the_installed_wheel(clean: Path, place: Path) -> None:
@@ -286,3 +300,4 @@ def test_an_editable_install_records_and_reports(
     assert Path(where.strip()).is_relative_to(checkout)
     assert all(Path(path).is_relative_to(checkout) for path in found.split())
     assert blamed_line(clean, again) == 4
+    assert followed(clean, place, "editable") == 2

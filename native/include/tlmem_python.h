@@ -9,6 +9,8 @@
 #include "tlmem_plan.h"
 #include "tlmem_tape.h"
 
+#define TLM_FOLLOW_VARIABLE "TLMEM_FOLLOW"
+
 /* cffi: begin */
 /* ---- sources (source_*.c) ---- */
 /* Wraps NumPy's default data allocator in place, for every thread. NumPy must be imported; takes the GIL itself.
@@ -76,20 +78,42 @@ tlm_status tlm_run_program(const tlm_program *program);
  * call the object in the same way. */
 tlm_status tlm_sheltered_function(uint64_t callable, uint64_t list);
 tlm_status tlm_fork_functions(uint64_t in_child, uint64_t list);
-/* From now on the object with this id() is asked for the command line of each Python process with -c: it gets the list and
- * returns one. It is kept. */
+/* ---- processes that a program makes (python/program/processes.c) ---- */
+typedef enum { TLM_FOLLOW_NONE = 0, TLM_FOLLOW_FORK = 1, TLM_FOLLOW_ALL = 2 } tlm_follow;
+/* OTHER: not Python. UNSEEN: Python, not recorded. FOLLOWED: records itself. UNCERTAIN: does so if it has a recording in the end.
+ * HELPER: a part of multiprocessing, and not counted. */
+typedef enum {
+    TLM_CHILD_OTHER = 0,
+    TLM_CHILD_UNSEEN = 1,
+    TLM_CHILD_FOLLOWED = 2,
+    TLM_CHILD_UNCERTAIN = 3,
+    TLM_CHILD_HELPER = 4
+} tlm_child_fate;
+/* From now on the object with this id() is asked about new Python processes: about those with -c, and under TLM_FOLLOW_ALL about
+ * every one. It gets the command line, a list, and the interpreter, bytes or None, and returns a list and a fate. It is kept. */
 tlm_status tlm_follow_commands(uint64_t change);
+/* Which children record themselves from now on, and what TLMEM_FOLLOW is in the environment of new processes: in that of this
+ * process, which os.environ does not show, and in those that a program gives to subprocess. NULL: it is not there. TLM_NO_SPACE:
+ * it is too long, and is not there. */
+tlm_status tlm_follow_variable(tlm_follow which, const char *value);
 /* Processes that this one has made since it began or was forked, as far as Python made them, once they are followed; and what the
  * system says of this one, of all below it that were waited for, and of children that run and do not record themselves. */
 typedef struct {
     uint64_t followed, others; /* that record themselves; that do not, without helpers of multiprocessing */
+    uint64_t pythons;          /* of the others, interpreters of Python */
+    uint64_t recordings;       /* files of processes below this one that were written; 0 unless all are followed */
     uint64_t own_cpu_ns, own_peak_bytes;
     uint64_t children_cpu_ns, children_peak_bytes; /* the peak with what they had before an exec */
     uint64_t running, running_cpu_ns, running_peak_bytes;
 } tlm_processes;
-/* stem: the path of this process' recording without ".tlm", which those of children begin with; NULL: nothing of those that run.
- * Cannot fail; what the system does not say is 0. */
-void tlm_made_processes(const char *stem, tlm_processes *out);
+/* stem: the path of this process' recording without ".tlm", which those of children begin with; NULL: nothing of those that run,
+ * and nothing of files. since_s: a Unix time; older files are of an earlier run. Cannot fail; what the system does not say is 0. */
+void tlm_made_processes(const char *stem, int64_t since_s, tlm_processes *out);
+/* The highest resident size of this process since it was executed, in bytes; 0 when the system does not say. */
+uint64_t tlm_peak_since_exec(void);
+/* unlink and getenv, which no hook of the program sees. The text stays until the environment changes. */
+int tlm_remove_recording(const char *path);
+const char *tlm_environment(const char *name);
 typedef enum { TLM_SOURCE_NUMPY = 0, TLM_SOURCE_TORCH = 1, TLM_SOURCE_COUNT = 2 } tlm_source;
 /* Installs the source as soon as its module is imported, and for PyTorch again for libraries that are loaded later; 0: no
  * longer. */

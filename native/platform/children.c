@@ -123,22 +123,48 @@ struct entry {
     char name[];
 };
 
-size_t tlmi_running_children(bool (*skip)(int pid, void *with), void *with, tlmi_usage *sum)
+size_t tlmi_count_names(const char *path, bool (*counts)(const char *, void *), void *with)
 {
     _Alignas(struct entry) char entries[TEXT_ROOM];
     size_t count = 0;
-    *sum = (tlmi_usage){0};
-    int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     long more;
     while (folder >= 0 && (more = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
-        for (long at = 0; at < more; at += ((struct entry *)(entries + at))->bytes) {
-            const char *name = ((struct entry *)(entries + at))->name;
-            if (name[0] != '.' && count < MOST_CHILDREN)
-                count += add_children_of(name, skip, with, sum);
-        }
+        for (long at = 0; at < more; at += ((struct entry *)(entries + at))->bytes)
+            count += counts(((struct entry *)(entries + at))->name, with);
     if (folder >= 0)
         close(folder);
     return count;
+}
+
+uint64_t tlmi_peak_since_exec(void)
+{
+    tlmi_usage own = {0};
+    add_child(getpid(), &own);
+    return own.peak_bytes;
+}
+
+struct search {
+    bool (*skip)(int, void *);
+    void *with;
+    tlmi_usage *sum;
+    size_t count;
+};
+
+static bool add_children_of_task(const char *name, void *with)
+{
+    struct search *search = with;
+    if (name[0] != '.' && search->count < MOST_CHILDREN)
+        search->count += add_children_of(name, search->skip, search->with, search->sum);
+    return true;
+}
+
+size_t tlmi_running_children(bool (*skip)(int pid, void *with), void *with, tlmi_usage *sum)
+{
+    struct search search = {skip, with, sum, 0};
+    *sum = (tlmi_usage){0};
+    tlmi_count_names("/proc/self/task", add_children_of_task, &search);
+    return search.count;
 }
 
 #else
@@ -157,6 +183,19 @@ bool tlmi_file_contains(const char *path, const void *bytes, size_t size)
     (void)bytes;
     (void)size;
     return false;
+}
+
+size_t tlmi_count_names(const char *path, bool (*counts)(const char *, void *), void *with)
+{
+    (void)path;
+    (void)counts;
+    (void)with;
+    return 0;
+}
+
+uint64_t tlmi_peak_since_exec(void)
+{
+    return tlmi_usage_of_this().peak_bytes;
 }
 
 #endif

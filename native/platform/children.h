@@ -23,6 +23,11 @@ tlmi_usage tlmi_usage_of_children(void);
 size_t tlmi_running_children(bool (*skip)(int pid, void *with), void *with, tlmi_usage *sum);
 /* Whether a file of /proc, of any length, contains these bytes. */
 bool tlmi_file_contains(const char *path, const void *bytes, size_t size);
+/* How many names in a folder `counts` returns true for; 0 when it cannot be read, or where the system does not list it so.
+ * Allocates nothing. */
+size_t tlmi_count_names(const char *folder, bool (*counts)(const char *name, void *with), void *with);
+/* The highest resident size of this process since its last exec; 0 when the system does not say. */
+uint64_t tlmi_peak_since_exec(void);
 
 #pragma GCC visibility pop
 #endif

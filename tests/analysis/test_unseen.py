@@ -46,6 +46,40 @@ def test_processes_that_were_not_recorded_are_said() -> None:
     assert kinds(analysis) == ["unseen-processes"]
 
 
+@pytest.mark.parametrize(
+    ("note", "follow", "sentence"),
+    [
+        (
+            {"others": 1, "pythons": 1, "children_cpu_ns": 0},
+            "fork",
+            "1 Python process that it started was not recorded; record them with tlmem record "
+            "--follow all.",
+        ),
+        (
+            {"others": 30, "pythons": 2, "followed": 4, "children_cpu_ns": S},
+            "all",
+            "2 Python processes that it started were not recorded; interpreters with -S, -E or -I, "
+            "or without this version of tlmem, are not followed: put tlmem record into their "
+            "command line.",
+        ),
+        (
+            {"others": 3, "pythons": 2},
+            "fork",
+            "3 processes that it started were not recorded: CPU time 2.00 s, the program's own "
+            "4.00 s; record them with tlmem record --follow all.",
+        ),
+    ],
+)
+def test_a_python_that_was_not_recorded_is_said_whatever_it_did(
+    note: dict[str, int], follow: str, sentence: str
+) -> None:
+    analysis = with_notes(steady(), processes=processes(**note), follow=follow)
+
+    assert analysis.verdict.outcome == "stable"
+    assert analysis.verdict.sentence.endswith(sentence)
+    assert kinds(analysis) == ["unseen-processes"]
+
+
 def test_tensors_and_arrays_that_could_not_be_followed_are_said() -> None:
     hook = "none (libc10 has no _ZN3c109alloc_cpuEm)"
     analysis = with_notes(steady(), **{"torch.hook": hook, "numpy.handler": "pinned"})
@@ -76,7 +110,9 @@ def test_processes_that_did_most_of_the_work_forbid_a_verdict() -> None:
 
     assert verdict.outcome == "cannot-judge"
     assert "1 process that it started was not recorded" in verdict.sentence
-    assert "tlmem record in their command line" in verdict.sentence
+    assert verdict.sentence.endswith(
+        "; record what they run of Python with tlmem record --follow all."
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * test_children.c: children that run are found and added up, those left out aside; bytes in files of any length.
+ * test_children.c: children that run are found and added up, those left out aside; bytes in files of any length; names.
  *
  * tlm-test: sources=children.c modes=address,valgrind */
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +43,33 @@ static void bytes_are_found(void)
     remove(path);
 }
 
+static bool is_x(const char *name, void *with)
+{
+    (*(int *)with)++;
+    return name[0] == 'x';
+}
+
+static void names_are_counted(void)
+{
+    char path[256], file[300];
+    int looked = 0;
+    enum { FILES = 300 }; /* more than fit into one answer of the system */
+    CHECK(mkdir(temporary_path(path, sizeof path, "names"), 0700) == 0);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(file, sizeof file, "%s/%c-%d", path, i % 3 ? 'x' : 'y', i);
+        FILE *made = fopen(file, "wb");
+        CHECK(made != NULL && fclose(made) == 0);
+    }
+    CHECK(tlmi_count_names(path, is_x, &looked) == 200);
+    CHECK(looked == FILES + 2); /* with . and .. */
+    CHECK(tlmi_count_names("/nowhere", is_x, &looked) == 0);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(file, sizeof file, "%s/%c-%d", path, i % 3 ? 'x' : 'y', i);
+        CHECK(remove(file) == 0);
+    }
+    CHECK(rmdir(path) == 0);
+}
+
 /* What the children but the first have used, once the system says that it is anything: it counts in ticks. */
 static tlmi_usage usage_of_running(void)
 {
@@ -62,6 +90,8 @@ int main(void)
 {
 #ifdef __linux__
     bytes_are_found();
+    names_are_counted();
+    CHECK(tlmi_peak_since_exec() > 100000);
     for (int i = 0; i < CHILDREN; i++) {
         made[i] = fork();
         if (made[i] == 0) {

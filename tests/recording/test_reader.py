@@ -289,6 +289,19 @@ def test_the_family_is_found_by_name_and_confirmed_by_process_ids(tmp_path: Path
     assert family.find(tmp_path / "none.tlm") == []
 
 
+def test_the_child_of_a_process_without_a_file_belongs_to_the_nearest_one(tmp_path: Path) -> None:
+    first = sample_file(tmp_path / "run.tlm", pid=10)
+    child = sample_file(tmp_path / "run.11.tlm", pid=11, parent_pid=10)
+    below = sample_file(tmp_path / "run.12.13.tlm", pid=13, parent_pid=12)
+    far = sample_file(tmp_path / "run.11.14.15.16.tlm", pid=16, parent_pid=15)
+    sample_file(tmp_path / "run.12.17.tlm", pid=17, parent_pid=10)
+    sample_file(tmp_path / "run.12.18.tlm", pid=18, parent_pid=12, created_unix_ns=5)
+    sample_file(tmp_path / "other.12.19.tlm", pid=19, parent_pid=12)
+
+    assert family.find(first) == [child, far, below]
+    assert family.find(child) == [far]
+
+
 def test_a_child_that_may_not_be_opened_for_the_count_of_open_files_is_said(
     tmp_path: Path,
 ) -> None:

@@ -193,6 +193,7 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
     assert list(report) == [
         "schema",
         "recording",
+        "identity",
         "verdict",
         "attribution",
         "other_attribution",

@@ -149,7 +149,7 @@ def foreign_allocators(info: dict[str, str]) -> Unseen | None:
 
 
 def unrecorded_processes(info: dict[str, str]) -> Unseen | None:
-    """Processes that were started and not recorded, where they did or held much."""
+    """Processes that were started and not recorded: those of Python, and what did or held much."""
     told = {name: int(text) for name, text in _NUMBER.findall(info.get("processes", ""))}
     if not told:
         return None
@@ -166,21 +166,48 @@ def unrecorded_processes(info: dict[str, str]) -> Unseen | None:
     count = max(others, running)
     much = cpu_s >= max(RULES.unseen_cpu_s, LEAST_CPU_EACH_S * count)
     if not much and largest < RULES.unseen_bytes:
-        return None
+        return unrecorded_pythons(info, told.get("pythons", 0))
     who = f"{format_count(count)} process{'es' if count > 1 else ''} that it started"
     who = f"{who} {'were' if count > 1 else 'was'}" if count else "Processes that it started were"
     held = f", and the largest held {format_bytes(largest)}" if largest else ""
+    pythons = told.get("pythons", 0)
+    advice = advice_about_processes(info, pythons)
+    remedy = advice if much and cpu_s > own_s else ""
+    next_step = f"; {advice}" if pythons and not remedy else ""
     return Unseen(
         "unseen-processes",
         largest,
         count,
         f"{who} not recorded: CPU time {format_seconds(cpu_s)}, the program's own "
-        f"{format_seconds(own_s)}{held}.",
-        "record what they run by itself (tlmem record in their command line), or start them with "
-        "multiprocessing, whose processes are recorded"
-        if much and cpu_s > own_s
-        else "",
+        f"{format_seconds(own_s)}{held}{next_step}.",
+        remedy,
     )
+
+
+def unrecorded_pythons(info: dict[str, str], count: int) -> Unseen | None:
+    """Interpreters that were started and not recorded, whatever they did: a program may do nothing
+    but start them."""
+    if not count:
+        return None
+    processes = f"Python process{'es' if count > 1 else ''} that it started"
+    return Unseen(
+        "unseen-processes",
+        0,
+        count,
+        f"{format_count(count)} {processes} {'were' if count > 1 else 'was'} not recorded; "
+        f"{advice_about_processes(info, count)}.",
+    )
+
+
+def advice_about_processes(info: dict[str, str], pythons: int) -> str:
+    """How to record the processes of a program, too."""
+    if info.get("follow") == "all":
+        return (
+            "interpreters with -S, -E or -I, or without this version of tlmem, are not followed: "
+            "put tlmem record into their command line"
+        )
+    what = "them" if pythons else "what they run of Python"
+    return f"record {what} with tlmem record --follow all"
 
 
 def native_memory(

@@ -7,7 +7,6 @@ them, which each command says itself.
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -55,6 +54,8 @@ def _choose(command: str, options: list[str], name: str, given: str, choices: st
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence that names the nearest known word; empty where none is near."""
+    import difflib  # a recorded program does not find it imported
+
     near = difflib.get_close_matches(word.partition("=")[0], known, 1, 0.6)
     return f"; did you mean {near[0]}?" if near else ""
 

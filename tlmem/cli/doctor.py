@@ -2,13 +2,15 @@
 
 Covers: versions, the extension module, the walk of stacks, NumPy's and PyTorch's hooks, clock,
 compression, the runtime's devices, how the heap is sampled, the search for holders, which sources
-of memory samples answer, and a small recording that is made and read back.
+of memory samples answer, whether processes of subprocess can be followed, and a small recording
+that is made and read back.
 Exits 0 when programs can be recorded and recordings read, 1 when one of both is not possible.
 """
 
 import importlib
 import os
 import struct
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -161,6 +163,27 @@ def _torch_hook() -> str:
     return "found" if hook == "slots" else f"{hook}; its tensors cannot all be recorded"
 
 
+def _follow() -> str:
+    """Whether ``record --follow all`` works here. A process is started to find out."""
+    from tlmem.errors import TlmemError
+    from tlmem.recorder import Recorder
+    from tlmem.recorder.children import HOOK, find_hook
+    from tlmem.recording import family
+
+    hook = find_hook()
+    if not hook:
+        return f"not found: {HOOK} is in no site folder of this Python; install tlmem with pip"
+    with tempfile.TemporaryDirectory(prefix="tlmem-doctor-") as folder:
+        path = Path(folder) / "follow.tlm"
+        try:
+            with Recorder(path, follow="all"):
+                subprocess.run([sys.executable, "-c", "import numpy"], check=False)
+            found = family.find(path)
+        except (TlmemError, ImportError, OSError) as error:
+            return f"not tried: {error}"
+    return "works" if found else f"does not work: {sys.executable} does not read {hook}"
+
+
 def _read_back(path: Path) -> bool:
     from tlmem.recording.reader import read
 
@@ -178,4 +201,5 @@ def _read_back(path: Path) -> bool:
     _line("samples", ", ".join(taken) if taken else "none")
     _line("trial", f"{ARRAYS} arrays allocated, {seen} recorded and read back")
     _line("torch hook", _torch_hook())
+    _line("follow all", _follow())
     return seen == ARRAYS

@@ -83,9 +83,10 @@ def run(words: list[str]) -> int:
         mode=given.mode,
         heap_rate_bytes=given.heap,
         heap_seed=given.heap_seed,
+        follow=given.follow,
         **given.zombie,
     )
-    path = given.output
+    path = _path_of(given.output)
     del words, given, parser, own, program
     return record(kind, target, arguments, path, options)
 
@@ -94,6 +95,25 @@ def _is_python(target: str) -> bool:
     """Whether a script is the interpreter, as in ``tlmem record python train.py``."""
     name = os.path.basename(target).removeprefix("python")
     return name != os.path.basename(target) and not name.strip("0123456789.") and name[-1:] != "."
+
+
+def _path_of(pattern: str | None) -> str | None:
+    """The recording's path: what ``%h``, ``%r`` and ``%p`` stand for is put in."""
+    from tlmem.cli.arguments import UsageError
+
+    if pattern is None or "%" not in pattern:
+        return pattern
+    from tlmem.recorder import identity, session
+
+    session.require_native()
+    try:
+        return identity.expand(pattern)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None
+    except OSError as error:
+        raise UsageError(
+            f"the folder of '{pattern}' cannot be made ({error.strerror}); name another with -o."
+        ) from None
 
 
 def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
@@ -153,7 +173,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         "-o",
         "--output",
         metavar="FILE",
-        help="where to write (default: tlmem-SCRIPT.PID.tlm in this directory)",
+        help="where to write (default: tlmem-SCRIPT.PID.tlm in this directory); %%h, %%r and %%p "
+        "stand for host, rank and process id, and their folder is made",
     )
     add("-f", "--force", action="store_true", help="overwrite FILE")
     add(
@@ -223,6 +244,14 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         default="auto",
         help="whether to find out which Python objects hold arrays: at the end, and while the "
         "program runs, for at most 1%% of the time, 20 ms in the first two seconds (default: auto)",
+    )
+    add(
+        "--follow",
+        metavar="all|fork|none",
+        default="fork",
+        help="which processes that the program starts record themselves, to FILE.PID.tlm: fork: "
+        "forked ones and those of multiprocessing; all: every Python, also those of subprocess, "
+        "joblib, torchrun, pytest-xdist (default: fork)",
     )
     add(
         "--zombie",
@@ -329,10 +358,11 @@ def _record_and_check(
     name = {"code": "string", "module": target}.get(kind) or os.path.basename(
         os.path.normpath(target)
     )
-    path = given.output or f"tlmem-{name}.{os.getpid()}.tlm"
+    path = _path_of(given.output) or f"tlmem-{name}.{os.getpid()}.tlm"
     words = [word for word in own if word != "--check" and not word.startswith("--output=")]
     program = {"module": ["-m", target], "code": ["-c", target]}.get(kind, ["--", target])
-    code = subprocess_record.run([*words, "-o", path, *program, *arguments])
+    place = path.replace("%", "%%")
+    code = subprocess_record.run([*words, "-o", place, *program, *arguments])
     if code:
         if not given.quiet:
             sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")

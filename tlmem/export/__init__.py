@@ -2,9 +2,10 @@
 
 In: a recording. Out: a file, or a folder of tables, written whole or not at all.
 May import: errors, events, units, output, recording, analysis, report.
-Third-party: numpy, pandas. Inside functions: pyarrow.
+Third-party: numpy, pandas. Inside functions: pyarrow, prometheus_client.
 
-Each format has a module of its own. See also: docs/how-to/export.md.
+Each format has a module of its own; ``metrics`` answers Prometheus instead.
+See also: docs/how-to/export.md, docs/how-to/prometheus.md.
 """
 
 from __future__ import annotations

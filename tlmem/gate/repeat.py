@@ -279,7 +279,17 @@ def record(words: Sequence[str], file: Path) -> None:
     Raises:
         ProgramFailed: it could not be started, or failed.
     """
-    command = [sys.executable, "-m", "tlmem", "record", "-q", "-f", "-o", str(file), *words]
+    command = [
+        sys.executable,
+        "-m",
+        "tlmem",
+        "record",
+        "-q",
+        "-f",
+        "-o",
+        str(file).replace("%", "%%"),
+        *words,
+    ]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

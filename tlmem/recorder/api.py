@@ -15,8 +15,8 @@ class Recorder:
     """Records the process between ``start`` and ``stop``, or inside a ``with`` block.
 
     A recording that is never stopped is sealed when the interpreter exits. One process makes one
-    recording at a time. Forked, and by multiprocessing spawned, children record to files of their
-    own, named after this one.
+    recording at a time. Children record to files of their own, named after this one, see
+    ``follow``.
 
     Args:
         path: the file to write, ``.tlm`` by custom.
@@ -26,6 +26,8 @@ class Recorder:
             text such as ``"200MB"``; None means no limit.
         rss_interval: milliseconds between samples of resident memory; 0 means start and end only.
         mode: who may read and write the file, as ``os.chmod`` has it, whatever the umask.
+        follow: ``"fork"`` records forked children and those of multiprocessing, ``"all"`` every
+            Python that this process starts meanwhile, ``"none"`` no other process.
         holders: ``"auto"`` takes snapshots of which Python objects hold arrays, ``"off"`` none.
 
     Raises:
@@ -45,6 +47,7 @@ class Recorder:
         rss_interval: int = RSS_INTERVAL_MS,
         holders: str = "auto",
         mode: int = MODE,
+        follow: str = "fork",
     ) -> None:
         limit = parse_bytes(max_file) if isinstance(max_file, str) else int(max_file or 0)
         for name, value in (
@@ -62,6 +65,7 @@ class Recorder:
             quiet=True,
             holders=holders,
             mode=mode,
+            follow=follow,
         )
         script = sys.argv[0] if sys.argv else ""
         notes = {"command": " ".join(sys.argv), "script": os.path.abspath(script) if script else ""}
@@ -78,11 +82,13 @@ class Recorder:
                 f"this process is being recorded to '{session.active.shown_path}' already; stop "
                 f"that recording before '{self.path}' is started."
             )
+        children.require_hook(self._options)
         recording = Session(self.path, self._options, notes=self._notes)
         recording.start()
         self._session = recording
         children.follow()
         session.seal_at_exit()
+        children.announce()
         return self
 
     def stop(self) -> None:
@@ -90,6 +96,7 @@ class Recorder:
         recording, self._session = self._session, None
         if recording is not None and recording is session.active:
             recording.stop()
+            children.announce()
 
     def __enter__(self) -> "Recorder":
         return self.start()

@@ -24,6 +24,9 @@ SAMPLED_NTH = 32
 """``--zombie=sample``: one of so many small payloads has pages of its own."""
 
 
+FOLLOW = ("none", "fork", "all")
+"""Which children record themselves; the order is that of ``tlm_follow``."""
+
 HOLDERS = ("auto", "off")
 """Whether snapshots say which Python objects hold arrays."""
 
@@ -103,12 +106,15 @@ class Options:
         heap_rate_bytes: of what is neither array nor tensor, one block for each so many bytes is
             recorded in the mean; 1 means every block, 0 none.
         heap_seed: of the choice of these blocks; 0 means another one each time.
+        follow: ``fork`` for children that are forked or that multiprocessing makes, ``all`` for
+            every Python that this process starts, ``none``.
 
     Raises:
         CannotRecord: a value out of its range.
     """
 
     __slots__ = (
+        "follow",
         "heap_rate_bytes",
         "heap_seed",
         "holders",
@@ -139,9 +145,12 @@ class Options:
         mode: int = MODE,
         heap_rate_bytes: int = 0,
         heap_seed: int = 0,
+        follow: str = "fork",
     ) -> None:
         if holders not in HOLDERS:
             raise CannotRecord(f"holders cannot be '{holders}'; choose auto or off.")
+        if follow not in FOLLOW:
+            raise CannotRecord(f"follow cannot be '{follow}'; choose all, fork or none.")
         if not 0 <= stack_depth <= 1024:
             raise CannotRecord(f"a stack depth of {stack_depth} is not between 0 and 1024.")
         if limit_bytes and limit_bytes < SMALLEST_LIMIT_BYTES:
@@ -173,7 +182,45 @@ class Options:
         self.mode = mode
         self.heap_rate_bytes = heap_rate_bytes
         self.heap_seed = heap_seed
+        self.follow = follow
 
     def as_dict(self) -> dict[str, object]:
         """The values by name; ``Options(**options.as_dict())`` is an equal object."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def as_text(self) -> str:
+        """The values in one line without ``;``, for the environment of another process."""
+        return "&".join([f"{name}={_text_of(value)}" for name, value in self.as_dict().items()])
+
+    @staticmethod
+    def from_text(text: str) -> "Options":
+        """What ``as_text`` was called on.
+
+        Raises:
+            ValueError: it is no such text.
+            CannotRecord: a value out of its range.
+        """
+        plain, values = Options().as_dict(), {}
+        for part in text.split("&"):
+            name, _, value = part.partition("=")
+            values[name] = _value_of(value, plain.get(name))
+        return Options(**values)  # type: ignore[arg-type]
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(int(value)) if isinstance(value, int) else str(value)
+
+
+def _value_of(text: str, like: object) -> object:
+    """The text as a value of the type that ``like`` has."""
+    if isinstance(like, bool):
+        return text == "1"
+    if isinstance(like, int):
+        return int(text)
+    if isinstance(like, tuple):
+        return tuple([name for name in text.split(",") if name])
+    if isinstance(like, str):
+        return text
+    raise ValueError(f"{text!r} belongs to no option")

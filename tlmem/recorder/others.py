@@ -6,6 +6,7 @@ children a recording of their own (``children``).
 """
 
 from os import fsencode
+from time import time
 from typing import Any
 
 from tlmem.recorder.bound import STEADY, core
@@ -17,7 +18,7 @@ PACKAGES = (
     *("pyarrow", "polars", "duckdb", "cv2", "vtk", "lightgbm", "xgboost"),
 )
 """Packages that take memory of their own, which is not NumPy's."""
-SUMS = ("followed", "others", "own_cpu_ns", "children_cpu_ns")
+SUMS = ("followed", "others", "pythons", "own_cpu_ns", "children_cpu_ns")
 """What has been counted since the process began, of ``tlm_processes``; the rest is as it is now."""
 LEVELS = (
     *("own_peak_bytes", "children_peak_bytes"),
@@ -28,8 +29,8 @@ LEVELS = (
 def sums_now() -> dict[str, int]:
     """What has been counted so far."""
     out = core.ffi.new("tlm_processes *")
-    core.lib.tlm_made_processes(core.ffi.NULL, out)
-    return {name: int(getattr(out, name)) for name in SUMS}
+    core.lib.tlm_made_processes(core.ffi.NULL, 0, out)
+    return {name: int(getattr(out, name)) for name in SUMS} | {"since_s": int(time())}
 
 
 def process_note(path: str, before: dict[str, int]) -> str:
@@ -37,12 +38,15 @@ def process_note(path: str, before: dict[str, int]) -> str:
 
     Args:
         path: of this process' recording, which those of children are named after.
-        before: what had been counted when it began.
+        before: what had been counted when it began, of ``sums_now``.
     """
     out = core.ffi.new("tlm_processes *")
-    core.lib.tlm_made_processes(fsencode(path.removesuffix(".tlm")), out)
-    told = [f"{name}={int(getattr(out, name)) - before[name]}" for name in SUMS]
-    return " ".join(told + [f"{name}={int(getattr(out, name))}" for name in LEVELS])
+    core.lib.tlm_made_processes(fsencode(path.removesuffix(".tlm")), before["since_s"], out)
+    told = {name: int(getattr(out, name)) - before[name] for name in SUMS}
+    # Processes that others have started between us and them are known by their files alone.
+    told["followed"] = max(told["followed"], int(out.recordings))
+    told |= {name: int(getattr(out, name)) for name in LEVELS}
+    return " ".join([f"{name}={number}" for name, number in told.items()])
 
 
 def package_note(modules: dict[str, Any]) -> str:

@@ -32,6 +32,7 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
         BaseException: whatever the program raised.
     """
     session.require_native()
+    children.require_hook(options)
     program = _program(kind, target, arguments)
     recording = Session(
         path or f"tlmem-{program.name}.{os.getpid()}.tlm",
@@ -43,7 +44,8 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
         recording.offer_source(program.file, program.text, program.code)
         program.text = b""
     children.follow()
-    closing = Closing(recording)
+    closing = Closing(recording)  # keeps the environment as it is for the judge
+    children.announce()
     began = monotonic()
 
     def end(error: BaseException | None) -> None:

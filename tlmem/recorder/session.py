@@ -10,10 +10,11 @@ import sys
 from gc import get_freeze_count, get_threshold
 from os import fsencode, getcwd, getpid
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tlmem.recorder.bound import STEADY, core, shelter
 from tlmem.recorder.failure import CannotRecord, refusal
+from tlmem.recorder.identity import identity, identity_within
 from tlmem.recorder.options import Options
 from tlmem.recorder.others import package_note, process_note, sums_now
 from tlmem.recorder.sources import chosen
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from tlmem.recorder.sources.quarantine import Quarantine
 
 globals()["__builtins__"] = STEADY  # of the functions below
+
+IDLE_BYTES = 50_000_000
+"""A process that never had more, and neither NumPy nor PyTorch, explains no problem."""
 
 active: "Session | None" = None
 _modules = sys.modules
@@ -84,7 +88,9 @@ class Session:
         self.notes = dict(notes or {})
         self.pid = 0
         self.ended = False
+        self.may_be_idle = False
         self._made: dict[str, int] | None = None
+        self._identity: dict[str, str] = {}
         self._sources = chosen(options)
         self._frozen = get_freeze_count()
 
@@ -119,7 +125,8 @@ class Session:
         self.pid = getpid()
         environment = environment_notes(self.options)
         of_sources = {key: text for each in self._sources for key, text in each.notes().items()}
-        for key, value in {**environment, **of_sources, **self.notes}.items():
+        self._identity = identity()
+        for key, value in {**environment, **of_sources, **self._identity, **self.notes}.items():
             self.note(key, value)
         self.note_collector()
         if self.options.holders != "off":
@@ -192,6 +199,7 @@ class Session:
             core.lib.tlm_holders_now(1, 0 if error is None else id(error))
             self.note_collector()
             self.note_others()
+            self.note_identity()
             self._offer_cached_lines()
 
     def note_others(self) -> None:
@@ -199,6 +207,13 @@ class Session:
         if self._made is not None:
             self.note("processes", process_note(self.path, self._made))
         self.note("packages", package_note(_modules))
+
+    def note_identity(self) -> None:
+        """Says again who this process is, where its launcher said so after the start."""
+        now = {**identity_within(_modules), **identity()}
+        for key, value in now.items():
+            if self._identity.get(key) != value:
+                self.note(key, value)
 
     def sample(self) -> None:
         """Takes every memory sample now: a point that the report can rely on."""
@@ -229,6 +244,18 @@ class Session:
             quarantine=self._quarantine(),
         )
 
+    def remove_if_idle(self, result: Statistics) -> None:
+        """Removes the file of a process that was followed and has nothing to show.
+
+        Args:
+            result: what ``stop`` returned.
+        """
+        used = "numpy" in _modules or "torch" in _modules or self.options.heap_rate_bytes
+        if not self.may_be_idle or used or result.moved:
+            return
+        if core.lib.tlm_peak_since_exec() < IDLE_BYTES:
+            core.lib.tlm_remove_recording(fsencode(self.path))
+
     def _quarantine(self) -> "Quarantine | None":
         found = [each for each in self._sources if each.name == "quarantine"]
         return cast("Quarantine", found[0]) if found else None
@@ -257,6 +284,7 @@ def environment_notes(options: Options) -> dict[str, str]:
         "stack_depth": str(options.stack_depth),
         "quarantine_bytes": str(options.quarantine_bytes),
         "holders": options.holders,
+        "follow": options.follow,
     }
 
 
@@ -268,7 +296,9 @@ def _of_this_process() -> dict[str, str]:
     platform_library = os.path.join(
         sys.base_exec_prefix, sys.platlibdir, "python" + ".".join(map(str, sys.version_info[:2]))
     )
-    sites = [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]
+    site: Any = _modules.get("site")  # while it runs, sys.path has not all of them
+    folders = [*sys.path, *(site.getsitepackages() if hasattr(site, "getsitepackages") else [])]
+    sites = [p for p in folders if os.path.basename(p) in ("site-packages", "dist-packages")]
     return {
         "executable": sys.executable,
         "python": sys.version.split()[0],
@@ -306,7 +336,9 @@ def seal_at_exit() -> None:
 def _seal(say: "Callable[[Session, Statistics], None]") -> None:
     ending = active
     if ending is not None and ending.pid == getpid():
-        say(ending, ending.stop())
+        result = ending.stop()
+        say(ending, result)
+        ending.remove_if_idle(result)
 
 
 def require_native() -> None:

@@ -2,6 +2,7 @@
 
 Covers: which files beside a recording are its children's. The child with process id P of the
 recording ``X.tlm`` is ``X.P.tlm``, its child Q is ``X.P.Q.tlm``; headers confirm what names say.
+P may have left no file, as one that only started Q does: then Q comes right below ``X.tlm``.
 Does not cover: reading them (``recording``).
 """
 
@@ -10,12 +11,14 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from tlmem.errors import TlmemError, TooManyEvents, TooManyFiles
 from tlmem.recording.format.segments import FileHeader, Source, read_header
 
 SUFFIX = ".tlm"
 MOST_MEMBERS = 10_000
+_MISSING = re.compile(r"(.+)\.([0-9]{1,10})", re.DOTALL)
 _CHILD = re.compile(r"(.+)\.([0-9]{1,10})" + re.escape(SUFFIX), re.DOTALL)
 
 
@@ -37,17 +40,29 @@ def find(path: str | os.PathLike[str]) -> list[Path]:
         names = os.listdir(path.parent)
     except OSError:
         return []
-    children: dict[str, list[tuple[int, str]]] = {}
+    children: dict[str, list[Child]] = {}
+    present = {_stem(name) for name in names if name.endswith(SUFFIX)}
     for name in names:
         match = _CHILD.fullmatch(name)
         if match and name.startswith(_stem(path.name)):
-            children.setdefault(match[1], []).append((int(match[2]), name))
+            above, parent_pid = match[1], 0
+            while above not in present and (gone := _MISSING.fullmatch(above)):
+                parent_pid = parent_pid or int(gone[2])
+                above = gone[1]
+            children.setdefault(above, []).append(Child(int(match[2]), name, parent_pid))
     return _below(path, header, children)
 
 
-def _below(
-    path: Path, parent: FileHeader, children: dict[str, list[tuple[int, str]]]
-) -> list[Path]:
+class Child(NamedTuple):
+    """A file that says by its name that it is a child's; ``parent_pid`` is 0, or that of a parent
+    without a file."""
+
+    pid: int
+    name: str
+    parent_pid: int
+
+
+def _below(path: Path, parent: FileHeader, children: dict[str, list[Child]]) -> list[Path]:
     found: list[Path] = []
     waiting = [(path, parent)]
     while waiting:
@@ -59,13 +74,13 @@ def _below(
                 "recordings; move those that are not needed to another directory"
             )
         below = []
-        for pid, name in sorted(children.get(_stem(path.name), [])):
-            child = path.with_name(name)
+        for each in sorted(children.get(_stem(path.name), [])):
+            child = path.with_name(each.name)
             header = _header(child)
             if (
                 header is not None
-                and header.pid == pid
-                and header.parent_pid == parent.pid
+                and header.pid == each.pid
+                and header.parent_pid == (each.parent_pid or parent.pid)
                 and header.created_unix_ns >= parent.created_unix_ns
             ):
                 below.append((child, header))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from tlmem.analysis.growth.per_mark import MarkGrowth
@@ -96,9 +97,20 @@ def to_dict(summary: Summary) -> dict[str, Any]:
         **attributions(summary.attribution, summary.growth, summary.peak),
         "findings": [finding_dict(finding) for finding in summary.findings],
         "totals": summary.totals,
-        "processes": {str(p.recording.pid): process_dict(p) for p in summary.processes},
+        "processes": dict(zip(keys_of(summary), map(process_dict, summary.processes), strict=True)),
     }
     return report
+
+
+def keys_of(summary: Summary) -> list[str]:
+    """The process ids as texts; one that occurs again, as on another host, has ``.2`` behind it."""
+    keys: list[str] = []
+    for process in summary.processes:
+        key, number = str(process.recording.pid), 2
+        while key in keys:
+            key, number = f"{process.recording.pid}.{number}", number + 1
+        keys.append(key)
+    return keys
 
 
 def process_dict(process: Process) -> dict[str, Any]:
@@ -116,6 +128,7 @@ def process_dict(process: Process) -> dict[str, Any]:
             "complete": bool(recording.complete),
             "exit": exit_of(recording),
         },
+        "identity": asdict(process.identity),
         "verdict": verdict_dict(analysis.verdict),
         **attributions(analysis.attribution, analysis.growth, analysis.peak),
         "findings": [finding_dict(finding) for finding in analysis.findings],

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Finding, StackFrame
+from tlmem.recording.identity import lowered
 from tlmem.report import text
 from tlmem.report.ending import ending_sentence
 from tlmem.report.heap import named
@@ -121,7 +122,7 @@ def processes_table(summary: Summary) -> str:
     for process in summary.processes[:MOST_PROCESSES]:
         name = process.recording.info.get("script", "").rpartition("/")[2]
         lines.append(
-            f"| {process.recording.pid} | {cell(code(name)) if name else ''} | "
+            f"| {cell(row_name(process))} | {cell(code(name)) if name else ''} | "
             f"{process.analysis.verdict.outcome} | {format_bytes(process.totals['peak_bytes'])} |"
         )
     more = len(summary.processes) - MOST_PROCESSES
@@ -147,10 +148,15 @@ def folded_finding(finding: Finding) -> str:
     return "\n".join([*lines, "", "</details>"])
 
 
+def row_name(process: Process) -> str:
+    """What a process is called in a column of processes: its number alone where it has no rank."""
+    return process.identity.name.removeprefix("Process ")
+
+
 def folded_report(process: Process) -> str:
     """The whole report for people about one process, folded."""
     recording = process.recording
-    title = "Report" if is_imported(recording) else f"Report of process {recording.pid}"
+    title = "Report" if is_imported(recording) else f"Report of {lowered(process.identity.name)}"
     body = "\n\n".join(text.process_blocks(process)).split("\n")
     return "\n".join(
         ["<details>", f"<summary>{title}</summary>", "", fenced(body), "", "</details>"]

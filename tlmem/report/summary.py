@@ -15,6 +15,7 @@ from tlmem.analysis.compare import Side
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError, TooManyFiles
 from tlmem.recording import family
+from tlmem.recording.identity import Identity, identity_of
 from tlmem.recording.reader import Recording, read_for_command
 
 MOST_SERIOUS_FIRST = (
@@ -44,6 +45,11 @@ class Process:
 
     recording: Recording
     analysis: Analysis
+
+    @property
+    def identity(self) -> Identity:
+        """What it is called, and where it ran."""
+        return identity_of(self.recording)
 
     @property
     def totals(self) -> dict[str, int]:
@@ -79,9 +85,10 @@ class Summary:
         verdict = self.worst.analysis.verdict
         if not self.is_family:
             return verdict
-        sentence = (
-            f"Process {self.worst.recording.pid} of {len(self.processes)}: {verdict.sentence}"
-        )
+        among = f"{self.worst.identity.name} of {len(self.processes)}"
+        if self.worst.identity.name.endswith(")"):
+            among = f"{self.worst.identity.name}, one of {len(self.processes)} processes"
+        sentence = f"{among}: {verdict.sentence}"
         return replace(verdict, sentence=sentence)
 
     @property

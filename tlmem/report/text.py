@@ -97,7 +97,7 @@ def render(summary: Summary, explain: bool = False) -> str:
     for process in summary.processes:
         if summary.is_family:
             script = process.recording.info.get("script", "")
-            title = f"Process {process.recording.pid}" + (f", {script}" if script else "")
+            title = process.identity.name + (f", {script}" if script else "")
             blocks.append(f"{title}\n{'=' * len(title)}")
             blocks.append(wrap(process.analysis.verdict.sentence))
         if explain:

@@ -6,12 +6,11 @@
  */
 #include <Python.h>
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "log/log.h"
-#include "platform/children.h"
+#include "python/program/processes.h"
 #include "python/program/shelter.h"
 #include "python/sources/sources.h"
 #include "tlmem_python.h"
@@ -47,39 +46,6 @@ tlm_status tlm_sheltered_function(uint64_t callable, uint64_t list)
     return good ? TLM_OK : TLM_NO_MEMORY;
 }
 
-/* ---- what was made ---- */
-
-static uint64_t followed, others; /* processes made by this one; under the GIL */
-
-/* Whether a child records itself: its recording is mapped, or it only makes others that do; and helpers of multiprocessing. */
-static bool is_seen(int pid, void *stem)
-{
-    static const char *const ours[] = {"multiprocessing.resource_tracker", "tlmem.recorder.children"};
-    char path[64], file[4200];
-    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
-    for (int i = 0; i < 2; i++)
-        if (tlmi_file_contains(path, ours[i], strlen(ours[i])))
-            return true;
-    int length = snprintf(file, sizeof file, "%s.%d.tlm", (const char *)stem, pid);
-    snprintf(path, sizeof path, "/proc/%d/maps", pid);
-    return length < (int)sizeof file && tlmi_file_contains(path, file, (size_t)length);
-}
-
-void tlm_made_processes(const char *stem, tlm_processes *out)
-{
-    tlmi_usage own = tlmi_usage_of_this(), children = tlmi_usage_of_children(), running = {0};
-    size_t count = stem ? tlmi_running_children(is_seen, (void *)stem, &running) : 0;
-    *out = (tlm_processes){.followed = followed,
-                           .others = others,
-                           .own_cpu_ns = own.cpu_ns,
-                           .own_peak_bytes = own.peak_bytes,
-                           .children_cpu_ns = children.cpu_ns,
-                           .children_peak_bytes = children.peak_bytes,
-                           .running = count,
-                           .running_cpu_ns = running.cpu_ns,
-                           .running_peak_bytes = running.peak_bytes};
-}
-
 /* ---- fork ---- */
 
 static PyObject *before_fork(PyObject *own, PyObject *none)
@@ -95,7 +61,7 @@ static PyObject *after_fork_in_parent(PyObject *own, PyObject *none)
 {
     (void)own;
     (void)none;
-    followed++;
+    tlmi_processes_forked();
     /* Elsewhere than in the main thread of Linux there were several threads anyhow. */
     if (PY_VERSION_HEX >= 0x030C0000 && PyThread_get_thread_native_id() == (unsigned long)getpid())
         tlm_fork_after_in_parent_soon();
@@ -106,7 +72,7 @@ static PyObject *after_fork_in_parent(PyObject *own, PyObject *none)
 
 static PyObject *after_fork_in_child(PyObject *own, PyObject *none)
 {
-    followed = others = 0;
+    tlmi_processes_begin();
     tlm_fork_after_in_child();
     PyObject *arguments = PyTuple_New(0);
     if (arguments != NULL)
@@ -180,8 +146,9 @@ static PyObject *exec_dynamic(PyObject *own, PyObject *arguments, PyObject *name
 static wrapped new_process = {.module = "_posixsubprocess", .name = "fork_exec"};
 static wrapped new_extension = {.module = "_imp", .name = "exec_dynamic"};
 static PyObject *change_command_line;
-static bool awaited[TLM_SOURCE_COUNT]; /* its module is not imported yet */
-static bool watches_libraries;         /* each new one may have slots of PyTorch's functions */
+enum { COMMAND = 0, FILES = 1, ENVIRONMENT = 5 }; /* of the arguments of fork_exec */
+static bool awaited[TLM_SOURCE_COUNT];            /* its module is not imported yet */
+static bool watches_libraries;                    /* each new one may have slots of PyTorch's functions */
 
 /* Whether it is a list with -c in it: only command lines of Python are looked at further. */
 static bool runs_code(PyObject *command)
@@ -196,44 +163,80 @@ static bool runs_code(PyObject *command)
     return false;
 }
 
-/* Whether it is multiprocessing's own helper, which is no work of the program's. */
+/* Whether it is a helper of multiprocessing or loky, which is no work of the program's. */
 static bool is_helper(PyObject *command)
 {
-    static const char helper[] = "from multiprocessing.resource_tracker";
+    static const char helper[] = "resource_tracker import main";
     for (Py_ssize_t i = 0; PyList_CheckExact(command) && i < PyList_GET_SIZE(command); i++) {
         PyObject *word = PyList_GET_ITEM(command, i);
         bool plain = PyUnicode_CheckExact(word) && PyUnicode_IS_ASCII(word);
         const char *text = plain ? (const char *)PyUnicode_1BYTE_DATA(word) : "";
-        if (strncmp(text, helper, strlen(helper)) == 0)
+        if (strncmp(text, "from ", 5) == 0 && strstr(text, helper) != NULL)
             return true;
     }
     return false;
 }
 
+/* What is to become of a new process, and its command line where that is another one: a new reference, or NULL. */
+static tlm_child_fate ask_about(PyObject *command, PyObject *interpreter, PyObject **changed)
+{
+    if (is_helper(command))
+        return TLM_CHILD_HELPER;
+    tlm_child_fate fate = interpreter ? TLM_CHILD_UNSEEN : TLM_CHILD_OTHER;
+    if (!PyList_CheckExact(command) || !(runs_code(command) || (interpreter != NULL && tlmi_processes_all())))
+        return fate;
+    PyObject *both = PyTuple_Pack(2, command, interpreter ? interpreter : Py_None);
+    PyObject *answer = both ? tlmi_shelter_call(change_command_line, both) : NULL;
+    if (answer != NULL && PyTuple_CheckExact(answer) && PyTuple_GET_SIZE(answer) == 2) {
+        long given = PyLong_AsLong(PyTuple_GET_ITEM(answer, 1));
+        if (given >= TLM_CHILD_OTHER && given <= TLM_CHILD_HELPER)
+            fate = (tlm_child_fate)given;
+        if (PyTuple_GET_ITEM(answer, 0) != command)
+            *changed = Py_NewRef(PyTuple_GET_ITEM(answer, 0));
+    }
+    Py_XDECREF(answer);
+    Py_XDECREF(both);
+    PyErr_Clear();
+    return fate;
+}
+
+/* The arguments with two of them replaced; what is NULL stays. NULL, without an exception: nothing is replaced. */
+static PyObject *with_replaced(PyObject *arguments, PyObject *command, PyObject *environment)
+{
+    PyObject *list = command != NULL || environment != NULL ? PySequence_List(arguments) : NULL, *made = NULL;
+    bool good = list != NULL;
+    if (good && command != NULL)
+        good = PyList_SetItem(list, COMMAND, Py_NewRef(command)) == 0;
+    if (good && environment != NULL)
+        good = PyList_SetItem(list, ENVIRONMENT, Py_NewRef(environment)) == 0;
+    if (good)
+        made = PyList_AsTuple(list);
+    Py_XDECREF(list);
+    PyErr_Clear();
+    return made;
+}
+
 static PyObject *fork_exec(PyObject *own, PyObject *arguments, PyObject *named)
 {
     (void)own;
-    PyObject *changed = NULL, *given = PyTuple_GET_SIZE(arguments) > 0 ? PyTuple_GET_ITEM(arguments, 0) : Py_None;
-    bool is_ours = false, is_work = true;
-    if (runs_code(given)) {
-        is_work = !is_helper(given);
-        PyObject *only = PyTuple_Pack(1, given);
-        PyObject *command = only ? tlmi_shelter_call(change_command_line, only) : NULL;
-        PyObject *list = command ? PySequence_List(arguments) : NULL;
-        if (list != NULL && PyList_SetItem(list, 0, Py_NewRef(command)) == 0)
-            changed = PyList_AsTuple(list);
-        is_ours = changed != NULL && command != given;
-        Py_XDECREF(list);
-        Py_XDECREF(command);
-        Py_XDECREF(only);
-        PyErr_Clear();
+    tlm_child_fate fate = TLM_CHILD_OTHER;
+    PyObject *command = NULL, *environment = NULL;
+    if (PyTuple_GET_SIZE(arguments) > ENVIRONMENT) {
+        PyObject *interpreter = tlmi_processes_interpreter(PyTuple_GET_ITEM(arguments, FILES));
+        fate = ask_about(PyTuple_GET_ITEM(arguments, COMMAND), interpreter, &command);
+        environment = tlmi_processes_environment(PyTuple_GET_ITEM(arguments, ENVIRONMENT));
+        Py_XDECREF(interpreter);
     }
-    uint64_t forks = followed; /* with a preexec_fn it is a fork, too, but what is executed does not record itself */
+    PyObject *changed = with_replaced(arguments, command, environment);
+    uint64_t forks =
+        tlmi_processes_forks(); /* with a preexec_fn it is a fork, too, but what is executed does not record itself */
     PyObject *result = PyObject_Call(new_process.original, changed ? changed : arguments, named);
-    followed = forks;
-    if (result != NULL && is_work)
-        *(is_ours ? &followed : &others) += 1;
+    tlmi_processes_set_forks(forks);
+    if (result != NULL)
+        tlmi_processes_add(fate, PyLong_Check(result) ? (int)PyLong_AsLong(result) : 0);
     Py_XDECREF(changed);
+    Py_XDECREF(environment);
+    Py_XDECREF(command);
     return result;
 }
 

@@ -11,6 +11,7 @@ from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Cohorts, Finding, HeldHeap, Holder, StackFrame, Verdict
+from tlmem.recording.identity import identity_of, lowered
 from tlmem.recording.reader import Recording
 from tlmem.report import heap as heap_words
 from tlmem.report import text
@@ -44,7 +45,7 @@ def about(recording: Recording) -> Markup:
     """What was recorded, and whether all of it is there."""
     words = [
         f"{format_count(recording.event_count)} events in {format_seconds(recording.seconds)}",
-        "imported" if is_imported(recording) else f"process {recording.pid}",
+        "imported" if is_imported(recording) else lowered(identity_of(recording).name),
         "complete" if recording.complete else "not complete",
     ]
     command = recording.info.get("command", "")
