@@ -224,7 +224,7 @@ def test_a_limited_recording_is_planned_from_what_is_left(tmp_path: Path) -> Non
         (["program.tlm", "-o", "plan.png", "--size", "huge"], b"is not a size"),
         (["program.tlm", "--objects", "1"], b"too few"),
         (["program.tlm", "--seconds", "-1"], b"is not a time"),
-        (["program.tlm", "--seconds", "soon"], b"invalid number of seconds"),
+        (["program.tlm", "--seconds", "soon"], b"--seconds needs a number of seconds, not 'soon'"),
         (["program.tlm", "-o", "no/such/folder.txt"], b"cannot be written"),
     ],
 )

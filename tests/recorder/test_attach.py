@@ -120,7 +120,7 @@ def test_a_main_thread_that_waits_is_left_as_it_was(started, tmp_path: Path) -> 
     [
         (("99999999",), "there is no process 99999999"),
         (("0",), "'0' is not the number of a process"),
-        (("x",), "pid needs a process number, not 'x'"),
+        (("x",), "PID needs a process number, not 'x'"),
         (("--stop", "99999999", "-o", "x"), "--stop ends a recording"),
         (("99999999", "--max-file", "much"), "'much' is not a size"),
     ],
