@@ -767,6 +767,29 @@ static uint32_t expandable_around(const tlm_sim *replay, tlm_sim_range range, ui
     return fits ? at : 0;
 }
 
+/* An expandable segment gives up addresses that it has not mapped, so that another one can begin there. */
+static void make_way(tlm_sim *replay, uint32_t number, uint64_t address)
+{
+    tlmi_segment *segment = &replay->segments[number];
+    if (!number || !segment->expandable || segment->address + segment->bytes <= address)
+        return;
+    uint32_t last = segment->first;
+    while (replay->parts[last].after)
+        last = replay->parts[last].after;
+    tlmi_part *part = &replay->parts[last];
+    if (part->state != TLMI_PART_UNMAPPED || part->address > address)
+        return;
+    uint64_t page = tlmi_sim_page(replay, segment->small), kept = (address - part->address) / page * page;
+    segment->bytes -= part->bytes - kept;
+    if (kept) {
+        part->bytes = kept; /* its place on the shelf is by address alone */
+        return;
+    }
+    take(replay, last);
+    replay->parts[part->before].after = 0;
+    forget_part(replay, last);
+}
+
 bool tlmi_sim_add_segment(tlm_sim *replay, tlm_sim_range range, uint32_t lane, bool small, bool expandable)
 {
     if (!shelf_of(replay, lane, small)) {
@@ -779,6 +802,7 @@ bool tlmi_sim_add_segment(tlm_sim *replay, tlm_sim_range range, uint32_t lane, b
             return add_run(replay, around, range);
     }
     uint32_t below = segment_below(replay, range.address);
+    make_way(replay, below, range.address);
     tlm_sim_range whole = range;
     if (expandable) {
         /* How far it may grow is not recorded: as far as nothing else is there. */

@@ -151,10 +151,12 @@ static void check_start(void)
     CHECK(tlm_sim_segment(replay, base + 1024 * (uint64_t)MIB, 40 * MIB, 1, 0, 1) == TLM_OK);
     CHECK(tlm_sim_segment(replay, base + 1084 * (uint64_t)MIB, 20 * MIB, 1, 0, 1) == TLM_OK);
     CHECK(tlm_sim_segment(replay, base + 1085 * (uint64_t)MIB, 20 * MIB, 1, 0, 1) == TLM_BAD_ARGUMENT);
+    CHECK(tlm_sim_segment(replay, base + 2048 * (uint64_t)MIB, 20 * MIB, 0, 0, 1) == TLM_OK);
+    CHECK(tlm_sim_check(replay) == 0);
     CHECK(tlm_sim_place(replay, 2, base + 1030 * (uint64_t)MIB, 4 * MIB, 4 * MIB) == TLM_OK);
     CHECK(tlm_sim_check(replay) == 0);
     tlm_sim_look(replay, &figures);
-    CHECK(figures.reserved_bytes == 82 * (uint64_t)MIB && figures.segments == 4 && figures.peak_event == UINT64_MAX);
+    CHECK(figures.reserved_bytes == 102 * (uint64_t)MIB && figures.segments == 5 && figures.peak_event == UINT64_MAX);
     tlm_sim_event events[] = {{.bytes = 512, .block = 3, .kind = TLM_SIM_ALLOC},
                               {.block = 0, .kind = TLM_SIM_FREE},
                               {.block = 3, .kind = TLM_SIM_FREE},

@@ -1,0 +1,118 @@
+"""What is reserved on a roomy device, and the smallest device on which a run completes.
+
+Covers: both answers for one setting, the settings that a sweep tries. Does not cover: whether the
+simulator may be believed (``proof``), who strands the memory (``stranded``).
+
+The two answers are never mixed: an allocator that has room keeps what it could give back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tlmem.replaying.cuda import Figures, run
+from tlmem.replaying.settings import DEFAULT, MIB, Settings
+from tlmem.replaying.trace import Trace
+
+STEP_BYTES = 2 * MIB
+"""Devices differ by this at least: the driver gives pages of it."""
+STEPS = 2_000
+"""The smallest device is known to this part of it, where that is more than a step."""
+SWEPT = (
+    "",
+    "expandable_segments:True",
+    "expandable_segments:True,garbage_collection_threshold:0.8",
+    "max_split_size_mb:32",
+    "max_split_size_mb:64",
+    "max_split_size_mb:128",
+    "max_split_size_mb:256",
+    "max_split_size_mb:512",
+    "roundup_power2_divisions:2",
+    "roundup_power2_divisions:4",
+    "roundup_power2_divisions:8",
+    "roundup_power2_divisions:16",
+    "expandable_segments:True,roundup_power2_divisions:8",
+    "garbage_collection_threshold:0.6",
+    "garbage_collection_threshold:0.8",
+    "max_split_size_mb:128,garbage_collection_threshold:0.8",
+)
+"""Lines that a sweep tries, each from the defaults."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One setting. ``roomy`` is on a device where nothing is refused; ``smallest_bytes`` is the
+    smallest device on which the run completes, known to ``within_bytes``, with ``tight`` there.
+    """
+
+    settings: Settings
+    is_recorded: bool
+    roomy: Figures
+    smallest_bytes: int
+    within_bytes: int
+    tight: Figures
+
+
+Run = Callable[[Settings], Figures]
+
+
+def answer(trace: Trace, settings: Settings, is_recorded: bool = False) -> Answer:
+    """Both answers for one setting.
+
+    Raises:
+        MemoryError: no memory for the replay.
+        Contradiction: the trace contradicts itself.
+    """
+    return found_by(lambda each: run(trace, each), settings, trace.peak_requested, is_recorded)
+
+
+def found_by(replay: Run, settings: Settings, least: int, is_recorded: bool = False) -> Answer:
+    """Both answers of a replay, by bisection.
+
+    Args:
+        replay: runs the trace under settings.
+        least: bytes below which no device can do.
+    """
+    roomy = replay(settings.on(0))
+    low, high = least // STEP_BYTES * STEP_BYTES, upwards(max(roomy.peak_reserved_bytes, 1))
+    tight = replay(settings.on(high))
+    while not tight.completes:  # collecting moves blocks, so that even the roomy peak may not do
+        low, high = high, high + max(STEP_BYTES, upwards(high // 8))
+        tight = replay(settings.on(high))
+    within = upwards(max(1, high // STEPS))
+    while high - low > within:
+        middle = upwards((low + high) // 2)
+        middle = middle if middle < high else high - STEP_BYTES
+        tried = replay(settings.on(middle))
+        if tried.completes:
+            high, tight = middle, tried
+        else:
+            low = middle
+    return Answer(settings, is_recorded, roomy, high, within, tight)
+
+
+def upwards(size: int) -> int:
+    """The next size that a device can have."""
+    return -(-size // STEP_BYTES) * STEP_BYTES
+
+
+def settings_to_sweep(recorded: Settings | None) -> Iterable[tuple[Settings, bool]]:
+    """Every setting of a sweep, the recorded one first, and whether it is that."""
+    if recorded is not None:
+        yield recorded, True
+    for line in SWEPT:
+        made = DEFAULT.changed([line])
+        if made != recorded:
+            yield made, False
+
+
+def best(answers: Iterable[Answer]) -> Answer:
+    """The setting with the smallest device; of several the one that reserves least when roomy.
+
+    A difference below what bisection can tell counts as none.
+    """
+    every = list(answers)
+    smallest = min(each.smallest_bytes for each in every)
+    near = [each for each in every if each.smallest_bytes <= smallest + each.within_bytes]
+    return min(near, key=lambda each: (each.roomy.peak_reserved_bytes, len(each.settings.conf)))

@@ -1,0 +1,91 @@
+"""Does the simulator do what the recorded allocator did? Reserved memory over time says so.
+
+Covers: the comparison with the segments of a snapshot, under its own settings and from its own
+start. Does not cover: what follows from it; the command refuses to answer above ``MOST_ERROR``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tlmem.replaying.cuda import Contradiction, Simulator
+from tlmem.replaying.trace import ALLOC, Trace
+
+MOST_ERROR = 0.05
+"""Of the recorded peak: a simulator that is further away says nothing of other settings."""
+
+
+@dataclass(frozen=True)
+class Parting:
+    """The first moment at which both differ by more than ``MOST_ERROR``; bytes, and the block."""
+
+    time_ns: int
+    block: int
+    replayed_bytes: int
+    recorded_bytes: int
+
+
+@dataclass(frozen=True)
+class Proof:
+    """How near the replay came to the recorded allocator, as shares of the recorded peak.
+
+    ``error`` is the difference of the peaks or the mean difference after an allocation, whichever
+    is larger; ``largest`` is the largest difference after any one of them. ``compared`` is the
+    number of allocations. ``recorded_peak`` and ``replayed_peak`` are bytes after an allocation.
+    ``parting`` is None where no difference is above ``MOST_ERROR``.
+    """
+
+    error: float
+    largest: float
+    recorded_peak: int
+    replayed_peak: int
+    compared: int
+    parting: Parting | None
+    problems: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether answers may be given."""
+        return self.error <= MOST_ERROR
+
+
+def prove(trace: Trace) -> Proof | None:
+    """Compares; None when nothing of the recorded allocator is known.
+
+    Raises:
+        MemoryError: no memory for the replay.
+        Contradiction: the recording contradicts itself.
+    """
+    recorded = trace.recorded
+    if recorded is None or not (recorded.reserved >= 0).any():
+        return None
+    simulator = Simulator(recorded.settings, trace, recorded)
+    steps = simulator.run(recorded.events, with_steps=True)
+    if steps is None:
+        raise Contradiction("the trace has no events to compare")
+    at = np.flatnonzero((recorded.events["kind"] == ALLOC) & (recorded.reserved >= 0))
+    mine, real = steps["reserved"][at].astype(np.int64), recorded.reserved[at]
+    peak = int(real.max())
+    apart = np.abs(mine - real) / max(1, peak)
+    wide = np.flatnonzero(apart > MOST_ERROR)
+    parting = None
+    if len(wide):
+        first = int(wide[0])
+        event = at[first]
+        parting = Parting(
+            int(recorded.time_ns[event]),
+            int(recorded.events["block"][event]),
+            int(mine[first]),
+            int(real[first]),
+        )
+    return Proof(
+        error=max(abs(int(mine.max()) - peak) / max(1, peak), float(apart.mean())),
+        largest=float(apart.max()),
+        recorded_peak=peak,
+        replayed_peak=int(mine.max()),
+        compared=len(at),
+        parting=parting,
+        problems=recorded.problems,
+    )
