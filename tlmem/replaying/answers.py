@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
+from tlmem.planning.buffers import load_of, planned_lives
 from tlmem.replaying.cuda import Figures, run
 from tlmem.replaying.settings import DEFAULT, MIB, Settings
 from tlmem.replaying.trace import Trace
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
 
 STEP_BYTES = 2 * MIB
 """Devices differ by this at least: the driver gives pages of it."""
@@ -40,21 +45,30 @@ SWEPT = (
 """Lines that a sweep tries, each from the defaults."""
 
 
+class Named(Protocol):
+    """Settings of an allocator: what a table calls them, and the line that sets them."""
+
+    @property
+    def name(self) -> str:
+        """What a table calls them."""
+
+    @property
+    def conf(self) -> str:
+        """The line that sets them."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """One setting. ``roomy`` is on a device where nothing is refused; ``smallest_bytes`` is the
     smallest device on which the run completes, known to ``within_bytes``, with ``tight`` there.
     """
 
-    settings: Settings
+    settings: Named
     is_recorded: bool
     roomy: Figures
     smallest_bytes: int
     within_bytes: int
     tight: Figures
-
-
-Run = Callable[[Settings], Figures]
 
 
 def answer(trace: Trace, settings: Settings, is_recorded: bool = False) -> Answer:
@@ -64,27 +78,35 @@ def answer(trace: Trace, settings: Settings, is_recorded: bool = False) -> Answe
         MemoryError: no memory for the replay.
         Contradiction: the trace contradicts itself.
     """
-    return found_by(lambda each: run(trace, each), settings, trace.peak_requested, is_recorded)
+    return found_by(
+        lambda capacity: run(trace, settings.on(capacity)),
+        settings,
+        trace.peak_requested,
+        is_recorded,
+    )
 
 
-def found_by(replay: Run, settings: Settings, least: int, is_recorded: bool = False) -> Answer:
+def found_by(
+    replay: Callable[[int], Figures], settings: Named, least: int, is_recorded: bool = False
+) -> Answer:
     """Both answers of a replay, by bisection.
 
     Args:
-        replay: runs the trace under settings.
+        replay: runs the trace on a device of some size; 0 is a roomy one.
         least: bytes below which no device can do.
     """
-    roomy = replay(settings.on(0))
-    low, high = least // STEP_BYTES * STEP_BYTES, upwards(max(roomy.peak_reserved_bytes, 1))
-    tight = replay(settings.on(high))
+    roomy = replay(0)
+    low = least // STEP_BYTES * STEP_BYTES - STEP_BYTES
+    high = upwards(max(roomy.peak_reserved_bytes, 1))
+    tight = replay(high)
     while not tight.completes:  # collecting moves blocks, so that even the roomy peak may not do
         low, high = high, high + max(STEP_BYTES, upwards(high // 8))
-        tight = replay(settings.on(high))
+        tight = replay(high)
     within = upwards(max(1, high // STEPS))
     while high - low > within:
         middle = upwards((low + high) // 2)
         middle = middle if middle < high else high - STEP_BYTES
-        tried = replay(settings.on(middle))
+        tried = replay(middle)
         if tried.completes:
             high, tight = middle, tried
         else:
@@ -116,3 +138,9 @@ def best(answers: Iterable[Answer]) -> Answer:
     smallest = min(each.smallest_bytes for each in every)
     near = [each for each in every if each.smallest_bytes <= smallest + each.within_bytes]
     return min(near, key=lambda each: (each.roomy.peak_reserved_bytes, len(each.settings.conf)))
+
+
+def plan_bound(recording: Recording, memory: str) -> int:
+    """What no plan needs less than, in bytes: the bound of ``tlmem plan``."""
+    lives = planned_lives(recording, memory)
+    return int(load_of(lives.first, lives.last, lives.units, len(lives.load)).max(initial=0))

@@ -116,7 +116,9 @@ class Simulator:
         given.keeps_log = keeps_log
         out = ffi.new("tlm_sim **")
         pools = ffi.from_buffer("uint32_t[]", np.ascontiguousarray(trace.pools))
-        self._check(lib.tlm_sim_create(given, trace.blocks, len(trace.lanes), pools, out), "the settings")
+        self._check(
+            lib.tlm_sim_create(given, trace.blocks, len(trace.lanes), pools, out), "the settings"
+        )
         self.replay = ffi.gc(out[0], lib.tlm_sim_destroy)
         self.trace = trace
         if recorded is not None:
@@ -138,7 +140,9 @@ class Simulator:
             )
         for block in recorded.blocks:
             self._check(
-                lib.tlm_sim_place(self.replay, block.block, block.address, block.bytes, block.requested),
+                lib.tlm_sim_place(
+                    self.replay, block.block, block.address, block.bytes, block.requested
+                ),
                 f"the block at {block.address:#x}",
             )
         places = np.ascontiguousarray(recorded.places, np.uint64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tlmem import _native
 from tlmem.errors import TlmemError
-from tlmem.replaying.cuda import STEP_DTYPE, Contradiction, Figures, figures_of
+from tlmem.replaying.cuda import Contradiction, Figures, figures_of
 from tlmem.replaying.settings import BadSetting
 from tlmem.replaying.trace import Trace
 from tlmem.units import format_bytes, parse_bytes
@@ -40,6 +40,11 @@ class PoolSettings:
         """What a table calls it."""
         kept = f", budget={format_bytes(self.budget_bytes)}" if self.policy == "bounded" else ""
         return f"policy={self.policy}{kept}"
+
+    @property
+    def conf(self) -> str:
+        """As ``tlmem.Device.policy`` takes it."""
+        return self.name
 
     def changed(self, pairs: list[str]) -> PoolSettings:
         """The same with ``policy=NAME`` or ``budget=SIZE`` changed.
@@ -106,6 +111,3 @@ def sweep(settings: PoolSettings) -> list[PoolSettings]:
         for policy in POLICIES
         for budget in (budgets if policy == "bounded" else [settings.budget_bytes])
     ]
-
-
-__all__ = ["POLICIES", "STEP_DTYPE", "PoolSettings", "TooLarge", "run", "sweep"]

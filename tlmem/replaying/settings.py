@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tlmem.errors import TlmemError
-from tlmem.units import parse_bytes
 
 MIB = 1 << 20
 INTERVALS = 16
@@ -108,7 +107,9 @@ class Settings:
         if key == "large_segment_size_mb":
             size = _whole(key, value, 10, 1024)
             if size % 2:
-                raise BadSetting(f"large_segment_size_mb={size} is odd; segments are whole pages of 2 MiB.")
+                raise BadSetting(
+                    f"large_segment_size_mb={size} is odd; segments are whole pages of 2 MiB."
+                )
             return replace(self, large_segment_size_mb=size)
         if key == "garbage_collection_threshold":
             return replace(self, garbage_collection_threshold=_share(key, value))
@@ -116,11 +117,6 @@ class Settings:
             return replace(self, expandable_segments=_truth(key, value))
         if key == "roundup_power2_divisions":
             return replace(self, divisions=divisions_of(value))
-        if key == "device":
-            try:
-                return replace(self, capacity_bytes=parse_bytes(value))
-            except ValueError as error:
-                raise BadSetting(f"device={value} is not a size; write 24GiB or 80GB.") from error
         if key in WITHOUT_EFFECT:
             raise BadSetting(f"{key} cannot be replayed: it says nothing of where blocks lie.")
         raise BadSetting(
@@ -139,7 +135,11 @@ def recorded_settings(notes: Mapping[str, str]) -> tuple[Settings, list[str]]:
     Args:
         notes: those of the recording; ``allocator.KEY`` are settings.
     """
-    said = {key.removeprefix("allocator."): value for key, value in notes.items() if key.startswith("allocator.")}
+    said = {
+        key.removeprefix("allocator."): value
+        for key, value in notes.items()
+        if key.startswith("allocator.")
+    }
     made, problems = DEFAULT, []
     line = said.get("PYTORCH_CUDA_ALLOC_CONF", "") or said.get("PYTORCH_ALLOC_CONF", "")
     try:
@@ -178,7 +178,9 @@ def parts_of(text: str) -> list[tuple[str, str]]:
             continue
         match = re.fullmatch(r"(\w+)[:=](.+)", part)
         if match is None:
-            raise BadSetting(f"'{part}' is not a setting; write KEY=VALUE, as max_split_size_mb=128.")
+            raise BadSetting(
+                f"'{part}' is not a setting; write KEY=VALUE, as max_split_size_mb=128."
+            )
         found.append((match[1], match[2]))
     return found
 

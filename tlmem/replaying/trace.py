@@ -190,7 +190,9 @@ class _Builder:
         self.free_at = np.where(self.died == NEVER, -1, self.died).astype(np.float64)
         self._requests()
         # What is older comes first; its order is not known, that of addresses is as good as any.
-        order = np.lexsort((self.number, np.where(self.is_old, self.address, self.born), ~self.is_old))
+        order = np.lexsort(
+            (self.number, np.where(self.is_old, self.address, self.born), ~self.is_old)
+        )
         for each in ("number", "born", "died", "born_ns", "site", "block_bytes", "address", "size",
                      "lane", "is_old", "free_at"):  # fmt: skip
             setattr(self, each, getattr(self, each)[order])
@@ -255,7 +257,11 @@ class _Builder:
         )
 
     def _events(
-        self, rows: Ints, extra: np.ndarray, extra_at: NDArray[np.float64], flags: dict[int, int] | None = None
+        self,
+        rows: Ints,
+        extra: np.ndarray,
+        extra_at: NDArray[np.float64],
+        flags: dict[int, int] | None = None,
     ) -> tuple[np.ndarray, Ints]:
         """Allocations and frees of some blocks and other events, in order, with their times."""
         freed = rows[self.free_at[rows] >= 0]
@@ -282,9 +288,7 @@ class _Builder:
     def _pools(self) -> NDArray[np.uint32]:
         """The number of each lane's pool: 0 is the default one."""
         pools: dict[tuple[int, int], int] = {(0, 0): 0}
-        return np.array(
-            [pools.setdefault(lane[1:], len(pools)) for lane in self.lanes], np.uint32
-        )
+        return np.array([pools.setdefault(lane[1:], len(pools)) for lane in self.lanes], np.uint32)
 
     # ---- what the allocator did ----
 
@@ -338,7 +342,9 @@ class _Builder:
     ) -> Recorded:
         settings, problems = recorded_settings(self.recording.info)
         kind = frame["kind"].to_numpy(np.uint8)[device]
-        address = (frame["address"].to_numpy(np.uint64)[device] & np.uint64(ADDRESS)).astype(np.int64)
+        address = (frame["address"].to_numpy(np.uint64)[device] & np.uint64(ADDRESS)).astype(
+            np.int64
+        )
         size = frame["arg"].to_numpy(np.uint64)[device].astype(np.int64)
         is_start = frame["time_ns"].to_numpy(np.int64)[device] == 0
         segments = _Start(self, settings, kind, address, size, is_start).segments()
@@ -381,7 +387,12 @@ class _Builder:
         )
 
     def _recorded_events(
-        self, rows: Ints, old: Ints, extra: np.ndarray, at: NDArray[np.float64], flags: dict[int, int]
+        self,
+        rows: Ints,
+        old: Ints,
+        extra: np.ndarray,
+        at: NDArray[np.float64],
+        flags: dict[int, int],
     ) -> tuple[np.ndarray, Ints]:
         """Events after the start: of blocks that are there then only the frees."""
         events, times = self._events(np.concatenate([old, rows]), extra, at, flags)
@@ -412,7 +423,13 @@ class _Start:
     """
 
     def __init__(
-        self, built: _Builder, settings: Settings, kind: np.ndarray, address: Ints, size: Ints, is_start: np.ndarray
+        self,
+        built: _Builder,
+        settings: Settings,
+        kind: np.ndarray,
+        address: Ints,
+        size: Ints,
+        is_start: np.ndarray,
     ) -> None:
         self.built = built
         stretches = sorted(zip(address[is_start].tolist(), size[is_start].tolist(), strict=True))
@@ -445,20 +462,27 @@ class _Start:
             elif at not in gone:
                 cuts.update((at, at + size))
                 gone.add(at)
-        for at, size in zip(self.table["address"].tolist(), self.table["total_bytes"].tolist(), strict=True):
+        for at, size in zip(
+            self.table["address"].tolist(), self.table["total_bytes"].tolist(), strict=True
+        ):
             if at not in gone:
                 cuts.update((at, at + size))
         ordered = np.array(sorted(cuts), np.int64)
         pieces = []
         for begin, end in self.stretches:
-            inside = ordered[np.searchsorted(ordered, begin, side="right") : np.searchsorted(ordered, end)]
+            inside = ordered[
+                np.searchsorted(ordered, begin, side="right") : np.searchsorted(ordered, end)
+            ]
             ends = [*inside.tolist(), end]
             pieces += zip([begin, *inside.tolist()], ends, strict=True)
         return pieces
 
     def _segment(self, begin: int, end: int) -> StartSegment:
         built = self.built
-        mine = self.table[(self.table["address"] < end) & (self.table["address"] + self.table["total_bytes"] > begin)]
+        mine = self.table[
+            (self.table["address"] < end)
+            & (self.table["address"] + self.table["total_bytes"] > begin)
+        ]
         inside = np.flatnonzero((built.address >= begin) & (built.address < end))
         small = end - begin <= 2 * MIB
         lane = int(built.lane[inside[0]]) if len(inside) else 0
