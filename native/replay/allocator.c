@@ -699,7 +699,7 @@ tlmi_alloc_end tlmi_sim_alloc(tlm_sim *replay, const tlm_sim_event *event, uint3
     tlmi_shelf *shelf = shelf_of(replay, event->lane, small);
     if (tlmi_unlikely(!shelf || !has_room_for_parts(replay)))
         return TLMI_ALLOC_NO_MEMORY;
-    if (tlmi_unlikely(is_collecting(replay)) && !small && !replay->pools[event->lane])
+    if (tlmi_unlikely(replay->settings.collect_above > 0) && !small && !replay->pools[event->lane])
         replay->searches++;
     uint32_t part = find(replay, shelf, bytes);
     if (!part) {

@@ -24,6 +24,9 @@ STEP_BYTES = 2 * MIB
 """Devices differ by this at least: the driver gives pages of it."""
 STEPS = 2_000
 """The smallest device is known to this part of it, where that is more than a step."""
+PROBES = 12
+"""A run may fail on a device and complete on a smaller one, as blocks lie elsewhere there. So many
+sizes are tried from above, and none below the first that is too small is believed."""
 SWEPT = (
     "",
     "expandable_segments:True",
@@ -59,8 +62,9 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """One setting. ``roomy`` is on a device where nothing is refused; ``smallest_bytes`` is the
-    smallest device on which the run completes, known to ``within_bytes``, with ``tight`` there.
+    """One setting. ``roomy`` is on a device where nothing is refused. On one of ``smallest_bytes``
+    the run completes, as on every larger one that was tried; on one of ``within_bytes`` less it
+    does not. ``tight`` is what happens there.
     """
 
     settings: Named
@@ -89,7 +93,7 @@ def answer(trace: Trace, settings: Settings, is_recorded: bool = False) -> Answe
 def found_by(
     replay: Callable[[int], Figures], settings: Named, least: int, is_recorded: bool = False
 ) -> Answer:
-    """Both answers of a replay, by bisection.
+    """Both answers of a replay: sizes are tried from above, then by bisection.
 
     Args:
         replay: runs the trace on a device of some size; 0 is a roomy one.
@@ -103,6 +107,13 @@ def found_by(
         low, high = high, high + max(STEP_BYTES, upwards(high // 8))
         tight = replay(high)
     within = upwards(max(1, high // STEPS))
+    step = max(STEP_BYTES, (high - low) // PROBES // STEP_BYTES * STEP_BYTES)
+    while high - step > low:
+        tried = replay(high - step)
+        if not tried.completes:
+            low = high - step
+            break
+        high, tight = high - step, tried
     while high - low > within:
         middle = upwards((low + high) // 2)
         middle = middle if middle < high else high - STEP_BYTES

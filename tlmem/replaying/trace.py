@@ -450,8 +450,18 @@ class _Start:
 
     def segments(self) -> list[StartSegment]:
         """Each of them, in the order of addresses."""
-        pieces = self.stretches if self.expandable else self._pieces()
+        pieces = self._runs() if self.expandable else self._pieces()
         return [self._segment(begin, end) for begin, end in pieces]
+
+    def _runs(self) -> list[tuple[int, int]]:
+        """Pages that are mapped side by side as one."""
+        runs: list[tuple[int, int]] = []
+        for begin, end in self.stretches:
+            if runs and runs[-1][1] == begin:
+                runs[-1] = (runs[-1][0], end)
+            else:
+                runs.append((begin, end))
+        return runs
 
     def _pieces(self) -> list[tuple[int, int]]:
         cuts: set[int] = set()

@@ -158,7 +158,7 @@ def answers_block(found: Replayed) -> str:
 
 def label(each: Answer) -> str:
     """A setting in the table."""
-    return f"{each.settings.name} (as recorded)" if each.is_recorded else each.settings.name
+    return f"{each.settings.name} (recorded)" if each.is_recorded else each.settings.name
 
 
 def advice(found: Replayed) -> Iterator[str]:
