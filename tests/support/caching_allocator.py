@@ -230,7 +230,11 @@ class CachingDevice(Device):
         """A free block made one with free neighbours."""
         at = space.blocks.index(block)
         first = at - 1 if at and space.blocks[at - 1].state == block.state else at
-        last = at + 1 if at + 1 < len(space.blocks) and space.blocks[at + 1].state == block.state else at
+        last = (
+            at + 1
+            if at + 1 < len(space.blocks) and space.blocks[at + 1].state == block.state
+            else at
+        )
         space.blocks[first].size = sum(each.size for each in space.blocks[first : last + 1])
         del space.blocks[first + 1 : last + 1]
         self.shelved[space.blocks[first].address] = self.searches

@@ -144,7 +144,9 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         PHASES: phases,
         REQUESTED: _by_number(threads, requested, REQUESTED_DTYPE),
     }
-    if any(_is_told(used, rows) for used, rows in zip(uses, list(threads.values())[1:], strict=True)):
+    if any(
+        _is_told(used, rows) for used, rows in zip(uses, list(threads.values())[1:], strict=True)
+    ):
         rows[USES] = _by_number(threads, uses, USE_DTYPE)
     data = writer.file_of(
         _records(snapshot, notes, names, labels, rows),

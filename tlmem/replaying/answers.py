@@ -24,6 +24,8 @@ STEP_BYTES = 2 * MIB
 """Devices differ by this at least: the driver gives pages of it."""
 STEPS = 2_000
 """The smallest device is known to this part of it, where that is more than a step."""
+NEAR = 1.02
+"""Devices whose sizes differ by less than this are as good as each other."""
 PROBES = 12
 """A run may fail on a device and complete on a smaller one, as blocks lie elsewhere there. So many
 sizes are tried from above, and none below the first that is too small is believed."""
@@ -141,13 +143,17 @@ def settings_to_sweep(recorded: Settings | None) -> Iterable[tuple[Settings, boo
 
 
 def best(answers: Iterable[Answer]) -> Answer:
-    """The setting with the smallest device; of several the one that reserves least when roomy.
+    """The setting with the smallest device; of several that are near, what reserves least there is.
 
-    A difference below what bisection can tell counts as none.
+    Where two devices hardly differ, the setting that needs no retries is worth more.
     """
     every = list(answers)
     smallest = min(each.smallest_bytes for each in every)
-    near = [each for each in every if each.smallest_bytes <= smallest + each.within_bytes]
+    near = [
+        each
+        for each in every
+        if each.smallest_bytes <= max(smallest + each.within_bytes, NEAR * smallest)
+    ]
     return min(near, key=lambda each: (each.roomy.peak_reserved_bytes, len(each.settings.conf)))
 
 

@@ -142,9 +142,9 @@ def answers_block(found: Replayed) -> str:
         )
     rows += [
         wrap(
-            "reserved: at its peak on a roomy device, where nothing is refused; smallest device: on "
-            "which the run still completes, with as many retries; segments: times that the driver "
-            "gave memory on the roomy device.",
+            "reserved: at its peak on a roomy device, where nothing is refused; smallest device: "
+            "on which the run completes, as on every larger one that was tried, with so many "
+            "retries; segments: times that the driver gave memory on the roomy device.",
             "  ",
         ),
         wrap(
@@ -238,7 +238,7 @@ def picture_block(layout: Layout) -> str:
 def remarks(found: Replayed) -> Iterator[str]:
     """What a reader has to know beside the numbers, a sentence each."""
     trace = found.trace
-    if trace.older and trace.recorded is not None:
+    if trace.older and found.proof is not None:
         yield (
             f"{format_count(trace.older)} blocks are older than the trace. The comparison starts "
             "from the recorded segments; each setting starts from an empty device, with these "
