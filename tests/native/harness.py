@@ -10,8 +10,9 @@ Near its top it says what it needs::
 ``replay`` and ``ops`` for every file of those folders, ``all`` for every C file, and a name with a
 minus in front is taken out again. ``python=yes`` links the interpreter. A source in Objective-C
 (``.m``) is built against GNUstep and the stand-in for Metal in ``metal``. Each part may be left
-out; the values above, with ``sources=core``, are then meant. Objects are kept in ``build/native-tests`` by the hash
-of what they were made from, so that a second run compiles only what changed.
+out; the values above, with ``sources=core``, are then meant. Objects are kept in
+``build/native-tests`` by the hash of what they were made from, so that a second run compiles only
+what changed.
 
 Run as a program, it compiles every object that needs neither the interpreter nor NumPy; it imports
 only the standard library then, so that continuous integration does this while packages install.

@@ -15,6 +15,7 @@ from tlmem.errors import TlmemError
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
     from tlmem.replaying.answers import Answer
+    from tlmem.replaying.cuda import Figures
     from tlmem.replaying.proof import Proof
     from tlmem.replaying.trace import Trace
     from tlmem.report.replay import Replayed
@@ -124,14 +125,14 @@ def _through_pools(given: argparse.Namespace, recording: Recording) -> Replayed:
     trace = trace_of(recording, given.memory)
     tried = pools.sweep(settings) if given.sweep else [settings]
     tried = [settings, *(each for each in tried if each != settings)]
-    found = [
-        answers.found_by(
-            lambda capacity, each=each: pools.run(trace, each, capacity),
-            each,
-            trace.peak_requested,
-        )
-        for each in tried
-    ]
+
+    def through(each: pools.PoolSettings) -> Answer:
+        def replay(capacity: int) -> Figures:
+            return pools.run(trace, each, capacity)
+
+        return answers.found_by(replay, each, trace.peak_requested)
+
+    found = [through(each) for each in tried]
     return Replayed(
         recording=recording,
         trace=trace,

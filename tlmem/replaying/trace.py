@@ -478,7 +478,7 @@ class _Start:
             if at not in gone:
                 cuts.update((at, at + size))
         ordered = np.array(sorted(cuts), np.int64)
-        pieces = []
+        pieces: list[tuple[int, int]] = []
         for begin, end in self.stretches:
             inside = ordered[
                 np.searchsorted(ordered, begin, side="right") : np.searchsorted(ordered, end)
