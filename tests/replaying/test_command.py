@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,26 @@ def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["replay", str(tmp_path / "x.tlm")]) == 2
     assert main(["replay", str(tmp_path / "absent.tlm")]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_snapshot_gets_an_answer_or_one_sentence(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = random.Random(seed)
+    snapshot = mixed(CachingDevice(ring=300, expandable=seed % 2 == 0), 14).snapshot()
+    trace, segments = snapshot["device_traces"][0], snapshot["segments"]
+    for _ in range(4):
+        del trace[chance.randrange(len(trace))]
+        chance.choice(trace)["size"] = chance.choice([0, 513, 7 << 20, 1 << 33])
+        chance.choice(trace)["addr"] = chance.choice([0, 1 << 40])
+        trace.insert(chance.randrange(len(trace)), dict(chance.choice(trace)))
+    chance.choice(segments)["total_size"] = chance.choice([512, 1 << 33])
+    del segments[chance.randrange(len(segments))]
+    (tmp_path / "x.pickle").write_bytes(pickle.dumps(snapshot))
+    (tmp_path / "x.tlm").write_bytes(import_snapshot(tmp_path / "x.pickle").data)
+
+    code = main(["replay", str(tmp_path / "x.tlm")])
+    said = capsys.readouterr()
+    assert code in (0, 1, 3)
+    assert said.err.count("\n") == (code != 0) and bool(said.out) == (code == 0)

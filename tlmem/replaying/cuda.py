@@ -89,6 +89,9 @@ def figures_of(looked: Any) -> Figures:
 class Simulator:
     """One replay under settings.
 
+    ``misfits`` are segments at the start that contradict others, ``missing`` blocks that lie in
+    them: nothing may be said of these.
+
     Raises:
         MemoryError: no memory for it.
         Contradiction: settings, start or events that cannot be.
@@ -121,30 +124,35 @@ class Simulator:
         )
         self.replay = ffi.gc(out[0], lib.tlm_sim_destroy)
         self.trace = trace
+        self.misfits = 0
+        self.missing: set[int] = set()
         if recorded is not None:
             self._start(recorded)
 
     def _start(self, recorded: Recorded) -> None:
+        """What was there before the first event; what contradicts the rest of it is left out."""
         lib = _native.lib
         for segment in recorded.segments:
-            self._check(
-                lib.tlm_sim_segment(
-                    self.replay,
-                    segment.address,
-                    segment.bytes,
-                    segment.lane,
-                    segment.small,
-                    segment.expandable,
-                ),
-                f"the segment at {segment.address:#x}",
+            status = lib.tlm_sim_segment(
+                self.replay,
+                segment.address,
+                segment.bytes,
+                segment.lane,
+                segment.small,
+                segment.expandable,
             )
+            if status == lib.TLM_BAD_ARGUMENT:
+                self.misfits += 1
+            else:
+                self._check(status, f"the segment at {segment.address:#x}")
         for block in recorded.blocks:
-            self._check(
-                lib.tlm_sim_place(
-                    self.replay, block.block, block.address, block.bytes, block.requested
-                ),
-                f"the block at {block.address:#x}",
+            status = lib.tlm_sim_place(
+                self.replay, block.block, block.address, block.bytes, block.requested
             )
+            if status == lib.TLM_BAD_ARGUMENT:
+                self.missing.add(block.block)
+            else:
+                self._check(status, f"the block at {block.address:#x}")
         places = np.ascontiguousarray(recorded.places, np.uint64)
         if len(places):
             given = _native.ffi.from_buffer("tlm_sim_range[]", places)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlmem.replaying.cuda import Contradiction, Simulator
-from tlmem.replaying.trace import ALLOC, Trace
+from tlmem.replaying.cuda import Simulator
+from tlmem.replaying.trace import ALLOC, FREE, Trace
+from tlmem.units import format_count
 
 MOST_ERROR = 0.05
 """Of the recorded peak: a simulator that is further away says nothing of other settings."""
@@ -59,14 +60,24 @@ def prove(trace: Trace) -> Proof | None:
         Contradiction: the recording contradicts itself.
     """
     recorded = trace.recorded
-    if recorded is None or not (recorded.reserved >= 0).any():
+    if recorded is None or recorded.reserved.max(initial=-1) <= 0:
         return None
     simulator = Simulator(recorded.settings, trace, recorded)
-    steps = simulator.run(recorded.events, with_steps=True)
-    if steps is None:
-        raise Contradiction("the trace has no events to compare")
-    at = np.flatnonzero((recorded.events["kind"] == ALLOC) & (recorded.reserved >= 0))
-    mine, real = steps["reserved"][at].astype(np.int64), recorded.reserved[at]
+    problems = list(recorded.problems)
+    if simulator.misfits:
+        problems.append(
+            f"{format_count(simulator.misfits)} segments that are older than the trace contradict "
+            "others, and are left out of the comparison"
+        )
+    lost = np.array(sorted(simulator.missing), np.int64)
+    events, times, reserved = recorded.events, recorded.time_ns, recorded.reserved
+    if len(lost):
+        kept = ~(np.isin(events["kind"], (ALLOC, FREE)) & np.isin(events["block"], lost))
+        events, times, reserved = events[kept], times[kept], reserved[kept]
+    steps = simulator.run(events, with_steps=True)
+    assert steps is not None
+    at = np.flatnonzero((events["kind"] == ALLOC) & (reserved >= 0))
+    mine, real = steps["reserved"][at].astype(np.int64), reserved[at]
     peak = int(real.max())
     apart = np.abs(mine - real) / max(1, peak)
     wide = np.flatnonzero(apart > MOST_ERROR)
@@ -75,8 +86,8 @@ def prove(trace: Trace) -> Proof | None:
         first = int(wide[0])
         event = at[first]
         parting = Parting(
-            int(recorded.time_ns[event]),
-            int(recorded.events["block"][event]),
+            int(times[event]),
+            int(events["block"][event]),
             int(mine[first]),
             int(real[first]),
         )
@@ -87,5 +98,5 @@ def prove(trace: Trace) -> Proof | None:
         replayed_peak=int(mine.max()),
         compared=len(at),
         parting=parting,
-        problems=recorded.problems,
+        problems=tuple(problems),
     )
