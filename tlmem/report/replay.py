@@ -249,6 +249,14 @@ def remarks(found: Replayed) -> Iterator[str]:
             f"{format_count(trace.older)} blocks are older than the events: each setting starts "
             "with them, in the order of their addresses."
         )
+    if found.recording.fold is not None:
+        totals = found.recording.totals
+        higher = totals.peak_bytes > trace.peak_requested
+        yield (
+            f"Of events before {format_seconds(found.recording.horizon_ns / 1e9)} only sums are "
+            "known, so they are not replayed"
+            + (f"; their peak was {format_bytes(totals.peak_bytes)}." if higher else ".")
+        )
     if found.allocator == "cuda":
         if any(each.settings.conf.find("garbage_collection") >= 0 for each in found.answers):
             yield (
