@@ -194,12 +194,42 @@ static void check_refusals(void)
     }
 }
 
+/* Without memory a replay ends with that status, and leaves nothing behind. */
+static void check_want_of_memory(void)
+{
+    static const uint32_t pools[LANES] = {0};
+    static tlm_sim_event events[4000];
+    for (uint32_t i = 0; i < 4000; i++)
+        events[i] = (tlm_sim_event){
+            .bytes = 1 + i % 7 * MIB / 2, .block = i, .lane = (uint16_t)(i % LANES), .kind = TLM_SIM_ALLOC};
+    uint64_t before = tlmi_own_current_bytes(), failed = 0;
+    for (int expandable = 0; expandable < 2; expandable++) {
+        tlm_status status = TLM_NO_MEMORY;
+        for (uint64_t nth = 1; status != TLM_OK; nth++) {
+            tlm_sim_settings settings = defaults();
+            settings.expandable = (uint32_t)expandable;
+            tlm_sim *replay;
+            tlm_own_fail_after(nth);
+            status = tlm_sim_create(&settings, 4000, LANES, pools, &replay);
+            if (status == TLM_OK)
+                status = tlm_sim_run(replay, events, 4000, NULL);
+            tlm_own_fail_after(0);
+            CHECK(status == TLM_OK || status == TLM_NO_MEMORY);
+            failed += status != TLM_OK;
+            tlm_sim_destroy(replay);
+            CHECK(tlmi_own_current_bytes() == before);
+        }
+    }
+    CHECK(failed > 15);
+}
+
 int main(void)
 {
     const char *wanted = getenv("TLMEM_REPLAY_TRACES");
     uint64_t random = 0x1234567, traces = wanted ? strtoull(wanted, NULL, 10) : TRACES;
     check_start();
     check_refusals();
+    check_want_of_memory();
     for (uint64_t i = 0; i < traces; i++)
         run_trace(&random);
     return 0;
