@@ -131,6 +131,8 @@ TARGETS = (
     Target(
         "planning, graphs", "model graphs in 20 us a buffer, the worst above its bound", 0.5, "%"
     ),
+    Target("replay, event", "replay of an event through the simulated CUDA allocator", 100, "ns"),
+    Target("replay, expandable", "the same with expandable segments", 100, "ns"),
 )
 
 

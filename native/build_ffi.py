@@ -19,11 +19,12 @@ HEADERS = (
     "include/tlmem.h",
     "include/tlmem_tape.h",
     "include/tlmem_plan.h",
+    "include/tlmem_replay.h",
     "include/tlmem_python.h",
 )
 # The folders of the library and of the extension module; each is a layer (native/README.md). Loops
 # that measure are files of bench/: those of the extension begin with "py".
-LIBRARY_FOLDERS = ("platform", "log", "memory/devices", "memory", "tape", "plan")
+LIBRARY_FOLDERS = ("platform", "log", "memory/devices", "memory", "tape", "plan", "replay")
 EXTENSION_FOLDERS = ("ops", "python", "python/*")
 IS_MACOS = sys.platform == "darwin"
 

@@ -25,6 +25,7 @@ HEADERS = [
         "include/tlmem.h",
         "include/tlmem_tape.h",
         "include/tlmem_plan.h",
+        "include/tlmem_replay.h",
         "include/tlmem_python.h",
     )
 ]

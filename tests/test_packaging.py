@@ -33,7 +33,15 @@ NOT_COPIED = (
 LIBRARY = "tlmem/lib/libtlmem." + ("dylib" if sys.platform == "darwin" else "so")
 HEADERS = {
     f"tlmem/include/{name}.h"
-    for name in ("tlmem", "tlmem_log", "tlmem_plan", "tlmem_poison", "tlmem_probe", "tlmem_tape")
+    for name in (
+        "tlmem",
+        "tlmem_log",
+        "tlmem_plan",
+        "tlmem_poison",
+        "tlmem_probe",
+        "tlmem_replay",
+        "tlmem_tape",
+    )
 }
 OF_C = (".so", ".dylib", ".h")
 EXAMPLE = ROOT / "native" / "examples" / "runtime" / "train.c"

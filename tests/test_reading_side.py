@@ -84,3 +84,12 @@ def test_recording_without_the_extension_says_what_to_do(tmp_path: Path) -> None
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1 and "install" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_replay_says_what_it_lacks_without_the_extension_module(recording: Path) -> None:
+    code = WITHOUT + "from tlmem.cli import main\nsys.exit(main())\n"
+    command = [sys.executable, "-c", code, "replay", str(recording)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=recording.parent)
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "without its C core" in done.stderr

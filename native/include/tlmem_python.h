@@ -7,6 +7,7 @@
 #define TLMEM_PYTHON_H
 
 #include "tlmem_plan.h"
+#include "tlmem_replay.h"
 #include "tlmem_tape.h"
 
 #define TLM_FOLLOW_VARIABLE "TLMEM_FOLLOW"

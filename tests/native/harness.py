@@ -6,12 +6,13 @@ Near its top it says what it needs::
     /* tlm-test: sources=own_memory.c,clock.c python=no modes=address,thread,valgrind */
 
 ``sources`` are files below ``native`` by their name, or files of this directory;
-``core`` stands for the library without its sampler and the planner, ``plan`` and
-``ops`` for every file of those folders, ``all`` for every C file, and a name with a minus in front
-is taken out again. ``python=yes`` links the interpreter. A source in Objective-C (``.m``) is built
-against GNUstep and the stand-in for Metal in ``metal``. Each part may be left out; the values
-above, with ``sources=core``, are then meant. Objects are kept in ``build/native-tests`` by the hash
-of what they were made from, so that a second run compiles only what changed.
+``core`` stands for the library without its sampler and the planner, ``plan``,
+``replay`` and ``ops`` for every file of those folders, ``all`` for every C file, and a name with a
+minus in front is taken out again. ``python=yes`` links the interpreter. A source in Objective-C
+(``.m``) is built against GNUstep and the stand-in for Metal in ``metal``. Each part may be left
+out; the values above, with ``sources=core``, are then meant. Objects are kept in
+``build/native-tests`` by the hash of what they were made from, so that a second run compiles only
+what changed.
 
 Run as a program, it compiles every object that needs neither the interpreter nor NumPy; it imports
 only the standard library then, so that continuous integration does this while packages install.
@@ -143,6 +144,8 @@ def needs(test: Path) -> Needs:
             sources += core()
         elif name == "plan":
             sources += files_of("plan/*.c")
+        elif name == "replay":  # without what calls the runtime
+            sources += [file for file in files_of("replay/*.c") if file != "pools.c"]
         elif name == "ops":
             sources += files_of("ops/*.c")
         elif name == "all":

@@ -1,8 +1,8 @@
 """The command ``tlmem``: a table of commands, each a module of its own that is imported when used.
 
 In: the words of a command line. Out: an exit code, text on stdout, errors on stderr.
-May import: errors, output. Inside functions: tlmem, units, recording, planning, report, export,
-importing, gate, recorder, compiler, runtime, dashboards, scenarios, _native.
+May import: errors, output. Inside functions: tlmem, units, recording, planning, replaying, report,
+export, importing, gate, recorder, compiler, runtime, dashboards, scenarios, _native.
 Third-party: none. Inside functions: numpy.
 
 Exit codes: 0 success; 1 a check that was asked for did not pass; 2 usage, or a file that cannot be
@@ -32,6 +32,7 @@ COMMANDS = {
     "check": "check recordings against budgets: the gate of a CI job",
     "plot": "draw memory over time, lines, lifetimes, pools, growth: PNG, SVG, PDF",
     "plan": "show the lowest peak a recorded program could reach, and what prevents it",
+    "replay": "show what other allocators or settings would have needed, and who strands memory",
     "export": "write a recording as Parquet, CSV, for Perfetto, speedscope or PyTorch's memory_viz",
     "import": "make a recording from a memory snapshot of PyTorch (CUDA)",
     "tui": "browse a recording in the terminal",

@@ -28,7 +28,13 @@ from tlmem.importing.snapshot import (
     Snapshot,
     Trace,
 )
-from tlmem.recording.format.allocator_state import ALLOCATED, EXPANDABLE, PENDING
+from tlmem.recording.format.allocator_state import (
+    ALLOCATED,
+    EXPANDABLE,
+    NEVER_REUSABLE,
+    PENDING,
+    USE_DTYPE,
+)
 from tlmem.units import format_bytes, format_count
 
 GRAIN = 512
@@ -405,6 +411,65 @@ class Stretches:
         self.begins[first:last] = [b for b, _ in kept]
         self.ends[first:last] = [e for _, e in kept]
         return whole
+
+
+def uses_of(lives: Lives, trace: Trace, segments: np.ndarray) -> np.ndarray:
+    """For each block its stream and pool, and how many allocations come before it may serve again.
+
+    What the trace does not say of a block is that of the segment at the end that it lies in.
+    """
+    uses = np.zeros(len(lives.address), USE_DTYPE)
+    entry = np.where(lives.begin >= 0, lives.begin, lives.end)
+    known = entry >= 0
+    uses["stream"][known] = trace.stream[entry[known]]
+    around = _segment_of(lives.address, segments)
+    inside = around >= 0
+    names_pools = trace.pool is not None
+    for name, column in (("pool_owner", 0), ("pool_number", 1)):
+        if trace.pool is not None:
+            uses[name][known] = trace.pool[entry[known], column]
+        unknown = inside & ~known if names_pools else inside
+        uses[name][unknown] = segments[name][around[unknown]]
+    unknown = inside & ~known
+    uses["stream"][unknown] = segments["stream"][around[unknown]]
+    allocations = np.concatenate([[0], np.cumsum(trace.action == ALLOC)])
+    given = _given_back(lives, trace)
+    uses["reusable"] = NEVER_REUSABLE
+    uses["reusable"][given >= 0] = allocations[given[given >= 0]]
+    return uses
+
+
+def _segment_of(address: Ints, segments: np.ndarray) -> Ints:
+    """The segment at the end that each address lies in; -1: none."""
+    if not len(segments):
+        return np.full(len(address), -1, np.int64)
+    order = np.argsort(segments["address"], kind="stable")
+    begins = segments["address"][order].astype(np.int64)
+    place = np.searchsorted(begins, address, side="right") - 1
+    at = order[np.maximum(place, 0)]
+    ends = segments["address"][at].astype(np.int64) + segments["total"][at].astype(np.int64)
+    return np.where((place >= 0) & (address < ends), at, -1)
+
+
+def _given_back(lives: Lives, trace: Trace) -> Ints:
+    """The entry at which each block goes back to the allocator; -1: none."""
+    completed = np.flatnonzero(trace.action == FREE_COMPLETED)
+    asked = lives.end >= 0
+    asked[asked] = trace.action[lives.end[asked]] == FREE_REQUESTED
+    if not len(completed) or not asked.any():
+        return lives.end.copy()
+    codes, code = np.unique(trace.address[completed], return_inverse=True)
+    span = len(trace) + 1
+    keys = np.sort(code * span + completed)
+    given = lives.end.copy()
+    address = lives.address[asked]
+    place = np.searchsorted(codes, address).clip(max=len(codes) - 1)
+    key = place * span + lives.end[asked]
+    at = np.searchsorted(keys, key)
+    found = keys[at.clip(max=len(keys) - 1)]
+    fits = (at < len(keys)) & (codes[place] == address) & (found // span == place)
+    given[asked] = np.where(fits, found % span, -1)
+    return given
 
 
 def peak_of(lives: Lives, entries: int) -> dict[str, int]:

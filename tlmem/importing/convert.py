@@ -24,6 +24,7 @@ from tlmem.importing.allocator import (
     lives_of,
     peak_of,
     segments_before,
+    uses_of,
     with_sizes,
 )
 from tlmem.importing.snapshot import (
@@ -46,6 +47,8 @@ from tlmem.recording.format.allocator_state import (
     REQUESTED_DTYPE,
     SEGMENTS,
     UNKNOWN_TIME,
+    USE_DTYPE,
+    USES,
     pack,
 )
 from tlmem.units import format_bytes, format_count
@@ -107,7 +110,8 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         notes["snapshot.clock"] = "entries"
     threads: dict[int, np.ndarray] = {}
     names: dict[int, str] = {MARKS_THREAD: "annotations"}
-    requested: list[Ints] = []
+    requested: list[np.ndarray] = []
+    uses: list[np.ndarray] = []
     last_ns = FIRST_ENTRY_NS
     base = 0
     for number, accelerator in enumerate(accelerators(snapshot), MARKS_THREAD + 1):
@@ -117,8 +121,9 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         times = _times(trace, first_us, has_times, problems, name)
         made = _Accelerator(snapshot, trace, times, accelerator, name, labels)
         names[number] = name
-        threads[number], asked = made.events()
-        requested.append(asked)
+        threads[number], asked, used = made.events()
+        requested.append(asked.astype(np.uint64).view(REQUESTED_DTYPE))
+        uses.append(used)
         notes[f"snapshot.{accelerator}"] = made.figures()
         problems += made.problems
         base += made.base
@@ -137,8 +142,12 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         SEGMENTS: snapshot.segments,
         BLOCKS: snapshot.blocks,
         PHASES: phases,
-        REQUESTED: _by_number(threads, requested),
+        REQUESTED: _by_number(threads, requested, REQUESTED_DTYPE),
     }
+    if any(
+        _is_told(used, rows) for used, rows in zip(uses, list(threads.values())[1:], strict=True)
+    ):
+        rows[USES] = _by_number(threads, uses, USE_DTYPE)
     data = writer.file_of(
         _records(snapshot, notes, names, labels, rows),
         threads,
@@ -228,11 +237,12 @@ class _Accelerator:
         expandable = bool(len(mine)) and bool((mine["flags"] & EXPANDABLE).all())
         rules = Rules(snapshot.divisions, expandable, snapshot.largest_split)
         self.lives = with_sizes(lives, trace, mine, self.before, rules)
+        self.uses = uses_of(self.lives, trace, mine)
         self.problems = [*self.lives.problems, *wrong]
         self.base = int((self.lives.begin < 0).sum())
 
-    def events(self) -> tuple[np.ndarray, Ints]:
-        """All events in order, and what was asked for in each allocation."""
+    def events(self) -> tuple[np.ndarray, Ints, np.ndarray]:
+        """All events in order, and of each allocation what was asked for and how it was used."""
         lives, trace = self.lives, self.trace
         old = np.flatnonzero(lives.begin < 0)
         new = np.flatnonzero(lives.begin >= 0)
@@ -269,12 +279,16 @@ class _Accelerator:
         rows["device"][memory] = Device.TORCH_ACCELERATOR
         rows["count"][rows["kind"] == Kind.ALLOC] = 1
         asked = np.zeros(len(rows), np.int64)
-        asked[len(at) : len(at) + len(old) + len(new)] = lives.requested[np.concatenate([old, new])]
+        uses = np.zeros(len(rows), USE_DTYPE)
+        allocations = slice(len(at), len(at) + len(old) + len(new))
+        asked[allocations] = lives.requested[np.concatenate([old, new])]
+        uses[allocations] = self.uses[np.concatenate([old, new])]
         times = np.concatenate([[0], self.times])
         rows["ticks"] = writer.FIRST_TICKS + times[entry + 1]
         order = np.argsort(entry, kind="stable")
-        rows, asked = rows[order], asked[order]
-        return rows, asked[rows["kind"] == Kind.ALLOC]
+        rows, asked, uses = rows[order], asked[order], uses[order]
+        is_alloc = rows["kind"] == Kind.ALLOC
+        return rows, asked[is_alloc], uses[is_alloc]
 
     def _marks(self) -> tuple[Ints, int, Ints, Ints, Ints]:
         """Marks where memory ran out, where snapshots were taken, where the user's text changed."""
@@ -305,12 +319,24 @@ class _Accelerator:
         return " ".join(f"{key}={value}" for key, value in found.items())
 
 
-def _by_number(threads: dict[int, np.ndarray], requested: list[Ints]) -> np.ndarray:
-    """What was asked for in each allocation, in the order of object numbers."""
+def _by_number(
+    threads: dict[int, np.ndarray], values: list[np.ndarray], dtype: np.dtype[np.void]
+) -> np.ndarray:
+    """What is known of each allocation, in the order of object numbers."""
     ticks = [rows["ticks"][rows["kind"] == Kind.ALLOC] for rows in threads.values()]
     order = np.argsort(np.concatenate(ticks), kind="stable")
-    asked = np.concatenate([np.empty(0, np.int64), *requested])[order]
-    return asked.astype(np.uint64).view(REQUESTED_DTYPE)
+    return np.concatenate([np.empty(0, dtype), *values])[order]
+
+
+def _is_told(uses: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether uses say more than that one stream and one pool served, and frees took no time."""
+    if any((uses[name] != 0).any() for name in ("stream", "pool_owner", "pool_number")):
+        return True
+    allocations = np.cumsum((rows["kind"] == Kind.ALLOC) & (rows["ticks"] > writer.FIRST_TICKS))
+    freed = rows["kind"] == Kind.FREE
+    at_once = np.sort(allocations[freed])
+    told = np.sort(uses["reusable"])[: len(at_once)]
+    return not np.array_equal(at_once, told)
 
 
 # ---- annotations ----

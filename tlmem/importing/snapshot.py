@@ -84,6 +84,7 @@ class Trace:
 
     ``size`` is what was asked for, of segments their own. ``room`` is what the device had free when
     memory ran out, -1 elsewhere. ``metadata`` is where the user's text changed, and to what.
+    ``pool`` has two numbers for each entry, None where the trace names no pools.
     """
 
     accelerator: int
@@ -95,6 +96,7 @@ class Trace:
     room: Ints
     site: Ints
     metadata: tuple[tuple[int, str], ...] = ()
+    pool: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.action)
@@ -264,8 +266,21 @@ class _Parser:
                 room[kept],
                 site[kept],
                 self._changes(metadata, sound),
+                self._pools(entries, kept),
             )
         )
+
+    def _pools(self, entries: Sequence[dict[Any, Any]], kept: Ints) -> Ints | None:
+        """The pools of the entries that are kept; None where none of them names one."""
+        if not any("pool_id" in entry for entry in entries):
+            return None
+        named = [entry.get("pool_id") for entry in entries]
+        none = (0, 0)
+        pairs = [
+            (_number(pool[0]), _number(pool[1])) if _is_list(pool) and len(pool) == 2 else none
+            for pool in named
+        ]
+        return np.array(pairs, np.int64).reshape(-1, 2)[kept]
 
     def _changes(
         self, texts: list[tuple[Any, int]], sound: NDArray[np.bool_]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-SEGMENTS, BLOCKS, PHASES, REQUESTED = 1, 2, 3, 4
+SEGMENTS, BLOCKS, PHASES, REQUESTED, USES = 1, 2, 3, 4, 5
 """Tables of the records."""
 ACCELERATOR_BITS = 56
 """Bits of an object of device 5 below the number of its accelerator."""
@@ -25,6 +25,8 @@ INACTIVE, ALLOCATED, PENDING = 0, 1, 2
 """States of a block: free, in use, freed while another stream may still use it."""
 UNKNOWN_TIME = 2**64 - 1
 """End of a phase that was under way when the trace ended."""
+NEVER_REUSABLE = 2**64 - 1
+"""``reusable`` of a block that was not given back to the allocator before the trace ended."""
 
 SEGMENT_DTYPE = np.dtype(
     [
@@ -63,11 +65,21 @@ PHASE_DTYPE = np.dtype(
     ]
 )
 REQUESTED_DTYPE = np.dtype([("requested", "<u8")])
+USE_DTYPE = np.dtype(
+    [
+        ("stream", "<i8"),
+        ("pool_owner", "<i8"),
+        ("pool_number", "<i8"),
+        ("reusable", "<u8"),
+    ]
+)
+"""``reusable``: how many allocations of the accelerator come before the block may serve again."""
 DTYPES = {
     SEGMENTS: SEGMENT_DTYPE,
     BLOCKS: BLOCK_DTYPE,
     PHASES: PHASE_DTYPE,
     REQUESTED: REQUESTED_DTYPE,
+    USES: USE_DTYPE,
 }
 
 _HEAD = struct.Struct("<IIII")

@@ -439,6 +439,16 @@ SCHEMA: dict[str, Table] = {
         (
             Column("object", "int64", "", "number of the object"),
             Column("requested_bytes", "int64", "bytes", "what was asked for"),
+            Column("stream", "int64", "", "on which it was allocated; 0 is the default one"),
+            Column("pool_owner", "int64", "", "the first number of its private pool; 0: none"),
+            Column("pool_number", "int64", "", "the second number; 0: none"),
+            Column(
+                "reusable",
+                "int64",
+                "",
+                "allocations of its accelerator before the block may serve again; -1: not in the "
+                "trace, -2: as soon as it is freed",
+            ),
         ),
     ),
 }

@@ -17,12 +17,15 @@ from tlmem.recording.format.allocator_state import (
     BLOCKS,
     EXPANDABLE,
     INACTIVE,
+    NEVER_REUSABLE,
     PENDING,
     PHASES,
     REQUESTED,
     SEGMENTS,
     SMALL,
     UNKNOWN_TIME,
+    USE_DTYPE,
+    USES,
     rows_of,
 )
 from tlmem.recording.format.symbols import Names
@@ -30,6 +33,8 @@ from tlmem.recording.tables.schema import frame
 
 STATE_NAMES = {INACTIVE: "free", ALLOCATED: "allocated", PENDING: "waiting"}
 """Of blocks; ``waiting`` was freed while work of another stream may still use it."""
+AT_ITS_FREE = -2
+"""``reusable`` of a block that may serve again as soon as it is freed."""
 PROBLEM = "problem."
 """Notes with what contradicts itself in an imported file begin with it."""
 
@@ -127,9 +132,23 @@ def phases_table(names: Names) -> pd.DataFrame:
 def requests_table(names: Names) -> pd.DataFrame:
     """What was asked for in each allocation, where blocks are larger."""
     rows = rows_of(names.states, REQUESTED)
+    uses = rows_of(names.states, USES)
+    if len(uses) != len(rows):  # of one stream and pool, or a part is missing
+        uses = np.zeros(len(rows), USE_DTYPE)
+        reusable = np.full(len(rows), AT_ITS_FREE, np.int64)
+    else:
+        never = uses["reusable"] == NEVER_REUSABLE
+        reusable = np.where(never, 0, uses["reusable"]).astype(np.int64) - never
     return frame(
         "requests",
-        {"object": np.arange(len(rows)), "requested_bytes": rows["requested"]},
+        {
+            "object": np.arange(len(rows)),
+            "requested_bytes": rows["requested"],
+            "stream": uses["stream"],
+            "pool_owner": uses["pool_owner"],
+            "pool_number": uses["pool_number"],
+            "reusable": reusable,
+        },
     )
 
 
