@@ -53,6 +53,7 @@ from tlmem.analysis.leaks.garbage import (
     sort_lines,
     unclear_finding,
 )
+from tlmem.analysis.leaks.left_on import modes_left_on
 from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
@@ -101,6 +102,7 @@ def analyse(recording: Recording) -> Analysis:
     found = [
         *line_findings(evidence),
         *class_findings(recording, evidence.leaks, evidence.rises),
+        *modes_left_on(recording.info, evidence.rises, bool(evidence.growths)),
         *exact_findings(recording, places, lives, evidence.growing),
         *evidence.unclear,
         *evidence.garbage,

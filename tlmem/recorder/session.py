@@ -192,6 +192,8 @@ class Session:
             core.lib.tlm_holders_now(1, 0 if error is None else id(error))
             self.note_collector()
             self.note_others()
+            for source in self._sources:
+                source.end()
             self._offer_cached_lines()
 
     def note_others(self) -> None:

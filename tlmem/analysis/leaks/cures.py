@@ -37,6 +37,9 @@ FIXES = {
     "optimizer-outlives-params": "give an optimizer's new modules an optimizer that goes with them",
     "shared-memory-kept": "let go of tensors that have been used, or limit what keeps them; a "
     "clone() frees the shared memory, but in the same container the copies grow instead",
+    "profiler-left-on": "use the profiler in a with statement around a few steps, or stop() it",
+    "anomaly-left-on": "turn anomaly mode off (set_detect_anomaly(False)), or enter it in a with "
+    "statement around the steps in question",
 }
 """Every class, and what to do about it."""
 
