@@ -28,6 +28,7 @@ FAULTS = {
     "torch-kept-nodes",
     "torch-kv-cache",
     "torch-loader-batches",
+    "torch-modules-grow",
     "torch-optimizer-outlives",
     "torch-pack-hook",
     "torch-profiler-left-on",
