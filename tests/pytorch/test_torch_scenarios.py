@@ -10,7 +10,7 @@ from tlmem.scenarios.harness import catalog
 
 from tlmem import scenarios
 
-FOLDERS = [catalog.PROGRAMS / name for name in ("torch", "autograd")]
+FOLDERS = [catalog.PROGRAMS / name for name in ("torch", "autograd", "loaders")]
 OF_TORCH = {
     scenario.name: scenario
     for folder in FOLDERS
@@ -34,6 +34,7 @@ FAULTS = {
     "torch-profiler-left-on",
     "torch-replay-views",
     "torch-retained-graph",
+    "torch-worker-cache",
 }
 
 

@@ -54,6 +54,7 @@ from tlmem.analysis.leaks.garbage import (
     unclear_finding,
 )
 from tlmem.analysis.leaks.left_on import modes_left_on
+from tlmem.analysis.leaks.loader_workers import worker_findings
 from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
@@ -122,6 +123,7 @@ def analyse(recording: Recording) -> Analysis:
     found = with_python_holders(found, lives, places, evidence.growths)
     beside = contents_beside(found, recording, lives.judged_ns)
     found = with_contents(found, beside, recording, lives.work_begin_ns, lives.judged_ns)
+    found += worker_findings(found, recording)
     found.sort(key=importance)
     return Analysis(
         verdict=with_line_named(with_holder_named(judge(evidence), beside, found), found),

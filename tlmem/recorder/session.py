@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from tlmem.recorder.bound import STEADY, core, shelter
 from tlmem.recorder.failure import CannotRecord, refusal
 from tlmem.recorder.options import Options
-from tlmem.recorder.others import package_note, process_note, sums_now
+from tlmem.recorder.others import package_note, process_note, sums_now, worker_note
 from tlmem.recorder.sources import chosen
 
 if TYPE_CHECKING:
@@ -201,6 +201,8 @@ class Session:
         if self._made is not None:
             self.note("processes", process_note(self.path, self._made))
         self.note("packages", package_note(_modules))
+        if worker := worker_note(_modules):
+            self.note("torch.worker", worker)
 
     def sample(self) -> None:
         """Takes every memory sample now: a point that the report can rely on."""

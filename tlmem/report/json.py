@@ -115,6 +115,7 @@ def process_dict(process: Process) -> dict[str, Any]:
             "seconds": round(float(recording.seconds), 9),
             "complete": bool(recording.complete),
             "exit": exit_of(recording),
+            "worker": process.worker or None,
         },
         "verdict": verdict_dict(analysis.verdict),
         **attributions(analysis.attribution, analysis.growth, analysis.peak),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.compare import Side
+from tlmem.analysis.leaks.loader_workers import worker_of
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError, TooManyFiles
 from tlmem.recording import family
@@ -44,6 +45,11 @@ class Process:
 
     recording: Recording
     analysis: Analysis
+
+    @property
+    def worker(self) -> str:
+        """``DataLoader worker 0`` if it is one of PyTorch's; empty otherwise."""
+        return worker_of(self.recording)
 
     @property
     def totals(self) -> dict[str, int]:
@@ -79,9 +85,9 @@ class Summary:
         verdict = self.worst.analysis.verdict
         if not self.is_family:
             return verdict
-        sentence = (
-            f"Process {self.worst.recording.pid} of {len(self.processes)}: {verdict.sentence}"
-        )
+        worker = f" ({self.worst.worker})" if self.worst.worker else ""
+        who = f"Process {self.worst.recording.pid}{worker} of {len(self.processes)}"
+        sentence = f"{who}: {verdict.sentence}"
         return replace(verdict, sentence=sentence)
 
     @property

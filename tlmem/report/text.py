@@ -98,7 +98,8 @@ def render(summary: Summary, explain: bool = False) -> str:
     for process in summary.processes:
         if summary.is_family:
             script = process.recording.info.get("script", "")
-            title = f"Process {process.recording.pid}" + (f", {script}" if script else "")
+            words = [f"Process {process.recording.pid}", process.worker, script]
+            title = ", ".join(word for word in words if word)
             blocks.append(f"{title}\n{'=' * len(title)}")
             blocks.append(wrap(process.analysis.verdict.sentence))
         if explain:
@@ -121,7 +122,8 @@ def process_blocks(process: Process) -> Iterable[str]:
     left_on = [f for f in findings if f.kind in LEFT_ON]
     classes = [f for f in findings if f.kind in FIXES and f.kind not in LEFT_ON]
     if classes:
-        yield classes_block(classes, "Causes" if growing else "Garbage", verdict)
+        of_garbage = not growing and all(f.kind == "reference-cycle" for f in classes)
+        yield classes_block(classes, "Garbage" if of_garbage else "Causes", verdict)
     if left_on:
         yield classes_block(left_on, "Left on", verdict)
     misused = [f for f in findings if f.kind in MISUSES]

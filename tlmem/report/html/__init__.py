@@ -63,7 +63,7 @@ def parts(summary: Summary, title: str) -> list[Markup]:
                 "details",
                 element(
                     "summary",
-                    f"Process {process.recording.pid} {name}: {process.analysis.verdict.outcome}",
+                    f"Process {process.recording.pid} {process.worker or name}: {process.analysis.verdict.outcome}",
                 ),
                 sections.verdict(process.analysis.verdict),
                 *shown,
