@@ -59,6 +59,7 @@ from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
+from tlmem.analysis.memory.fragmentation import fragmentation
 from tlmem.analysis.memory.mappings import mapped_file_findings
 from tlmem.analysis.model import (
     SEVERITIES,
@@ -115,6 +116,7 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.past,
         *misuse_findings(recording, places),
         *evidence.mapped,
+        *fragmentation(recording, places),
         *(fact.finding() for fact in evidence.unseen),
         *live_at_end(whole, places),
     ]

@@ -132,7 +132,12 @@ def process_blocks(process: Process) -> Iterable[str]:
     shown = [*growing, *classes, *left_on, *alive, *misused]
     others = [f for f in findings if f not in shown and not is_said(f, verdict)]
     if others:
-        yield "Other findings\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
+        rows = [
+            row
+            for f in others
+            for row in (wrap(f.evidence, "  "), *([wrap(f"Fix: {f.fix}.", " " * 12)] * bool(f.fix)))
+        ]
+        yield "\n".join(["Other findings", *rows])
     if growing or classes:
         yield next_block(process, [*growing, *classes])
     steps = steps_block(process.analysis)
