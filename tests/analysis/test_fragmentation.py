@@ -51,7 +51,7 @@ def test_a_request_that_failed_beside_enough_free_memory_names_the_line_that_spl
         31,
     )
     assert "a request for 67.1 MB failed, though 290 MB were free" in finding.evidence
-    assert "Most of it is kept by 30 blocks of 31." in finding.evidence
+    assert "Most of it is kept by 30 blocks, 45.1 MB, allocated at train.py:31" in finding.evidence
     assert "expandable_segments:True" in finding.fix
 
 

@@ -47,6 +47,7 @@ from tlmem.analysis.leaks.alive_at_end import alive_by_line, live_at_end
 from tlmem.analysis.leaks.classes import class_findings
 from tlmem.analysis.leaks.facts import exact_findings
 from tlmem.analysis.leaks.filling_caches import filling_finding
+from tlmem.analysis.leaks.fragmentation import fragmentation
 from tlmem.analysis.leaks.garbage import (
     arrays_in_cycles,
     garbage_finding,
@@ -59,7 +60,6 @@ from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
-from tlmem.analysis.memory.fragmentation import fragmentation
 from tlmem.analysis.memory.mappings import mapped_file_findings
 from tlmem.analysis.model import (
     SEVERITIES,

@@ -22,7 +22,7 @@ NAMES = ("runtime", "numpy", "torch")
 
 
 class Source:
-    """One source: ``prepare`` and ``install`` when a recording starts, ``end`` and ``remove`` at its end.
+    """One source: ``prepare`` and ``install`` when a recording starts, then ``end`` and ``remove``.
 
     The methods of this class do nothing.
     """

@@ -22,12 +22,13 @@ import pandas as pd
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Finding, StackFrame
 from tlmem.analysis.places import Places, place
-from tlmem.recording.format.allocator_state import PINNED_HOST
 from tlmem.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
+PINNED_HOST = 255
+"""What is no accelerator but the host's pinned memory (docs/reference/tables.md, segments)."""
 SMALL_BYTES = 1 << 20
 """Larger requests are served from segments of large blocks, others from those of small ones."""
 LEAST_BYTES = 100_000_000
@@ -39,7 +40,7 @@ SEGMENTS_FIX = (
 )
 EXPANDED_FIX = (
     "segments are expandable already: allocate what lives long before what comes and goes, use "
-    "fewer odd sizes (pad batches to a few lengths), or call torch.cuda.empty_cache() between phases"
+    "fewer odd sizes (pad batches to a few lengths), or torch.cuda.empty_cache() between phases"
 )
 _NUMBER = re.compile(r"([a-z_]+)=([0-9]{1,18})\b")
 
