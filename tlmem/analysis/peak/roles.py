@@ -395,6 +395,7 @@ def _state_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Ma
     born_step = np.searchsorted(passes.steps, blocks.born, side="right")
     died_step = np.searchsorted(passes.steps, blocks.died, side="left")
     lasts = (blocks.died == NEVER) | (died_step > born_step)
+    first = passes.first[0] if len(passes.first) else NEVER
     after_backward = np.zeros(len(blocks), bool)
     run = passes.run_of(blocks.born)
     before = run >= 0
@@ -404,22 +405,22 @@ def _state_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Ma
         steps, counts = np.unique(born_step[mine], return_counts=True)
         # The last ones go when the program lets go of all of them.
         ended = (blocks.died[mine] < NEVER) & (born_step[mine] < steps[-1])
-        at_once = (
-            ended & (blocks.died_site[mine] == site) & (died_step[mine] == born_step[mine] + 1)
-        )
+        ends = np.unique(blocks.died_site[mine[ended]])
+        at_once = (died_step[mine] == born_step[mine] + 1)[ended]
         whole = [
             number
             for number, count in zip(steps.tolist(), counts.tolist(), strict=True)
             if count == len(sizes)
             and np.array_equal(np.sort(blocks.size[mine[born_step[mine] == number]]), sizes)
         ]
-        if len(whole) < FEWEST_REPLACED or len(whole) < len(steps) - 1 or not at_once[ended].all():
+        if len(whole) < max(FEWEST_REPLACED, len(steps) - 1):
+            continue
+        if len(ends) != 1 or not at_once.all():
             continue
         role[mine] = Role.OPTIMIZER_STATE
-        role[np.flatnonzero(open_role & own & (blocks.died_site == site) & lasts)] = (
-            Role.OPTIMIZER_STATE
-        )
-    first = passes.first[0] if len(passes.first) else NEVER
+        early = there & (blocks.born < first) & (blocks.died_site == ends[0])
+        if np.array_equal(np.sort(blocks.size[early]), sizes):
+            role[early] = Role.OPTIMIZER_STATE
     waiting = there & (blocks.born < first) & (role == Role.INPUTS)
     # The program's own frames end, and with them what they hold, behind the last step.
     waiting &= blocks.died > passes.steps[-1]
