@@ -23,6 +23,9 @@ tlm_status tlm_numpy_uninstall(void);
  * Uninstall puts everything back; blocks stay valid. */
 tlm_status tlm_torch_install(void);
 tlm_status tlm_torch_uninstall(void);
+/* Looks whether PyTorch's anomaly mode, and its profiler in this thread, are on; the note torch.modes says how often they were.
+ * Under the GIL. Cannot fail; without the source it does nothing. */
+void tlm_torch_look_at_modes(void);
 /* Samples blocks of the C allocator, in every library that calls it, and of Python's allocators, of the raw one while that is
  * counted: one for each so many bytes in the mean, 1: every block. What other sources record is left out. The notes heap.rate,
  * heap.hook and heap.python say how. seed: of the choice; 0: another one each time. Both take the GIL themselves.

@@ -43,6 +43,7 @@ from tlmem.scenarios.programs.switch import WORD
 from tlmem.analysis import Analysis, Finding, analyse
 from tlmem.analysis.leaks.cures import FIXES
 from tlmem.analysis.ledger.misuse import WHAT
+from tlmem.recording import family
 from tlmem.recording.reader import read
 from tlmem.recording.tables.chain_text import without_numbers
 
@@ -320,7 +321,18 @@ def run(scenario: Scenario) -> Result:
     with tempfile.TemporaryDirectory(prefix="tlmem-scenario-") as folder:
         file = os.path.join(folder, f"{scenario.name}.tlm")
         record(scenario, file)
-        return Result(scenario, analyse(read(file)))
+        return Result(scenario, speaking(file))
+
+
+def speaking(file: str | os.PathLike[str]) -> Analysis:
+    """What is found in the program's own process, or in the first of its children that grows.
+
+    Raises:
+        TlmemError: a recording cannot be read.
+    """
+    own, *children = (analyse(read(each)) for each in (file, *family.find(file)))
+    grows = (each for each in children if each.verdict.outcome in ("leak", "native", "python"))
+    return own if own.verdict.outcome != "stable" else next(grows, own)
 
 
 def record(

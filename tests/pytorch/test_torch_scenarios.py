@@ -10,7 +10,7 @@ from tlmem.scenarios.harness import catalog
 
 from tlmem import scenarios
 
-FOLDERS = [catalog.PROGRAMS / name for name in ("torch", "autograd")]
+FOLDERS = [catalog.PROGRAMS / name for name in ("torch", "autograd", "loaders")]
 OF_TORCH = {
     scenario.name: scenario
     for folder in FOLDERS
@@ -28,10 +28,13 @@ FAULTS = {
     "torch-kept-nodes",
     "torch-kv-cache",
     "torch-loader-batches",
+    "torch-modules-grow",
     "torch-optimizer-outlives",
     "torch-pack-hook",
+    "torch-profiler-left-on",
     "torch-replay-views",
     "torch-retained-graph",
+    "torch-worker-cache",
 }
 
 
@@ -47,7 +50,7 @@ def test_each_fault_has_a_line_and_a_twin() -> None:
     faulty = {name for name, scenario in OF_TORCH.items() if scenario.faulty}
 
     assert faulty == FAULTS
-    assert {name for name in faulty if OF_TORCH[name].line == 0} == set()
+    assert {name for name in faulty if OF_TORCH[name].line == 0} == {"torch-profiler-left-on"}
     assert {OF_TORCH[name].twin for name in faulty} <= set(OF_TORCH)
 
 

@@ -213,6 +213,7 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "seconds",
         "complete",
         "exit",
+        "worker",
     ]
     assert list(report["verdict"]) == [
         "outcome",

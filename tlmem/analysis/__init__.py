@@ -47,12 +47,15 @@ from tlmem.analysis.leaks.alive_at_end import alive_by_line, live_at_end
 from tlmem.analysis.leaks.classes import class_findings
 from tlmem.analysis.leaks.facts import exact_findings
 from tlmem.analysis.leaks.filling_caches import filling_finding
+from tlmem.analysis.leaks.fragmentation import fragmentation
 from tlmem.analysis.leaks.garbage import (
     arrays_in_cycles,
     garbage_finding,
     sort_lines,
     unclear_finding,
 )
+from tlmem.analysis.leaks.left_on import modes_left_on
+from tlmem.analysis.leaks.loader_workers import worker_findings
 from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
@@ -101,6 +104,7 @@ def analyse(recording: Recording) -> Analysis:
     found = [
         *line_findings(evidence),
         *class_findings(recording, evidence.leaks, evidence.rises),
+        *modes_left_on(recording.info, evidence.rises, bool(evidence.growths)),
         *exact_findings(recording, places, lives, evidence.growing),
         *evidence.unclear,
         *evidence.garbage,
@@ -112,6 +116,7 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.past,
         *misuse_findings(recording, places),
         *evidence.mapped,
+        *fragmentation(recording, places),
         *(fact.finding() for fact in evidence.unseen),
         *live_at_end(whole, places),
     ]
@@ -120,6 +125,7 @@ def analyse(recording: Recording) -> Analysis:
     found = with_python_holders(found, lives, places, evidence.growths)
     beside = contents_beside(found, recording, lives.judged_ns)
     found = with_contents(found, beside, recording, lives.work_begin_ns, lives.judged_ns)
+    found += worker_findings(found, recording)
     found.sort(key=importance)
     return Analysis(
         verdict=with_line_named(with_holder_named(judge(evidence), beside, found), found),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tlmem.analysis import sentences
 from tlmem.analysis.growth.process_growth import Resident
-from tlmem.analysis.judge import Evidence
+from tlmem.analysis.judge import Evidence, with_profiler
 from tlmem.analysis.model import Finding
 from tlmem.analysis.rules import RULES
 
@@ -76,7 +76,10 @@ def memory_findings(evidence: Evidence) -> list[Finding]:
             severity="warning",
             count=0,
             bytes=rise.bytes,
-            evidence=sentences.rising(rise, evidence.lives.begin_ns, evidence.lives.nouns),
+            evidence=with_profiler(
+                sentences.rising(rise, evidence.lives.begin_ns, evidence.lives.nouns),
+                evidence.recording,
+            ),
             slope_bytes_per_s=rise.rate.value,
             slope_low_bytes_per_s=rise.rate.low,
             slope_high_bytes_per_s=rise.rate.high,

@@ -24,6 +24,7 @@ from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.leaks.left_on import seen_modes
 from tlmem.analysis.lifetimes import Lifetimes, alive_at, is_imported
 from tlmem.analysis.model import Asked, Finding, Question, Verdict
 from tlmem.analysis.places import Places
@@ -159,11 +160,12 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
     if not rises or evidence.recording.lost_events:
         return None
     rise = rises[0]
+    said = sentences.verdict_of_rise(rise, evidence.lives.begin_ns, evidence.lives.nouns)
     return Verdict(
         "leak" if rise.kind == "tape" else rise.kind,
         " ".join(
             [
-                sentences.verdict_of_rise(rise, evidence.lives.begin_ns, evidence.lives.nouns),
+                with_profiler(said, evidence.recording),
                 *sentences.past_beside_growth(evidence.past, rise.bytes),
             ]
         ),
@@ -172,6 +174,13 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
         rise.rate.low,
         rise.rate.high,
     )
+
+
+def with_profiler(sentence: str, recording: Recording) -> str:
+    """What is said of native memory, with PyTorch's profiler as the likely reason if it was on."""
+    if seen_modes(recording.info).get("profiler"):
+        return sentence.replace(sentences.NODES, sentences.PROFILER)
+    return sentence
 
 
 def events_were_lost(evidence: Evidence) -> Verdict | None:

@@ -60,6 +60,8 @@ NODES = (
     " In PyTorch that may be nodes of autograd graphs, as kept by total += loss: add loss.item()."
 )
 """What else native memory may be where a program has tensors of PyTorch."""
+PROFILER = " PyTorch's profiler was on: it keeps an event for each operation."
+"""The same where the profiler was on."""
 SNAPSHOT = (
     "The snapshot covers the blocks of PyTorch's caching allocator while its trace was recorded, "
     "not the process's other memory."

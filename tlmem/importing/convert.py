@@ -316,7 +316,26 @@ class _Accelerator:
         found["entries"] = len(self.trace)
         found["base_blocks"] = self.base
         found["stray_frees"] = self.lives.stray
+        found |= self._failures()
         return " ".join(f"{key}={value}" for key, value in found.items())
+
+    def _failures(self) -> dict[str, int]:
+        """How often memory ran out, and about the last time; none where it never did.
+
+        ``oom_free`` is one more than what the device had free, 0 where that is not known.
+        """
+        trace = self.trace
+        failed = np.flatnonzero(trace.action == OOM)
+        if not len(failed):
+            return {}
+        last = int(failed[-1])
+        later = trace.action[last + 1 :]
+        return {
+            "oom": len(failed),
+            "oom_requested": int(trace.size[last]),
+            "oom_free": int(trace.room[last]) + 1,
+            "oom_last": int(np.isin(later, (OOM, SNAPSHOT)).all()),
+        }
 
 
 def _by_number(

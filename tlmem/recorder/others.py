@@ -7,6 +7,7 @@ children a recording of their own (``children``).
 
 from os import fsencode
 from time import time
+from types import ModuleType
 from typing import Any
 
 from tlmem.recorder.bound import STEADY, core
@@ -47,6 +48,25 @@ def process_note(path: str, before: dict[str, int]) -> str:
     told["followed"] = max(told["followed"], int(out.recordings))
     told |= {name: int(getattr(out, name)) for name in LEVELS}
     return " ".join([f"{name}={number}" for name, number in told.items()])
+
+
+def worker_note(modules: dict[str, Any]) -> str:
+    """``0 of 2`` in a worker of PyTorch's ``DataLoader``, with its number; empty in others.
+
+    Values are read where the worker keeps them; nothing of the program is called.
+    """
+    module = modules.get("torch.utils.data._utils.worker")
+    about = vars(module).get("_worker_info") if type(module) is ModuleType else None
+    if about is None or type(about).__module__ != "torch.utils.data._utils.worker":
+        return ""
+    try:
+        number = object.__getattribute__(about, "id")
+        count = object.__getattribute__(about, "num_workers")
+    except AttributeError:
+        return ""
+    if type(number) is not int or type(count) is not int:
+        return ""
+    return f"{number} of {count}"
 
 
 def package_note(modules: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from tlmem.recorder.bound import STEADY, core, shelter
 from tlmem.recorder.failure import CannotRecord, refusal
 from tlmem.recorder.identity import identity, identity_within
 from tlmem.recorder.options import Options
-from tlmem.recorder.others import package_note, process_note, sums_now
+from tlmem.recorder.others import package_note, process_note, sums_now, worker_note
 from tlmem.recorder.sources import chosen
 
 if TYPE_CHECKING:
@@ -200,6 +200,8 @@ class Session:
             self.note_collector()
             self.note_others()
             self.note_identity()
+            for source in self._sources:
+                source.end()
             self._offer_cached_lines()
 
     def note_others(self) -> None:
@@ -207,6 +209,8 @@ class Session:
         if self._made is not None:
             self.note("processes", process_note(self.path, self._made))
         self.note("packages", package_note(_modules))
+        if worker := worker_note(_modules):
+            self.note("torch.worker", worker)
 
     def note_identity(self) -> None:
         """Says again who this process is, where its launcher said so after the start."""

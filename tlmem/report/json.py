@@ -127,6 +127,7 @@ def process_dict(process: Process) -> dict[str, Any]:
             "seconds": round(float(recording.seconds), 9),
             "complete": bool(recording.complete),
             "exit": exit_of(recording),
+            "worker": process.worker or None,
         },
         "identity": asdict(process.identity),
         "verdict": verdict_dict(analysis.verdict),

@@ -120,7 +120,7 @@ def processes_table(summary: Summary) -> str:
     """The processes of a family, a row each."""
     lines = ["| process | script | verdict | at peak |", "|--:|---|---|--:|"]
     for process in summary.processes[:MOST_PROCESSES]:
-        name = process.recording.info.get("script", "").rpartition("/")[2]
+        name = process.worker or process.recording.info.get("script", "").rpartition("/")[2]
         lines.append(
             f"| {cell(row_name(process))} | {cell(code(name)) if name else ''} | "
             f"{process.analysis.verdict.outcome} | {format_bytes(process.totals['peak_bytes'])} |"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.compare import Side
+from tlmem.analysis.leaks.loader_workers import worker_of
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError, TooManyFiles
 from tlmem.recording import family
@@ -52,6 +53,19 @@ class Process:
         return identity_of(self.recording)
 
     @property
+    def worker(self) -> str:
+        """``DataLoader worker 0`` if it is one of PyTorch's; empty otherwise."""
+        return worker_of(self.recording)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a family of processes: ``Process 4711 (DataLoader worker 0)``."""
+        own = self.identity.name
+        if not self.worker:
+            return own
+        return f"{own[:-1]}, {self.worker})" if own.endswith(")") else f"{own} ({self.worker})"
+
+    @property
     def totals(self) -> dict[str, int]:
         """Counters of all sources from the start of the recording."""
         return {name: int(getattr(self.recording.totals, name)) for name in TOTALS}
@@ -85,9 +99,9 @@ class Summary:
         verdict = self.worst.analysis.verdict
         if not self.is_family:
             return verdict
-        among = f"{self.worst.identity.name} of {len(self.processes)}"
+        among = f"{self.worst.name} of {len(self.processes)}"
         if self.worst.identity.name.endswith(")"):
-            among = f"{self.worst.identity.name}, one of {len(self.processes)} processes"
+            among = f"{self.worst.name}, one of {len(self.processes)} processes"
         sentence = f"{among}: {verdict.sentence}"
         return replace(verdict, sentence=sentence)
 

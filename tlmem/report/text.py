@@ -16,6 +16,7 @@ from typing import Any
 
 from tlmem.analysis.growth.per_scope import ScopeGrowth
 from tlmem.analysis.leaks.cures import FIXES, fix_of
+from tlmem.analysis.leaks.left_on import LEFT_ON
 from tlmem.analysis.leaks.python_objects import SMALL_VIEW
 from tlmem.analysis.ledger.misuse import EARLIER, WHAT
 from tlmem.analysis.model import (
@@ -97,7 +98,7 @@ def render(summary: Summary, explain: bool = False) -> str:
     for process in summary.processes:
         if summary.is_family:
             script = process.recording.info.get("script", "")
-            title = process.identity.name + (f", {script}" if script else "")
+            title = process.name + (f", {script}" if script else "")
             blocks.append(f"{title}\n{'=' * len(title)}")
             blocks.append(wrap(process.analysis.verdict.sentence))
         if explain:
@@ -117,16 +118,25 @@ def process_blocks(process: Process) -> Iterable[str]:
     ours = process.recording.info.get("tlmem.path", "")
     if growing:
         yield growing_block(growing, ours)
-    classes = [f for f in findings if f.kind in FIXES]
+    left_on = [f for f in findings if f.kind in LEFT_ON]
+    classes = [f for f in findings if f.kind in FIXES and f.kind not in LEFT_ON]
     if classes:
-        yield classes_block(classes, "Causes" if growing else "Garbage", verdict)
+        of_garbage = not growing and all(f.kind == "reference-cycle" for f in classes)
+        yield classes_block(classes, "Garbage" if of_garbage else "Causes", verdict)
+    if left_on:
+        yield classes_block(left_on, "Left on", verdict)
     misused = [f for f in findings if f.kind in MISUSES]
     if misused:
         yield misuse_block(misused, ours)
-    shown = [*growing, *classes, *alive, *misused]
+    shown = [*growing, *classes, *left_on, *alive, *misused]
     others = [f for f in findings if f not in shown and not is_said(f, verdict)]
     if others:
-        yield "Other findings\n" + "\n".join(wrap(f.evidence, "  ") for f in others)
+        rows = [
+            row
+            for f in others
+            for row in (wrap(f.evidence, "  "), *([wrap(f"Fix: {f.fix}.", " " * 12)] * bool(f.fix)))
+        ]
+        yield "\n".join(["Other findings", *rows])
     if growing or classes:
         yield next_block(process, [*growing, *classes])
     steps = steps_block(process.analysis)

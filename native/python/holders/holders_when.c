@@ -142,6 +142,8 @@ static tlm_status take(uint8_t trigger, uint64_t limit_ns, PyObject *error)
     uint64_t took_ns = tlmi_clock_thread_ns() - begin_ns;
     note_taken(trigger, snapshot.tracked_bytes, snapshot.found_bytes, elapsed_ns, taken ? took_ns : LONGEST_NS,
                took_ns < limit_ns);
+    if (trigger != AT_END)
+        tlm_torch_look_at_modes(); /* at the end that is asked without a search, too */
     state.statistics.bytes += bytes;
     state.statistics.last_objects = objects;
     return taken ? TLM_OK : TLM_NO_MEMORY;

@@ -312,7 +312,9 @@ static tlm_status install(void)
     tlmi_live_open();
     tlm_status status = point_slots();
     is_installed = status == TLM_OK;
-    if (!is_installed)
+    if (is_installed)
+        tlmi_torch_modes_open();
+    else
         tlmi_live_close();
     write_version();
     return status;
@@ -339,6 +341,7 @@ tlm_status tlm_torch_uninstall(void)
     tlm_status status = is_installed ? TLM_OK : TLM_NOT_RUNNING;
     if (is_installed) {
         tlmi_slots_restore(&group);
+        tlmi_torch_modes_close();
         tlmi_modules_close();
         tlmi_live_close();
         write_version(); /* now the package is imported whole */

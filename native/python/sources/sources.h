@@ -29,6 +29,11 @@ typedef struct {
 /* NULL: no PyTorch, or another one. Under the GIL. */
 const tlmi_torch_layout *tlmi_torch_known(void);
 
+/* ---- torch_modes.c ---- */
+/* Under the GIL; tlm_torch_look_at_modes does nothing before the one and after the other. */
+void tlmi_torch_modes_open(void);
+void tlmi_torch_modes_close(void);
+
 /* ---- module_paths.c ---- */
 /* Records in which module the calling thread allocates, directly after the block's own event; false: in none. Never waits for
  * the GIL. */

@@ -1,4 +1,4 @@
-"""PyTorch: leaks through the nodes of autograd graphs, which Python's collector does not see.
+"""PyTorch: leaks through the nodes of autograd graphs, and modes of autograd that are left on.
 
 Each file states ``NEEDS = "torch"``; without PyTorch its scenarios are skipped.
 May import: scenarios.programs.

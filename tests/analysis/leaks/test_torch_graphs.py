@@ -16,6 +16,7 @@ from support.torch_leaks import (
     LOSSES,
     MAPPED,
     NUMPY,
+    OTHERS,
     PROBE,
     STATES,
     STEPS,
@@ -337,6 +338,24 @@ def test_modules_for_keys_that_come_to_an_end_may_be_a_cache(
             made.snapshot((steps, [*adapters.values()], 1.0))
 
     assert analyse(made.recording()).verdict.outcome == outcome
+
+
+def test_a_later_look_that_ended_early_takes_nothing_back_of_modules() -> None:
+    """It saw the graph of the last step's loss, and ended before it came to the modules."""
+    made = Program()
+    losses: list[int] = []
+    for step in range(STEPS):
+        losses.append(made.alloc(LOSSES, 8_000, TORCH))
+        made.temporary(90)
+        made.wait(1_000_000)
+        if step == STEPS // 4:
+            made.snapshot((ADAPTERS, [*losses], 1.0), whole=False)
+        if step == 3 * STEPS // 4:
+            loss = made.alloc(OTHERS, 4, TORCH)
+            made.snapshot(([local("loss"), graph()], [loss], 1.0), whole=False)
+            made.free(loss)
+
+    assert classes(made)[LOSSES].kind == "modules-grow"
 
 
 OPTIMIZER = [local("opt"), attribute(ADAM, "state"), STATES, keyed(3, "exp_avg")]

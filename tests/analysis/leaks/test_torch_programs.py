@@ -28,6 +28,7 @@ LEAKS = {
     ),
     "torch_context_cycle": ("hook-cycle", "Autograd nodes hold dict 'results' of ScaledBackward"),
     "torch_optimizer_outlives": ("optimizer-outlives-params", "of optimizer 'shared' (Adam, local"),
+    "torch_modules_grow": ("modules-grow", "parameters in 'adapters' of 'model' (Adapted, local"),
     "torch_loader_batches": ("shared-memory-kept", "are in shared memory or mapped files"),
     "torch_replay_views": ("view-pins-base", "deque 'states' of Replay"),
     "torch_kv_cache": ("cache-only-grows", "tensors allocated at"),

@@ -324,3 +324,59 @@ def test_tensors_of_a_program_without_modules_are_kept_by_python(tmp_path: Path)
     loop.alloc(training.at(12), SIZE)
 
     assert role_of(loop, tmp_path) == "kept by Python"
+
+
+WEIGHTS = (40_960, 20_480, 4_096)
+"""Bytes of the weights of a model, whose momentum the program keeps itself."""
+
+
+def momentum(loop: Loop, replaced: bool, sizes: tuple[int, ...] = WEIGHTS) -> None:
+    """Five steps, with momentum by hand: replaced in each, or changed in place."""
+    for size in WEIGHTS:
+        loop.alloc(training.init(), size)
+    kept = [loop.alloc(training.at(5), size) for size in sizes]
+    gradients: list[int] = []
+    for _ in range(5):
+        brief(loop, training.forward())
+        for gradient in gradients:
+            loop.free(gradient, training.zero_grad())
+        gradients = [loop.alloc(training.backward(), size) for size in WEIGHTS]
+        for at, size in enumerate(sizes if replaced else ()):
+            new = loop.alloc(training.at(57), size)
+            loop.free(kept[at], training.at(58))
+            kept[at] = new
+        brief(loop, training.at(61))
+
+
+def roles_by_line(loop: Loop, folder: Path) -> dict[int, set[str]]:
+    """Roles of the blocks that the program allocated itself, by their lines."""
+    recording = loop.recorded(folder / "a.tlm", "sealed")
+    blocks = blocks_of(recording)
+    lines = recording.sites["line"].reindex(blocks.born_site).tolist()
+    found: dict[int, set[str]] = {}
+    for line, role in zip(lines, roles_of(blocks, passes_of(blocks)).tolist(), strict=True):
+        found.setdefault(int(line), set()).add(NAMES[Role(role)])
+    return {line: roles for line, roles in found.items() if line in (5, 57)}
+
+
+def test_momentum_that_a_line_replaces_after_each_backward_pass_is_optimizer_state(
+    tmp_path: Path,
+) -> None:
+    loop = Loop()
+    momentum(loop, replaced=True)
+
+    assert roles_by_line(loop, tmp_path) == {5: {"optimizer state"}, 57: {"optimizer state"}}
+
+
+def test_one_that_is_changed_in_place_is_kept_by_python_and_no_input(tmp_path: Path) -> None:
+    loop = Loop()
+    momentum(loop, replaced=False)
+
+    assert roles_by_line(loop, tmp_path) == {5: {"kept by Python"}}
+
+
+def test_blocks_that_are_no_match_for_the_gradients_stay_inputs(tmp_path: Path) -> None:
+    loop = Loop()
+    momentum(loop, replaced=False, sizes=(*WEIGHTS, 40_960))
+
+    assert roles_by_line(loop, tmp_path) == {5: {"inputs"}}

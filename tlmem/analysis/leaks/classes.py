@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tlmem.analysis.growth.process_growth import Rise
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.cures import with_fix
+from tlmem.analysis.leaks.loader_workers import in_worker
 from tlmem.analysis.leaks.ownership import OWNERSHIP
 from tlmem.analysis.leaks.pools import POOLS, buffers_never_hit
 from tlmem.analysis.leaks.python_objects import PYTHON_LEAKS, reference_cycle
@@ -50,7 +51,9 @@ def class_findings(
         return []
     graphs = graphs_of(recording, growing)
     classes = ((class_of(line, graphs), line) for line in growing)
-    found = [with_fix(cause, line) for cause, line in classes if cause is not None]
+    found = [
+        with_fix(in_worker(cause, recording), line) for cause, line in classes if cause is not None
+    ]
     if any(rise.kind == "driver" for rise in rises):
         found += buffers_never_hit(recording)
     return found

@@ -37,6 +37,11 @@ FIXES = {
     "optimizer-outlives-params": "give an optimizer's new modules an optimizer that goes with them",
     "shared-memory-kept": "let go of tensors that have been used, or limit what keeps them; a "
     "clone() frees the shared memory, but in the same container the copies grow instead",
+    "worker-grows": "keep nothing for each item in the Dataset, or limit it; hold many small items "
+    "in arrays, or in memory that workers share (share_memory_())",
+    "profiler-left-on": "use the profiler in a with statement around a few steps, or stop() it",
+    "anomaly-left-on": "turn anomaly mode off (set_detect_anomaly(False)), or enter it in a with "
+    "statement around the steps in question",
 }
 """Every class, and what to do about it."""
 

@@ -281,8 +281,12 @@ def from_python(line: Survivors) -> list[Chain]:
 
 def there(line: Survivors, graphs: Graphs) -> int:
     """How many of the survivors there were when a snapshot looked for them."""
+    return there_at(line, looked_ns(line, graphs)[0])
+
+
+def there_at(line: Survivors, at_ns: int) -> int:
+    """How many of the survivors there were at a time."""
     born, died = line.lives.born[line.rows], line.lives.died[line.rows]
-    at_ns = looked_ns(line, graphs)[0]
     return int(np.count_nonzero((born <= at_ns) & (died > at_ns)))
 
 
@@ -317,9 +321,18 @@ def is_held_by(line: Survivors, graphs: Graphs, fits: Callable[[Chain], bool]) -
 
 
 def are_held_by(line: Survivors, graphs: Graphs, fits: Callable[[Chain], bool]) -> list[Chain]:
-    """The same, when they hold most of the survivors that there were."""
-    chains = is_held_by(line, graphs, fits)
-    return chains if total(chains) >= RULES.majority * there(line, graphs) else []
+    """The same, when they hold most of the survivors that there were when they were seen.
+
+    A later snapshot that saw graphs and ended early has no word in it: the objects that it did not
+    reach may well have held the same.
+    """
+    held = from_python(line)
+    chains = [chain for chain in held if fits(chain)]
+    at_ns, whole = looked_ns(line, graphs)
+    count = there_at(line, chains[0].time_ns if chains and not whole else at_ns)
+    if total(chains) < max(RULES.fewest_survivors, RULES.majority * count):
+        return []
+    return chains if total(held) - total(chains) <= (1 - RULES.nearly_all) * count else []
 
 
 def may_be_saved(line: Survivors, graphs: Graphs) -> bool:

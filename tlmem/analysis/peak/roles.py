@@ -36,6 +36,11 @@ FEWEST_RELEASED = 3
 """Blocks that one statement frees together, at least, when it lets a graph go."""
 FEWEST_PLACES = 4
 """Lines and call paths, at least, that allocated these, where none is known to be of a graph."""
+FEWEST_WEIGHTS = 3
+"""Weights of a model, at least, whose states the program may keep itself: fewer sizes may agree
+with those of anything."""
+FEWEST_REPLACED = 3
+"""Steps, at least, in which a line replaced a block for each of them."""
 LONGEST_INPUT_STEPS = 2
 """An input that the program makes while it trains is gone after so many more steps."""
 
@@ -70,6 +75,7 @@ NAMES = {
 
 Roles = NDArray[np.int8]
 _OF_THE_PROGRAM = (Phase.USER, Phase.INIT, Phase.COPY, Phase.DATA)
+_OPEN = (Role.INPUTS, Role.KEPT, Role.WEIGHTS, Role.TEMPORARIES)
 _OF_A_STEP = (Phase.FORWARD, Phase.BACKWARD, Phase.RECOMPUTED, Phase.OPTIMIZER)
 
 
@@ -109,6 +115,7 @@ def roles_of(blocks: Blocks, passes: Passes, names: Mapping[int, Named] | None =
         if place >= 0:
             role[place], is_named[place] = named.role, True
     _weights_of_the_program(role, blocks, passes, ~is_named)
+    _state_of_the_program(role, blocks, passes, ~is_named)
     return role
 
 
@@ -368,3 +375,66 @@ def _weights_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: 
         missing = count - counted.get(size, 0)
         if missing > 0:
             role[rows[blocks.size[rows] == size][:missing]] = Role.WEIGHTS
+
+
+def _state_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Mask) -> None:
+    """Finds momentum and averages of weights that the program keeps itself, one for each weight.
+
+    Certain are those that one line replaces after each backward pass, as
+    ``velocity[p] = 0.9 * velocity[p] + p.grad`` does: optimizer state, as are the ones that it
+    replaces first. What is changed in place leaves no event: where a line made, before training
+    began, a block for each gradient, of its size, and all of them live on, they are no inputs but
+    kept by Python.
+    """
+    sizes = _sizes_of_gradients(role, blocks)
+    if len(sizes) < FEWEST_WEIGHTS or not len(passes.steps):
+        return
+    open_role = blocks.torch & among & np.isin(role, _OPEN)
+    own = np.isin(blocks.born_phase, (Phase.USER, Phase.COPY)) & np.isin(blocks.size, sizes)
+    there = open_role & own
+    born_step = np.searchsorted(passes.steps, blocks.born, side="right")
+    died_step = np.searchsorted(passes.steps, blocks.died, side="left")
+    lasts = (blocks.died == NEVER) | (died_step > born_step)
+    first = passes.first[0] if len(passes.first) else NEVER
+    after_backward = np.zeros(len(blocks), bool)
+    run = passes.run_of(blocks.born)
+    before = run >= 0
+    after_backward[before] = np.isin(passes.phase[run[before]], (Phase.BACKWARD, Phase.OPTIMIZER))
+    for site in np.unique(blocks.born_site[there & lasts & after_backward]).tolist():
+        mine = np.flatnonzero(there & lasts & after_backward & (blocks.born_site == site))
+        steps, counts = np.unique(born_step[mine], return_counts=True)
+        # The last ones go when the program lets go of all of them.
+        ended = (blocks.died[mine] < NEVER) & (born_step[mine] < steps[-1])
+        ends = np.unique(blocks.died_site[mine[ended]])
+        at_once = (died_step[mine] == born_step[mine] + 1)[ended]
+        whole = [
+            number
+            for number, count in zip(steps.tolist(), counts.tolist(), strict=True)
+            if count == len(sizes)
+            and np.array_equal(np.sort(blocks.size[mine[born_step[mine] == number]]), sizes)
+        ]
+        if len(whole) < max(FEWEST_REPLACED, len(steps) - 1):
+            continue
+        if len(ends) != 1 or not at_once.all():
+            continue
+        role[mine] = Role.OPTIMIZER_STATE
+        early = there & (blocks.born < first) & (blocks.died_site == ends[0])
+        if np.array_equal(np.sort(blocks.size[early]), sizes):
+            role[early] = Role.OPTIMIZER_STATE
+    waiting = there & (blocks.born < first) & (role == Role.INPUTS)
+    # The program's own frames end, and with them what they hold, behind the last step.
+    waiting &= blocks.died > passes.steps[-1]
+    for site in np.unique(blocks.born_site[waiting]).tolist():
+        mine = np.flatnonzero(waiting & (blocks.born_site == site))
+        if np.array_equal(np.sort(blocks.size[mine]), sizes):
+            role[mine] = Role.KEPT
+
+
+def _sizes_of_gradients(role: Roles, blocks: Blocks) -> NDArray[np.int64]:
+    """Bytes of each gradient when there were most of them, rising."""
+    gradients = np.flatnonzero(role == Role.GRADIENTS)
+    if len(gradients) == 0:
+        return np.zeros(0, np.int64)
+    curve = Curve.of(blocks.size[gradients], blocks.born[gradients], blocks.died[gradients])
+    alive = blocks.alive(curve.highest[1]) & (role == Role.GRADIENTS)
+    return np.sort(blocks.size[alive].astype(np.int64))

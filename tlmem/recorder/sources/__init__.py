@@ -22,7 +22,7 @@ NAMES = ("runtime", "numpy", "torch")
 
 
 class Source:
-    """One source: ``prepare`` and ``install`` when a recording starts, ``remove`` when it ends.
+    """One source: ``prepare`` and ``install`` when a recording starts, then ``end`` and ``remove``.
 
     The methods of this class do nothing.
     """
@@ -41,6 +41,9 @@ class Source:
     def notes(self) -> dict[str, str]:
         """Texts for the file about how the source is set up."""
         return {}
+
+    def end(self) -> None:
+        """When the program's code has ended, while what it used is still there."""
 
     def remove(self) -> None:
         """Before the file is sealed: no event comes after this."""

@@ -17,6 +17,9 @@ class Torch(Source):
         core.lib.tlm_torch_install()
         core.lib.tlm_source_await(core.lib.TLM_SOURCE_TORCH, 1)
 
+    def end(self) -> None:
+        core.lib.tlm_torch_look_at_modes()
+
     def remove(self) -> None:
         core.lib.tlm_source_await(core.lib.TLM_SOURCE_TORCH, 0)
         core.lib.tlm_torch_uninstall()

@@ -55,7 +55,7 @@ def parts(summary: Summary, title: str) -> list[Markup]:
         together = text.attribution_block(summary.attribution, summary.growth, summary.peak)
         made.append(element("pre", together))
     for number, process in enumerate(in_order(summary)):
-        name = process.recording.info.get("script", "").rpartition("/")[2]
+        name = process.worker or process.recording.info.get("script", "").rpartition("/")[2]
         full = number < MOST_IN_FULL
         shown = process_parts(process, f"p{number}") if full else [as_text(process)]
         made.append(
