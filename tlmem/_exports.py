@@ -4,6 +4,7 @@ _NAMES = {
     "compiler.compiled": "compile",
     "compiler.errors": "NotCompilable",
     "compiler.explain": "Explanation explain",
+    "fleets.fleet": "Fleet fleet",
     "recorder.linking": "get_include get_library",
     "recorder": "Recorder mark snapshot",
     "planning.planner": "BadBuffer Plan plan",

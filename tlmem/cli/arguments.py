@@ -13,6 +13,7 @@ from tlmem.errors import TlmemError
 
 LONGEST_S = 1e9
 """Thirty years."""
+MOST_JOBS = 1_000
 
 
 class UsageError(TlmemError):
@@ -54,6 +55,21 @@ def add_source_root(parser: argparse._ActionsContainer) -> None:
         metavar="DIR",
         help="read source lines that the recording does not have from files below this folder; "
         "may be given several times",
+    )
+
+
+def add_jobs(parser: argparse._ActionsContainer) -> None:
+    """The options for where more than a few recordings are analysed."""
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=_jobs,
+        help="analyse more than a few recordings in N processes (default: one for each core)",
+    )
+    parser.add_argument(
+        "--on",
+        metavar="dask://HOST:PORT",
+        help="analyse them on a Dask cluster whose workers see the files under the same paths",
     )
 
 
@@ -111,6 +127,17 @@ def require_terminal(file: str) -> None:
         raise UsageError(
             f"this needs a terminal to draw on; tlmem report {file} prints what it would show."
         )
+
+
+def _jobs(text: str) -> int:
+    """A number of processes."""
+    number = int(text)
+    if not 1 <= number <= MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {MOST_JOBS:,}")
+    return number
+
+
+_jobs.__name__ = "number of processes"
 
 
 def _seconds(text: str) -> float:

@@ -15,6 +15,7 @@ from tlmem.analysis.compare import Side
 from tlmem.analysis.model import SEVERITIES, Attribution, Change, Finding, Peak, Verdict
 from tlmem.errors import TlmemError, TooManyFiles
 from tlmem.recording import family
+from tlmem.recording.identity import identity
 from tlmem.recording.reader import Recording, read_for_command
 
 MOST_SERIOUS_FIRST = (
@@ -50,6 +51,12 @@ class Process:
         """Counters of all sources from the start of the recording."""
         return {name: int(getattr(self.recording.totals, name)) for name in TOTALS}
 
+    @property
+    def title(self) -> str:
+        """``Process 20227``; ``Rank 37 (node b, pid 20227)`` where the recording knows that."""
+        name = str(identity(self.recording.info, self.recording.pid))
+        return name[:1].upper() + name[1:]
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -79,9 +86,7 @@ class Summary:
         verdict = self.worst.analysis.verdict
         if not self.is_family:
             return verdict
-        sentence = (
-            f"Process {self.worst.recording.pid} of {len(self.processes)}: {verdict.sentence}"
-        )
+        sentence = f"{self.worst.title} of {len(self.processes)}: {verdict.sentence}"
         return replace(verdict, sentence=sentence)
 
     @property
@@ -130,11 +135,14 @@ def sum_of(every: Sequence[Attribution]) -> Attribution:
     return Attribution(**sums, known=any(parts.known for parts in every))
 
 
-def summarise(paths: Sequence[str], source_roots: Sequence[str] = ()) -> Summary:
+def summarise(
+    paths: Sequence[str], source_roots: Sequence[str] = (), alone: bool = False
+) -> Summary:
     """Reads and analyses recordings; one path stands for its whole family.
 
     Args:
         source_roots: folders whose files may be read for source lines.
+        alone: whether a path stands for its own process and no other.
 
     Raises:
         TlmemError: a file is missing, no recording, empty or damaged beyond use.
@@ -142,7 +150,7 @@ def summarise(paths: Sequence[str], source_roots: Sequence[str] = ()) -> Summary
     """
     files: list[Path] = []
     for path in paths:
-        for member in (Path(path), *family.find(path)):
+        for member in (Path(path), *([] if alone else family.find(path))):
             if member not in files:
                 files.append(member)
     first = {Path(path) for path in paths}
