@@ -59,7 +59,9 @@ def write_rank(
     rows.append(_at(end, MARK, 5, 0, 0))
     if frees_at_end:
         gone = [0x10_0000, *kept]
-        rows += [_at(end + 1e-6 * (1 + at), FREE, each, 0, 3, NUMPY) for at, each in enumerate(gone)]
+        rows += [
+            _at(end + 1e-6 * (1 + at), FREE, each, 0, 3, NUMPY) for at, each in enumerate(gone)
+        ]
     told = {"script": SCRIPT, "command": "ranks.py", "exit": "0"}
     told |= {"rank": str(rank), "world_size": "64"} if rank is not None else {}
     told |= ({"host": host} if host else {}) | (notes or {})

@@ -1,7 +1,7 @@
 """Processes beside each other: verdicts counted, groups of alike ones, outliers, the odd one out.
 
-Processes are compared by growth, peak and untracked memory, never by what is left at exit: a process
-that frees everything as it ends has grown all the same.
+Processes are compared by growth, peak and untracked memory, never by what is left at exit: one that
+frees everything as it ends has grown all the same.
 
 Covers: the numbers, and the sentence that a page begins with. Does not cover: how a page looks.
 """
@@ -359,8 +359,7 @@ class FleetAnalysis:
         line = group.line
         return {
             "outcome": group.outcome,
-            "site": line
-            and {"file": line.file, "line": line.line, "function": line.function},
+            "site": line and {"file": line.file, "line": line.line, "function": line.function},
             "processes": len(group.processes),
             "growth": _spread_dict(group.growth),
             "peak": _spread_dict(group.peak),

@@ -3,8 +3,8 @@
 A task is a few file names and its result 1 kB for each, so that recordings stay where they are. Any
 executor with ``submit`` serves: of ``concurrent.futures``, Dask's, Ray's, that of MPI.
 
-Covers: cutting the work, order, a worker that ends in the middle, memory that does not grow with the
-number of recordings. Does not cover: what a digest is (``digest``).
+Covers: cutting the work, a worker that ends in the middle, bounded memory for any number of
+recordings. Does not cover: what a digest is (``digest``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -23,7 +23,7 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tlmem.errors import TlmemError
 from tlmem.fleets.comparing import Unreadable
@@ -40,6 +40,9 @@ DASK = "dask://"
 DASK_TIMEOUT_S = 20
 DASK_RETRIES = 3
 """So often Dask begins a task again whose worker was lost."""
+
+WAY = "spawn" if sys.platform in ("win32", "darwin") else "forkserver"
+"""How processes begin: anew, as those of a fork would share locks with threads that are gone."""
 
 Found = Digest | Unreadable
 
@@ -83,15 +86,55 @@ def digests(
         jobs: how many of them; None: as many as cores. 1, or little work, is done in this process.
     """
     names = [str(file) for file in files]
+    for _, values in spread(analyse_files, names, executor, jobs, _ended):
+        yield Unreadable(**values) if "exit_code" in values else from_dict(values)
+
+
+def _ended(name: str) -> dict[str, Any]:
+    sentence = f"{name} ended the process that analysed it, maybe for want of memory"
+    return {"path": name, "sentence": sentence, "exit_code": 3}
+
+
+Answer = TypeVar("Answer")
+Task = Callable[[Sequence[str]], "list[Answer]"]
+
+
+def spread(
+    task: Task[Answer],
+    names: Sequence[str],
+    executor: Executor | None,
+    jobs: int | None,
+    ended: Callable[[str], Answer],
+) -> Iterator[tuple[str, Answer]]:
+    """Each name with its answer, as they become known.
+
+    Args:
+        task: makes a list of answers from a list of names; both travel between processes.
+        ended: the answer of a name that ended its process.
+    """
     if executor is not None:
-        yield from _by(executor, [os.path.abspath(name) for name in names], FILES_PER_TASK)
+        yield from _by(executor, task, [os.path.abspath(name) for name in names], FILES_PER_TASK)
         return
     workers = min(jobs or cores(), len(names))
     if workers <= 1 or _is_little(names):
         for name in names:
-            yield _found(_analyse_file(name))
+            yield name, task([name])[0]
         return
-    yield from _by_processes(names, workers)
+    left = dict.fromkeys(names)
+    try:
+        with _pool(workers) as pool:
+            for name, answer in _by(pool, task, names, FILES_PER_TASK):
+                left.pop(name, None)
+                yield name, answer
+        return
+    except BrokenExecutor:
+        pass
+    for name in left:  # what the process that ended had in hand, and what waited
+        try:
+            with _pool(1) as pool:
+                yield from _by(pool, task, [name], 1)
+        except BrokenExecutor:
+            yield name, ended(name)
 
 
 def _is_little(names: Sequence[str]) -> bool:
@@ -101,53 +144,28 @@ def _is_little(names: Sequence[str]) -> bool:
     return sum(os.path.getsize(name) for name in names if os.path.exists(name)) < SMALL_BYTES
 
 
-def _by_processes(names: Sequence[str], workers: int) -> Iterator[Found]:
-    """By processes of this machine. What one that ended had in hand is tried once more, alone."""
-    left = dict.fromkeys(names)
-    try:
-        with _pool(workers) as pool:
-            for found in _by(pool, names, FILES_PER_TASK):
-                left.pop(found.path, None)
-                yield found
-        return
-    except BrokenExecutor:
-        pass
-    for name in list(left):
-        try:
-            with _pool(1) as pool:
-                yield from _by(pool, [name], 1)
-        except BrokenExecutor:
-            sentence = f"{name} ended the process that analysed it, maybe for want of memory"
-            yield Unreadable(name, sentence, 3)
-
-
 def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that begin anew: those of a fork would share locks with threads that are gone."""
-    way = "spawn" if sys.platform in ("win32", "darwin") else "forkserver"
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(way))
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(WAY))
 
 
-def _by(executor: Executor, names: Sequence[str], most: int) -> Iterator[Found]:
+def _by(
+    executor: Executor, task: Task[Answer], names: Sequence[str], most: int
+) -> Iterator[tuple[str, Answer]]:
     """By an executor; never more than ``WAITING_TASKS`` tasks wait there."""
     size = max(1, min(most, len(names) // (4 * cores())))
-    tasks = [names[at : at + size] for at in range(0, len(names), size)]
-    tasks.reverse()
-    running: set[Future[list[dict[str, Any]]]] = set()
+    parts = [names[at : at + size] for at in range(0, len(names), size)]
+    parts.reverse()
+    running: dict[Future[list[Answer]], Sequence[str]] = {}
     try:
-        while tasks or running:
-            while tasks and len(running) < WAITING_TASKS:
-                running.add(executor.submit(analyse_files, tasks.pop()))
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                for values in future.result():
-                    yield _found(values)
+        while parts or running:
+            while parts and len(running) < WAITING_TASKS:
+                part = parts.pop()
+                running[executor.submit(task, part)] = part
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield from zip(running.pop(future), future.result(), strict=True)
     finally:
         for future in running:
             future.cancel()
-
-
-def _found(values: dict[str, Any]) -> Found:
-    return Unreadable(**values) if "exit_code" in values else from_dict(values)
 
 
 @contextmanager

@@ -50,9 +50,7 @@ def files_of(paths: AnyPath | Iterable[AnyPath]) -> list[Path]:
         MissingFile: a folder has no recordings, or a pattern matches nothing.
         TooManyEvents: there are more than ``MOST_FILES``.
     """
-    given: Sequence[AnyPath] = (
-        [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    )
+    given: Sequence[AnyPath] = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: dict[Path, None] = {}
     beside = _Beside()
     for path in given:
@@ -101,10 +99,14 @@ def chosen(files: Iterable[Path], word: str) -> Path:
     found = of_rank or [pair for pair in known if word in (pair[1].worker, str(pair[1].pid))]
     if not found:
         some = ", ".join(who.short for _, who in sorted(known, key=_by_order)[:MOST_NAMED])
-        raise NoSuchProcess(f"no process has the rank, worker's name or pid {word}; there are {some}")
+        raise NoSuchProcess(
+            f"no process has the rank, worker's name or pid {word}; there are {some}"
+        )
     if len(found) > 1:
         several = ", ".join(f"{who} in {file}" for file, who in found[:MOST_NAMED])
-        raise NoSuchProcess(f"{len(found)} processes are called {word}: {several}; give a pid or FILE")
+        raise NoSuchProcess(
+            f"{len(found)} processes are called {word}: {several}; give a pid or FILE"
+        )
     return found[0][0]
 
 

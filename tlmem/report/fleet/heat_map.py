@@ -21,8 +21,8 @@ COLUMNS = 120
 MOST_ROWS = 400
 """Of more processes a row stands for several, and shows the highest of them."""
 MOST_TICKS = 12
-WIDTH_IN, ROW_IN, LEAST_IN, MOST_IN = 9.0, 0.12, 1.2, 6.0
-MARGIN_IN = 1.0
+WIDTH_IN, ROW_IN, LEAST_IN, MOST_IN = 9.0, 0.12, 1.0, 3.2
+MARGIN_IN = 0.6
 MAP = "cividis_r"
 """Readable with any colour vision and in grey."""
 

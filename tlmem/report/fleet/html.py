@@ -1,7 +1,7 @@
 """A fleet as one page for a browser: the odd one out, a heat map, groups, outliers, every process.
 
-The process that should be looked at first follows in full. Covers: HTML that loads nothing. Does not
-cover: what is shown of a single process (``report.html``).
+The process that should be looked at first follows in full. Covers: HTML that loads nothing.
+Does not cover: what is shown of a single process (``report.html``).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tlmem.report.summary import summarise
 from tlmem.units import format_bytes, format_count, format_seconds
 
 MOST_PROCESSES = 2_000
+MOST_UNFOLDED = 16
 MOST_GROUPS = 200
 MOST_OUTLIERS = 50
 MOST_UNREADABLE = 200
@@ -47,15 +48,24 @@ def parts(found: FleetAnalysis, paths: Sequence[str]) -> list[Markup]:
     ]
     if missing := words.unreadable(found):
         made += [element("p", missing, class_="doubt")]
+    made += [element("h2", "Groups of alike processes"), groups_table(found)]
+    if found.outliers:
+        made += [element("h2", "Outliers"), outliers_table(found)]
     drawn = heat_map(found)
     if drawn is not None:
         picture = Markup(embedded(drawn.decode(), "fleet-", CAPTION))
         made.append(element("h2", "Memory over time"))
         made.append(element("figure", picture, class_="picture fleet"))
-    made += [element("h2", "Groups of alike processes"), groups_table(found)]
-    if found.outliers:
-        made += [element("h2", "Outliers"), outliers_table(found)]
-    made += [element("h2", "Processes"), processes_table(found)]
+    every = f"All {words.processes(len(found.processes))}"
+    made += [
+        element("h2", "Processes"),
+        element(
+            "details",
+            element("summary", every),
+            processes_table(found),
+            open=len(found.processes) <= MOST_UNFOLDED,
+        ),
+    ]
     if found.unreadable:
         listed = [element("li", each.sentence) for each in found.unreadable[:MOST_UNREADABLE]]
         made += [element("h2", MISSING), element("ul", *listed)]
@@ -79,7 +89,9 @@ def groups_table(found: FleetAnalysis) -> Markup:
             element(
                 "tr",
                 outcome_cell(group.outcome),
-                element("td", sections.place(_frame(group)) if group.place else "", *_source(group)),
+                element(
+                    "td", sections.place(_frame(group)) if group.place else "", *_source(group)
+                ),
                 sections.number(len(group.processes), format_count(len(group.processes))),
                 spread_cell(group.growth if grows else None),
                 spread_cell(group.peak),
