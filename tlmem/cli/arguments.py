@@ -63,7 +63,7 @@ def add_jobs(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--jobs",
         metavar="N",
-        type=_jobs,
+        type=jobs_number,
         help="analyse more than a few recordings in N processes (default: one for each core)",
     )
     parser.add_argument(
@@ -129,7 +129,7 @@ def require_terminal(file: str) -> None:
         )
 
 
-def _jobs(text: str) -> int:
+def jobs_number(text: str) -> int:
     """A number of processes."""
     number = int(text)
     if not 1 <= number <= MOST_JOBS:
@@ -137,7 +137,7 @@ def _jobs(text: str) -> int:
     return number
 
 
-_jobs.__name__ = "number of processes"
+jobs_number.__name__ = "number of processes"
 
 
 def _seconds(text: str) -> float:

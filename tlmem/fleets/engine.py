@@ -77,16 +77,20 @@ def cores() -> int:
 
 
 def digests(
-    files: Sequence[Path], executor: Executor | None = None, jobs: int | None = None
+    files: Sequence[Path],
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Found]:
     """Digests as they become known, in no order.
 
     Args:
         executor: does the work; None: processes of this machine.
         jobs: how many of them; None: as many as cores. 1, or little work, is done in this process.
+        stopped: whether the rest is not wanted any more.
     """
     names = [str(file) for file in files]
-    for _, values in spread(analyse_files, names, executor, jobs, _ended):
+    for _, values in spread(analyse_files, names, executor, jobs, _ended, stopped):
         yield Unreadable(**values) if "exit_code" in values else from_dict(values)
 
 
@@ -105,12 +109,14 @@ def spread(
     executor: Executor | None,
     jobs: int | None,
     ended: Callable[[str], Answer],
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[str, Answer]]:
     """Each name with its answer, as they become known.
 
     Args:
         task: makes a list of answers from a list of names; both travel between processes.
         ended: the answer of a name that ended its process.
+        stopped: whether the rest is not wanted any more.
     """
     if executor is not None:
         yield from _by(executor, task, [os.path.abspath(name) for name in names], FILES_PER_TASK)
@@ -130,6 +136,8 @@ def spread(
     except BrokenExecutor:
         pass
     for name in left:  # what the process that ended had in hand, and what waited
+        if stopped():
+            return
         try:
             with _pool(1) as pool:
                 yield from _by(pool, task, [name], 1)
