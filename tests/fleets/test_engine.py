@@ -2,6 +2,7 @@
 
 import os
 import resource
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -140,4 +141,11 @@ def test_processes_as_a_table_have_a_row_each(found: FleetAnalysis) -> None:
 def test_an_engine_that_is_not_known_is_refused(address: str) -> None:
     with pytest.raises(engine.NoExecutor, match="write dask://HOST:PORT"):
         with engine.executor_at(address):
+            pass
+
+
+def test_dask_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(engine.NoExecutor, match=r"pip install 'tlmem\[dask\]'"):
+        with engine.executor_at("dask://127.0.0.1:8786"):
             pass
