@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 from tlmem.errors import TlmemError
 from tlmem.fleets.comparing import Unreadable
 from tlmem.fleets.digest import Digest, digest_file, from_dict
+from tlmem.fleets.members import absolute
 
 FILES_PER_TASK = 8
 """At most: a worker that ends takes so many with it, which are then done again one by one."""
@@ -119,7 +120,7 @@ def spread(
         stopped: whether the rest is not wanted any more.
     """
     if executor is not None:
-        yield from _by(executor, task, [os.path.abspath(name) for name in names], FILES_PER_TASK)
+        yield from _by(executor, task, [absolute(name) for name in names], FILES_PER_TASK)
         return
     workers = min(jobs or cores(), len(names))
     if workers <= 1 or _is_little(names):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tlmem.errors import MissingFile, TlmemError, TooManyEvents, TooManyFiles
 from tlmem.recording import family
+from tlmem.recording.format import remote
 from tlmem.recording.format.live_file import gather, read_names
 from tlmem.recording.format.segments import Scanner, Source
 from tlmem.recording.format.symbols import NOTE
@@ -30,9 +31,14 @@ class NoSuchProcess(TlmemError):
     """``--process`` names none of the recordings, or several."""
 
 
+def absolute(path: AnyPath) -> str:
+    """The path as another process finds it: a URL as it is."""
+    return remote.url_of(path) or os.path.abspath(path)
+
+
 def is_many(path: AnyPath) -> bool:
     """Whether a path names a folder or a pattern instead of one recording."""
-    return os.path.isdir(path) or is_pattern(path)
+    return os.path.isdir(path) or remote.is_folder(path) or is_pattern(path)
 
 
 def is_pattern(path: AnyPath) -> bool:
@@ -64,7 +70,7 @@ def files_of(paths: AnyPath | Iterable[AnyPath]) -> list[Path]:
                 )
     unique: dict[Path, Path] = {}
     for file in found:
-        unique.setdefault(file.absolute(), file)
+        unique.setdefault(Path(absolute(file)), file)
     return list(unique.values())
 
 
@@ -116,6 +122,13 @@ def _by_order(pair: tuple[Path, Identity]) -> tuple[object, ...]:
 
 def _named(path: AnyPath) -> list[Path]:
     """What one path stands for, without families."""
+    url = remote.url_of(path)
+    if url and is_many(path):
+        found = remote.listed(url, family.SUFFIX)
+        if not found:
+            what = "has no recordings" if remote.is_folder(path) else "matches no file"
+            raise MissingFile(f"{url} {what}; check the URL")
+        return found
     if is_pattern(path):
         matched = sorted(glob.glob(os.fspath(path), recursive=True))
         files = [Path(name) for name in matched if os.path.isfile(name)]
