@@ -33,6 +33,7 @@ def put(url: str, data: bytes) -> str:
     [
         ("s3://bucket/run/a.tlm", "s3://bucket/run/a.tlm"),
         (Path("s3://bucket/run/a.tlm"), "s3://bucket/run/a.tlm"),
+        (Path("file:///run/a.tlm"), "file:///run/a.tlm"),
         ("run/a.tlm", ""),
         ("/run/a:/b.tlm", ""),
         ("C:/run/a.tlm", ""),

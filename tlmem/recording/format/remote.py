@@ -16,7 +16,7 @@ from typing import Any
 
 from tlmem.errors import DamagedRecording, MissingFile
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}(?=[^/])")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,3}(?=[^/])")
 """A scheme of two letters or more: one alone is a drive of Windows."""
 CHUNK_BYTES = 262_144
 """The least that is fetched at once."""
@@ -29,7 +29,10 @@ MOST_CHUNKS = 96
 def url_of(path: object) -> str:
     """The URL that a path means; empty for a path of this machine."""
     found = _URL.match(str(path))
-    return f"{found[1]}://{str(path)[found.end() :]}" if found else ""
+    if not found:
+        return ""
+    root = "/" if found[1].lower() == "file" else ""
+    return f"{found[1]}://{root}{str(path)[found.end() :]}"
 
 
 def filesystem(url: str) -> tuple[Any, str]:
