@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import ClassVar
 
 from textual.app import App
@@ -21,12 +22,14 @@ from tlmem.errors import TlmemError
 
 from .background import Background
 from .messages import StageChanged, ViewChanged
+from .model.fleet import FleetIndex
 from .model.live import Follower
 from .model.loading import Loaded
 from .model.view import View
 from .palette import TlmemCommands
 from .screens.diff import DiffPage
 from .screens.findings import FindingsPage
+from .screens.fleet import FleetPage
 from .screens.help import HelpPage
 from .screens.live import LivePage
 from .screens.overview import OverviewPage
@@ -52,6 +55,9 @@ KEYS: dict[str, type[Page]] = {
 """The key that leads to each screen, from every other one."""
 PAGES = tuple(KEYS.values())
 ALL_PAGES: tuple[type[Page], ...] = (*PAGES, LivePage)
+FLEET_PAGES: tuple[type[Page], ...] = (*PAGES, FleetPage)
+MORE_S = 0.2
+"""So often at most what is known of more processes is shown."""
 
 
 TRANSITION_S = 0.005
@@ -128,6 +134,11 @@ class TlmemApp(App[None]):
         return {**names, "9": "Live"} if self.follower is not None else names
 
     @property
+    def help_pages(self) -> tuple[type[Page], ...]:
+        """The screens that the help describes."""
+        return PAGES if self.follower is None else ALL_PAGES
+
+    @property
     def number(self) -> int:
         """Which of the processes is looked at, from 1."""
         return self.members.index(self.loaded) + 1
@@ -136,10 +147,14 @@ class TlmemApp(App[None]):
         """Begins to read."""
         # Textual takes the terminal back after Ctrl+Z, but what is on it is the shell's by then.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
-        if self.follower is None:
-            self.open(self.loaded)
+        self.begin()
         if self.hurried:
             self.set_timer(BETWEEN_S, self._make_page)
+
+    def begin(self) -> None:
+        """Reads what the first screen needs."""
+        if self.follower is None:
+            self.open(self.loaded)
 
     async def _make_page(self) -> None:
         """Makes the first screen that is not there yet, as going there would do, and later others.
@@ -232,8 +247,7 @@ class TlmemApp(App[None]):
     def action_help(self) -> None:
         """Every key, and what it does."""
         if not isinstance(self.screen, HelpPage):
-            pages = PAGES if self.follower is None else ALL_PAGES
-            self.push_screen(HelpPage(pages))
+            self.push_screen(HelpPage(self.help_pages))
 
     def action_help_quit(self) -> None:
         """Ctrl+C, which copies in many terminals, ends nothing."""
@@ -250,3 +264,94 @@ class LiveApp(TlmemApp):
     """The same over a program that is still running: its live screen comes first."""
 
     DEFAULT_MODE = "live"
+
+
+class FleetApp(TlmemApp):
+    """The same over many recordings: the map of all processes comes first, and opens one.
+
+    Args:
+        fleet: the recordings.
+        first: one that can be read, which the other screens show before one is opened.
+        source_roots: folders whose files may be read for source lines.
+    """
+
+    DEFAULT_MODE = "fleet"
+    MODES = {page.NAME: page for page in FLEET_PAGES}
+
+    def __init__(
+        self,
+        fleet: FleetIndex,
+        first: Loaded,
+        source_roots: Sequence[str] = (),
+        read: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__([first], read=read)
+        self.fleet = fleet
+        self.source_roots = source_roots
+        self.stage = ""
+        self._has_begun = False
+        self._last_shown_s = 0.0
+
+    @property
+    def screen_names(self) -> dict[str, str]:
+        """Keys and names of the screens."""
+        return {**super().screen_names, "9": "Fleet"}
+
+    @property
+    def help_pages(self) -> tuple[type[Page], ...]:
+        """The screens that the help describes."""
+        return FLEET_PAGES
+
+    def begin(self) -> None:
+        """Reads nothing yet: the screen of the fleet begins with the digests."""
+
+    def begin_fleet(self) -> None:
+        """Begins to read all recordings, once."""
+        if not self._has_begun:
+            self._has_begun = True
+            self.background.run(
+                "fleet", lambda: self.fleet.read(self._more), lambda _: self.announce()
+            )
+
+    def _more(self) -> None:
+        """In the thread that reads: more is known."""
+        now = monotonic()
+        if now - self._last_shown_s >= MORE_S:
+            self._last_shown_s = now
+            try:
+                self.call_from_thread(self.announce)
+            except RuntimeError:
+                self.fleet.stop()  # the application has ended meanwhile
+
+    async def open_process(self, path: str) -> None:
+        """Shows a process on the screens for one."""
+        if str(self.loaded.path) != path or not self.loaded.is_analysed:
+            try:
+                self.members = [Loaded(Path(path), self.source_roots)]
+            except TlmemError as error:
+                self.show_failure(error)
+                return
+            self.open(self.members[0])
+        await self.action_go("overview")
+
+    async def action_go(self, name: str) -> None:
+        """Shows another screen; before a process was opened, the first one is."""
+        name = "fleet" if name == "live" else name
+        if name != "fleet" and self.stage == "" and not self.loaded.is_analysed:
+            self.open(self.loaded)
+        await super().action_go(name)
+
+    def action_process(self, step: int) -> None:
+        """The next process, or the one before, in the order of ranks."""
+        found = self.fleet.analysis
+        paths = [process.path for process in found.processes] if found is not None else []
+        if self.current_mode == "fleet" or not paths:
+            return
+        here = str(self.loaded.path)
+        at = paths.index(here) + step if here in paths else 0
+        try:
+            self.members = [Loaded(Path(paths[at % len(paths)]), self.source_roots)]
+        except TlmemError as error:
+            self.show_failure(error)
+            return
+        self.open(self.members[0])

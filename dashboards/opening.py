@@ -7,13 +7,18 @@ file can be shown.
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlmem.errors import MissingFile, TlmemError
+from tlmem.fleets.members import files_of
+
 from .escape_key import answer_escape_soon
+from .model.fleet import FleetIndex
 from .model.live import Follower, find_recording, wait_for_events
 from .model.loading import Loaded, family_of
 
@@ -52,6 +57,48 @@ def browse(file: str, other: str | None = None, source_roots: Sequence[str] = ()
     # whatever key, would go through all of it for a tenth of a second.
     app = TlmemApp(members, Path(other) if other else None, read=gc.freeze, hurried=True)
     return _run(app)
+
+
+def browse_fleet(
+    paths: Sequence[str], source_roots: Sequence[str] = (), jobs: int | None = None
+) -> int:
+    """Shows many recordings until the reader quits: a map of all processes, and each of them.
+
+    Args:
+        paths: files with their families, folders, patterns.
+        jobs: processes that analyse them; None: one for each core.
+    Returns:
+        0.
+    Raises:
+        TlmemError: none of them can be read; of the first of them.
+    """
+    files = files_of(paths)
+    fleet = FleetIndex(files, jobs)
+    first = first_readable(files, source_roots)
+    _set_terminal()
+    from .app import FleetApp
+
+    try:
+        return _run(FleetApp(fleet, first, source_roots, read=gc.freeze))
+    finally:
+        fleet.stop()
+        for child in multiprocessing.active_children():
+            child.terminate()  # what they analyse nobody waits for any more
+
+
+def first_readable(files: Sequence[Path], source_roots: Sequence[str] = ()) -> Loaded:
+    """The first of some recordings that can be read.
+
+    Raises:
+        TlmemError: none can; that of the first one.
+    """
+    error: TlmemError | None = None
+    for file in files:
+        try:
+            return Loaded(file, source_roots)
+        except TlmemError as refused:
+            error = error or refused
+    raise error or MissingFile("there is nothing to show; name a recording")
 
 
 def _set_terminal() -> None:

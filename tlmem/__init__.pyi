@@ -2,6 +2,7 @@
 # ruff: noqa: I001, F401
 
 import tlmem.optim as optim
+from tlmem.fleets.fleet import Fleet as Fleet, fleet as fleet
 from tlmem.recorder.linking import get_include as get_include, get_library as get_library
 from tlmem.recorder import (
     Recorder as Recorder,

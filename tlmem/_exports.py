@@ -4,6 +4,7 @@ _NAMES = {
     "compiler.compiled": "compile",
     "compiler.errors": "NotCompilable",
     "compiler.explain": "Explanation explain",
+    "fleets.fleet": "Fleet fleet",
     "recorder.linking": "get_include get_library",
     "notebook": "load_ipython_extension",
     "recorder": "Recorder mark snapshot",

@@ -36,13 +36,15 @@ class ScreenTabs(Widget):
 
     def _room(self) -> int:
         """How many letters of a name there is room for, but for the one on show."""
-        longest = max(map(len, self.names.values()), default=0)
+        names = list(self.names.values())
+        longest = max(map(len, names), default=0)
+        blanks = 1 if names and names[-1].lower() == self.shown else 2  # at the end of the line
         for room in (longest, 5, 4, 3, 2):
             words = (
                 len(name) if name.lower() == self.shown else min(len(name), room)
                 for name in self.names.values()
             )
-            if sum(word + 5 for word in words) - 2 <= self.size.width:  # blanks at the end
+            if sum(word + 5 for word in words) - blanks <= self.size.width:
                 return room
         return 1
 

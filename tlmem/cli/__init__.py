@@ -1,8 +1,8 @@
 """The command ``tlmem``: a table of commands, each a module of its own that is imported when used.
 
 In: the words of a command line. Out: an exit code, text on stdout, errors on stderr.
-May import: errors, output. Inside functions: tlmem, units, recording, planning, replaying, report,
-export, importing, gate, recorder, compiler, runtime, dashboards, scenarios, _native.
+May import: errors, output. Inside functions: tlmem, units, recording, fleets, planning, replaying,
+report, export, importing, gate, recorder, compiler, runtime, dashboards, scenarios, _native.
 Third-party: none. Inside functions: numpy.
 
 Exit codes: 0 success; 1 a check that was asked for did not pass; 2 usage, or a file that cannot be

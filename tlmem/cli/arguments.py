@@ -16,6 +16,7 @@ from tlmem.errors import TlmemError
 
 LONGEST_S = 1e9
 """Thirty years."""
+MOST_JOBS = 1_000
 
 
 class UsageError(TlmemError):
@@ -113,6 +114,21 @@ def add_source_root(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_jobs(parser: argparse._ActionsContainer) -> None:
+    """The options for where more than a few recordings are analysed."""
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=jobs_number,
+        help="analyse more than a few recordings in N processes (default: one for each core)",
+    )
+    parser.add_argument(
+        "--on",
+        metavar="dask://HOST:PORT",
+        help="analyse them on a Dask cluster whose workers see the files under the same paths",
+    )
+
+
 def add_budgets(parser: argparse._ActionsContainer) -> None:
     """The options of ``check`` that ``record --check`` takes too."""
     parser.add_argument(
@@ -175,6 +191,17 @@ def require_terminal(file: str) -> None:
         raise UsageError(
             f"this needs a terminal to draw on; tlmem report {file} prints what it would show."
         )
+
+
+def jobs_number(text: str) -> int:
+    """A number of processes."""
+    number = int(text)
+    if not 1 <= number <= MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {MOST_JOBS:,}")
+    return number
+
+
+jobs_number.__name__ = "number of processes"
 
 
 def _seconds(text: str) -> float:

@@ -6,7 +6,14 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tlmem.cli.arguments import Parser, UsageError, add_budgets, add_output, add_source_root
+from tlmem.cli.arguments import (
+    Parser,
+    UsageError,
+    add_budgets,
+    add_jobs,
+    add_output,
+    add_source_root,
+)
 
 if TYPE_CHECKING:
     from tlmem.gate.budgets import CheckOptions
@@ -27,7 +34,7 @@ def run(words: list[str]) -> int:
     from tlmem.gate.check import check as check_files
     from tlmem.gate.check import report
 
-    checked = check_files(given.files, options_of(given), given.source_root)
+    checked = check_files(given.files, options_of(given), given.source_root, given.jobs, given.on)
     return report(checked, given.format, given.output, more_of(given))
 
 
@@ -52,10 +59,16 @@ def make_parser() -> argparse.ArgumentParser:
         "budgets the verdict must not be growth, and no finding an error.",
         allow_abbrev=False,
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="a recording")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="a recording; of a folder of recordings, or a pattern, every process is judged",
+    )
     parser.add_argument("--list-budgets", action="store_true", help="print every budget there is")
     add_budgets(parser)
     add_source_root(parser)
+    add_jobs(parser)
     add_output(parser, "text", "json", "markdown", "junit", "github", "sarif")
     parser.add_argument(
         "--repeat",

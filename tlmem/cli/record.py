@@ -63,6 +63,9 @@ def run(words: list[str]) -> int:
             "a recording is a file that is written while the program runs, so it cannot go to "
             "standard output; name a file with -o."
         )
+    if given.upload:
+        mine = [word for word in own if not word.startswith("--upload=")]
+        return _record_and_upload(mine, given, kind, target, arguments)
     if given.check:
         mine = [word for word in own if word.partition("=")[0] not in of_check]
         return _record_and_check(mine, given, kind, target, arguments)
@@ -264,6 +267,12 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         "and for one in 32 of the objects below 4096 bytes too",
     )
     add(
+        "--upload",
+        metavar="URL",
+        help="copy FILE and those of child processes there when the program has ended, as "
+        "s3://bucket/run; needs tlmem[remote]",
+    )
+    add(
         "--check",
         action="store_true",
         help="judge the recording afterwards, as tlmem check does, and exit as it does when the "
@@ -355,16 +364,66 @@ def _record_and_check(
     from tlmem.gate.check import report_after
 
     options, more = options_of(given), more_of(given)
-    name = {"code": "string", "module": target}.get(kind) or os.path.basename(
-        os.path.normpath(target)
-    )
-    path = _path_of(given.output) or f"tlmem-{name}.{os.getpid()}.tlm"
+    path = _path_there(given, kind, target)
     words = [word for word in own if word != "--check" and not word.startswith("--output=")]
-    program = {"module": ["-m", target], "code": ["-c", target]}.get(kind, ["--", target])
-    place = path.replace("%", "%%")
-    code = subprocess_record.run([*words, "-o", place, *program, *arguments])
+    code = subprocess_record.run(
+        [*words, "-o", path.replace("%", "%%"), *_program(kind, target), *arguments]
+    )
     if code:
         if not given.quiet:
             sys.stderr.write(f"tlmem: not checked, as the program exited with {code}.\n")
         return code
     return report_after(check_files([path], options), more, given.quiet)
+
+
+def _record_and_upload(
+    own: list[str], given: argparse.Namespace, kind: str, target: str, arguments: list[str]
+) -> int:
+    """Records in a process of its own, then copies the recording, however the program ended.
+
+    Args:
+        own: options of ``record`` without ``--upload``.
+        given: the same, and the URL.
+        kind, target, arguments: the program.
+
+    Returns:
+        What the program exited with, if that is not 0; else 2 after one sentence when the copy
+        failed. A program that a signal ended takes this process with it, after the copy.
+    """
+    from pathlib import Path
+
+    from tlmem.errors import TlmemError
+    from tlmem.export.upload import check_url, upload
+    from tlmem.gate import subprocess_record
+
+    check_url(given.upload)
+    path = _path_there(given, kind, target)
+    words = [word for word in own if not word.startswith("--output=")]
+    failed: list[int] = []
+
+    def copy() -> None:
+        try:
+            copies = upload(Path(path), given.upload)
+        except TlmemError as error:
+            failed.append(stdio.fail(str(error), error.exit_code))
+        else:
+            if not given.quiet:
+                more = f" and {len(copies) - 1} of child processes" if len(copies) > 1 else ""
+                sys.stderr.write(f"tlmem: copied to {copies[0]}{more}\n")
+
+    command = [*words, "-o", path.replace("%", "%%"), *_program(kind, target), *arguments]
+    code = subprocess_record.run(command, copy)
+    return code or (failed[0] if failed else 0)
+
+
+def _path_there(given: argparse.Namespace, kind: str, target: str) -> str:
+    """Where a process of its own writes the recording."""
+    name = {"code": "string", "module": target}.get(kind) or os.path.basename(
+        os.path.normpath(target)
+    )
+    return _path_of(given.output) or f"tlmem-{name}.{os.getpid()}.tlm"
+
+
+def _program(kind: str, target: str) -> list[str]:
+    """The words that name a program."""
+    return {"module": ["-m", target], "code": ["-c", target]}.get(kind, ["--", target])

@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tlmem.errors import TlmemError
+from tlmem.fleets.engine import executor_at
+from tlmem.fleets.members import files_of, is_many
 from tlmem.gate import inputs, suppressions
 from tlmem.gate.budgets import BadOptions, CheckOptions
 from tlmem.gate.decision import Checked, Unreadable, all_reasons, judge
+from tlmem.gate.fleet import judge_fleet
 from tlmem.gate.outputs import FORMATS, markdown
 from tlmem.output.atomic_write import write_file
 from tlmem.recording import family
@@ -25,26 +28,44 @@ SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 
 
 def check(
-    paths: Sequence[str | Path], options: CheckOptions, source_roots: Sequence[str] = ()
+    paths: Sequence[str | Path],
+    options: CheckOptions,
+    source_roots: Sequence[str] = (),
+    jobs: int | None = None,
+    on: str | None = None,
 ) -> Checked:
     """Judges every program; files of processes that others of them started belong to those.
 
+    Where a folder or a pattern is among the paths, every process is judged for itself.
+
     Args:
         source_roots: folders whose files may be read for source lines.
+        jobs: processes that judge those of a folder; None: one for each core.
+        on: a cluster that does, ``dask://HOST:PORT``.
 
     Raises:
         BadOptions: the options contradict each other, or its suppressions cannot be read.
+        MissingFile: a folder has no recordings, or a pattern matches nothing.
         TlmemError: the baseline cannot be read.
     """
     options = options.checked()
     known = suppressions.read(options.suppressions)
-    files = programs([Path(path) for path in paths])
+    is_fleet = any(map(is_many, paths))
+    files = files_of(paths) if is_fleet else programs([Path(path) for path in paths])
     baseline = None
     if options.baseline is not None:
         for file in files:
             if options.baseline.exists() and file.exists() and options.baseline.samefile(file):
                 raise BadOptions(f"{file} is its own baseline; give an earlier recording.")
         baseline = inputs.read([options.baseline], known)
+    if is_fleet:
+        if options.baseline is not None and on is not None:
+            raise BadOptions("--baseline is read here, so --on cannot be given too.")
+        with executor_at(on) as executor:
+            judged, lost = judge_fleet(
+                files, options, known, source_roots, baseline, executor, jobs
+            )
+        return Checked(tuple(judged), tuple(lost), is_fleet=True)
     results, unreadable = [], []
     for file in files:
         try:

@@ -28,6 +28,7 @@ from tlmem.units import format_count
 PASS, OVER, UNSURE, UNKNOWN = "pass", "over", "unsure", "unknown"
 """States of a budget: kept; surely not kept; too noisy to decide; not measured."""
 EXIT_PASS, EXIT_OVER, EXIT_UNKNOWN = 0, 1, 3
+MOST_REASONS = 10
 WORDS = {
     EXIT_PASS: "pass",
     EXIT_OVER: "fail",
@@ -69,7 +70,8 @@ class Result:
     """The decision about one program.
 
     ``refused`` are reasons not to judge that the user did not allow, ``allowed`` those that he did.
-    ``title`` is what was judged when that is more than one recording.
+    ``title`` is what was judged when that is more than one recording, or one of a fleet.
+    ``process`` is who that is: ``rank 37 (node b, pid 20227)``.
     """
 
     subject: Subject
@@ -80,6 +82,7 @@ class Result:
     strict: bool = False
     notes: tuple[str, ...] = field(default=())
     title: str = ""
+    process: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -407,10 +410,11 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Checked:
-    """Decisions in the order of the files."""
+    """Decisions in the order of the files; of a fleet in that of ranks."""
 
     results: tuple[Result, ...]
     unreadable: tuple[Unreadable, ...] = ()
+    is_fleet: bool = False
 
     @property
     def exit_code(self) -> int:
@@ -431,18 +435,23 @@ def reasons(result: Result) -> list[str]:
     if result.exit_code == EXIT_PASS:
         return []
     found = [doubt.sentence for doubt in result.refused]
+    who = f"{result.process}: " if result.process else ""
     if result.exit_code == EXIT_OVER:
-        return [row.sentence for row in result.of_state(OVER)]
+        return [f"{who}{row.sentence}" for row in result.of_state(OVER)]
     states = (UNKNOWN, UNSURE) if result.strict else (UNKNOWN,)
     unknown = result.of_state(*states)
     # That the verdict is not known follows from what was refused.
     found += [row.sentence for row in unknown if not (found and row.name == "verdict")]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(f"{who}{sentence}" for sentence in found))
 
 
 def all_reasons(checked: Checked) -> list[str]:
-    """What goes to stderr when the exit code is not 0: one sentence for each reason."""
+    """What goes to stderr when the exit code is not 0: one sentence for each reason, of a fleet the
+    first ``MOST_REASONS``."""
     found = [file.sentence for file in checked.unreadable]
     for result in checked.results:
         found += reasons(result)
-    return list(dict.fromkeys(found))
+    found = list(dict.fromkeys(found))
+    if not checked.is_fleet or len(found) <= MOST_REASONS:
+        return found
+    return [*found[:MOST_REASONS], f"and {len(found) - MOST_REASONS} more reasons."]

@@ -9,16 +9,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 LET_THROUGH = (signal.SIGTERM, signal.SIGHUP)
 """Signals that are handed to the program; those of the terminal reach it by themselves."""
 
 
-def run(words: Sequence[str]) -> int:
+def run(words: Sequence[str], after: Callable[[], None] = lambda: None) -> int:
     """Runs ``tlmem record WORDS`` with this process' streams and returns its exit code.
 
-    A signal that ends it ends this process too.
+    A signal that ends it ends this process too, once ``after`` has been called.
     """
     # As multiprocessing does it: what was given to this interpreter holds for the program's too.
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
@@ -31,6 +31,7 @@ def run(words: Sequence[str]) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    after()
     if code < 0:
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)

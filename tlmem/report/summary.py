@@ -151,11 +151,14 @@ def sum_of(every: Sequence[Attribution]) -> Attribution:
     return Attribution(**sums, known=any(parts.known for parts in every))
 
 
-def summarise(paths: Sequence[str], source_roots: Sequence[str] = ()) -> Summary:
+def summarise(
+    paths: Sequence[str], source_roots: Sequence[str] = (), alone: bool = False
+) -> Summary:
     """Reads and analyses recordings; one path stands for its whole family.
 
     Args:
         source_roots: folders whose files may be read for source lines.
+        alone: whether a path stands for its own process and no other.
 
     Raises:
         TlmemError: a file is missing, no recording, empty or damaged beyond use.
@@ -163,7 +166,7 @@ def summarise(paths: Sequence[str], source_roots: Sequence[str] = ()) -> Summary
     """
     files: list[Path] = []
     for path in paths:
-        for member in (Path(path), *family.find(path)):
+        for member in (Path(path), *([] if alone else family.find(path))):
             if member not in files:
                 files.append(member)
     first = {Path(path) for path in paths}

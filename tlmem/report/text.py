@@ -96,15 +96,20 @@ def render(summary: Summary, explain: bool = False) -> str:
         if summary.attribution.known:
             blocks.append(attribution_block(summary.attribution, summary.growth, summary.peak))
     for process in summary.processes:
-        if summary.is_family:
-            script = process.recording.info.get("script", "")
-            title = process.name + (f", {script}" if script else "")
-            blocks.append(f"{title}\n{'=' * len(title)}")
-            blocks.append(wrap(process.analysis.verdict.sentence))
-        if explain:
-            blocks.append(explain_block(process.analysis.verdict))
-        blocks.extend(process_blocks(process))
+        blocks.extend(process_part(process, explain, summary.is_family))
     return "\n\n".join(blocks) + "\n"
+
+
+def process_part(process: Process, explain: bool, titled: bool) -> Iterable[str]:
+    """One process of a report: under a title of its own where there are several."""
+    if titled:
+        script = process.recording.info.get("script", "")
+        title = process.name + (f", {script}" if script else "")
+        yield f"{title}\n{'=' * len(title)}"
+        yield wrap(process.analysis.verdict.sentence)
+    if explain:
+        yield explain_block(process.analysis.verdict)
+    yield from process_blocks(process)
 
 
 def process_blocks(process: Process) -> Iterable[str]:

@@ -27,7 +27,8 @@ def render(checked: Checked) -> str:
             for used in result.used
             if not used.findings
         ]
-        lines.append(_line(f"{name_of(result)}: {conclusion(result)}"))
+        who = f"{name_of(result)}, {result.process}" if result.process else name_of(result)
+        lines.append(_line(f"{who}: {conclusion(result)}"))
     lines += [
         _command("error", {"title": "tlmem check"}, file.sentence) for file in checked.unreadable
     ]
@@ -48,7 +49,7 @@ def _annotation(row: BudgetResult, result: Result) -> list[str]:
         properties = {"file": relative(frame.file), "line": str(max(1, frame.line))}
     properties["title"] = f"tlmem: {row.name} {'is over budget' if row.state == OVER else 'unsure'}"
     finding = blamed(row)
-    message = [row.sentence]
+    message = [f"{result.process}: {row.sentence}" if result.process else row.sentence]
     if finding is not None and not is_said(finding, row.sentence):
         message.append(finding.evidence)
     if finding is not None:

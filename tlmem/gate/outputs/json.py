@@ -35,6 +35,7 @@ def program_dict(result: Result) -> dict[str, Any]:
     recording = result.subject.summary.processes[0].recording
     return {
         "path": path_of(result),
+        **({"process": result.process} if result.process else {}),
         "command": recording.info.get("command", ""),
         "seconds": round(float(recording.seconds), 9),
         "exit_code": result.exit_code,

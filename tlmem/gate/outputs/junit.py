@@ -36,7 +36,7 @@ def render(checked: Checked) -> str:
 
 
 def _suite(suites: xml.Element, result: Result) -> None:
-    name = _clean(name_of(result))
+    name = _clean(name_of(result) + (f", {result.process}" if result.process else ""))
     seconds = f"{result.subject.summary.processes[0].recording.seconds:.3f}"
     suite = xml.SubElement(suites, "testsuite", name=f"tlmem check {name}", time=seconds)
     for row in result.rows:

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlmem.gate.decision import OVER, PASS, UNKNOWN, UNSURE, BudgetResult, Checked, Result
+from tlmem.gate.decision import (
+    EXIT_PASS,
+    OVER,
+    PASS,
+    UNKNOWN,
+    UNSURE,
+    BudgetResult,
+    Checked,
+    Result,
+)
 from tlmem.gate.growth_rates import curve_of, tracked_at
 from tlmem.gate.inputs import Judged
+from tlmem.gate.outputs import text
 from tlmem.gate.outputs.locations import name_of, path_of, relative
 from tlmem.gate.outputs.text import conclusion
-from tlmem.report.markdown import code, words
+from tlmem.report.markdown import code, fitted, words
 from tlmem.report.text import is_said
 from tlmem.units import format_bytes, format_count, format_seconds
 
@@ -24,14 +34,25 @@ SHADES = "▁▂▃▄▅▆▇█"
 
 def render(checked: Checked) -> str:
     """All programs, each under its own heading."""
+    if checked.is_fleet:
+        return fitted(fleet(checked))
     blocks = [program(result) for result in checked.results]
     blocks += [f"### {words(str(f.path))}\n\n{words(f.sentence)}" for f in checked.unreadable]
     return "\n\n".join(blocks) + "\n"
 
 
+def fleet(checked: Checked) -> list[str]:
+    """How many processes passed, and each that did not."""
+    counts, *_ = text.fleet(checked)
+    failed = [result for result in checked.results if result.exit_code != EXIT_PASS]
+    blocks = [f"### Memory of {words(counts)}", *(program(result) for result in failed)]
+    return blocks + [f"### {words(str(f.path))}\n\n{words(f.sentence)}" for f in checked.unreadable]
+
+
 def program(result: Result) -> str:
     """One program."""
-    lines = [f"### Memory of {words(name_of(result))}", "", f"**{conclusion(result)}**", ""]
+    name = f"{name_of(result)}, {result.process}" if result.process else name_of(result)
+    lines = [f"### Memory of {words(name)}", "", f"**{conclusion(result)}**", ""]
     lines += ["| budget | measured | limit | |", "|---|---|---|---|"]
     lines += [
         f"| {words(row.name)} | {words(row.measured)} | {words(row.limit)} | {WORDS[row.state]} |"
@@ -49,7 +70,8 @@ def program(result: Result) -> str:
             f"\nSuppressed by {known}: {amount}." if used.findings else f"\nUnused: {known}"
         )
     lines += [f"\n{words(note)}" for note in result.notes]
-    lines += ["", *curves(result.subject.processes[0]), ""]
+    lines += ["", *curves(result.subject.processes[0])] if result.subject.processes else []
+    lines.append("")
     lines.append(f"Recording: {code(path_of(result))}")
     return "\n".join(lines)
 

@@ -93,6 +93,8 @@ def _result(row: BudgetResult, result: Result) -> dict[str, Any]:
     first = row.findings[0] if row.findings else None
     if first is not None and not is_said(first, message):
         message += f" {first.evidence}"
+    if result.process:
+        message = f"{result.process}: {message}"
     found: dict[str, Any] = {
         "ruleId": row.name,
         "level": "error",

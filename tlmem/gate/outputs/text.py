@@ -8,6 +8,7 @@ from tlmem.analysis.model import Finding, StackFrame
 from tlmem.gate.decision import (
     EXIT_OVER,
     EXIT_PASS,
+    EXIT_UNKNOWN,
     OVER,
     PASS,
     UNKNOWN,
@@ -26,13 +27,33 @@ WORDS = {PASS: "pass", OVER: "OVER", UNSURE: "noise", UNKNOWN: "?"}
 """State of a row -> the word in front of it."""
 MOST_FINDINGS = 3
 MOST_CALLERS = 3
+MOST_FAILED = 5
+MOST_NAMED = 20
 
 
 def render(checked: Checked) -> str:
     """All programs, one after the other, with a line feed at the end."""
-    blocks = [program(result) for result in checked.results]
+    blocks = fleet(checked) if checked.is_fleet else [program(result) for result in checked.results]
     blocks += [f"{file.path}\n{wrap(file.sentence)}" for file in checked.unreadable]
     return "\n\n".join(blocks) + "\n"
+
+
+def fleet(checked: Checked) -> list[str]:
+    """How many processes passed, and each of the first that did not."""
+    failed = [result for result in checked.results if result.exit_code != EXIT_PASS]
+    count = len(checked.results)
+    counts = [f"{format_count(count - len(failed))} passed"]
+    for code, meaning in ((EXIT_OVER, "failed"), (EXIT_UNKNOWN, "cannot be judged")):
+        of_code = sum(result.exit_code == code for result in failed)
+        counts += [f"{format_count(of_code)} {meaning}"] if of_code else []
+    blocks = [f"{format_count(count)} process{'es' * (count != 1)}: {', '.join(counts)}"]
+    failed.sort(key=lambda result: result.exit_code)
+    blocks += [program(result) for result in failed[:MOST_FAILED]]
+    more = [result.process for result in failed[MOST_FAILED:]]
+    if more:
+        names = ", ".join(more[:MOST_NAMED])
+        blocks.append(wrapped(f"and {len(more)} more: {names}{', ...' * (len(more) > MOST_NAMED)}"))
+    return blocks
 
 
 def program(result: Result) -> str:

@@ -2,7 +2,8 @@
 
 In: a file (docs/format.md). Out: arrays of events, names of code, chains of Python objects.
 Reading order: ``segments`` (slots), ``blocks``, ``live_file`` (what a file holds at one moment),
-``timeline`` (time order), ``pairing``, ``checkpoint``; ``symbols`` and ``chains`` are its names.
+``timeline`` (time order), ``pairing``, ``checkpoint``; ``symbols`` and ``chains`` are its names;
+``remote`` is a file in object storage.
 May import: errors, events.
-Third-party: numpy.
+Third-party: numpy. Inside functions: fsspec.
 """

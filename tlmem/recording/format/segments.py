@@ -30,7 +30,7 @@ from tlmem.errors import (
     TooManyFiles,
     UnsupportedVersion,
 )
-from tlmem.recording.format import limits
+from tlmem.recording.format import limits, remote
 from tlmem.recording.format.blocks import (
     BLOCK_HEADER_BYTES,
     BLOCK_MAGIC,
@@ -79,7 +79,14 @@ PIECE_DTYPE = np.dtype(
 
 
 class Source:
-    """A file to read from at any offset; closed when it is forgotten."""
+    """A file to read from at any offset; closed when it is forgotten.
+
+    A path that is a URL, such as ``s3://bucket/x.tlm``, is read by ranges; see ``remote``.
+    """
+
+    def __new__(cls, path: Path, *_: object) -> Source:
+        """The source for this kind of path."""
+        return object.__new__(RemoteSource if cls is Source and remote.url_of(path) else cls)
 
     def __init__(self, path: Path) -> None:
         try:
@@ -109,6 +116,22 @@ class Source:
             return os.pread(self._fd, count, offset)
         except OSError as error:
             raise DamagedRecording(f"{self.path} cannot be read: {error.strerror}") from None
+
+
+class RemoteSource(Source):
+    """A file in object storage."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ranges = remote.Ranges(remote.url_of(path))
+
+    def size(self) -> int:
+        """Bytes in the file."""
+        return self._ranges.size
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Up to ``count`` bytes from ``offset``; fewer at the end of the file."""
+        return self._ranges.read(offset, count)
 
 
 class FrozenSource(Source):

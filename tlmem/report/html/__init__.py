@@ -10,6 +10,7 @@ flame graph, ``markup`` for elements that escape what stands in them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 
 from tlmem.analysis.lifetimes import lifetimes
@@ -33,6 +34,11 @@ MOST_IN_FULL = 6
 def render(summary: Summary) -> str:
     """The whole page, with a line feed at its end."""
     title = title_of(summary)
+    return page(title, parts(summary, title))
+
+
+def page(title: str, content: Sequence[Markup]) -> str:
+    """A page of some content, with the style and the script that every page has."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -41,7 +47,7 @@ def render(summary: Summary) -> str:
         element("title", title),
         element("style", part("page.css")),
     )
-    body = element("body", *parts(summary, title), element("script", part("page.js")))
+    body = element("body", *content, element("script", part("page.js")))
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
