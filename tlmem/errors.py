@@ -53,6 +53,18 @@ class UnsupportedVersion(TlmemError):
     exit_code = 3
 
 
+class TablesTooLarge(TlmemError):
+    """Tables would take more memory than is available; a recording can be read in parts."""
+
+    exit_code = 3
+
+
+class MissingLibrary(TlmemError):
+    """Something needs a package that is not installed."""
+
+    exit_code = 2
+
+
 class TooManyEvents(TlmemError):
     """A range of time has more events than a file of its length may take memory for."""
 

@@ -8,7 +8,8 @@ import pytest
 from support.summaries import leaking
 
 from tlmem import cli
-from tlmem.export import TARGETS, memory_viz, perfetto, protobuf, speedscope, table_files
+from tlmem.export import TARGETS, memory_viz, perfetto, protobuf, speedscope
+from tlmem.recording import arrow
 from tlmem.report.plots import KINDS
 
 # ---- lanes of a trace ----
@@ -182,7 +183,7 @@ def test_every_stack_has_its_bytes() -> None:
 def test_halves_of_characters_become_escapes() -> None:
     table = pd.DataFrame({"file": pd.Series(["a", "\udcff"], dtype=object), "line": [1, 2]})
 
-    assert table_files.encodable(table)["file"].tolist() == ["a", "\\udcff"]
+    assert arrow.encodable(table)["file"].tolist() == ["a", "\\udcff"]
     assert table["file"].tolist() == ["a", "\udcff"]
 
 

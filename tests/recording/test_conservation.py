@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import writer
 from support.oracle import FREE, Program
 
+from tlmem.recording.format.pairing import live_memory
 from tlmem.recording.reader import Recording, read
 
 operations = st.lists(
@@ -60,7 +61,7 @@ def test_every_prefix_of_a_trace_has_what_was_allocated_and_not_freed(
     recording = recorded(program, form, per_slot)
     truth = program.steps
 
-    events, balance = recording.events, recording._live_memory
+    events, balance = recording.events, live_memory(recording._pairing, recording._known, 0, 0)
     live_bytes, live_count = balance.at(recording._pairing, np.arange(len(events)))
     assert live_bytes.tolist() == [step.live_bytes for step in truth]
     assert live_count.tolist() == [step.live_count for step in truth]

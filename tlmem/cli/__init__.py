@@ -34,6 +34,7 @@ COMMANDS = {
     "plan": "show the lowest peak a recorded program could reach, and what prevents it",
     "replay": "show what other allocators or settings would have needed, and who strands memory",
     "export": "write a recording as Parquet, CSV, for Perfetto, speedscope or PyTorch's memory_viz",
+    "index": "keep the sums of recordings, so that later commands are fast",
     "import": "make a recording from a memory snapshot of PyTorch (CUDA)",
     "tui": "browse a recording in the terminal",
     "live": "follow a program while it is recorded, in the terminal",

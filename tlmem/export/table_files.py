@@ -9,28 +9,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from itertools import chain
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
 
-from tlmem.errors import TlmemError
+from tlmem.errors import MissingLibrary, TlmemError
 from tlmem.events import DEVICE_NAMES, HOLDER_NAMES, KIND_NAMES
+from tlmem.recording.arrow import as_columns, batches_of, changed_texts, empty, schema_of
+from tlmem.recording.parts import LAST_PART_TABLES, LEDGER_TABLES, is_long
 from tlmem.recording.reader import Recording
-from tlmem.recording.tables.schema import SCHEMA, TEXT
+from tlmem.recording.tables.schema import SCHEMA
 
 ABOUT = "recording.json"
 """The file beside the tables that says what was recorded, and each column's unit and meaning."""
 CHUNK_ROWS = 200_000
+MOST_PROBLEMS = 3
+"""So many problems of a recording are said; reports say all of them."""
 _FORMULA = re.compile("[\\s\"']*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 """What a spreadsheet takes for the begin of a formula, at the begin of a cell or behind quotes."""
-
-
-class MissingLibrary(TlmemError):
-    """A format needs a package that is not installed."""
-
-    exit_code = 2
 
 
 def names(ending: str) -> tuple[str, ...]:
@@ -38,31 +37,58 @@ def names(ending: str) -> tuple[str, ...]:
     return (ABOUT, *(f"{name}{ending}" for name in SCHEMA))
 
 
-def write_csv(recording: Recording, folder: Path) -> str:
+class NothingToExport(TlmemError):
+    """A recording has nothing in the range of time that was asked for."""
+
+    exit_code = 2
+
+
+class Writer(Protocol):
+    """What writes one table, some rows at a time."""
+
+    def __call__(self, rows: pd.DataFrame) -> None:
+        """Writes rows, with the index as a column."""
+
+
+Open = Callable[[str, ExitStack], Writer]
+"""Opens the file of a table, and has it closed in the end."""
+
+
+def write_csv(recording: Recording, folder: Path) -> list[str]:
     """Writes every table as CSV with a row of names; times are ns, and NaN is an empty cell.
 
     A text that a spreadsheet would take for a formula has ``'`` before it.
+
+    Raises:
+        NothingToExport: there is no event in the range of time.
+        TablesTooLarge: see ``_sources``.
     """
 
-    def write(parts: Iterator[pd.DataFrame], name: str) -> None:
-        with (folder / f"{name}.csv").open(
-            "w", encoding="utf-8", errors="backslashreplace", newline=""
-        ) as file:
-            for number, part in enumerate(parts):
-                changed = changed_texts(part, _no_formula)
-                changed.to_csv(file, index=False, header=not number, lineterminator="\n")
+    def open_file(name: str, files: ExitStack) -> Writer:
+        place = folder / f"{name}.csv"
+        file = files.enter_context(
+            place.open("w", encoding="utf-8", errors="backslashreplace", newline="")
+        )
+        empty(name).to_csv(file, index=False, lineterminator="\n")
 
-    return _write_all(recording, folder, write)
+        def write(rows: pd.DataFrame) -> None:
+            changed = changed_texts(rows, _no_formula)
+            changed.to_csv(file, index=False, header=False, lineterminator="\n")
+
+        return write
+
+    return _write_all(recording, folder, open_file)
 
 
-def write_parquet(recording: Recording, folder: Path) -> str:
+def write_parquet(recording: Recording, folder: Path) -> list[str]:
     """Writes every table as Parquet; units and meanings of columns are in its metadata.
 
     Raises:
         MissingLibrary: pyarrow is not installed.
+        NothingToExport: there is no event in the range of time.
+        TablesTooLarge: see ``_sources``.
     """
     try:
-        import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise MissingLibrary(
@@ -70,79 +96,98 @@ def write_parquet(recording: Recording, folder: Path) -> str:
             "run: pip install 'tlmem[parquet]', or export --to csv."
         ) from None
 
-    def schema_of(name: str, some: pd.DataFrame) -> pyarrow.Schema:
-        about = {column.name: column for column in SCHEMA[name].columns}
-        known = pyarrow.Schema.from_pandas(some, preserve_index=False)
-        fields = []
-        for field in known:
-            column = about[field.name]
-            # An empty column of texts would else have no type at all.
-            field = field.with_type(pyarrow.string()) if column.dtype == TEXT else field
-            fields.append(field.with_metadata({"unit": column.unit, "meaning": column.meaning}))
-        return pyarrow.schema(fields, metadata=known.metadata)
+    def open_file(name: str, files: ExitStack) -> Writer:
+        schema, place = schema_of(name, empty(name)), folder / f"{name}.parquet"
+        file = files.enter_context(pyarrow.parquet.ParquetWriter(place, schema, compression="zstd"))
 
-    def write(parts: Iterator[pd.DataFrame], name: str) -> None:
-        first = next(parts)
-        schema, file = schema_of(name, first), folder / f"{name}.parquet"
-        with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-            for part in chain([first], parts):
-                rows = pyarrow.Table.from_pandas(part, schema, preserve_index=False)
-                writer.write_table(rows.replace_schema_metadata(schema.metadata))
+        def write(rows: pd.DataFrame) -> None:
+            file.write_table(pyarrow.Table.from_batches(batches_of(rows, schema), schema))
 
-    return _write_all(recording, folder, write)
+        return write
+
+    return _write_all(recording, folder, open_file)
 
 
-def _write_all(
-    recording: Recording, folder: Path, write: Callable[[Iterator[pd.DataFrame], str], None]
-) -> str:
-    """Writes each table that the recording has, then the page about them."""
-    rows = {}
-    for name, table in SCHEMA.items():
-        frame = getattr(recording, name)
-        write(parts(frame, bool(table.index)), name)
-        rows[name] = len(frame)
-    (folder / ABOUT).write_text(about(recording, rows), encoding="utf-8")
-    if recording.folded_events:
-        return (
-            f"{recording.folded_events} events are in the recording only as sums, in site_totals, "
-            "and their survivors in objects."
-        )
-    return ""
+class _Table:
+    """The rows of one table on their way to its file, ``CHUNK_ROWS`` at a time."""
+
+    def __init__(self, write: Writer) -> None:
+        self.count = 0
+        self._write, self._waiting, self._waiting_rows = write, [], 0  # type: ignore[var-annotated]
+
+    def add(self, rows: pd.DataFrame) -> None:
+        """Takes rows, and writes when there are many."""
+        self.count += len(rows)
+        self._waiting.append(rows)
+        self._waiting_rows += len(rows)
+        if self._waiting_rows >= CHUNK_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what is waiting."""
+        for rows in self._waiting if self._waiting_rows >= CHUNK_ROWS else self._joined():
+            for begin in range(0, len(rows), CHUNK_ROWS):
+                self._write(as_columns(rows.iloc[begin : begin + CHUNK_ROWS]))
+        self._waiting, self._waiting_rows = [], 0
+
+    def _joined(self) -> list[pd.DataFrame]:
+        filled = [rows for rows in self._waiting if len(rows)]
+        return [pd.concat(filled)] if len(filled) > 1 else filled
 
 
-def parts(table: pd.DataFrame, indexed: bool) -> Iterator[pd.DataFrame]:
-    """A table, whose index is a column if it counts, a stretch of rows at a time; at least one."""
-    for begin in range(0, max(len(table), 1), CHUNK_ROWS):
-        rows = table.iloc[begin : begin + CHUNK_ROWS]
-        yield encodable(rows.reset_index() if indexed else rows)
+def _write_all(recording: Recording, folder: Path, open_file: Open) -> list[str]:
+    """Writes each table that the recording has, then the page about them.
 
-
-def encodable(table: pd.DataFrame) -> pd.DataFrame:
-    """A table whose texts can be written as UTF-8: halves of characters are written as escapes.
-
-    A path on Linux is bytes, and Python has such halves for those that are not UTF-8.
+    Returns:
+        What was left out, and what is not intact, a sentence each.
     """
-    return changed_texts(table, _encodable)
+    last: Recording = recording
+    found = False
+    with ExitStack() as files:
+        tables = {name: _Table(open_file(name, files)) for name in SCHEMA}
+        for last, name, rows in _rows_in_turn(recording):
+            tables[name].add(rows)
+            found = found or last.event_count > 0
+        if not found:
+            raise NothingToExport(
+                f"{recording.path} has no event in this time; choose another one with --since "
+                "and --until."
+            )
+        for table in tables.values():
+            table.flush()
+    counts = {name: table.count for name, table in tables.items()}
+    (folder / ABOUT).write_text(about(last, counts), encoding="utf-8")
+    said = last.problems[:MOST_PROBLEMS]
+    if not last.folded_events:
+        return said
+    left_out = (
+        f"{last.folded_events} events are in the recording only as sums, in site_totals, and their "
+        "survivors in objects."
+    )
+    return [left_out, *said]
 
 
-def changed_texts(table: pd.DataFrame, change: Callable[[object], object]) -> pd.DataFrame:
-    """A table with every text changed; itself where none does."""
-    changes = {}
-    for name in table.columns:
-        column = table[name]
-        if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
-            continue
-        codes, found = pd.factorize(column)
-        texts = [change(text) for text in found]
-        if texts != list(found):
-            changes[name] = pd.Series([*texts, None], dtype=column.dtype).iloc[codes]
-            changes[name].index = column.index
-    return table.assign(**changes) if changes else table
+def _rows_in_turn(recording: Recording) -> Iterator[tuple[Recording, str, pd.DataFrame]]:
+    """Rows of all tables, with what they are made from: the recording, or one part after another.
 
+    Tables of a ledger are made from the whole, as nothing less has them.
 
-def _encodable(text: object) -> object:
-    """A text with escapes for halves of characters; what is no text, as one that is missing."""
-    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
+    Raises:
+        TablesTooLarge: a long recording has a ledger, and there is not enough memory for it.
+    """
+    if not is_long(recording):
+        for name in SCHEMA:
+            yield recording, name, getattr(recording, name)
+        return
+    has_ledger = False
+    for part in recording.parts():
+        has_ledger = has_ledger or part.has_ledger
+        of_whole = LEDGER_TABLES if has_ledger and part.is_last else ()
+        for name in of_whole:
+            yield recording, name, getattr(recording, name)
+        for name in SCHEMA:
+            if name not in of_whole and (part.is_last or name not in LAST_PART_TABLES):
+                yield part, name, part.rows_of_whole(name)
 
 
 def _no_formula(text: object) -> object:

@@ -4,6 +4,6 @@ In: the bytes of a file, whole, damaged or still being written. Out: pandas tabl
 ``format`` turns bytes into events, ``tables`` turns events into tables, ``reader`` calls both;
 ``family`` finds the recordings of a program's child processes, ``identity`` names them,
 ``source_lines`` has the text of lines.
-May import: errors, units, recording.format, recording.tables.
-Third-party: numpy, pandas.
+May import: errors, events, units, recording.format, recording.tables.
+Third-party: numpy, pandas. Inside functions: psutil, pyarrow.
 """

@@ -11,17 +11,19 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from tlmem.errors import EmptyRecording
 from tlmem.recording import family
+from tlmem.recording.available_memory import available_memory
 from tlmem.recording.format import limits
 from tlmem.recording.format.chains import Holding
+from tlmem.recording.format.kept_sums import KeptSums
 from tlmem.recording.format.live_file import Contents, is_empty, read_contents
-from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, live_memory, pair
+from tlmem.recording.format.pairing import Known, Pairing, live_memory
 from tlmem.recording.format.segments import (
     OPEN,
     SEALED,
@@ -45,6 +47,13 @@ from tlmem.recording.tables.ledger import (
 )
 from tlmem.units import format_bytes, format_count, format_seconds
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatchReader
+
+    from tlmem.recording.parts import Part
+
+PART_EVENTS = 500_000
+"""Events in a part of a recording, if nothing else is asked for."""
 STATE_NAMES = {OPEN: "open", SEALED: "sealed", STOPPED: "stopped"}
 
 
@@ -78,6 +87,8 @@ def read(
         EmptyRecording: it has no events.
         DamagedRecording: nothing in it can be trusted.
         UnsupportedVersion: its format is newer than this tlmem.
+
+    A table that is asked for raises ``TablesTooLarge`` if there is not enough memory for it.
     """
     return Recording(Path(path), start, stop, detail_events, source_roots, bounded=False)
 
@@ -88,7 +99,10 @@ def read_for_command(
     stop: float | None = None,
     source_roots: Sequence[str | os.PathLike[str]] = (),
 ) -> Recording:
-    """The same as commands read: of a file of any length at most ten million events in detail."""
+    """The same as commands read: of a file of any length at most two million events in detail.
+
+    Sums of what is folded are kept beside the file, or found there: see ``format.kept_sums``.
+    """
     return Recording(Path(path), start, stop, limits.DETAIL_OF_COMMANDS, source_roots)
 
 
@@ -266,9 +280,9 @@ class Recording:
     @cached_property
     def objects(self) -> pd.DataFrame:
         """Every allocation and when it was freed."""
-        return memory.objects_table(
-            self._contents.timeline, self._pairing, self._contents.checkpoint, self._to_ns
-        )
+        contents = self._contents
+        about = (contents.timeline, self._pairing, contents.checkpoint, self._to_ns)
+        return memory.objects_table(*about, contents.carried)
 
     @cached_property
     def heap(self) -> pd.DataFrame:
@@ -285,16 +299,10 @@ class Recording:
         """One block of ``heap`` was sampled for so many bytes in the mean; 1: every block was."""
         return memory.heap_rate(self._names.notes)
 
-    @cached_property
+    @property
     def samples(self) -> pd.DataFrame:
         """Resident memory and its parts over time."""
-        return memory.samples_table(
-            self._contents.timeline,
-            self._pairing,
-            self._live_memory,
-            self._contents.checkpoint,
-            self._to_ns,
-        )
+        return self._over_time[0]
 
     @cached_property
     def sites(self) -> pd.DataFrame:
@@ -332,9 +340,10 @@ class Recording:
     @cached_property
     def threads(self) -> pd.DataFrame:
         """Threads that recorded something."""
-        return memory.threads_table(
-            self._contents.timeline, self._contents.checkpoint, self._names, self._to_ns
-        )
+        contents = self._contents
+        of_heap = contents.heap.thread[contents.carried.heap if contents.carried else 0 :]
+        threads = (contents.timeline.thread, of_heap)
+        return memory.threads_table(threads, contents.checkpoint, self._names, self._to_ns)
 
     @cached_property
     def holders(self) -> pd.DataFrame:
@@ -428,21 +437,62 @@ class Recording:
         """What was asked for in each allocation of an imported snapshot."""
         return segments.requests_table(self._names)
 
-    @cached_property
+    @property
     def totals(self) -> memory.Totals:
         """Current, peak and total memory, exact with folded events."""
-        return memory.totals_of(
-            self._contents.timeline,
-            self._pairing,
-            self._live_memory,
-            self._contents.checkpoint,
-            self._to_ns,
-        )
+        return self._over_time[1]
 
     @property
     def unknown_frees(self) -> int:
         """Frees of memory older than the recording."""
         return self.totals.unknown_frees
+
+    # ---- one part after another ----
+
+    def parts(self, events: int = PART_EVENTS) -> Iterator[Part]:
+        """The recording as parts of about so many events, in time order, in bounded memory.
+
+        A part is a ``Recording`` of its own with the same tables. In turn,
+
+        * ``events``, ``samples``, ``marks``, ``misuses`` and the tables of snapshots are, one part
+          below the other, those of the whole;
+        * ``objects`` and ``heap`` have what was alive at any time of the part, what is older first:
+          what lives on has a row with ``died_ns`` -1 in each part but its last one, so that the
+          rows with an end, and all rows of the last part, are those of the whole;
+        * ``site_totals``, ``threads`` and ``totals`` are sums from the start of the recording to
+          the end of the part; those of the last one are those of the whole;
+        * ``holders``, ``scopes``, ``pools``, ``ops``, ``passes`` and ``devices`` know only the
+          events of the part.
+
+        Args:
+            events: about so many in each part, at least 1. 500,000 take about 100 MB.
+
+        Raises:
+            DamagedRecording: as ``tlmem.read``.
+        """
+        from tlmem.recording.parts import parts_of
+
+        return parts_of(self, events)
+
+    def to_arrow(self, table: str = "events", events: int = PART_EVENTS) -> RecordBatchReader:
+        """A table as Arrow record batches, made while they are read, in bounded memory.
+
+        DuckDB, Polars, Dask and pandas read it without a copy on disk. ``objects`` and ``heap``
+        are in the order in which their rows end. Tables of the runtime's ledger (``holders``,
+        ``scopes``, ``pools``, ``ops``, ``passes``, ``devices``) are made whole.
+
+        Args:
+            table: the name of a table.
+            events: see ``parts``.
+
+        Raises:
+            ValueError: there is no table of this name.
+            MissingLibrary: pyarrow is not installed.
+            TablesTooLarge: a table that is made whole takes more memory than is available.
+        """
+        from tlmem.recording.arrow import reader_of
+
+        return reader_of(self, table, events)
 
     # ---- at one moment ----
 
@@ -566,7 +616,11 @@ class Recording:
 
     @cached_property
     def _contents(self) -> Contents:
-        return read_contents(self._source, self.start, self.stop, self.detail_events, self._bounded)
+        return read_contents(
+            *(self._source, self.start, self.stop, self.detail_events, self._bounded),
+            None if self._bounded else available_memory,
+            KeptSums(self.path, self._source.size()) if self._bounded else None,
+        )
 
     @property
     def _names(self) -> Names:
@@ -580,14 +634,17 @@ class Recording:
     def _known(self) -> Known:
         return self._contents.checkpoint.known()
 
-    @cached_property
+    @property
     def _pairing(self) -> Pairing:
-        return pair(self._contents.timeline, self._known)
+        return self._contents.pairing
 
     @cached_property
-    def _live_memory(self) -> LiveMemory:
-        folded = self._contents.checkpoint.totals
-        return live_memory(self._pairing, self._known, folded.current_bytes, folded.current_count)
+    def _over_time(self) -> tuple[pd.DataFrame, memory.Totals]:
+        """What needs live memory after each event, which is not kept."""
+        contents, pairing, folded = self._contents, self._pairing, self._contents.checkpoint.totals
+        live = live_memory(pairing, self._known, folded.current_bytes, folded.current_count)
+        about = (contents.timeline, pairing, live, contents.checkpoint, self._to_ns)
+        return memory.samples_table(*about), memory.totals_of(*about)
 
     @cached_property
     def _ownership(self) -> tuple[Ledger, list[str]]:

@@ -261,8 +261,12 @@ def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
     )
 
 
-def horizons(pieces: np.ndarray, keep_events: int, time_shift: int = 0) -> list[int]:
+def horizons(
+    pieces: np.ndarray, keep_events: int, time_shift: int = 0, most: int | None = None
+) -> list[int]:
     """Times (ticks) up to which to fold, one after another, so that about ``keep_events`` remain.
+
+    About ``most`` events lie between two of them.
 
     Each lies in the middle of a piece, never between the two halves of a resize that end one piece
     and begin the next: so not in a piece whose second half is one moment, by a clock that counts in
@@ -277,7 +281,7 @@ def horizons(pieces: np.ndarray, keep_events: int, time_shift: int = 0) -> list[
     units = (middle >> np.uint64(time_shift), pieces["ticks_end"][order] >> np.uint64(time_shift))
     divided = units[0] < units[1]
     middle, seen = middle[divided], seen[divided]
-    chunk = min(CHUNK_EVENTS, max(keep_events // 2, LEAST_CHUNK_EVENTS))
+    chunk = most or min(CHUNK_EVENTS, max(keep_events // 2, LEAST_CHUNK_EVENTS))
     cuts = [*range(chunk, max(excess, 0), chunk), excess] if excess > 0 else []
     if not len(seen):
         return []
@@ -304,8 +308,10 @@ def fold(
     load: Load,
     pieces: np.ndarray,
     most_live: int = 2**63,
-) -> tuple[Checkpoint, int]:
+) -> tuple[Checkpoint, int, bool]:
     """The checkpoint continued by all events up to the last of ``ends``, and where the rest begins.
+
+    The third value says whether events that are still to be written can change none of it.
 
     A moment between the two halves of a resize of any thread is left out: what would have been
     folded there is folded with the next part, or not at all.
@@ -318,13 +324,14 @@ def fold(
         pieces: of all events, also of those that are not folded.
         most_live: so many live objects are listed at most, as ``with_fewer_live`` chooses them.
     """
-    goes_on = last_moments(pieces)
+    goes_on, settled = last_moments(pieces), True
     for end in ends:
         timeline = load(first_ticks, end)
+        settled = settled and not _ends_in_a_resize(timeline, end, goes_on)
         if not divides_a_resize(timeline, end, goes_on):
             checkpoint = with_fewer_live(_continued(checkpoint, timeline, end), most_live)
             first_ticks = end + 1
-    return checkpoint, first_ticks
+    return checkpoint, first_ticks, settled
 
 
 def with_fewer_live(checkpoint: Checkpoint, most: int) -> Checkpoint:
@@ -360,25 +367,52 @@ def last_moments(pieces: np.ndarray) -> dict[int, int]:
 
 def divides_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> bool:
     """Whether a thread's last event up to ``end`` is half of a resize that goes on later."""
+    return any(goes_on.get(thread, 0) > end for thread in _within_a_resize(timeline))
+
+
+def _ends_in_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> bool:
+    """Whether a thread's last event of all, so far, is half of a resize."""
+    return any(goes_on.get(thread, 0) <= end for thread in _within_a_resize(timeline))
+
+
+def _within_a_resize(timeline: Timeline) -> list[int]:
+    """Threads whose last event is half of a resize."""
     threads, from_behind = np.unique(timeline.thread[::-1], return_index=True)
     last = len(timeline) - 1 - from_behind
     is_half = (timeline.kind[last] == Kind.FREE) & (timeline.arg[last] == RESIZE_FREE)
-    return any(goes_on.get(thread, 0) > end for thread in threads[is_half].tolist())
+    found: list[int] = threads[is_half].tolist()
+    return found
 
 
 def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoint:
-    """Sampled blocks of the heap are not in sums: what is folded of them is only counted."""
-    known, consumed = before.known(), _consumed(before.consumed, timeline.thread)
+    """A checkpoint continued by all events up to ``horizon``, with few samples and marks."""
     timeline, heap = without_heap(timeline)
-    pairing = pair(timeline, known)
+    pairing = pair(timeline, before.known())
+    after = continued(before, timeline, heap, pairing, horizon)
+    return replace(
+        after, samples=_thinned_samples(after.samples), marks=_thinned(after.marks, MOST_MARKS)
+    )
+
+
+def continued(
+    before: Checkpoint, timeline: Timeline, heap: Timeline, pairing: Pairing, horizon: int
+) -> Checkpoint:
+    """A checkpoint continued by events up to ``horizon``, with all of their samples and marks.
+
+    Args:
+        timeline, heap: the events of exact sources, and those of sampled blocks of the heap, which
+            are in no sums: they are only counted.
+        pairing: of the timeline, with the objects that ``before`` lists known.
+    """
+    known = before.known()
     live = live_memory(pairing, known, before.totals.current_bytes, before.totals.current_count)
     return Checkpoint(
         number=max(before.number, 1),
         totals=_totals(before.totals, timeline, len(heap), pairing, live, horizon),
         sites=_sites(before, timeline, pairing),
-        consumed=consumed,
+        consumed=_consumed(_consumed(before.consumed, timeline.thread), heap.thread),
         samples=_samples(before.samples, timeline, pairing, live),
-        marks=_thinned(np.concatenate([before.marks, _marks(before, timeline)]), MOST_MARKS),
+        marks=np.concatenate([before.marks, _marks(before, timeline)]),
         live=_live(before, timeline, pairing),
     )
 
@@ -478,7 +512,10 @@ def _samples(
     tracked["value"] = np.stack(live.at(pairing, with_tracked), axis=1)
     # Those of one moment stand together, the one that begins a row of the table first.
     places = np.searchsorted(at, with_tracked, side="right").repeat(2)
-    samples = np.concatenate([before, np.insert(taken, places, tracked.reshape(-1))])
+    return np.concatenate([before, np.insert(taken, places, tracked.reshape(-1))])
+
+
+def _thinned_samples(samples: np.ndarray) -> np.ndarray:
     for metric in np.unique(samples["metric"]) if len(samples) > MOST_SAMPLES else ():
         chosen = np.flatnonzero(samples["metric"] == metric)
         samples["metric"][chosen[::2]] = 0

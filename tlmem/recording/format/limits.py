@@ -41,9 +41,13 @@ BYTES_OF_KIND: dict[int, int] = {
     Kind.MARK: 200,
 }
 """Memory that an event takes in the tables and their analysis, measured with a million of each."""
+BYTES_OF_TABLES = 130
+"""Memory that an event takes when all tables of a recording are built, measured with arrays."""
+EVENTS_OF_ANY_MEMORY = 1_000_000
+"""So few are read without a look at how much memory is available."""
 EVENTS_BEYOND_DETAIL = 200_000
 """Folding ends in the middle of a block, and goes on to the end of a resize."""
-DETAIL_OF_COMMANDS = 10_000_000
+DETAIL_OF_COMMANDS = 2_000_000
 """Commands keep so many at most, of a file of any length: their memory is bounded."""
 
 NAMES_OF_ANY_FILE = 8_000_000

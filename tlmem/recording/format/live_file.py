@@ -11,13 +11,16 @@ Does not cover: decoding (``timeline``, ``symbols``, ``checkpoint``).
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from tlmem.errors import TooManyEvents
-from tlmem.events import EVENT_DTYPE
-from tlmem.recording.format import limits
+from tlmem.errors import TablesTooLarge, TooManyEvents
+from tlmem.events import EVENT_DTYPE, Kind, Metric
+from tlmem.recording.format import kept_sums, limits
 from tlmem.recording.format.blocks import (
     EVENTS_BLOCK,
     EVENTS_PER_SLOT,
@@ -33,12 +36,18 @@ from tlmem.recording.format.blocks import (
 )
 from tlmem.recording.format.checkpoint import (
     Checkpoint,
+    Load,
+    continued,
+    divides_a_resize,
     fold,
     horizons,
+    last_moments,
     missing_events,
     read_checkpoint,
     with_fewer_live,
 )
+from tlmem.recording.format.kept_sums import Identity, Kept, KeptSums, code_digest
+from tlmem.recording.format.pairing import Known, Pairing, pair
 from tlmem.recording.format.segments import (
     EVENTS_SLOT,
     HEADER_BYTES,
@@ -54,13 +63,21 @@ from tlmem.recording.format.segments import (
     read_header,
 )
 from tlmem.recording.format.symbols import Names
-from tlmem.recording.format.timeline import Loader, Timeline, without_heap
+from tlmem.recording.format.timeline import (
+    Loader,
+    Timeline,
+    in_turn,
+    rows_of,
+    without_heap,
+)
 
 RAW_SLOT = SLOT_PIECE + EVENTS_SLOT
 _ROUNDS = 50
 _MOST_COPIED = 1024
 """Slots; with more raw slots than this no program is running, the file was never compacted."""
 _ATTEMPTS = 8
+_LONGEST_SAMPLE_NS = 200_000_000
+"""A sample that began longer before the end of a part is whole by then."""
 
 
 @dataclass
@@ -77,6 +94,25 @@ class Pieces:
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Carried:
+    """What a checkpoint does not say of objects that were allocated in earlier parts.
+
+    Attributes:
+        first: objects from this number on have events in the recording.
+        folded: events that the file has only in sums.
+        heap: so many of the first events of ``heap`` are of earlier parts.
+        number: objects that replaced another one by a resize, ascending.
+        resized_from: these other ones.
+    """
+
+    first: int
+    folded: int
+    heap: int
+    number: np.ndarray
+    resized_from: np.ndarray
+
+
 @dataclass
 class Contents:
     """What was read, and what was not intact; ``heap`` has the events of sampled blocks."""
@@ -90,6 +126,15 @@ class Contents:
     missing_events: int = 0
     span: tuple[int, int] = (0, 2**64 - 1)
     """First and last tick of what was read, both included."""
+    carried: Carried | None = None
+    """Of one part of a recording: see ``read_parts``."""
+    to_keep: tuple[Kept, bytes] | None = None
+    """Sums that the next reading need not make again."""
+
+    @cached_property
+    def pairing(self) -> Pairing:
+        """Which free ends which allocation."""
+        return pair(self.timeline, self.checkpoint.known())
 
     def to_ns(self, ticks: np.ndarray) -> np.ndarray:
         """Nanoseconds since the start of the recording."""
@@ -120,29 +165,34 @@ def read_contents(
     stop: float | None,
     detail_events: int | None = None,
     bounded: bool = True,
+    available: Callable[[], int] | None = None,
+    sums: KeptSums | None = None,
 ) -> Contents:
     """Reads everything between ``start`` and ``stop`` seconds since the start.
 
     All but about ``detail_events`` of the latest events are folded while they are read; if
     ``bounded``, or if none are given, more are folded where the length of the file asks for it; see
-    ``limits``. Of a range of time none are folded.
+    ``limits``. Of a range of time none are folded. What is kept in ``sums`` is not folded again.
 
     Raises:
         DamagedRecording: see ``Scanner.scan``.
         TooManyEvents: a range of time has more events than can be kept one by one.
+        TablesTooLarge: the tables take more memory than ``available()`` bytes.
 
     A file that is folded or sealed meanwhile is read again, in the end from a copy in memory.
     """
     scanner = Scanner(source)
-    detail = Detail.of(source.size(), detail_events, bounded)
+    detail = Detail.of(source.size(), detail_events, bounded, available)
     for attempt in range(_ATTEMPTS):
         pieces = gather(source, scanner)
         folded_meanwhile = read_header(source).fold_number != pieces.header.fold_number
         reading = _frozen(source, pieces.directory) if attempt else source
         copied = attempt > 0 and not folded_meanwhile and _still_there(scanner, pieces)
         if copied or attempt == 0 or attempt == _ATTEMPTS - 1:
-            contents = _read(reading, pieces, start, stop, detail)
+            contents = _read(reading, pieces, start, stop, detail, sums)
             if copied or (not folded_meanwhile and _still_there(scanner, pieces)):
+                if sums is not None and contents.to_keep is not None:
+                    sums.keep(*contents.to_keep)
                 return contents
     contents.problems.append("the file changed faster than it could be read; read it again")
     return contents
@@ -181,6 +231,7 @@ def _read(
     start: float | None,
     stop: float | None,
     detail: Detail,
+    sums: KeptSums | None = None,
 ) -> Contents:
     header, directory = pieces.header, pieces.directory
     problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
@@ -203,14 +254,28 @@ def _read(
         wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(last)
         return loader.load(events[wanted], consumed, first, last, whole)
 
-    folded = False
+    folded, to_keep = False, None
+    identity = _identity_of(loader, directory, events, checkpoint)
+    if sums is not None and directory.problems:
+        sums = None
     while True:
         ends = horizons(events, detail.events, header.time_shift) if whole else []
         ends = [end for end in ends if end >= first]
+        kept = sums.find(ends, identity) if ends and sums is not None and not folded else None
+        if kept is not None:
+            checkpoint, first, ends = kept.checkpoint, kept.first_ticks, ends[len(kept.ends) :]
+        elif ends and sums is not None and not folded:
+            # Of a file that grows the last cut is another one next time; all before it stay.
+            stable = ends if header.state != OPEN else ends[:-1]
+            about = (checkpoint, first, stable, load, events, detail)
+            kept, sound = _folded(*about, loader)
+            if sound:
+                to_keep = kept, identity(stable[-1])
+            checkpoint, first, ends = kept.checkpoint, kept.first_ticks, ends[len(stable) :]
         if ends:
-            checkpoint, first = fold(checkpoint, first, ends, load, events, detail.most_listed)
-            folded = True
-        _check_room(source, events, first, last, detail.events)
+            checkpoint, first, _ = fold(checkpoint, first, ends, load, events, detail.most_listed)
+        folded = folded or bool(ends) or kept is not None
+        _check_room(source, events, first, last, detail)
         before = loader.problems.copy(), loader.bytes_left
         timeline = load(first, last, whole and not folded)
         affordable = detail.affordable(timeline, len(checkpoint.live))
@@ -230,7 +295,55 @@ def _read(
     names = read_names(source, directory, problems)
     problems += timeline.problems
     exact, heap = without_heap(timeline)
-    return Contents(header, exact, heap, names, checkpoint, problems, loader.missing_events, span)
+    missing = loader.missing_events
+    return Contents(
+        *(header, exact, heap, names, checkpoint, problems, missing, span), to_keep=to_keep
+    )
+
+
+def _identity_of(
+    loader: Loader, directory: Directory, events: np.ndarray, before: Checkpoint
+) -> Identity:
+    """What gives a digest of all that folding up to a time depends on, each byte of it included."""
+    header, source = loader.header, loader.source
+    shift = np.uint64(header.time_shift)
+
+    def identity(end: int) -> bytes:
+        covered = events[events["ticks_begin"] >> shift << shift <= np.uint64(end)]
+        folds = directory.of_type(FOLD_BLOCK)
+        about = [code_digest(), header.created_unix_ns, header.pid, header.time_shift, end]
+        about += [header.first_ticks, header.fold_number]
+        if before.number:
+            about.append(source.size())
+        if (covered["type"] == RAW_SLOT).any():
+            about += [header.state, header.last_ticks, header.last_ns, header.first_ns]
+        digest = hashlib.blake2b(repr(about).encode(), digest_size=32)
+        for piece in np.concatenate([folds, covered]):
+            offset = int(piece["offset"])
+            digest.update(piece.tobytes())
+            copy = loader.copies.get(offset) if piece["type"] == RAW_SLOT else None
+            digest.update(copy or source.read(offset, int(piece["bytes"])))
+        return digest.digest()
+
+    return identity
+
+
+def _folded(
+    checkpoint: Checkpoint,
+    first: int,
+    ends: list[int],
+    load: Load,
+    events: np.ndarray,
+    detail: Detail,
+    loader: Loader,
+) -> tuple[Kept, bool]:
+    """Folds, and says whether it is worth keeping: long, whole, and the same next time."""
+    stride, before = checkpoint.totals.live_stride, (loader.bytes_left, len(loader.problems))
+    after, rest, settled = fold(checkpoint, first, ends, load, events, detail.most_listed)
+    sound = (loader.bytes_left, len(loader.problems)) == before and not loader.cut_sites
+    worth = after.totals.events - checkpoint.totals.events >= kept_sums.LEAST_EVENTS
+    same = settled and sound and after.totals.live_stride == stride
+    return Kept(after, rest, ends), bool(ends) and worth and same
 
 
 @dataclass(frozen=True)
@@ -240,17 +353,24 @@ class Detail:
     events: int
     memory: int = 2**63
     most_listed: int = 2**63
+    available: Callable[[], int] | None = None
 
     @staticmethod
-    def of(file_bytes: int, detail_events: int | None, bounded: bool) -> Detail:
+    def of(
+        file_bytes: int,
+        detail_events: int | None,
+        bounded: bool,
+        available: Callable[[], int] | None = None,
+    ) -> Detail:
         """What a caller asks for, if ``bounded`` as far as the length of the file allows."""
         if detail_events is not None and not bounded:
-            return Detail(detail_events)
+            return Detail(detail_events, available=available)
         most = limits.detail_events(file_bytes)
         return Detail(
             most if detail_events is None else min(most, detail_events),
             limits.detail_memory(file_bytes),
             limits.most_listed(file_bytes),
+            available,
         )
 
     def affordable(self, timeline: Timeline, listed: int) -> int:
@@ -266,16 +386,28 @@ class Detail:
         return int(np.searchsorted(taken, rest))
 
 
-def _check_room(source: Source, events: np.ndarray, first: int, last: int, most: int) -> None:
-    """That no more events are kept one by one than a file of this length may take memory for.
+def _check_room(source: Source, events: np.ndarray, first: int, last: int, detail: Detail) -> None:
+    """That no more events are kept one by one than there is memory for.
 
     Raises:
-        TooManyEvents: there are.
+        TooManyEvents: there are more than a file of this length may take memory for.
+        TablesTooLarge: there are more than fit into the memory that is available.
     """
     there = (events["ticks_end"] >= np.uint64(first)) & (events["ticks_begin"] <= np.uint64(last))
     count = int(events["count"][there].clip(max=EVENTS_PER_SLOT).sum(dtype=np.int64))
-    if count > most + limits.EVENTS_BEYOND_DETAIL:
-        raise _too_many(source, count, most)
+    if count > detail.events + limits.EVENTS_BEYOND_DETAIL:
+        raise _too_many(source, count, detail.events)
+    needed = count * limits.BYTES_OF_TABLES
+    if detail.available is None or count < limits.EVENTS_OF_ANY_MEMORY:
+        return
+    available = detail.available()
+    if needed > available:
+        raise TablesTooLarge(
+            f"the tables of {count:,} events of {source.path} take about {needed / 1e9:.1f} GB, "
+            f"and {available / 1e9:.1f} GB of memory are available; read a shorter time (start= "
+            "and stop=), one part after another (recording.parts()), or Arrow batches "
+            "(recording.to_arrow())"
+        )
 
 
 def _too_many(source: Source, count: int, most: int) -> TooManyEvents:
@@ -284,6 +416,108 @@ def _too_many(source: Source, count: int, most: int) -> TooManyEvents:
         f"take memory for {most}; choose a shorter time, or give tlmem.read(..., "
         "detail_events=N) the number"
     )
+
+
+def read_parts(
+    source: Source, start: float | None, stop: float | None, part_events: int
+) -> Iterator[tuple[Contents, bool]]:
+    """Everything from ``start`` to ``stop``, as parts of about ``part_events`` events, in order.
+
+    The checkpoint of a part has the sums of all before it, and every object that was alive; samples
+    and marks are only those of the part, but for the first one, which has those that the file had
+    folded. No part ends within a resize, nor, where that can be, within a sample. What happens to
+    the file meanwhile is damage.
+
+    Returns:
+        Each part, and whether it is the last one.
+    Raises:
+        DamagedRecording: see ``Scanner.scan``.
+    """
+    scanner = Scanner(source)
+    pieces = gather(source, scanner)
+    header, directory = pieces.header, pieces.directory
+    problems = [*_header_problems(source, header), *directory.problems, *pieces.problems]
+    checkpoint = Checkpoint.none()
+    if start is None and stop is None:
+        folds = directory.of_type(FOLD_BLOCK)
+        checkpoint = read_checkpoint(source, folds, header.fold_number, problems)
+    events = directory.of_type(EVENTS_BLOCK, RAW_SLOT)
+    first, last = _tick_range(header, start, stop)
+    if pieces.newest_ticks is not None:
+        last = min(last, pieces.newest_ticks)
+    loader = Loader(source, header, pieces.copies)
+    consumed, shift_bits = checkpoint.consumed, header.time_shift
+    shift, missing = np.uint64(shift_bits), 0
+    if start is None and stop is None:
+        missing = max(missing_events(events, consumed) - header.lost_events, 0)
+    if missing:
+        problems.append(
+            f"{missing} events are missing from the file; what follows from them is unknown"
+        )
+    names = read_names(source, directory, problems)
+    goes_on, folded = last_moments(events), checkpoint.totals
+    carried = Carried(folded.next_object, folded.events, 0, *np.empty((2, 0), np.int64))
+    heap_alive: Timeline | None = None
+    ends = [
+        end for end in horizons(events, part_events, shift_bits, part_events) if first <= end < last
+    ]
+    there = (events["ticks_end"] >= np.uint64(first)) & (events["ticks_begin"] <= np.uint64(last))
+    events = events[there]
+    for end in [*ends, last]:
+        if end < first and end != last:
+            continue
+        wanted = events["ticks_end"] >= np.uint64(first)
+        wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(end)
+        timeline = loader.load(events[wanted], consumed, first, end, whole=False)
+        if end < last:
+            if divides_a_resize(timeline, end, goes_on):
+                continue
+            timeline, end = _before_a_sample(timeline, end, goes_on, header.ns_per_tick)
+        exact, heap = without_heap(timeline)
+        with_alive = heap if heap_alive is None else in_turn(heap_alive, heap)
+        found = list(dict.fromkeys([*problems, *loader.problems]))
+        part = Contents(
+            *(header, exact, with_alive, names, checkpoint, found, missing, (first, end), carried)
+        )
+        yield part, end >= last
+        if end >= last:
+            return
+        pairing = part.pairing
+        checkpoint = continued(checkpoint, exact, heap, pairing, end)
+        checkpoint = replace(checkpoint, samples=checkpoint.samples[:0], marks=checkpoint.marks[:0])
+        carried = _carried(carried, pairing, checkpoint.live["number"].astype(np.int64))
+        of_heap = pair(with_alive, Known.nothing())
+        heap_alive = rows_of(with_alive, of_heap.begins[of_heap.ended_by < 0])
+        carried = replace(carried, heap=len(heap_alive))
+        first = end + 1
+
+
+def _before_a_sample(
+    timeline: Timeline, end: int, goes_on: dict[int, int], ns_per_tick: float
+) -> tuple[Timeline, int]:
+    """A part without its last sample, if that might go on after its end, and where it ends then."""
+    samples = np.flatnonzero(timeline.kind == Kind.SAMPLE)
+    begins = samples[timeline.object[samples] == Metric.ANON]
+    if not len(begins):
+        return timeline, end
+    begin = int(timeline.ticks[begins[-1]])
+    cut = int(np.searchsorted(timeline.ticks, begin))
+    if cut == 0 or (end - begin) * ns_per_tick > _LONGEST_SAMPLE_NS:
+        return timeline, end
+    shorter = rows_of(timeline, slice(0, cut))
+    return (
+        (timeline, end) if divides_a_resize(shorter, begin - 1, goes_on) else (shorter, begin - 1)
+    )
+
+
+def _carried(before: Carried, pairing: Pairing, alive: np.ndarray) -> Carried:
+    """What is known of the objects that are alive after a part."""
+    number, origin = pairing.number, pairing.resized_from
+    new = np.flatnonzero(origin >= 0)
+    numbers = np.concatenate([before.number, number[new]])
+    resized_from = np.concatenate([before.resized_from, number[origin[new]]])
+    there = np.isin(numbers, alive)
+    return replace(before, number=numbers[there], resized_from=resized_from[there])
 
 
 def _tick_range(header: FileHeader, start: float | None, stop: float | None) -> tuple[int, int]:

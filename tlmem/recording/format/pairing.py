@@ -20,6 +20,11 @@ from tlmem.recording.format.timeline import CANCELLED, RESIZE_FIRST, RESIZE_SECO
 _ENDS, _BEGINS, _TOUCHES = 0, 1, 2
 
 
+def index_dtype(count: int) -> type[np.signedinteger]:
+    """The narrowest integers that can number so many things, and be -1."""
+    return np.int32 if count < 2**31 else np.int64
+
+
 @dataclass(frozen=True)
 class Known:
     """Objects that are alive before the first event: the live list of a checkpoint."""
@@ -45,30 +50,48 @@ class Known:
 class Pairing:
     """Who ends whom. Positions are those of the timeline; rows are known objects, then new ones.
 
+    Positions and rows are 32 bits wide where that is enough: there is one for each event.
+
     Attributes:
         events: positions of the events that begin, end or touch an object, ascending.
         begins: positions of the events that begin an object, one for each new object.
-        number: object number of each row: known objects, then new ones in time order.
+        known: objects that were alive before.
         size: bytes of each row.
         ended_by: position of the event that ends each row; -1 while it is alive.
         replaced: rows that ended because their address was allocated again, without a free.
         resized_from: row that each row replaces by a resize; -1 for none.
         row_of_event: row each of ``events`` speaks of; -1 for memory older than the recording.
-        delta_bytes, delta_count: change of live memory by each of ``events``.
+        action: whether each of ``events`` ends, begins or touches an object.
         unknown: positions of frees of memory that was not alive.
     """
 
     events: np.ndarray
     begins: np.ndarray
-    number: np.ndarray
+    known: Known
     size: np.ndarray
     ended_by: np.ndarray
     replaced: np.ndarray
     resized_from: np.ndarray
     row_of_event: np.ndarray
-    delta_bytes: np.ndarray
-    delta_count: np.ndarray
+    action: np.ndarray
     unknown: np.ndarray
+
+    @property
+    def number(self) -> np.ndarray:
+        """Object number of each row: known objects, then new ones in time order."""
+        first = self.known.next_number
+        new = np.arange(first, first + len(self.begins))
+        return np.concatenate([self.known.number, new]) if len(self.known.number) else new
+
+    def deltas(self) -> tuple[np.ndarray, np.ndarray]:
+        """Change of live bytes and of live objects by each of ``events``."""
+        sign = np.array([-1, 1, 0], np.int64)[self.action]
+        sign[self.row_of_event < 0] = 0
+        delta = sign * self.size[self.row_of_event] if len(self.size) else np.zeros_like(sign)
+        replacing = np.searchsorted(self.events, self.ended_by[self.replaced])
+        np.subtract.at(delta, replacing, self.size[self.replaced])
+        np.subtract.at(sign, replacing, 1)
+        return delta, sign
 
 
 def pair(timeline: Timeline, known: Known) -> Pairing:
@@ -76,17 +99,18 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     kind = timeline.kind
     selected = (kind >= Kind.ALLOC) & (kind <= Kind.REALLOC)
     selected &= timeline.device >= FIRST_FOREIGN_DEVICE
-    events = np.flatnonzero(selected)
+    before = len(known.number)
+    wide = index_dtype(len(timeline) + before)
+    events = np.flatnonzero(selected).astype(wide)
     action = (kind[events] != Kind.FREE).astype(np.uint8)
     action[timeline.role[events] == CANCELLED] = _TOUCHES
-    before = len(known.number)
     begins = events[action == _BEGINS]
-    row_of_event = np.full(len(events), -1, np.int64)
+    row_of_event = np.full(len(events), -1, wide)
     row_of_event[action == _BEGINS] = np.arange(before, before + len(begins))
 
     address = np.concatenate([known.address, timeline.object[events]])
     device = np.concatenate([known.device, timeline.device[events]])
-    rows = np.concatenate([np.arange(before), row_of_event])
+    rows = np.concatenate([np.arange(before, dtype=wide), row_of_event])
     actions = np.concatenate([np.full(before, _BEGINS, np.uint8), action])
     ender = _link(address, device, rows, actions)
 
@@ -94,30 +118,32 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     size = np.concatenate([known.size, timeline.arg[begins]]).astype(np.int64)
     replaced = np.flatnonzero(ender >= 0)
     replaced = replaced[actions[ender[replaced]] == _BEGINS]
-    replacing = ender[replaced] - before
     ended_by = ender
     ended_by[ender >= 0] = events[ender[ender >= 0] - before]
     return Pairing(
         events=events,
         begins=begins,
-        number=np.concatenate(
-            [known.number, np.arange(known.next_number, known.next_number + len(begins))]
-        ),
+        known=known,
         size=size,
         ended_by=ended_by,
         replaced=replaced,
         resized_from=_resized_from(timeline, events, row_of_event, len(size)),
         row_of_event=row_of_event,
-        **_deltas(action, row_of_event, size, replaced, replacing),
+        action=action,
         unknown=events[(action == _ENDS) & (row_of_event < 0)],
     )
+
+
+def numbers_of(pairing: Pairing, rows: np.ndarray) -> np.ndarray:
+    """Object numbers of rows of a pairing; -1 for -1."""
+    return np.where(rows >= 0, pairing.number[rows], -1) if len(pairing.size) else rows
 
 
 def _link(
     address: np.ndarray, device: np.ndarray, rows: np.ndarray, actions: np.ndarray
 ) -> np.ndarray:
     """For each row, the index that ends it, or -1; ``rows`` of frees and touches are filled in."""
-    ender = np.full(int(rows.max(initial=-1)) + 1, -1, np.int64)
+    ender = np.full(int(rows.max(initial=-1)) + 1, -1, rows.dtype)
     if not len(address):
         return ender
     several = device.min() != device.max()
@@ -151,7 +177,7 @@ def _resized_from(
     timeline: Timeline, events: np.ndarray, row_of_event: np.ndarray, rows: int
 ) -> np.ndarray:
     """For each row, the row whose resize made it; -1 for none."""
-    result = np.full(rows, -1, np.int64)
+    result = np.full(rows, -1, row_of_event.dtype)
     role = timeline.role[events]
     halves = np.flatnonzero((role == RESIZE_FIRST) | (role == RESIZE_SECOND))
     halves = halves[np.argsort(timeline.thread[events[halves]], kind="stable")]
@@ -160,22 +186,6 @@ def _resized_from(
     whole &= timeline.thread[events[first]] == timeline.thread[events[second]]
     result[row_of_event[second[whole]]] = row_of_event[first[whole]]
     return result
-
-
-def _deltas(
-    action: np.ndarray,
-    row_of_event: np.ndarray,
-    size: np.ndarray,
-    replaced: np.ndarray,
-    replacing: np.ndarray,
-) -> dict[str, np.ndarray]:
-    """What each event changes of live memory."""
-    sign = np.array([-1, 1, 0], np.int64)[action]
-    sign[row_of_event < 0] = 0
-    delta_bytes = sign * size[row_of_event] if len(size) else np.zeros(len(action), np.int64)
-    np.subtract.at(delta_bytes, replacing, size[replaced])
-    np.subtract.at(sign, replacing, 1)
-    return {"delta_bytes": delta_bytes, "delta_count": sign}
 
 
 def device_changes(timeline: Timeline) -> tuple[np.ndarray, np.ndarray]:
@@ -220,14 +230,13 @@ def live_memory(pairing: Pairing, known: Known, base_bytes: int, base_count: int
     A checkpoint of a very large live set lists only a part of it. Frees that match nothing are then
     taken as frees of the rest, each of its mean size, until the rest is used up.
     """
-    delta_bytes, delta_count = pairing.delta_bytes, pairing.delta_count
+    delta_bytes, delta_count = pairing.deltas()
     rest_count = max(base_count - len(known.number), 0)
     unlisted = pairing.unknown[:rest_count]
     if len(unlisted):
         rest_bytes = max(base_bytes - int(known.size.sum()), 0)
         at = np.searchsorted(pairing.events, unlisted)
         shares = np.arange(1, len(unlisted) + 1) * rest_bytes // rest_count
-        delta_bytes, delta_count = delta_bytes.copy(), delta_count.copy()
         delta_bytes[at] -= np.diff(shares, prepend=0)
         delta_count[at] -= 1
     return LiveMemory(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -73,13 +74,27 @@ def without_heap(timeline: Timeline) -> tuple[Timeline, Timeline]:
     """The events of exact sources, and those of sampled blocks of the heap."""
     sampled = timeline.device == Device.HEAP
     if not sampled.any():
-        return timeline, _rows(timeline, slice(0, 0))
-    return _rows(timeline, ~sampled), _rows(timeline, sampled)
+        return timeline, rows_of(timeline, slice(0, 0))
+    return rows_of(timeline, ~sampled), rows_of(timeline, sampled)
 
 
-def _rows(timeline: Timeline, which: slice | np.ndarray) -> Timeline:
-    arrays = {name: values for name, values in vars(timeline).items() if name != "problems"}
-    return Timeline(**{name: values[which] for name, values in arrays.items()})
+def rows_of(timeline: Timeline, which: slice | np.ndarray) -> Timeline:
+    """Some of the events."""
+    return _timeline({name: values[which] for name, values in _arrays(timeline).items()})
+
+
+def in_turn(first: Timeline, second: Timeline) -> Timeline:
+    """The events of one timeline, then those of another that begins later."""
+    both = zip(_arrays(first).items(), _arrays(second).values(), strict=True)
+    return _timeline({name: np.concatenate([one, other]) for (name, one), other in both})
+
+
+def _timeline(arrays: dict[str, Any]) -> Timeline:
+    return Timeline(**arrays)
+
+
+def _arrays(timeline: Timeline) -> dict[str, np.ndarray]:
+    return {name: values for name, values in vars(timeline).items() if name != "problems"}
 
 
 @dataclass
@@ -103,6 +118,8 @@ class Loader:
         self.missing_events = 0
         self._site_limit = np.uint32(min(limits.largest_site(source.size()), 2**32 - 1))
         self.bytes_left = float(limits.LARGEST_SUM)
+        self.cut_sites = False
+        """Whether a site was too large for a file of this length; it became 0."""
         self.copies = copies or {}
         """Slots that were copied while the file was still being written, by offset."""
 
@@ -236,7 +253,9 @@ class Loader:
     def _merge(self, columns: _Columns, first_ticks: int, last_ticks: int) -> Timeline:
         arrays = {name: array[: columns.used] for name, array in columns.arrays.items()}
         arrays["thread"] = columns.thread[: columns.used]
-        arrays["site"][arrays["site"] > self._site_limit] = 0
+        beyond = arrays["site"] > self._site_limit
+        self.cut_sites = self.cut_sites or bool(beyond.any())
+        arrays["site"][beyond] = 0
         arrays = self._without_impossible_sizes(arrays)
         starts = thread_starts(arrays["thread"])
         for start, end in zip(starts, [*starts[1:], len(arrays["ticks"])], strict=True):

@@ -23,7 +23,8 @@ from tlmem.events import (
     Metric,
 )
 from tlmem.recording.format.checkpoint import Checkpoint
-from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, pair
+from tlmem.recording.format.live_file import Carried
+from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, numbers_of, pair
 from tlmem.recording.format.symbols import Names
 from tlmem.recording.format.timeline import Timeline
 from tlmem.recording.tables.blame import SiteTable
@@ -63,9 +64,7 @@ class Totals:
 def events_table(timeline: Timeline, pairing: Pairing, to_ns: ToNs) -> pd.DataFrame:
     """All events, with object numbers where the memory is foreign."""
     numbers = timeline.object.astype(np.int64)
-    rows = pairing.row_of_event
-    known = pairing.number[rows] if len(pairing.number) else rows
-    numbers[pairing.events] = np.where(rows >= 0, known, -1)
+    numbers[pairing.events] = numbers_of(pairing, pairing.row_of_event)
     return frame(
         "events",
         {
@@ -83,9 +82,18 @@ def events_table(timeline: Timeline, pairing: Pairing, to_ns: ToNs) -> pd.DataFr
 
 
 def objects_table(
-    timeline: Timeline, pairing: Pairing, checkpoint: Checkpoint, to_ns: ToNs
+    timeline: Timeline,
+    pairing: Pairing,
+    checkpoint: Checkpoint,
+    to_ns: ToNs,
+    carried: Carried | None = None,
 ) -> pd.DataFrame:
-    """One row for each allocation: those listed in the checkpoint, then those of the events."""
+    """One row for each allocation: those listed in the checkpoint, then those of the events.
+
+    Args:
+        carried: what else is known of those in the checkpoint, where they have events in an earlier
+            part of the recording.
+    """
     live, begins, ended = checkpoint.live, pairing.begins, pairing.ended_by
     dead = ended >= 0
     position = np.where(dead, ended, 0)
@@ -99,8 +107,13 @@ def objects_table(
             return np.full(len(ended), otherwise, values.dtype)
         return np.where(dead, values[position], values.dtype.type(otherwise))
 
-    resized = pairing.resized_from
-    number = pairing.number
+    resized = numbers_of(pairing, pairing.resized_from)
+    folded = np.arange(len(ended)) < len(live)
+    if carried is not None:
+        resized[np.searchsorted(live["number"], carried.number)] = carried.resized_from
+        folded[: len(live)] = live["number"] < carried.first
+    first = pairing.known.next_number
+    number = pairing.number if len(live) else range(first, first + len(begins))
     return frame(
         "objects",
         {
@@ -114,8 +127,8 @@ def objects_table(
             "died_site": died(timeline.site, 0),
             "born_thread": born("thread", live["thread"]),
             "died_thread": died(timeline.thread, 0),
-            "resized_from": np.where(resized >= 0, number[resized], -1) if len(number) else resized,
-            "folded": np.arange(len(number)) < len(live),
+            "resized_from": resized,
+            "folded": folded,
         },
     )
 
@@ -230,7 +243,9 @@ def _elsewhere(
 def _sample_rows(metrics: np.ndarray, times: np.ndarray, thread: np.ndarray) -> np.ndarray:
     """The row of each value: a row ends at a repeated metric, a pause, or another thread."""
     breaks = np.ones(len(metrics), bool)
-    breaks[1:] = (thread[1:] != thread[:-1]) | (np.diff(times) > _SAMPLE_GAP_NS)
+    # Of what a checkpoint has the thread is not known, and its last row may go on.
+    breaks[1:] = (thread[1:] != thread[:-1]) & (thread[:-1] != 0)
+    breaks[1:] |= np.diff(times) > _SAMPLE_GAP_NS
     breaks |= metrics == Metric.ANON
     seen = 0
     pairs = zip(metrics.clip(max=63).tolist(), breaks.tolist(), strict=True)
@@ -335,12 +350,17 @@ def marks_table(
 
 
 def threads_table(
-    timeline: Timeline, checkpoint: Checkpoint, names: Names, to_ns: ToNs
+    threads: tuple[np.ndarray, ...], checkpoint: Checkpoint, names: Names, to_ns: ToNs
 ) -> pd.DataFrame:
-    """The threads that recorded something or are named in the file."""
+    """The threads that recorded something or are named in the file.
+
+    Args:
+        threads: of every event that is not folded.
+    """
     counts: dict[int, int] = dict(checkpoint.consumed)
-    for thread, count in _thread_counts(timeline.thread):
-        counts[thread] = counts.get(thread, 0) + count
+    for of_some in threads:
+        for thread, count in _thread_counts(of_some):
+            counts[thread] = counts.get(thread, 0) + count
     numbers = sorted({*counts, *names.threads})
     known = [names.threads.get(number) for number in numbers]
     first = np.array([thread.first_ticks if thread else 0 for thread in known], np.uint64)

@@ -78,7 +78,7 @@ def _row_of(pairing: Pairing, known: Known, number: int) -> int:
     """The row of an object, -1 for none: new ones are numbered in order, after the known ones."""
     if number >= known.next_number:
         row = len(known.number) + number - known.next_number
-        return row if row < len(pairing.number) else -1
+        return row if row < len(pairing.size) else -1
     found = np.flatnonzero(known.number == number)
     return int(found[0]) if len(found) else -1
 
@@ -123,7 +123,7 @@ def _texts(
     wanted = holders[views] & NUMBER_MASK
     at = order[np.searchsorted(handles, wanted, sorter=order).clip(max=len(order) - 1)]
     known = handles[at] == wanted
-    first = len(pairing.number) - len(pairing.begins)
+    first = len(pairing.size) - len(pairing.begins)
     numbers = pairing.number[first + ours[at[known]]]
     texts[views[known]] = [f"view, object {number}" for number in numbers.tolist()]
     return texts

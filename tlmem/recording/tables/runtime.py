@@ -22,7 +22,7 @@ from tlmem.events import (
 )
 from tlmem.recording.format.checkpoint import Checkpoint
 from tlmem.recording.format.limits import LARGEST_SIZE
-from tlmem.recording.format.pairing import Known, Pairing
+from tlmem.recording.format.pairing import Known, Pairing, numbers_of
 from tlmem.recording.format.timeline import Timeline
 from tlmem.recording.tables.holder_names import NUMBER_MASK, HolderNames, each, longest_label
 from tlmem.recording.tables.ledger import Ledger, lives_of
@@ -38,11 +38,6 @@ _POOL_KINDS = {
     "prunes": Kind.POOL_PRUNE,
 }
 _KEPT_CHANGE = {"puts": 1, "hits": -1, "prunes": -1}
-
-
-def numbers_of(pairing: Pairing, rows: np.ndarray) -> np.ndarray:
-    """Object numbers of rows of a pairing; -1 for -1."""
-    return np.where(rows >= 0, pairing.number[rows], -1) if len(pairing.number) else rows
 
 
 def holders_table(

@@ -454,10 +454,11 @@ SCHEMA: dict[str, Table] = {
 }
 
 
-def frame(name: str, columns: Mapping[str, np.ndarray | list]) -> pd.DataFrame:
+def frame(name: str, columns: Mapping[str, np.ndarray | list | range]) -> pd.DataFrame:
     """The table ``name`` as a frame with exactly the columns, dtypes and index of its schema.
 
-    Arrays that have the dtype already are shared, not copied.
+    Arrays that have the dtype already are shared, not copied. An index may be a range, which takes
+    no memory.
     """
     table = SCHEMA[name]
     arrays: dict[str, Any] = {
@@ -465,14 +466,21 @@ def frame(name: str, columns: Mapping[str, np.ndarray | list]) -> pd.DataFrame:
             object if column.dtype == TEXT else column.dtype, copy=False
         )
         for column in table.columns
+        if not isinstance(columns[column.name], range)
     }
     # Texts may have lone surrogates, as names of files do, which not every storage of pandas takes.
     texts = pd.StringDtype("python", na_value=np.nan)
     for column in table.columns:
         if column.dtype == TEXT:
             arrays[column.name] = pd.array(arrays[column.name], dtype=texts)
-    index = arrays.pop(table.index) if table.index else None
-    labels = None if index is None else pd.Index(index, name=table.index)
+    if not table.index:
+        return pd.DataFrame(arrays, copy=False)
+    numbers = columns[table.index]
+    labels = (
+        pd.RangeIndex(numbers, name=table.index)
+        if isinstance(numbers, range)
+        else pd.Index(arrays.pop(table.index), name=table.index)
+    )
     return pd.DataFrame(arrays, index=labels, copy=False)
 
 

@@ -1,0 +1,55 @@
+"""How much memory this process may still take: of the machine, and of its control group.
+
+Covers: physical memory by psutil, limits of version 1 and 2 of Linux's control groups, as
+containers and batch systems set them. Does not cover: swap, which is not counted on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+GROUPS = Path("/sys/fs/cgroup")
+OWN_GROUPS = Path("/proc/self/cgroup")
+
+
+def available_memory() -> int:
+    """Bytes that can be taken without swapping, the page cache of files counted as free."""
+    import psutil
+
+    machine = int(psutil.virtual_memory().available)
+    return max(0, min([machine, *_left_in_groups()]))
+
+
+def _left_in_groups() -> Iterator[int]:
+    """What each control group above this process still allows, of those that have a limit."""
+    try:
+        lines = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "none", "")
+        if controllers == "":
+            names, root = ("memory.max", "memory.current", "inactive_file"), GROUPS
+        elif "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            root = GROUPS / "memory"
+        else:
+            continue
+        folder = root / path.lstrip("/")
+        for group in (folder, *folder.parents):
+            left = _left(group, *names)
+            if left is not None:
+                yield left
+            if group == root:
+                break
+
+
+def _left(group: Path, limit: str, used: str, cache: str) -> int | None:
+    """The limit of one group without what is used of it; None where there is none."""
+    try:
+        most, now = int((group / limit).read_text()), int((group / used).read_text())
+        stat = dict(line.split()[:2] for line in (group / "memory.stat").read_text().splitlines())
+        return most - max(now - int(stat.get(cache, 0)), 0)
+    except (OSError, ValueError):
+        return None
