@@ -16,8 +16,8 @@
 #if PY_VERSION_HEX < 0x030C0000
 #include "internal/pycore_gc.h"
 #endif
-#include "internal/pycore_interp.h"
 #include "internal/pycore_dict.h"
+#include "internal/pycore_interp.h"
 #include "internal/pycore_object.h"
 #endif
 #undef Py_BUILD_CORE
