@@ -41,7 +41,9 @@ def test_cpython_tests_have_the_same_outcome_when_recorded(tmp_path: Path) -> No
     assert result.recordings.faults == []
 
 
-def test_tests_of_packages_have_the_same_outcome_when_recorded_with_the_heap(tmp_path: Path) -> None:
+def test_tests_of_packages_have_the_same_outcome_when_recorded_with_the_heap(
+    tmp_path: Path,
+) -> None:
     names = PACKAGES.split()
     missing = [name for name in names if not (suites.site() / name).exists()]
     result = compared(Part("numpy", "share", tuple(names)), tmp_path, "--heap")

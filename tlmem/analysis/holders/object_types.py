@@ -26,6 +26,8 @@ FEWEST_MORE = 100
 """Objects that a type must have gained: fewer are modules that are imported, or a cache."""
 LEAST_OF_LARGEST = 0.05
 """Of what the type gained that gained most; a type with less is not named."""
+LEAST_OF_ALL = 0.1
+"""Of its objects that the type must have gained: a module imported late brings a few functions."""
 MOST_TYPES = 4
 UNWINDING = 0.1
 """Share of the gain by which the last count may be lower than the one before, and still counts."""
@@ -66,7 +68,8 @@ def growing_types(
         levels = [float(before[name]), *counts[name].iloc[1:].fillna(0.0).tolist()]
         if len(levels) > 2 and levels[-1] < levels[-2] - UNWINDING * (levels[-2] - levels[0]):
             levels.pop()
-        if levels[-1] - levels[0] >= FEWEST_MORE and _keeps_rising(levels):
+        least = max(FEWEST_MORE, LEAST_OF_ALL * levels[-1])
+        if levels[-1] - levels[0] >= least and _keeps_rising(levels):
             found.append((str(name), round(levels[-1] - levels[0]), round(levels[-1])))
     found.sort(key=lambda each: (-each[1], each[0]))
     since_s = (int(times[0]) - origin_ns) / 1e9
