@@ -35,6 +35,11 @@ def much():
 blocks = [little(), much()]
 strings = ["x" * 1_100 + str(i) for i in range(6_000)]
 """
+LOOKING = """\
+#define _GNU_SOURCE
+#include <dlfcn.h>
+void look(void) { dlsym(RTLD_DEFAULT, "none"); }
+"""
 LOADED_WHILE_LOOKED_AT = """\
 #include <stdlib.h>
 void look(void);
@@ -44,7 +49,7 @@ static void *(*choose(void))(size_t) {{ look(); return keep_it; }}
 static void *kept(size_t bytes) __attribute__((ifunc("choose")));
 void *keep(size_t bytes) {{ room[0] = 1; return kept(bytes); }}
 """
-"""A library that has others look at it while the linker fills in its slots: the last one waits for `choose`."""
+"""Has itself looked at while the linker fills in its slots: the last one waits for ``choose``."""
 
 ROOM = b"room for the dynamic section"
 LITTLE, MUCH, STRINGS = 9, 11, 13
@@ -73,10 +78,8 @@ def two_lines(folder: Path, name: str, little: int = 4_000, *options: str) -> Pa
 
 
 def with_library_that_is_looked_at(folder: Path) -> None:
-    """Puts `looking.so` and `looked_at.so` there; each look of the first goes through its slot of `dlsym`."""
-    (folder / "looking.c").write_text(
-        '#define _GNU_SOURCE\n#include <dlfcn.h>\nvoid look(void) { dlsym(RTLD_DEFAULT, "none"); }\n'
-    )
+    """Puts ``looking.so`` there, which looks something up, and ``looked_at.so``, which calls it."""
+    (folder / "looking.c").write_text(LOOKING)
     (folder / "looked_at.c").write_text(LOADED_WHILE_LOOKED_AT.format(room=ROOM.decode()))
     command = [str(COMPILER), "-shared", "-fPIC", "-Wl,-z,relro,-z,now,-rpath,$ORIGIN"]
     for words in (["looking.c", "-ldl"], ["looked_at.c", "./looking.so"]):
