@@ -13,11 +13,12 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
@@ -29,7 +30,6 @@ enum { GLOB_DAT = R_AARCH64_GLOB_DAT, JUMP_SLOT = R_AARCH64_JUMP_SLOT, POINTER =
 typedef struct {
     uintptr_t base, start, end; /* where the library's segments lie */
     uintptr_t relro, relro_end; /* read-only after loading */
-    uintptr_t end_mark;         /* the end of the dynamic section: zeros that nobody ever writes to */
     const Elf64_Sym *symbols;
     const char *names;
     const Elf64_Rela *tables[2];
@@ -106,7 +106,6 @@ static bool read_library(const struct dl_phdr_info *info, library *lib)
             break;
         }
     }
-    lib->end_mark = (uintptr_t)entry;
     lib->counts[0] = lib->tables[0] && with_addends ? plt_bytes / sizeof(Elf64_Rela) : 0;
     lib->counts[1] = lib->tables[1] ? other_bytes / sizeof(Elf64_Rela) : 0;
     relative = relative < lib->counts[1] ? relative : lib->counts[1];
@@ -115,25 +114,34 @@ static bool read_library(const struct dl_phdr_info *info, library *lib)
     return lib->symbols && lib->names && lib->start < lib->end;
 }
 
-/* The linker protects whole pages only. */
-static bool is_on_protected_page(const library *lib, uintptr_t address)
+/* The linker protects whole pages only: from the first of these to before the other. */
+static uintptr_t first_protected(const library *lib)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = address & ~(page - 1);
-    return start >= (lib->relro & ~(page - 1)) && start + page <= (lib->relro_end & ~(page - 1));
+    return lib->relro & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* Whether the linker has protected what it protects at last. Asks the kernel to put zeros where zeros are, which it refuses on a
- * protected page. */
+static uintptr_t end_of_protected(const library *lib)
+{
+    return lib->relro_end & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static bool is_on_protected_page(const library *lib, uintptr_t address)
+{
+    return address >= first_protected(lib) && address < end_of_protected(lib);
+}
+
+/* Whether the linker has protected what it protects at last, all of it at once. Asks the kernel to set no bit of a word there,
+ * which it refuses on a protected page. It does so in one step, so that a word that the linker is writing is not lost; nothing
+ * waits for the word, so nothing is woken. A library for which there is no such answer keeps its slots. */
 static bool is_loaded(const library *lib)
 {
-    if (lib->end_mark == 0 || !is_on_protected_page(lib, lib->end_mark))
-        return true; /* nothing of it is protected that we would write to */
-    int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-    if (zeros < 0)
-        return false;
-    bool refused = read(zeros, (void *)lib->end_mark, sizeof(Elf64_Sxword)) < 0 && errno == EFAULT;
-    close(zeros);
-    return refused;
+    static uint32_t none;
+    uintptr_t word = first_protected(lib);
+    if (word >= end_of_protected(lib))
+        return true;
+    int set_no_bit = FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0);
+    return syscall(SYS_futex, &none, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, NULL, (uint32_t *)word, set_no_bit) < 0 &&
+           errno == EFAULT;
 }
 
 static void store(const library *lib, void **slot, void *function)

@@ -2,8 +2,7 @@
  * mappings.c: whose resident memory is in which mapping of the process; see mappings.h.
  *
  * Neighbours of the same rights are one mapping to the kernel, whoever made them: what is distinguished here never merges with the
- * rest. The C allocator's further arenas begin at multiples of 64 MB and reserve as much, most of it without rights; one that
- * is full looks like other memory. A stack has a guard page of its own below. The parts of a program or library are neighbours.
+ * rest. The C allocator's further arenas begin at multiples of 64 MB and reserve as much; what is not used has no rights. A stack has a guard page of its own below. The parts of a program or library are neighbours.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -76,10 +75,12 @@ static bool is_plain(const tlmi_mapping *mapping)
     return mapping->name == NAME_NONE && !mapping->shared;
 }
 
+/* What is left of the last arena has no rights; one that is full has nothing left, and is one mapping with the next one. */
 static bool is_arena(const tlmi_mapping *mapping, const tlmi_mapping *after)
 {
-    return mapping->writable && mapping->start % ARENA_BYTES == 0 && touch(mapping, after) && is_plain(after) &&
-           !after->accessible && after->end == mapping->start + ARENA_BYTES;
+    bool has_rest = touch(mapping, after) && is_plain(after) && !after->accessible && after->end % ARENA_BYTES == 0 &&
+                    after->end - after->start < ARENA_BYTES;
+    return mapping->writable && mapping->start % ARENA_BYTES == 0 && (has_rest || mapping->end % ARENA_BYTES == 0);
 }
 
 static bool is_stack(const tlmi_mapping *mapping, const tlmi_mapping *before)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from foreign import suites
 from foreign.comparing import Result, compare, reason, result_of
+from foreign.pages import WITH_HEAP, write
 from foreign.running import Run, run
 from foreign.suites import Part
 
@@ -33,6 +34,7 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(suites.NAMES)} (default: all)")
     parser.add_argument("--state", type=Path, required=True, help="folder that keeps the results")
     parser.add_argument("--part", action="append", help="of a suite only this one; several times")
+    parser.add_argument("--heap", action="store_true", help="record with --heap; results apart")
     parser.add_argument("--again", action="store_true", help="run what has a result already, too")
     parser.add_argument("--page", type=Path, help="write the table into this page")
     given = parser.parse_args(words)
@@ -42,9 +44,9 @@ def options(words: list[str]) -> argparse.Namespace:
     return given
 
 
-def kept(part: Part, state: Path) -> Path:
-    """Where the result of a part is kept, apart for each Python and release."""
-    python = ".".join(platform.python_version_tuple()[:2])
+def kept(part: Part, state: Path, heap: bool) -> Path:
+    """Where the result of a part is kept, apart for each Python and release, and with --heap."""
+    python = ".".join(platform.python_version_tuple()[:2]) + WITH_HEAP * heap
     name = f"{part.suite}-{suites.version(part.suite)}-{part.name.replace('/', '.')}.json"
     return state / python / name
 
@@ -66,9 +68,8 @@ def line(result: Result) -> str:
     return words
 
 
-def compared(part: Part, state: Path) -> Result:
+def compared(part: Part, target: Path, heap: bool) -> Result:
     """Compares one part; the logs of one that differs are kept beside its result."""
-    target = kept(part, state)
     logs = target.with_suffix("")
     shutil.rmtree(logs, ignore_errors=True)
     number = 0
@@ -79,7 +80,8 @@ def compared(part: Part, state: Path) -> Result:
             nonlocal number
             number += 1
             name = f"{number}-{'recorded' if recorded else 'plain'}"
-            done = run(chosen, Path(folder) / str(number), recorded)
+            words = ("--heap",) if heap else ()
+            done = run(chosen, Path(folder) / str(number), recorded, words)
             logs.mkdir(parents=True, exist_ok=True)
             (logs / f"{name}.log").write_text(done.log, encoding="utf-8")
             outcomes = json.dumps(done.outcomes, indent=0)
@@ -106,18 +108,16 @@ def main(words: list[str]) -> int:
         if not chosen:
             say(f"{suite}: this Python has no such tests")
         for part in chosen:
-            path = kept(part, given.state)
+            path = kept(part, given.state, given.heap)
             if path.exists() and not given.again:
                 result = result_of(json.loads(path.read_text(encoding="utf-8")))
             else:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                result = compared(part, given.state)
+                result = compared(part, path, given.heap)
             say(line(result))
             unknown = [each for each in result.different if not reason(suite, each.test)]
             failures += len(unknown) + len(result.recordings.faults)
     if given.page:
-        from foreign.pages import write
-
         write(given.page, given.state)
     say(f"{failures} differences or faults without a known reason")
     return 1 if failures else 0

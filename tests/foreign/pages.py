@@ -14,6 +14,8 @@ from foreign.suites import NAMES
 SUMS = Path(__file__).with_name("results.json")
 TITLES = {"cpython": "CPython", "numpy": "NumPy", "scipy": "SciPy", "pandas": "pandas"}
 BEGIN, END = "<!-- begin results -->\n", "<!-- end results -->\n"
+WITH_HEAP = "+heap"
+"""Behind the Python where the suites were recorded with ``--heap``."""
 HEAD = """| suite | Python | parts | tests | passed | skipped | fail in both | flaky | different \
 | recordings | events | lost |
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
@@ -47,9 +49,15 @@ def sums_of(results: list[Result]) -> dict:
     }
 
 
-def _order(name: str) -> tuple[int, tuple[int, ...]]:
+def _order(name: str) -> tuple[int, bool, tuple[int, ...]]:
     suite, _, python = name.split()
-    return NAMES.index(suite), tuple(map(int, python.split(".")))
+    numbers = python.removesuffix(WITH_HEAP).split(".")
+    return NAMES.index(suite), python.endswith(WITH_HEAP), tuple(map(int, numbers))
+
+
+def _python(name: str) -> str:
+    """The Python, and how it was recorded where that is not the default."""
+    return name.replace(WITH_HEAP, ", `--heap`")
 
 
 def _row(name: str, sums: dict) -> str:
@@ -61,7 +69,7 @@ def _row(name: str, sums: dict) -> str:
     numbers += (len(sums["flaky"]), len(sums["different"]))
     numbers += (sums["files"], sums["events"], sums["lost"])
     cells = " | ".join(f"{number:,}" for number in numbers)
-    return f"| {TITLES[suite]} {release} | {python} | {cells} |\n"
+    return f"| {TITLES[suite]} {release} | {_python(python)} | {cells} |\n"
 
 
 def _said(outcomes: list[str]) -> str:
@@ -77,7 +85,7 @@ def _single_tests(names: list[str], sums: dict[str, dict], which: str) -> str:
             found = Difference(*each)
             why = f" {reason(suite, found.test) or 'not known'} |" if which == "different" else ""
             rows += (
-                f"| {TITLES[suite]} | {python} | `{found.test}` | {_said(found.plain)} "
+                f"| {TITLES[suite]} | {_python(python)} | `{found.test}` | {_said(found.plain)} "
                 f"| {_said(found.recorded)} |{why}\n"
             )
     return rows
@@ -104,7 +112,7 @@ def text_of(sums: dict[str, dict]) -> str:
     for name in names:
         suite, release, python = name.split()
         parts = ", ".join(f"`{part}`" for part in sums[name]["parts"])
-        text += f"- {TITLES[suite]} {release} on {python}: {parts}\n"
+        text += f"- {TITLES[suite]} {release} on {_python(python)}: {parts}\n"
     return text
 
 

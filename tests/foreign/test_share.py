@@ -19,12 +19,12 @@ PACKAGES = """
     """
 
 
-def compared(part: Part, folder: Path) -> Result:
-    """The part plain and recorded, in new folders below ``folder``."""
+def compared(part: Part, folder: Path, *options: str) -> Result:
+    """The part plain and recorded with options, in new folders below ``folder``."""
     numbers = iter(range(100))
 
     def run_one(chosen: Part, recorded: bool) -> Run:
-        return run(chosen, folder / str(next(numbers)), recorded)
+        return run(chosen, folder / str(next(numbers)), recorded, options)
 
     return compare(part, run_one)
 
@@ -41,10 +41,12 @@ def test_cpython_tests_have_the_same_outcome_when_recorded(tmp_path: Path) -> No
     assert result.recordings.faults == []
 
 
-def test_tests_of_packages_have_the_same_outcome_when_recorded(tmp_path: Path) -> None:
+def test_tests_of_packages_have_the_same_outcome_when_recorded_with_the_heap(
+    tmp_path: Path,
+) -> None:
     names = PACKAGES.split()
     missing = [name for name in names if not (suites.site() / name).exists()]
-    result = compared(Part("numpy", "share", tuple(names)), tmp_path)
+    result = compared(Part("numpy", "share", tuple(names)), tmp_path, "--heap")
 
     assert missing == []
     assert result.tests > 1000

@@ -65,6 +65,21 @@ static void check_each_kind(void)
     CHECK(guarded.log == 0 && guarded.data_files == (60 + 50 + 500) * KB);
 }
 
+/* Two arenas that are full, a third one that is not, one that is full and has something else behind it; and what is like them,
+ * but begins or ends elsewhere. */
+static void check_full_arenas(void)
+{
+    static const char text[] = "7f0000000000-7f0009000000 rw-p 00000000 00:00 0 \nRss: 1000 kB\n"
+                               "7f0009000000-7f000c000000 ---p 00000000 00:00 0 \nRss: 0 kB\n"
+                               "7f1000000000-7f1004000000 rw-p 00000000 00:00 0 \nRss: 200 kB\n"
+                               "7f1004000000-7f1004800000 rw-s 00000000 00:01 77    /dev/zero (deleted)\nRss: 8 kB\n"
+                               "7f2000400000-7f2004400000 rw-p 00000000 00:00 0 \nRss: 30 kB\n"
+                               "7f3000000000-7f3004100000 rw-p 00000000 00:00 0 \nRss: 4 kB\n";
+    tlmi_mappings found = read_pieces(text, 64, 0, true);
+    CHECK(found.allocator == 1200 * KB);
+    CHECK(found.mapped == 34 * KB);
+}
+
 static void check_other_texts(void)
 {
     static const tlmi_mappings nothing;
@@ -114,6 +129,7 @@ static void check_this_process(void)
 int main(void)
 {
     check_each_kind();
+    check_full_arenas();
     check_other_texts();
     check_this_process();
     return 0;

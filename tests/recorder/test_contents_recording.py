@@ -130,6 +130,32 @@ def test_programs_without_arrays_are_looked_at_as_they_run(tmp_path: Path) -> No
     assert counts == sorted(counts)
 
 
+def test_objects_are_counted_by_type_also_where_nothing_refers_to_them(tmp_path: Path) -> None:
+    body = """
+import ctypes, gc
+class Node:
+    pass
+class Kept:
+    def __init__(self): self.more = [self]
+for _ in range(300):
+    node = Node()
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(node))
+del node
+kept = [Kept() for _ in range(200)]
+texts = [str(i) for i in range(1000)]
+"""
+    contents(body, tmp_path)
+    table = tlmem.read(tmp_path / "a.tlm").object_types
+    last = table[table["snapshot"] == table["snapshot"].max()]
+    found = dict(zip(last["type"], last["count"], strict=True))
+
+    assert (found["__main__.Node"], found["__main__.Kept"]) == (300, 200)
+    assert found["list"] >= 200
+    assert "str" not in found
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert len(found) <= 64
+
+
 def judged(body: str, folder: Path) -> Analysis:
     (folder / "held.py").write_text(body, encoding="utf-8")
     done = recorded(["held.py"], folder, options=("-q", "-o", "a.tlm"))

@@ -9,7 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.heap_programs import COMPILER, USING_IT, with_library
+from support.heap_programs import (
+    COMPILER,
+    USING_IT,
+    move_dynamic_section,
+    with_library,
+    with_library_that_is_looked_at,
+)
 from support.programs import plain, recorded, run
 
 from tlmem.analysis import analyse
@@ -243,6 +249,21 @@ def test_a_library_that_is_being_loaded_is_left_to_the_linker(tmp_path: Path) ->
     _, heap = heap_of(tmp_path, program, "--heap=all", "--rss-interval=1")
 
     assert (heap["size_bytes"] == 3_333).sum() == 150
+
+
+@pytest.mark.parametrize("dynamic_section", ["read-only", "writable"])
+def test_slots_that_the_linker_has_not_filled_in_stay_writable(
+    dynamic_section: str, library: Path
+) -> None:
+    with_library_that_is_looked_at(library)
+    if dynamic_section == "writable":
+        move_dynamic_section(library / "looked_at.so")
+    program = "import ctypes\nlooking = ctypes.CDLL('./looking.so')\nlooking.look()\n"
+    program += "keep = ctypes.CDLL('./looked_at.so').keep\nkeep.restype = ctypes.c_void_p\n"
+    program += "keep(ctypes.c_size_t(3_333))\n"
+    _, heap = heap_of(library, program, "--heap=all")
+
+    assert (heap["size_bytes"] == 3_333).sum() == 1
 
 
 def test_threads_count_for_themselves(library: Path) -> None:

@@ -186,3 +186,30 @@ def test_signal_handlers_may_allocate(tmp_path: Path) -> None:
     _, heap = heap_of(tmp_path, program, "--heap=1kB", "--heap-seed=5")
 
     assert len(heap)
+
+
+def test_names_that_types_remember_are_not_kept_for_being_samples(tmp_path: Path) -> None:
+    """A type's table of remembered names is indexed by their addresses, and samples have their own.
+
+    As an extension does that asks for attributes by C strings.
+    """
+    program = """\
+import ctypes
+class Empty:
+    pass
+def ask():
+    get = ctypes.pythonapi.PyObject_GetAttrString
+    get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.py_object
+    empty = Empty()
+    for i in range(100_000):
+        try:
+            get(empty, b"a name of forty characters, number %6d" % i)
+        except AttributeError:
+            pass
+ask()
+"""
+    _, heap = heap_of(tmp_path, program, "--heap=16kB", "--heap-seed=5")
+    names = heap[(heap["line"] == 10) & (heap["size_bytes"].between(80, 100))]
+
+    assert len(names) > 300
+    assert (names["died_ns"] < 0).sum() <= 8

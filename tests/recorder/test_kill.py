@@ -59,10 +59,11 @@ def let_run(process: "subprocess.Popen[bytes]", seconds: float) -> None:
         process.wait(seconds)
 
 
-def kill_once(folder: Path, wait_s: float, limit: str | None = None) -> tuple[int, ...]:
+def kill_once(folder: Path, wait_s: float, limit: str | None = None, *more: str) -> tuple[int, ...]:
     """Runs the program in ``folder``, kills it after a while and returns what it had counted.
 
-    With a size limit, the while begins when the oldest events have been folded.
+    With a size limit, the while begins when the oldest events have been folded. ``more`` are
+    options of the recorder.
     """
     folder.mkdir()
     (folder / "counts").write_bytes(bytes(16 * THREADS))
@@ -71,6 +72,7 @@ def kill_once(folder: Path, wait_s: float, limit: str | None = None) -> tuple[in
         program = program.replace("np.empty(size,", "np.empty(counts[0] * 40503 % 7000,")
     (folder / "program.py").write_text(program, encoding="utf-8")
     options = ["--max-file", limit] if limit else ["--rss-interval", "1"]
+    options += more
     process = subprocess.Popen(
         [sys.executable, "-m", "tlmem", "record", "-q", "-o", "a.tlm", *options, "program.py"],
         cwd=folder,
@@ -130,7 +132,8 @@ def test_killed_program_has_lost_nothing(tmp_path: Path) -> None:
 
     def trial(number: int) -> list[str]:
         folder = tmp_path / str(number)
-        counted = kill_once(folder, waits[number])
+        heap = ("--heap=2kB",) if number % 4 == 0 else ()  # every few blocks
+        counted = kill_once(folder, waits[number], None, *heap)
         found = missing(folder, counted)
         (folder / "a.tlm").unlink()
         return [f"kill {number} after {waits[number]:.3f} s: {text}" for text in found]

@@ -1,6 +1,7 @@
 """Programs that allocate native memory, recorded with ``record --heap``."""
 
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,23 @@ def much():
 blocks = [little(), much()]
 strings = ["x" * 1_100 + str(i) for i in range(6_000)]
 """
+LOOKING = """\
+#define _GNU_SOURCE
+#include <dlfcn.h>
+void look(void) { dlsym(RTLD_DEFAULT, "none"); }
+"""
+LOADED_WHILE_LOOKED_AT = """\
+#include <stdlib.h>
+void look(void);
+__attribute__((aligned(64))) char room[1024] = "{room}";
+static void *keep_it(size_t bytes) {{ return malloc(bytes); }}
+static void *(*choose(void))(size_t) {{ look(); return keep_it; }}
+static void *kept(size_t bytes) __attribute__((ifunc("choose")));
+void *keep(size_t bytes) {{ room[0] = 1; return kept(bytes); }}
+"""
+"""Has itself looked at while the linker fills in its slots: the last one waits for ``choose``."""
+
+ROOM = b"room for the dynamic section"
 LITTLE, MUCH, STRINGS = 9, 11, 13
 """The lines that allocate."""
 
@@ -57,3 +75,34 @@ def two_lines(folder: Path, name: str, little: int = 4_000, *options: str) -> Pa
     result = recorded(["-f", "-o", name, *words, "program.py"], with_library(folder))
     assert result.returncode == 0, result.stderr.decode()
     return folder / name
+
+
+def with_library_that_is_looked_at(folder: Path) -> None:
+    """Puts ``looking.so`` there, which looks something up, and ``looked_at.so``, which calls it."""
+    (folder / "looking.c").write_text(LOOKING)
+    (folder / "looked_at.c").write_text(LOADED_WHILE_LOOKED_AT.format(room=ROOM.decode()))
+    command = [str(COMPILER), "-shared", "-fPIC", "-Wl,-z,relro,-z,now,-rpath,$ORIGIN"]
+    for words in (["looking.c", "-ldl"], ["looked_at.c", "./looking.so"]):
+        library = Path(words[0]).with_suffix(".so").name
+        subprocess.run([*command, *words, "-o", library], cwd=folder, check=True)
+
+
+def move_dynamic_section(library: Path) -> None:
+    """Moves it to data that stay writable, as patchelf does in libraries of wheels."""
+    image = bytearray(library.read_bytes())
+    (headers,) = struct.unpack_from("<Q", image, 32)
+    each, count = struct.unpack_from("<HH", image, 54)
+    places = range(headers, headers + each * count, each)
+    parts = {at: struct.unpack_from("<IIQQQQQQ", image, at) for at in places}
+    to = image.index(ROOM)
+    address = next(
+        to - offset + virtual
+        for kind, _, offset, virtual, _, bytes_there, _, _ in parts.values()
+        if kind == 1 and offset <= to < offset + bytes_there
+    )
+    for at, (kind, flags, offset, _, _, bytes_there, in_memory, alignment) in parts.items():
+        if kind == 2:
+            image[to : to + bytes_there] = image[offset : offset + bytes_there]
+            moved = (kind, flags, to, address, address, bytes_there, in_memory, alignment)
+            struct.pack_into("<IIQQQQQQ", image, at, *moved)
+    library.write_bytes(image)

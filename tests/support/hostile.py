@@ -77,6 +77,7 @@ def assert_undisturbed(program: Program, folder: Path) -> list[tlmem.Recording]:
         for old in folder.glob("run*.tlm"):
             old.unlink()
         options = ["-m", "tlmem", "record", "-o", str(folder / "run.tlm")]
+        options += programs.heap_options()
         ended = _run(program, folder, [*options, *([] if spoken else ["-q"])])
         stderr = _without_own_lines(ended.stderr) if spoken else ended.stderr
 

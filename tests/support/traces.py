@@ -7,7 +7,7 @@ clock. Does not cover: files; see ``writer``.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -18,12 +18,19 @@ import pandas as pd
 from tlmem.recording.format.chains import (
     CONTAINER,
     TOTALS_GROUP,
+    TYPE,
     UNTRACKED,
     ChainStep,
     Holding,
+    StepKind,
 )
 from tlmem.recording.source_lines import SourceLines
-from tlmem.recording.tables.holdings import contents_table, holdings_table, steps_table
+from tlmem.recording.tables.holdings import (
+    contents_table,
+    holdings_table,
+    object_types_table,
+    steps_table,
+)
 from tlmem.recording.tables.schema import SCHEMA, frame
 
 LEDGER = [
@@ -209,6 +216,14 @@ class Program:
                 )
             )
 
+    def count(self, **types: int) -> None:
+        """The snapshot before counts objects by type."""
+        last = self.contents[-1]
+        for name, count in types.items():
+            steps = (ChainStep(StepKind.INSTANCE, name),)
+            group = self.contents[-1].group + 1
+            self.contents.append(replace(last, arrays=count, group=group, steps=steps, what=TYPE))
+
     def holding_objects(self) -> pd.DataFrame:
         """What the reader would find at the addresses that snapshots name."""
         rows = [
@@ -338,6 +353,12 @@ class Program:
                 as_ns,
             ),
             holding_steps=steps_table(self.seen),
+            object_types=object_types_table(
+                {(held.snapshot, held.group): held for held in self.contents},
+                {(held.snapshot, TOTALS_GROUP): held for held in self.contents},
+                (0, self.now_ns),
+                as_ns,
+            ),
             contents=contents_table(
                 {(held.snapshot, held.group): held for held in self.contents},
                 {(held.snapshot, TOTALS_GROUP): held for held in self.contents},

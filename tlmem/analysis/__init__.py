@@ -40,6 +40,7 @@ from tlmem.analysis.growth_findings import (
 from tlmem.analysis.heap_samples import held_heap
 from tlmem.analysis.holders.cells_held import without_results
 from tlmem.analysis.holders.containers import contents_beside, with_contents, with_holder_named
+from tlmem.analysis.holders.object_types import with_types, with_types_named
 from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.judge import Evidence, judge
@@ -125,10 +126,12 @@ def analyse(recording: Recording) -> Analysis:
     found = with_python_holders(found, lives, places, evidence.growths)
     beside = contents_beside(found, recording, lives.judged_ns)
     found = with_contents(found, beside, recording, lives.work_begin_ns, lives.judged_ns)
+    found = with_types(found, recording, lives.begin_ns)
     found += worker_findings(found, recording)
     found.sort(key=importance)
+    verdict = with_types_named(with_holder_named(judge(evidence), beside, found), found)
     return Analysis(
-        verdict=with_line_named(with_holder_named(judge(evidence), beside, found), found),
+        verdict=with_line_named(verdict, found),
         attribution=level,
         findings=tuple(found),
         growth=growth,

@@ -64,6 +64,24 @@ class Holder:
 
 
 @dataclass(frozen=True)
+class MoreObjects:
+    """``more`` objects of one type since ``since_s`` seconds after the begin, ``count`` in the end.
+
+    ``type`` is ``module.Class``, of builtin types the name alone.
+    """
+
+    type: str
+    more: int
+    count: int
+    since_s: float
+
+    @property
+    def short_name(self) -> str:
+        """The type as a line names it: one of the program itself without its module."""
+        return self.type.removeprefix("__main__.")
+
+
+@dataclass(frozen=True)
 class Cohort:
     """Objects made from ``begin_s`` to ``end_s`` seconds after the program began.
 
@@ -107,6 +125,7 @@ class Finding:
     says that the objects are temporaries of the last moment. ``cohorts``, of a growing line, say
     when its objects were made and how long they lived. ``exit_count`` and ``exit_bytes``, of what
     was alive when judged, are what of it was alive at exit. ``fix`` is what to do about a leak.
+    ``types``, of growth of Python's heap, are the types of objects that became more meanwhile.
     """
 
     kind: str
@@ -131,6 +150,7 @@ class Finding:
     exit_count: int | None = None
     exit_bytes: int | None = None
     fix: str = ""
+    types: tuple[MoreObjects, ...] = ()
 
 
 @dataclass(frozen=True)

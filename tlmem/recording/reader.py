@@ -375,6 +375,13 @@ class Recording:
         )
 
     @cached_property
+    def object_types(self) -> pd.DataFrame:
+        """Objects of each of the commonest types, as snapshots counted them."""
+        return holdings.object_types_table(
+            self._names.contents, self._names.holdings, self._contents.span, self._to_ns
+        )
+
+    @cached_property
     def scopes(self) -> pd.DataFrame:
         """Scopes and frames of functions."""
         return runtime.scopes_table(

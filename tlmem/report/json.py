@@ -237,6 +237,15 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "exit_count": finding.exit_count,
         "exit_bytes": finding.exit_bytes,
         "fix": fix_of(finding) or None,
+        "types": [
+            {
+                "type": types.type,
+                "more": types.more,
+                "count": types.count,
+                "since_seconds": round(types.since_s, 9),
+            }
+            for types in finding.types
+        ],
         "evidence": finding.evidence,
     }
 

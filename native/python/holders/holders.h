@@ -3,7 +3,7 @@
  *
  * A search walks forward from roots: modules, frames of threads, exceptions. It holds the GIL from its begin to its end, runs
  * no Python code, asks Python for no memory and changes no object, count or list of the collector.
- * Order: graph < groups < edges < roots, names < snapshot < when.
+ * Order: graph < groups < edges < roots, names, kinds < snapshot < when.
  */
 #ifndef TLMI_HOLDERS_H
 #define TLMI_HOLDERS_H
@@ -73,7 +73,7 @@ typedef struct {
 #define TLMI_EDGE_GRADIENT 0x50000000u /* of a tensor of PyTorch: its gradient */
 #define TLMI_EDGE_VISIT 0x40000000u    /* of a list, dict or tuple: not an item, visited by its tp_traverse */
 
-enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32, TLMI_FOUND = 64 };
+enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32, TLMI_FOUND = 64, TLMI_TYPES = 64 };
 
 /* A reference that was found and is not followed yet. The object's address has TLMI_OF_VIEW set where an array that shows
  * another's memory refers to it, and TLMI_NATIVE where the gradient of this tensor is meant. */
@@ -96,6 +96,11 @@ typedef struct {
     uint32_t node;
     uint64_t items;
 } tlmi_container;
+
+typedef struct {
+    PyTypeObject *type; /* borrowed */
+    uint64_t objects;
+} tlmi_type_count;
 
 typedef struct {
     tlmi_graph graph;
@@ -121,8 +126,10 @@ typedef struct {
     bool is_elsewhere;                          /* what is met is no longer the program's own */
     tlmi_container containers[TLMI_CONTAINERS]; /* the largest of the program's own, in no order */
     uint32_t containers_count;
-    uint32_t smallest; /* of them, when there is no room for more */
-    uintptr_t *ring;   /* objects of cycles */
+    uint32_t smallest;                 /* of them, when there is no room for more */
+    tlmi_type_count types[TLMI_TYPES]; /* with most objects, most first */
+    uint32_t types_count;
+    uintptr_t *ring; /* objects of cycles */
     uint32_t ring_count, ring_room;
     struct {
         PyTypeObject *type;
@@ -227,6 +234,14 @@ enum {
 uint32_t tlmi_name_way(tlmi_search *search, const tlmi_root *root, const tlmi_stop *way, uint32_t count,
                        tlmi_step *out);
 
+/* The name of a type, as a step of an instance without an edge. */
+void tlmi_name_type(PyTypeObject *type, tlmi_step *out);
+
+/* ---- holders_kinds.c ---- */
+/* Finds the types of which the collector follows most objects. None are found where that takes longer than until a moment of this
+ * thread's CPU time. */
+void tlmi_search_count_types(tlmi_search *search, uint64_t until_ns);
+
 /* ---- holders_snapshot.c: the record ---- */
 typedef struct {
     uint32_t number;
@@ -239,6 +254,7 @@ typedef struct {
 typedef struct {
     uint64_t limit_ns;
     bool may_stop; /* as soon as nearly everything that is tracked was found */
+    bool counts_types;
     const char *elsewhere;
     PyObject *error;          /* borrowed; NULL: none */
     uint32_t objects, owners; /* of the search before this one */

@@ -908,4 +908,12 @@ uint32_t tlmi_name_way(tlmi_search *search, const tlmi_root *root, const tlmi_st
     name_graph(&namer);
     return namer.steps_count;
 }
+
+void tlmi_name_type(PyTypeObject *type, tlmi_step *out)
+{
+    tlmi_namer namer = {.steps = out};
+    begin_step(&namer);
+    add_type(&namer.type, type);
+    end_step(&namer, TLMI_STEP_INSTANCE, 0);
+}
 #endif

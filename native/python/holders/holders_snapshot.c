@@ -3,7 +3,7 @@
  *
  * docs/format.md, "Holding": one record for each group, and one that says the snapshot is whole. A snapshot without its last
  * record was cut by the end of the process, and readers leave it out. Between them, "Content": how many items the largest
- * containers have, and who holds arrays over memory that is not tracked.
+ * containers have, who holds arrays over memory that is not tracked, and how many objects there are of the commonest types.
  */
 #include "python/holders/holders.h"
 
@@ -14,7 +14,7 @@
 
 enum { INCOMPLETE = 1, COLLECTING = 2 }; /* flags */
 enum { RECORD_ROOM = 48 + 8 * TLMI_SAMPLES + 32 * 1024, WHOLE_SAMPLE_GROUPS = 16, FEW_SAMPLES = 8 };
-enum { UNTRACKED_ARRAYS = 1, CONTAINER = 2 }; /* what */
+enum { UNTRACKED_ARRAYS = 1, CONTAINER = 2, TYPE = 3 }; /* what */
 #define TOTALS UINT32_MAX
 
 typedef struct {
@@ -107,15 +107,21 @@ static uint32_t write_group(tlmi_search *search, tlmi_groups *groups, holding *h
     return bytes <= left && tlmi_meta_holding(room->record, bytes) ? bytes : 0;
 }
 
-/* Writes the record of the first `length` steps of `room->way`; its bytes, 0 when it does not fit into `left` or the file. */
-static uint64_t write_content(tlmi_search *search, holding *head, uint32_t root, uint32_t length, uint64_t left)
+/* Writes the record of `room->steps`; its bytes, 0 when it does not fit into `left` or the file. */
+static uint64_t write_steps(holding *head, uint64_t left)
 {
-    head->steps = (uint16_t)tlmi_name_way(search, &search->roots[root], room->way, length, room->steps);
     uint32_t bytes = make_record(head, 0, room->steps);
     if (bytes > left || !tlmi_meta_content(room->record, bytes))
         return 0;
     head->group++;
     return bytes;
+}
+
+/* Of the first `length` steps of `room->way`. */
+static uint64_t write_content(tlmi_search *search, holding *head, uint32_t root, uint32_t length, uint64_t left)
+{
+    head->steps = (uint16_t)tlmi_name_way(search, &search->roots[root], room->way, length, room->steps);
+    return write_steps(head, left);
 }
 
 /* Untracked memory, by who has the arrays over it. */
@@ -158,6 +164,24 @@ static uint64_t write_containers(tlmi_search *search, const tlmi_groups *groups,
     return written;
 }
 
+/* The types of which there are most objects. */
+static uint64_t write_types(tlmi_search *search, holding *head, uint64_t left)
+{
+    uint64_t written = 0;
+    for (uint32_t i = 0; i < search->types_count; i++) {
+        tlmi_name_type(search->types[i].type, &room->steps[0]);
+        head->steps = 1;
+        head->what = TYPE;
+        head->arrays = search->types[i].objects;
+        head->held_bytes = 0;
+        uint64_t bytes = write_steps(head, left - written);
+        if (bytes == 0)
+            break;
+        written += bytes;
+    }
+    return written;
+}
+
 static uint64_t write_contents(tlmi_search *search, const tlmi_groups *groups, holding head, uint64_t left)
 {
     head.group = 0;
@@ -165,7 +189,8 @@ static uint64_t write_contents(tlmi_search *search, const tlmi_groups *groups, h
     head.addresses = 0;
     head.used_bytes = 0;
     uint64_t written = write_untracked(search, groups, &head, left);
-    return written + write_containers(search, groups, &head, left - written);
+    written += write_containers(search, groups, &head, left - written);
+    return written + write_types(search, &head, left - written);
 }
 
 static uint64_t write_totals(tlmi_search *search, const tlmi_groups *groups, holding head,
@@ -249,6 +274,8 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
         return false;
     }
     search->deadline_ns = snapshot->begin_ns + request->limit_ns;
+    if (request->counts_types) /* first: a search may not come to its end */
+        tlmi_search_count_types(search, snapshot->begin_ns + request->limit_ns / 2);
     search->until_clock = 1;
     search->next = search->fetched = search->opened = search->keyed = 1;
     tlmi_search_find_types(search);

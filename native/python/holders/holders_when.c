@@ -47,6 +47,7 @@ static struct {
     _Atomic uint64_t highest_bytes; /* the most that was tracked at any of them */
     _Atomic uint64_t rare;          /* taken without being asked for */
     uint64_t epoch;
+    uint64_t counted_at_ns;         /* since the start, when objects were last counted by type */
     uint32_t last_owners;           /* found by the last one */
     uint64_t each_bytes, all_bytes; /* room in the file */
     tlm_holders_statistics statistics;
@@ -120,6 +121,15 @@ static void note_taken(uint8_t trigger, uint64_t tracked, uint64_t found, uint64
     state.statistics.last_ns = took_ns;
 }
 
+/* Going through all objects is seldom worth it where only the ways to arrays are wanted. */
+static bool counts_types(uint8_t trigger, uint64_t elapsed_ns)
+{
+    if (trigger != ASKED && trigger != AT_END && elapsed_ns < state.counted_at_ns / 2 * 3)
+        return false;
+    state.counted_at_ns = elapsed_ns;
+    return true;
+}
+
 static tlm_status take(uint8_t trigger, uint64_t limit_ns, PyObject *error)
 {
     uint64_t begin_ns = tlmi_clock_thread_ns(), elapsed_ns = tlmi_clock_ns() - get(&state.start_ns), bytes = 0;
@@ -134,6 +144,7 @@ static tlm_status take(uint8_t trigger, uint64_t limit_ns, PyObject *error)
                               .room_bytes = each};
     tlmi_search_request request = {.limit_ns = limit_ns,
                                    .may_stop = trigger != ASKED && trigger != AT_END,
+                                   .counts_types = counts_types(trigger, elapsed_ns),
                                    .elsewhere = state.elsewhere,
                                    .error = error,
                                    .objects = (uint32_t)state.statistics.last_objects,
@@ -251,6 +262,7 @@ tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes)
     state.all_bytes = limit_bytes != 0 && limit_bytes / 8 < ALL_SNAPSHOTS_BYTES ? limit_bytes / 8 : ALL_SNAPSHOTS_BYTES;
     state.epoch = atomic_load(&tlmi_recording_epoch);
     state.last_owners = 0;
+    state.counted_at_ns = 0;
     set(&state.start_ns, tlmi_clock_ns());
     set(&state.spent_ns, 0);
     set(&state.estimate_ns, FIRST_ESTIMATE_NS);

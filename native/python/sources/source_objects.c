@@ -13,7 +13,7 @@
  * The thorough way, where that does not hold (PYTHONMALLOC=debug or mimalloc, tracemalloc, every block wanted): frees are
  * looked at here, and if need be the raw domain is wrapped too. A call within a call of these is not counted again.
  */
-#include <Python.h>
+#include "python/stack/pyinside.h"
 
 #include "python/sources/sources.h"
 
@@ -63,6 +63,33 @@ static uint64_t put_raw_off(void)
     return left;
 }
 
+/* ---- names that are kept because they are samples ---- */
+
+/* A type remembers the names that it was asked for, in a table where the address of a name decides its place. A name that is made
+ * for one question has the address of the one before, and takes its place. A sampled one has an address of its own, and would
+ * stay: so it is no sample any more when nothing else refers to it. Some of the table at a time. */
+static void end_remembered_names(void)
+{
+#ifdef PYINSIDE_KNOWN
+    enum { AT_ONCE = PYINSIDE_CACHED_NAMES / 8 };
+    static uint32_t next;
+    PyThreadState *thread = pyinside_thread();
+    if (thread == NULL || thread->interp != PyInterpreterState_Main())
+        return;
+    for (uint32_t i = 0; i < AT_ONCE; i++, next = (next + 1) % PYINSIDE_CACHED_NAMES) {
+        PyObject *name = pyinside_cached_name(thread->interp, next);
+        if (tlmi_unlikely(name != NULL && tlmi_heap_may_have(name)) && Py_REFCNT(name) == 1)
+            tlmi_heap_gone(name);
+    }
+#endif
+}
+
+static void record_small(void *block, size_t bytes)
+{
+    end_remembered_names();
+    tlmi_heap_record(block, bytes, TLMI_HEAP_PYTHON);
+}
+
 /* ---- the fast way ---- */
 
 /* Else the compiler saves registers for it on the fast way. */
@@ -75,7 +102,7 @@ static APART void *malloc_due(void *context, size_t bytes)
     if (chosen && bytes <= SMALL_BYTES) {
         tlmi_heap_left += LARGE_BYTES;                       /* the raw domain takes it away again */
         block = objects.theirs.malloc(context, LARGE_BYTES); /* tlm-lint: ok */
-        tlmi_heap_record(block, bytes, TLMI_HEAP_PYTHON);
+        record_small(block, bytes);
     }
     return block != NULL ? block : objects.theirs.malloc(context, bytes); /* tlm-lint: ok */
 }
@@ -88,7 +115,7 @@ static APART void *calloc_due(void *context, size_t count, size_t bytes)
         uint64_t left = put_raw_off();
         block = objects.theirs.calloc(context, 1, LARGE_BYTES); /* tlm-lint: ok */
         tlmi_heap_left = left;
-        tlmi_heap_record(block, count * bytes, TLMI_HEAP_PYTHON);
+        record_small(block, count * bytes);
     }
     return block != NULL ? block : objects.theirs.calloc(context, count, bytes); /* tlm-lint: ok */
 }
@@ -101,7 +128,7 @@ static APART void *realloc_due(void *context, void *block, size_t bytes)
         uint64_t left = put_raw_off();
         moved = objects.theirs.realloc(context, block, LARGE_BYTES); /* tlm-lint: ok */
         tlmi_heap_left = left;
-        tlmi_heap_record(moved, bytes, TLMI_HEAP_PYTHON);
+        record_small(moved, bytes);
     }
     return moved != NULL ? moved : objects.theirs.realloc(context, block, bytes); /* tlm-lint: ok */
 }

@@ -118,12 +118,17 @@ static inline void tlmi_heap_meet(void *block, size_t bytes, tlmi_heap_owner own
     if (tlmi_heap_is_due(bytes))
         tlmi_heap_sample(block, bytes, owner);
 }
-/* Before a block goes. Returns its size if it was a sample, else 0. */
-static inline uint64_t tlmi_heap_gone(void *block)
+/* Whether a block may be a sample: one begins on its page, or on one like it. */
+static inline bool tlmi_heap_may_have(const void *block)
 {
     uintptr_t page = tlmi_heap_page((uintptr_t)block);
     uint64_t bits = atomic_load_explicit(&tlmi_heap_pages[page / 64], memory_order_relaxed);
-    return tlmi_unlikely(bits >> page % 64 & 1) ? tlmi_heap_end(block) : 0;
+    return (bits >> page % 64 & 1) != 0;
+}
+/* Before a block goes. Returns its size if it was a sample, else 0. */
+static inline uint64_t tlmi_heap_gone(void *block)
+{
+    return tlmi_unlikely(tlmi_heap_may_have(block)) ? tlmi_heap_end(block) : 0;
 }
 
 /* ---- source_objects.c ---- */

@@ -16,10 +16,8 @@
 #if PY_VERSION_HEX < 0x030C0000
 #include "internal/pycore_gc.h"
 #endif
-#if PY_VERSION_HEX < 0x030D0000
-#include "internal/pycore_interp.h"
-#endif
 #include "internal/pycore_dict.h"
+#include "internal/pycore_interp.h"
 #include "internal/pycore_object.h"
 #endif
 #undef Py_BUILD_CORE
@@ -42,6 +40,29 @@ static inline void pyinside_make_main_look(void)
 {
 #if PY_VERSION_HEX < 0x030D0000
     _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
+#endif
+}
+
+/* Of the caller, who has the GIL; NULL while a thread is being made or ended. */
+static inline PyThreadState *pyinside_thread(void)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return _PyThreadState_UncheckedGet();
+#else
+    return PyThreadState_GetUnchecked();
+#endif
+}
+
+/* ---- names of attributes ---- */
+
+/* What types were last asked for is kept in a table; the name is a str or None, NULL where nothing is. */
+enum { PYINSIDE_CACHED_NAMES = 1 << MCACHE_SIZE_EXP };
+static inline PyObject *pyinside_cached_name(PyInterpreterState *interpreter, uint32_t at)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    return interpreter->type_cache.hashtable[at].name;
+#else
+    return interpreter->types.type_cache.hashtable[at].name;
 #endif
 }
 

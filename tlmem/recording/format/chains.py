@@ -26,8 +26,9 @@ COLLECTING = 2
 """Flag: Python's garbage collector was switched on."""
 TRIGGERS = {1: "asked", 2: "mark", 3: "doubled", 4: "time", 5: "end"}
 """What made a snapshot be taken."""
-UNTRACKED, CONTAINER = 1, 2
-"""What a content is: arrays over memory that is not tracked, or a container with its items."""
+UNTRACKED, CONTAINER, TYPE = 1, 2, 3
+"""What a content is: arrays over memory that is not tracked, a container with its items, or a type
+with its objects."""
 
 _HEAD = struct.Struct("<QIBBHQQQIHBB")
 _MOST_DIGITS = 18
@@ -95,8 +96,8 @@ class Holding:
     program sees of it. ``steps`` lead from the root to the array. The record that ends a snapshot
     has none; its ``used_bytes`` are the nanoseconds that the walk took, its ``addresses`` counters.
     ``collecting`` says that Python's garbage collector was on; False also where that is not
-    recorded. Of a content, ``what`` says which: ``UNTRACKED`` arrays, or a ``CONTAINER``, which is
-    the last step and has ``arrays`` items.
+    recorded. Of a content, ``what`` says which: ``UNTRACKED`` arrays, a ``CONTAINER``, which is the
+    last step and has ``arrays`` items, or a ``TYPE``, the only step, of ``arrays`` objects.
     """
 
     ticks: int

@@ -16,6 +16,7 @@ from tlmem.recording.format.chains import (
     CONTAINER,
     TOTALS_GROUP,
     TRIGGERS,
+    TYPE,
     UNTRACKED,
     Holding,
     StepKind,
@@ -37,6 +38,10 @@ SHARED_HEADER_BYTES = 64
 """Before the data of a tensor that is shared by a file's name: PyTorch counts its users there.
 
 Source: ``map_alloc_alignment`` of ``aten/src/ATen/MapAllocator.cpp``, PyTorch 2.13."""
+
+
+MOST_TYPES, LEAST_OBJECTS = 64, 10
+"""Types that a snapshot names at most, and objects that one must have."""
 
 
 def whole_holdings(records: Records, span: tuple[int, int]) -> list[Holding]:
@@ -156,6 +161,39 @@ def contents_table(
             "words": [text for _, text in found],
             "name": [without_numbers(text) for _, text in found],
             "chain": [chain_text(held.steps) for held in kept],
+        },
+    )
+
+
+def object_types_table(
+    contents: Records, holdings: Records, span: tuple[int, int], to_ns: ToNs
+) -> pd.DataFrame:
+    """One row for each type that a whole snapshot of a span of ticks counted objects of."""
+    whole = {snapshot for snapshot, group in holdings if group == TOTALS_GROUP}
+    found = [
+        held
+        for held in contents.values()
+        if held.snapshot in whole
+        and held.what == TYPE
+        and len(held.steps) == 1
+        and span[0] <= held.ticks <= span[1]
+    ]
+    found.sort(key=lambda held: (held.snapshot, held.group))
+    rarest: dict[int, list[int]] = {}
+    for held in found:
+        rarest.setdefault(held.snapshot, []).append(held.arrays)
+    least = {
+        snapshot: min(counts) if len(counts) >= MOST_TYPES else LEAST_OBJECTS
+        for snapshot, counts in rarest.items()
+    }
+    return frame(
+        "object_types",
+        {
+            "snapshot": _whole_numbers(held.snapshot for held in found),
+            "time_ns": to_ns(np.array([held.ticks for held in found], np.uint64)),
+            "type": [held.steps[0].type for held in found],
+            "count": _whole_numbers(held.arrays for held in found),
+            "rarest": _whole_numbers(least[held.snapshot] for held in found),
         },
     )
 

@@ -278,6 +278,18 @@ SCHEMA: dict[str, Table] = {
             Column("chain", "text", "", "the whole way from its root, step by step"),
         ),
     ),
+    "object_types": Table(
+        "how many objects of one type Python's collector followed when a snapshot was taken; of "
+        "the 64 types with most objects",
+        "",
+        (
+            Column("snapshot", "int64", "", "number of the snapshot"),
+            Column("time_ns", "int64", "ns", "when it was taken"),
+            Column("type", "text", "", "module.Class; of builtin types the name alone"),
+            Column("count", "int64", "", "objects"),
+            Column("rarest", "int64", "", "a type that is not named there has at most so many"),
+        ),
+    ),
     "scopes": Table(
         "one scope, or frame of a function, in order of entry; not of folded events",
         "scope",
