@@ -41,6 +41,8 @@ static void follow(tlmi_search *search, tlmi_root root, uintptr_t object)
     uint32_t node = tlmi_graph_append(&search->graph, object, 0, search->roots_count - 1);
     if (node != 0 && !(object & TLMI_RUNNING))
         tlmi_search_note(search, (PyObject *)object, node);
+    if (node != 0)
+        tlmi_search_look_into(search, node);
     tlmi_search_drain(search);
 }
 

@@ -171,7 +171,7 @@ static uint64_t write_contents(tlmi_search *search, const tlmi_groups *groups, h
 static uint64_t write_totals(tlmi_search *search, const tlmi_groups *groups, holding head,
                              const tlmi_snapshot *snapshot)
 {
-    const uint64_t more[] = {search->graph.count - 1, groups->with_memory, snapshot->tracked_bytes};
+    const uint64_t more[] = {search->graph.count - 1 + search->passed, groups->with_memory, snapshot->tracked_bytes};
     head.group = TOTALS;
     head.steps = 0;
     head.device = 0;
@@ -250,7 +250,6 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     }
     search->deadline_ns = snapshot->begin_ns + request->limit_ns;
     search->until_clock = 1;
-    search->next = search->fetched = search->opened = search->keyed = 1;
     tlmi_search_find_types(search);
     walk(search, request, snapshot->tracked_bytes);
     /* What was met is recorded in any case; that takes a moment more. */
@@ -258,7 +257,7 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     search->is_late = false;
     search->deadline_ns = tlmi_clock_thread_ns() + request->limit_ns / 4;
     snapshot->found_bytes = search->found_bytes;
-    *objects = search->graph.count - 1;
+    *objects = search->graph.count - 1 + search->passed;
     *owners = search->graph.owners_count;
     *bytes = 0;
     bool grouped = tlmi_groups_open(&groups, &search->graph, tlmi_search_liken, is_late, search);
@@ -270,6 +269,7 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     tlmi_own_free(search->roots, search->roots_room * sizeof *search->roots);
     tlmi_own_free(search->later, search->later_room * sizeof *search->later);
     tlmi_own_free(search->ring, search->ring_room * sizeof *search->ring);
+    tlmi_search_close_queue(search);
     tlmi_graph_close(&search->graph);
     tlmi_own_free(search, sizeof *search);
     return grouped;
