@@ -100,6 +100,12 @@ typedef struct {
     uint32_t fetched;                 /* in the first piece: the processor was asked for the objects */
 } tlmi_queue;
 
+typedef struct {
+    PyObject *name, *dict;
+    PyObject *file; /* NULL: none */
+    bool is_own;    /* the program's, not a library's */
+} tlmi_module;
+
 /* An array or a tensor that was met, now (node) or before (0). */
 typedef struct {
     PyObject *object;
@@ -128,8 +134,8 @@ typedef struct {
     bool is_late;                                        /* the time was up: what there is is right, but not all */
     uint32_t parent;                                     /* the node that is being looked into */
     uintptr_t parent_mark;                               /* TLMI_OF_VIEW or 0 */
-    uint8_t *own_modules;                                /* holders_roots.c: for each place of the dict of modules */
-    uint32_t modules_room;
+    tlmi_module *modules;
+    uint32_t modules_count, modules_room;
     PyTypeObject *array_type, *tensor_type, *torch_type; /* NULL: there are none */
     uint64_t array_version;
     uint64_t found_bytes;                       /* of owners that were met */
@@ -189,7 +195,7 @@ const char *tlmi_torch_graph_of(uintptr_t object);
 /* The program's modules, its threads and the exception. `elsewhere`: beginnings of paths, one after another, of modules that
  * are not the program's own; an empty one ends them. */
 void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject *error);
-void tlmi_search_other_roots(tlmi_search *search, const char *elsewhere);
+void tlmi_search_other_roots(tlmi_search *search);
 
 /* ---- holders_roots.c: what no root reaches ---- */
 /* Generators that no root reaches. A loop has its generator among its frame's temporary values, which cannot always be read. */

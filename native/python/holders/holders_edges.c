@@ -64,7 +64,9 @@ static tlmi_kind kind_of_builtin(PyTypeObject *type, bool has_torch)
         {&PyCoro_Type, TLMI_GENERATOR},        {&PyAsyncGen_Type, TLMI_GENERATOR},
         {&PyTraceBack_Type, TLMI_TRACEBACK},   {&PyMethod_Type, TLMI_BOUND},
         {&PyCFunction_Type, TLMI_BOUND},       {&PyCMethod_Type, TLMI_BOUND},
-        {&PyMemoryView_Type, TLMI_MEMORYVIEW},
+        {&PyMemoryView_Type, TLMI_MEMORYVIEW}, {&PyGetSetDescr_Type, TLMI_DESCRIPTOR},
+        {&PyMethodDescr_Type, TLMI_DESCRIPTOR}, {&PyWrapperDescr_Type, TLMI_DESCRIPTOR},
+        {&PyMemberDescr_Type, TLMI_DESCRIPTOR}, {&PyClassMethodDescr_Type, TLMI_DESCRIPTOR},
     };
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
         if (type == exact[i].type)
@@ -274,18 +276,30 @@ TLMI_INLINE int each_named_value(PyDictKeysObject *keys, tlmi_meet meet, void *c
     return stop;
 }
 
+TLMI_INLINE int each_key_and_value(PyDictKeysObject *keys, tlmi_meet meet, void *context)
+{
+    const PyDictKeyEntry *entries = DK_ENTRIES(keys);
+    int stop = 0;
+    for (Py_ssize_t i = 0; stop == 0 && i < keys->dk_nentries; i++) {
+        if (entries[i].me_value == NULL)
+            continue;
+        stop = meet(context, entries[i].me_value, (uint32_t)i);
+        if (stop == 0 && !PyUnicode_CheckExact(entries[i].me_key))
+            stop = meet(context, entries[i].me_key, (uint32_t)i | TLMI_EDGE_KEY);
+    }
+    return stop;
+}
+
 TLMI_INLINE int each_entry(PyObject *dict, tlmi_meet meet, void *context)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
     int stop = 0;
-    if (((PyDictObject *)dict)->ma_values == NULL && DK_IS_UNICODE(((PyDictObject *)dict)->ma_keys))
-        return each_named_value(((PyDictObject *)dict)->ma_keys, meet, context);
-    while (stop == 0 && PyDict_Next(dict, &at, &key, &value)) {
+    PyDictKeysObject *keys = ((PyDictObject *)dict)->ma_keys;
+    if (((PyDictObject *)dict)->ma_values == NULL)
+        return DK_IS_UNICODE(keys) ? each_named_value(keys, meet, context) : each_key_and_value(keys, meet, context);
+    while (stop == 0 && PyDict_Next(dict, &at, &key, &value))
         stop = meet(context, value, (uint32_t)(at - 1));
-        if (stop == 0 && !PyUnicode_CheckExact(key))
-            stop = meet(context, key, (uint32_t)(at - 1) | TLMI_EDGE_KEY);
-    }
     return stop;
 }
 
@@ -368,6 +382,16 @@ TLMI_INLINE int each_of_object(PyObject *object, tlmi_kind kind, tlmi_meet meet,
         return stop != 0 || type == &PyTuple_Type ? stop : visit_all(object, meet, context, TLMI_EDGE_VISIT);
     case TLMI_FUNCTION:
         return each_of_function(object, meet, context);
+    case TLMI_DESCRIPTOR:
+        return meet(context, (PyObject *)PyDescr_TYPE(object), 0);
+    case TLMI_BOUND:
+        if (type != &PyCFunction_Type)
+            return visit_all(object, meet, context, 0);
+        if (PyCFunction_GET_SELF(object) != NULL)
+            stop = meet(context, PyCFunction_GET_SELF(object), 0);
+        if (stop != 0 || ((PyCFunctionObject *)object)->m_module == NULL)
+            return stop;
+        return meet(context, ((PyCFunctionObject *)object)->m_module, PyCFunction_GET_SELF(object) != NULL);
     case TLMI_CELL:
         return PyCell_GET(object) == NULL ? 0 : meet(context, PyCell_GET(object), 0);
     case TLMI_TYPE:
@@ -755,6 +779,7 @@ static void fetch_object(const tlmi_search *search, PyObject *object, tlmi_kind 
     case TLMI_LIST:
     case TLMI_TUPLE:
     case TLMI_CELL:
+    case TLMI_DESCRIPTOR:
         break;
     default:
         __builtin_prefetch(start - 32);

@@ -234,7 +234,7 @@ static void walk(tlmi_search *search, const tlmi_search_request *request, uint64
         tlmi_search_generators(search);
     if (request->may_stop && !are_missing(search, request, tracked_bytes))
         return;
-    tlmi_search_other_roots(search, request->elsewhere);
+    tlmi_search_other_roots(search);
     if (are_missing(search, request, tracked_bytes))
         tlmi_search_unreached(search);
 }
@@ -269,6 +269,7 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     tlmi_own_free(search->roots, search->roots_room * sizeof *search->roots);
     tlmi_own_free(search->later, search->later_room * sizeof *search->later);
     tlmi_own_free(search->ring, search->ring_room * sizeof *search->ring);
+    tlmi_own_free(search->modules, search->modules_room * sizeof *search->modules);
     tlmi_search_close_queue(search);
     tlmi_graph_close(&search->graph);
     tlmi_own_free(search, sizeof *search);
