@@ -42,6 +42,7 @@ void tlmi_search_find_types(tlmi_search *search)
         search->array_version = ((unsigned int (*)(void))table[VERSION_SLOT])();
     }
     search->tensor_type = tlmi_reference_type();
+    tlmi_graph_mark(&search->graph, (uintptr_t)Py_None);
     tlmi_search_find_torch(search);
 }
 
@@ -595,12 +596,15 @@ void tlmi_search_close_queue(tlmi_search *search)
     *queue = (tlmi_queue){0};
 }
 
+/* Without a branch on what was met, which cannot be foreseen: the processor looks up many children at once. */
 TLMI_INLINE int meet_child(void *context, PyObject *child, uint32_t edge)
 {
     tlmi_search *search = context;
-    if (child == Py_None || tlmi_graph_is_done(&search->graph, (uintptr_t)child))
-        return 0;
-    find(search, (uintptr_t)child | search->parent_mark, edge);
+    tlmi_queue *queue = &search->queue;
+    if (tlmi_unlikely(queue->last == NULL || queue->end == TLMI_REFERENCES_PER_PIECE) && add_piece(search) == NULL)
+        return 1;
+    queue->last->found[queue->end] = (tlmi_found){(uintptr_t)child | search->parent_mark, search->parent, edge};
+    queue->end += !tlmi_graph_is_done(&search->graph, (uintptr_t)child);
     return search->graph.is_full;
 }
 
@@ -815,6 +819,9 @@ static void fetch_entries(PyObject *object, tlmi_kind kind)
 static uint32_t sort_out(tlmi_search *search, const tlmi_found *found, uint32_t count, met *kept)
 {
     uint32_t kept_count = 0;
+    PyTypeObject *types[TLMI_TOGETHER];
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = found[i].object & TLMI_NATIVE ? NULL : Py_TYPE(object_of(&found[i]));
     for (uint32_t i = 0; i < count; i++) {
         PyObject *object = object_of(&found[i]);
         met *next = &kept[kept_count];
@@ -827,7 +834,7 @@ static uint32_t sort_out(tlmi_search *search, const tlmi_found *found, uint32_t 
         }
         if (tlmi_graph_is_done(&search->graph, (uintptr_t)object))
             continue;
-        PyTypeObject *type = Py_TYPE(object);
+        PyTypeObject *type = types[i];
         bool is_followed = (type->tp_flags & Py_TPFLAGS_HAVE_GC) != 0;
         bool is_leaf = !is_followed && !matters(search, type);
         if (is_followed || is_leaf)
@@ -907,7 +914,7 @@ typedef struct {
 static int meet_item(void *context, PyObject *child, uint32_t edge)
 {
     items *all = context;
-    if (child == Py_None || tlmi_graph_is_done(&all->search->graph, (uintptr_t)child))
+    if (tlmi_graph_is_done(&all->search->graph, (uintptr_t)child))
         return 0;
     __builtin_prefetch(child);
     all->found[all->count++] = (tlmi_found){(uintptr_t)child | all->mark, all->parent, edge};

@@ -8,7 +8,7 @@
 
 #include "python/holders/holders_graph.h"
 
-enum { LEAST_PLACES = 1 << 10, OBJECTS_PER_REGION = 512, FIRST_OWNERS = 1 << 10, MOST_NODES = 1 << 28 };
+enum { LEAST_PLACES = 1 << 10, OBJECTS_PER_REGION = 1024, FIRST_OWNERS = 1 << 10, MOST_NODES = 1 << 28 };
 
 static uint32_t power_above(uint64_t wanted, uint32_t least)
 {

@@ -34,7 +34,7 @@ typedef struct {
 
 /* Which objects of one region of memory were met, one bit each: no two begin in the same 16 bytes. Objects that were made
  * together lie together, so this takes far fewer cache lines than a table of addresses. */
-enum { TLMI_REGION_SHIFT = 18, TLMI_REGION_WORDS = (1 << TLMI_REGION_SHIFT) / 16 / 64 };
+enum { TLMI_REGION_SHIFT = 19, TLMI_REGION_WORDS = (1 << TLMI_REGION_SHIFT) / 16 / 64 };
 typedef struct {
     uint64_t done[TLMI_REGION_WORDS]; /* further references to these say nothing new */
     uint64_t met[TLMI_REGION_WORDS];  /* of the others */
@@ -44,7 +44,7 @@ typedef struct {
     tlmi_region *region;
 } tlmi_place;
 /* Regions are allocated together. */
-enum { TLMI_REGIONS_PER_BATCH = 64 };
+enum { TLMI_REGIONS_PER_BATCH = 32 };
 typedef struct tlmi_batch {
     tlmi_region regions[TLMI_REGIONS_PER_BATCH];
     struct tlmi_batch *before;
@@ -139,6 +139,6 @@ static inline bool tlmi_graph_meet(tlmi_graph *graph, uintptr_t object)
 static inline bool tlmi_graph_is_done(tlmi_graph *graph, uintptr_t object)
 {
     const tlmi_region *region = tlmi_graph_region(graph, object);
-    return tlmi_likely(region != NULL) && (region->done[tlmi_region_word(object)] & tlmi_region_bit(object)) != 0;
+    return tlmi_likely(region != NULL) && (region->done[tlmi_region_word(object)] >> (object >> 4) % 64 & 1) != 0;
 }
 #endif
