@@ -1,7 +1,7 @@
 """Snapshots of who holds what, in a process with PyTorch and 300,000 objects that Python's garbage
-collector follows: about half are PyTorch's own, the rest are records of this program.
+collector follows: most are PyTorch's own, once an optimizer has run; the rest are records.
 
-``holders.py SNAPSHOTS`` prints a JSON object as its last line: CPU milliseconds of each snapshot
+``holders.py SNAPSHOTS SCALE`` prints a JSON object as its last line: CPU milliseconds of each snapshot
 inside this thread, objects that the collector follows, objects that a snapshot met.
 """
 
@@ -41,11 +41,11 @@ def fill(count: int) -> tuple[nn.Module, torch.optim.Optimizer, list[Record]]:
     return model, optimizer, records
 
 
-def main(snapshots: int) -> dict[str, Any]:
+def main(snapshots: int, scale: float) -> dict[str, Any]:
     """Takes them one after the other; the recorder counts what each took."""
-    kept = fill(TRACKED)
+    kept = fill(int(TRACKED * scale))
     gc.collect()
-    found = {"tracked": len(gc.get_objects()), "kept": len(kept[2]), "ms": []}
+    found: dict[str, Any] = {"tracked": len(gc.get_objects()), "kept": len(kept[2]), "ms": []}
     statistics = ffi.new("tlm_holders_statistics *")
     for _ in range(snapshots):
         lib.tlm_holders_now(0, 0)
@@ -56,4 +56,4 @@ def main(snapshots: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]))))
+    print(json.dumps(main(int(sys.argv[1]), float(sys.argv[2]))))
