@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import statistics
-import sys
 
 from benchmarks.measuring import PROGRAMS, Settings, run_for_json, tool
 from benchmarks.pages import Section, table

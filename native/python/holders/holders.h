@@ -74,7 +74,13 @@ typedef struct {
 #define TLMI_EDGE_GRADIENT 0x50000000u /* of a tensor of PyTorch: its gradient */
 #define TLMI_EDGE_VISIT 0x40000000u    /* of a list, dict or tuple: not an item, visited by its tp_traverse */
 
-enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32, TLMI_TOGETHER = 64, TLMI_AHEAD = 2 * TLMI_TOGETHER, TLMI_REFERENCES_PER_PIECE = 64 * TLMI_TOGETHER };
+enum {
+    TLMI_TYPE_SLOTS = 4096,
+    TLMI_CONTAINERS = 32,
+    TLMI_TOGETHER = 64,
+    TLMI_AHEAD = 2 * TLMI_TOGETHER,
+    TLMI_REFERENCES_PER_PIECE = 64 * TLMI_TOGETHER
+};
 
 /* A reference that was found and is not followed yet. The object's address has TLMI_OF_VIEW set where an array that shows
  * another's memory refers to it, TLMI_NATIVE where the gradient of this tensor is meant, and TLMI_ITEMS where all that this
@@ -129,11 +135,11 @@ typedef struct {
     uint32_t *later; /* nodes of code: looked into when all data of the program has been */
     uint32_t later_count, later_room, later_next;
     bool is_code_next;
-    uint64_t deadline_ns;                                /* CPU time of this thread */
-    uint32_t until_clock;                                /* references until the clock is looked at again */
-    bool is_late;                                        /* the time was up: what there is is right, but not all */
-    uint32_t parent;                                     /* the node that is being looked into */
-    uintptr_t parent_mark;                               /* TLMI_OF_VIEW or 0 */
+    uint64_t deadline_ns;  /* CPU time of this thread */
+    uint32_t until_clock;  /* references until the clock is looked at again */
+    bool is_late;          /* the time was up: what there is is right, but not all */
+    uint32_t parent;       /* the node that is being looked into */
+    uintptr_t parent_mark; /* TLMI_OF_VIEW or 0 */
     tlmi_module *modules;
     uint32_t modules_count, modules_room;
     PyTypeObject *array_type, *tensor_type, *torch_type; /* NULL: there are none */

@@ -60,14 +60,22 @@ static tlmi_kind kind_of_builtin(PyTypeObject *type, bool has_torch)
         PyTypeObject *type;
         tlmi_kind kind;
     } exact[] = {
-        {&PyFunction_Type, TLMI_FUNCTION},     {&PyCell_Type, TLMI_CELL},
-        {&PyFrame_Type, TLMI_FRAME},           {&PyGen_Type, TLMI_GENERATOR},
-        {&PyCoro_Type, TLMI_GENERATOR},        {&PyAsyncGen_Type, TLMI_GENERATOR},
-        {&PyTraceBack_Type, TLMI_TRACEBACK},   {&PyMethod_Type, TLMI_BOUND},
-        {&PyCFunction_Type, TLMI_BOUND},       {&PyCMethod_Type, TLMI_BOUND},
-        {&PyMemoryView_Type, TLMI_MEMORYVIEW}, {&PyGetSetDescr_Type, TLMI_DESCRIPTOR},
-        {&PyMethodDescr_Type, TLMI_DESCRIPTOR}, {&PyWrapperDescr_Type, TLMI_DESCRIPTOR},
-        {&PyMemberDescr_Type, TLMI_DESCRIPTOR}, {&PyClassMethodDescr_Type, TLMI_DESCRIPTOR},
+        {&PyFunction_Type, TLMI_FUNCTION},
+        {&PyCell_Type, TLMI_CELL},
+        {&PyFrame_Type, TLMI_FRAME},
+        {&PyGen_Type, TLMI_GENERATOR},
+        {&PyCoro_Type, TLMI_GENERATOR},
+        {&PyAsyncGen_Type, TLMI_GENERATOR},
+        {&PyTraceBack_Type, TLMI_TRACEBACK},
+        {&PyMethod_Type, TLMI_BOUND},
+        {&PyCFunction_Type, TLMI_BOUND},
+        {&PyCMethod_Type, TLMI_BOUND},
+        {&PyMemoryView_Type, TLMI_MEMORYVIEW},
+        {&PyGetSetDescr_Type, TLMI_DESCRIPTOR},
+        {&PyMethodDescr_Type, TLMI_DESCRIPTOR},
+        {&PyWrapperDescr_Type, TLMI_DESCRIPTOR},
+        {&PyMemberDescr_Type, TLMI_DESCRIPTOR},
+        {&PyClassMethodDescr_Type, TLMI_DESCRIPTOR},
     };
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
         if (type == exact[i].type)
@@ -339,8 +347,8 @@ static int each_of_array(PyObject *array, tlmi_meet meet, void *context)
 TLMI_INLINE int each_of_function(PyObject *object, tlmi_meet meet, void *context)
 {
     const PyFunctionObject *function = (PyFunctionObject *)object;
-    PyObject *const before_name[] = {function->func_globals,    function->func_builtins,   function->func_module,
-                                     function->func_defaults,   function->func_kwdefaults, function->func_doc};
+    PyObject *const before_name[] = {function->func_globals,  function->func_builtins,   function->func_module,
+                                     function->func_defaults, function->func_kwdefaults, function->func_doc};
     PyObject *const after_name[] = {
         function->func_dict,
         function->func_closure,
@@ -939,8 +947,8 @@ void tlmi_search_drain(tlmi_search *search)
     bool goes_on = !search->is_late && !search->graph.is_full;
     for (uint32_t count; goes_on && (count = take(&search->queue, &found)) > 0;) {
         bool is_items = (found->object & TLMI_ITEMS) != 0;
-        goes_on = is_items ? follow_items(search, object_of(found), found->parent)
-                           : follow_together(search, found, count);
+        goes_on =
+            is_items ? follow_items(search, object_of(found), found->parent) : follow_together(search, found, count);
     }
 }
 #endif
