@@ -70,9 +70,8 @@ TARGETS = (
         "snapshot of who holds what, 300,000 objects with PyTorch",
         20,
         "ms",
-        "Objects lie all over 100 MB of memory, and a snapshot has to look at the type of each and "
-        "at what it refers to. Going through the collector's own lists, without any of that, takes "
-        "25 to 30 ms on the same machine.",
+        "Measured beside other work. Most of the time goes to waiting for memory: each object's type "
+        "and what it refers to lie elsewhere. How low it can go is not known.",
     ),
     Target("bytes, storm", "file, allocation storm, bytes an event", 3, "B"),
     Target("bytes, mlp", "file, NumPy MLP, bytes an event", 3, "B"),
