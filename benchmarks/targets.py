@@ -70,8 +70,8 @@ TARGETS = (
         "snapshot of who holds what, 300,000 objects with PyTorch",
         20,
         "ms",
-        "Measured beside other work. Most of the time goes to waiting for memory: each object's type "
-        "and what it refers to lie elsewhere. How low it can go is not known.",
+        "Measured beside other work. Most of the time goes to waiting for memory: the type of each "
+        "object and what it refers to lie elsewhere. How low it can go is not known.",
     ),
     Target("bytes, storm", "file, allocation storm, bytes an event", 3, "B"),
     Target("bytes, mlp", "file, NumPy MLP, bytes an event", 3, "B"),

@@ -1,7 +1,7 @@
 """Snapshots of who holds what, in a process with PyTorch and 300,000 objects that Python's garbage
 collector follows: most are PyTorch's own, once an optimizer has run; the rest are records.
 
-``holders.py SNAPSHOTS SCALE`` prints a JSON object as its last line: CPU milliseconds of each snapshot
+``holders.py SNAPSHOTS SCALE`` prints a JSON object as its last line: CPU ms of each snapshot
 inside this thread, objects that the collector follows, objects that a snapshot met.
 """
 
