@@ -21,6 +21,7 @@ from benchmarks import (
     part_compiled,
     part_events,
     part_heap,
+    part_holders,
     part_planning,
     part_programs,
     part_reading,
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[..., Section]] = {
     "compiled": part_compiled.measure,
     "torch": part_torch.measure,
     "heap": part_heap.measure,
+    "holders": part_holders.measure,
 }
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "benchmarks" / "results.json"

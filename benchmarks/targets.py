@@ -65,6 +65,14 @@ TARGETS = (
     Target("heap, mlp", "the same, NumPy MLP", 1.02, "x"),
     Target("heap, pandas_pipeline", "the same, pandas pipeline", 1.02, "x"),
     Target("heap, malloc_storm", "the same, `malloc` and `free` in C, the loop alone", 1.10, "x"),
+    Target(
+        "holders, snapshot",
+        "snapshot of who holds what, 300,000 objects with PyTorch",
+        20,
+        "ms",
+        "Measured beside other work. Most of the time goes to waiting for memory: the type of each "
+        "object and what it refers to lie elsewhere. How low it can go is not known.",
+    ),
     Target("bytes, storm", "file, allocation storm, bytes an event", 3, "B"),
     Target("bytes, mlp", "file, NumPy MLP, bytes an event", 3, "B"),
     Target(

@@ -21,6 +21,7 @@ PARTS = {
     "autograd": ["autograd us, mlp 8", "autograd us, transformer", "autograd, products"],
     "planning": ["planning generated, tight", "planning generated, 5 ms"],
     "heap": ["heap, pure_python", "heap, small_objects", "heap, pandas_pipeline"],
+    "holders": ["holders, snapshot"],
     "torch": ["torch, tiny", "torch, resnet", "profiler, add", "memtracker, gpt"],
 }
 
@@ -43,7 +44,7 @@ def needs_native() -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_part_measures_and_fills_in_its_section(part: str, tmp_path: Path) -> None:
-    if part == "torch":
+    if part in ("torch", "holders"):
         pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
     page = tmp_path / "page.md"
     shutil.copy(PAGE, page)

@@ -36,6 +36,7 @@ typedef enum {
     TLMI_LRU_CACHE,
     TLMI_THREAD_LOCAL,
     TLMI_BOUND, /* methods, partial functions */
+    TLMI_DESCRIPTOR,
     TLMI_MEMORYVIEW,
     TLMI_ARRAY,
     TLMI_TENSOR, /* a Reference of the runtime */
@@ -73,15 +74,44 @@ typedef struct {
 #define TLMI_EDGE_GRADIENT 0x50000000u /* of a tensor of PyTorch: its gradient */
 #define TLMI_EDGE_VISIT 0x40000000u    /* of a list, dict or tuple: not an item, visited by its tp_traverse */
 
-enum { TLMI_TYPE_SLOTS = 4096, TLMI_CONTAINERS = 32, TLMI_FOUND = 64, TLMI_TYPES = 64 };
+enum {
+    TLMI_TYPE_SLOTS = 4096,
+    TLMI_CONTAINERS = 32,
+    TLMI_TYPES = 64,
+    TLMI_TOGETHER = 64,
+    TLMI_AHEAD = 2 * TLMI_TOGETHER,
+    TLMI_REFERENCES_PER_PIECE = 64 * TLMI_TOGETHER
+};
 
 /* A reference that was found and is not followed yet. The object's address has TLMI_OF_VIEW set where an array that shows
- * another's memory refers to it, and TLMI_NATIVE where the gradient of this tensor is meant. */
+ * another's memory refers to it, TLMI_NATIVE where the gradient of this tensor is meant, and TLMI_ITEMS where all that this
+ * object, which is the parent, refers to is meant: a large container would fill the queue. */
 typedef struct {
     uintptr_t object;
     uint32_t parent, edge;
 } tlmi_found;
 #define TLMI_OF_VIEW ((uintptr_t)1)
+#define TLMI_ITEMS ((uintptr_t)4)
+#define TLMI_MARKS (TLMI_OF_VIEW | TLMI_NATIVE | TLMI_ITEMS)
+
+/* Part of a queue of references. */
+typedef struct tlmi_piece {
+    struct tlmi_piece *next;
+    tlmi_found found[TLMI_REFERENCES_PER_PIECE];
+} tlmi_piece;
+
+/* References in the order in which they were found, which is that of a breadth-first search. */
+typedef struct {
+    tlmi_piece *first, *last, *spare; /* spare ones were read to their ends */
+    uint32_t begin, end;              /* of what waits: in the first piece, in the last one */
+    uint32_t fetched;                 /* in the first piece: the processor was asked for the objects */
+} tlmi_queue;
+
+typedef struct {
+    PyObject *name, *dict;
+    PyObject *file; /* NULL: none */
+    bool is_own;    /* the program's, not a library's */
+} tlmi_module;
 
 /* An array or a tensor that was met, now (node) or before (0). */
 typedef struct {
@@ -106,20 +136,18 @@ typedef struct {
     tlmi_graph graph;
     tlmi_root *roots;
     uint32_t roots_count, roots_room;
-    uint32_t next; /* node that is looked into next */
-    /* Nodes of which the processor was asked for the object, what it keeps outside of itself, the entries of a dict. */
-    uint32_t fetched, opened, keyed;
-    tlmi_found found[TLMI_FOUND]; /* followed together: meanwhile the processor brings what they lead to */
-    tlmi_noted noted[TLMI_FOUND]; /* of these, what may be memory's owner */
-    uint32_t found_count, noted_count;
+    tlmi_queue queue;
+    uint32_t passed; /* objects that led to nothing which was not known: they have no node */
     uint32_t *later; /* nodes of code: looked into when all data of the program has been */
     uint32_t later_count, later_room, later_next;
     bool is_code_next;
-    uint64_t deadline_ns;                                /* CPU time of this thread */
-    uint32_t until_clock;                                /* references until the clock is looked at again */
-    bool is_late;                                        /* the time was up: what there is is right, but not all */
-    uint32_t parent;                                     /* the node that is being looked into */
-    uintptr_t parent_mark;                               /* TLMI_OF_VIEW or 0 */
+    uint64_t deadline_ns;  /* CPU time of this thread */
+    uint32_t until_clock;  /* references until the clock is looked at again */
+    bool is_late;          /* the time was up: what there is is right, but not all */
+    uint32_t parent;       /* the node that is being looked into */
+    uintptr_t parent_mark; /* TLMI_OF_VIEW or 0 */
+    tlmi_module *modules;
+    uint32_t modules_count, modules_room;
     PyTypeObject *array_type, *tensor_type, *torch_type; /* NULL: there are none */
     uint64_t array_version;
     uint64_t found_bytes;                       /* of owners that were met */
@@ -153,8 +181,11 @@ PyObject **tlmi_array_objects(PyObject *array, uint64_t *count);
 
 /* ---- holders_edges.c: references ---- */
 bool tlmi_search_is_late(tlmi_search *search);
-/* Looks into every node that waits, but those of code. */
+/* Looks into a node that was just made, whose object has its kind already. */
+void tlmi_search_look_into(tlmi_search *search, uint32_t node);
+/* Follows every reference that waits, and looks into what is met, but for code. */
 void tlmi_search_drain(tlmi_search *search);
+void tlmi_search_close_queue(tlmi_search *search);
 /* Looks into classes of the program's own modules, and what functions there keep for themselves. */
 void tlmi_search_drain_own_code(tlmi_search *search);
 /* Looks into all nodes of code, too, from now on. */
@@ -178,7 +209,7 @@ const char *tlmi_torch_graph_of(uintptr_t object);
 /* The program's modules, its threads and the exception. `elsewhere`: beginnings of paths, one after another, of modules that
  * are not the program's own; an empty one ends them. */
 void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject *error);
-void tlmi_search_other_roots(tlmi_search *search, const char *elsewhere);
+void tlmi_search_other_roots(tlmi_search *search);
 
 /* ---- holders_roots.c: what no root reaches ---- */
 /* Generators that no root reaches. A loop has its generator among its frame's temporary values, which cannot always be read. */

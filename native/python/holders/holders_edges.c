@@ -42,6 +42,7 @@ void tlmi_search_find_types(tlmi_search *search)
         search->array_version = ((unsigned int (*)(void))table[VERSION_SLOT])();
     }
     search->tensor_type = tlmi_reference_type();
+    tlmi_graph_mark(&search->graph, (uintptr_t)Py_None);
     tlmi_search_find_torch(search);
 }
 
@@ -59,12 +60,22 @@ static tlmi_kind kind_of_builtin(PyTypeObject *type, bool has_torch)
         PyTypeObject *type;
         tlmi_kind kind;
     } exact[] = {
-        {&PyFunction_Type, TLMI_FUNCTION},     {&PyCell_Type, TLMI_CELL},
-        {&PyFrame_Type, TLMI_FRAME},           {&PyGen_Type, TLMI_GENERATOR},
-        {&PyCoro_Type, TLMI_GENERATOR},        {&PyAsyncGen_Type, TLMI_GENERATOR},
-        {&PyTraceBack_Type, TLMI_TRACEBACK},   {&PyMethod_Type, TLMI_BOUND},
-        {&PyCFunction_Type, TLMI_BOUND},       {&PyCMethod_Type, TLMI_BOUND},
+        {&PyFunction_Type, TLMI_FUNCTION},
+        {&PyCell_Type, TLMI_CELL},
+        {&PyFrame_Type, TLMI_FRAME},
+        {&PyGen_Type, TLMI_GENERATOR},
+        {&PyCoro_Type, TLMI_GENERATOR},
+        {&PyAsyncGen_Type, TLMI_GENERATOR},
+        {&PyTraceBack_Type, TLMI_TRACEBACK},
+        {&PyMethod_Type, TLMI_BOUND},
+        {&PyCFunction_Type, TLMI_BOUND},
+        {&PyCMethod_Type, TLMI_BOUND},
         {&PyMemoryView_Type, TLMI_MEMORYVIEW},
+        {&PyGetSetDescr_Type, TLMI_DESCRIPTOR},
+        {&PyMethodDescr_Type, TLMI_DESCRIPTOR},
+        {&PyWrapperDescr_Type, TLMI_DESCRIPTOR},
+        {&PyMemberDescr_Type, TLMI_DESCRIPTOR},
+        {&PyClassMethodDescr_Type, TLMI_DESCRIPTOR},
     };
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
         if (type == exact[i].type)
@@ -274,18 +285,30 @@ TLMI_INLINE int each_named_value(PyDictKeysObject *keys, tlmi_meet meet, void *c
     return stop;
 }
 
+TLMI_INLINE int each_key_and_value(PyDictKeysObject *keys, tlmi_meet meet, void *context)
+{
+    const PyDictKeyEntry *entries = DK_ENTRIES(keys);
+    int stop = 0;
+    for (Py_ssize_t i = 0; stop == 0 && i < keys->dk_nentries; i++) {
+        if (entries[i].me_value == NULL)
+            continue;
+        stop = meet(context, entries[i].me_value, (uint32_t)i);
+        if (stop == 0 && !PyUnicode_CheckExact(entries[i].me_key))
+            stop = meet(context, entries[i].me_key, (uint32_t)i | TLMI_EDGE_KEY);
+    }
+    return stop;
+}
+
 TLMI_INLINE int each_entry(PyObject *dict, tlmi_meet meet, void *context)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
     int stop = 0;
-    if (((PyDictObject *)dict)->ma_values == NULL && DK_IS_UNICODE(((PyDictObject *)dict)->ma_keys))
-        return each_named_value(((PyDictObject *)dict)->ma_keys, meet, context);
-    while (stop == 0 && PyDict_Next(dict, &at, &key, &value)) {
+    PyDictKeysObject *keys = ((PyDictObject *)dict)->ma_keys;
+    if (((PyDictObject *)dict)->ma_values == NULL)
+        return DK_IS_UNICODE(keys) ? each_named_value(keys, meet, context) : each_key_and_value(keys, meet, context);
+    while (stop == 0 && PyDict_Next(dict, &at, &key, &value))
         stop = meet(context, value, (uint32_t)(at - 1));
-        if (stop == 0 && !PyUnicode_CheckExact(key))
-            stop = meet(context, key, (uint32_t)(at - 1) | TLMI_EDGE_KEY);
-    }
     return stop;
 }
 
@@ -320,6 +343,32 @@ static int each_of_array(PyObject *array, tlmi_meet meet, void *context)
     return objects == NULL ? 0 : each_item(objects, count, meet, context);
 }
 
+/* As its tp_traverse, in the same order and with the same edges, but without its code and its names: they refer to no data. */
+TLMI_INLINE int each_of_function(PyObject *object, tlmi_meet meet, void *context)
+{
+    const PyFunctionObject *function = (PyFunctionObject *)object;
+    PyObject *const before_name[] = {function->func_globals,  function->func_builtins,   function->func_module,
+                                     function->func_defaults, function->func_kwdefaults, function->func_doc};
+    PyObject *const after_name[] = {
+        function->func_dict,
+        function->func_closure,
+        function->func_annotations,
+#if PY_VERSION_HEX >= 0x030C0000
+        function->func_typeparams,
+#endif
+    };
+    uint32_t edge = 1; /* the code */
+    int stop = 0;
+    for (size_t i = 0; stop == 0 && i < sizeof before_name / sizeof *before_name; i++)
+        if (before_name[i] != NULL)
+            stop = meet(context, before_name[i], edge++);
+    edge++;
+    for (size_t i = 0; stop == 0 && i < sizeof after_name / sizeof *after_name; i++)
+        if (after_name[i] != NULL)
+            stop = meet(context, after_name[i], edge++);
+    return stop;
+}
+
 TLMI_INLINE int each_of_object(PyObject *object, tlmi_kind kind, tlmi_meet meet, void *context)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -340,6 +389,20 @@ TLMI_INLINE int each_of_object(PyObject *object, tlmi_kind kind, tlmi_meet meet,
     case TLMI_TUPLE:
         stop = each_item(((PyTupleObject *)object)->ob_item, (uint64_t)PyTuple_GET_SIZE(object), meet, context);
         return stop != 0 || type == &PyTuple_Type ? stop : visit_all(object, meet, context, TLMI_EDGE_VISIT);
+    case TLMI_FUNCTION:
+        return each_of_function(object, meet, context);
+    case TLMI_DESCRIPTOR:
+        return meet(context, (PyObject *)PyDescr_TYPE(object), 0);
+    case TLMI_BOUND:
+        if (type != &PyCFunction_Type)
+            return visit_all(object, meet, context, 0);
+        if (PyCFunction_GET_SELF(object) != NULL)
+            stop = meet(context, PyCFunction_GET_SELF(object), 0);
+        if (stop != 0 || ((PyCFunctionObject *)object)->m_module == NULL)
+            return stop;
+        return meet(context, ((PyCFunctionObject *)object)->m_module, PyCFunction_GET_SELF(object) != NULL);
+    case TLMI_CELL:
+        return PyCell_GET(object) == NULL ? 0 : meet(context, PyCell_GET(object), 0);
     case TLMI_TYPE:
         if (type->tp_is_gc == NULL || type->tp_is_gc(object))
             return visit_all(object, meet, context, 0);
@@ -464,70 +527,92 @@ void tlmi_search_note(tlmi_search *search, PyObject *object, uint32_t node)
     note_owner(search, &(tlmi_noted){.object = object, .node = node, .kind = kind});
 }
 
-/* ---- references that were found ---- */
+/* ---- references that wait ---- */
 
-/* In the order in which they were met; first over all of them, so that the processor waits for much memory at once. */
-static void note_owners(tlmi_search *search)
+static tlmi_piece *add_piece(tlmi_search *search)
 {
-    for (uint32_t i = 0; i < search->noted_count; i++)
-        fetch_base(search, search->noted[i].object);
-    for (uint32_t i = 0; i < search->noted_count && !search->graph.is_full; i++)
-        note_owner(search, &search->noted[i]);
-    search->noted_count = 0;
-}
-
-static void follow(tlmi_search *search, const tlmi_found *found)
-{
-    PyObject *object = (PyObject *)(found->object & ~(TLMI_OF_VIEW | TLMI_NATIVE));
-    if (tlmi_unlikely(found->object & TLMI_NATIVE)) {
-        note_owners(search);
-        tlmi_search_meet_gradient(search, object, found->parent);
-        return;
+    tlmi_queue *queue = &search->queue;
+    tlmi_piece *piece = queue->spare;
+    if (piece != NULL)
+        queue->spare = piece->next;
+    else if ((piece = tlmi_own_alloc(sizeof *piece)) == NULL) {
+        search->graph.is_full = true;
+        return NULL;
     }
-    PyTypeObject *type = Py_TYPE(object);
-    bool is_followed = (type->tp_flags & Py_TPFLAGS_HAVE_GC) != 0;
-    if (!is_followed && !matters(search, type))
-        return;
-    bool is_new = tlmi_graph_mark(&search->graph, (uintptr_t)object);
-    if (is_followed && !is_new)
-        return;
-    tlmi_noted noted = {
-        .object = object,
-        .node = is_new ? tlmi_graph_append(&search->graph, (uintptr_t)object, found->parent, found->edge) : 0,
-        .kind = tlmi_search_kind(search, type),
-        .is_of_view = (found->object & TLMI_OF_VIEW) != 0};
-    if (noted.node != 0)
-        tlmi_graph_node(&search->graph, noted.node)->kind = noted.kind;
-    if (may_own(noted.kind)) {
-        fetch_array(search, object);
-        search->noted[search->noted_count++] = noted;
+    piece->next = NULL;
+    if (queue->last != NULL)
+        queue->last->next = piece;
+    else
+        queue->first = piece;
+    queue->last = piece;
+    queue->end = 0;
+    return piece;
+}
+
+static inline void find(tlmi_search *search, uintptr_t object, uint32_t edge)
+{
+    tlmi_queue *queue = &search->queue;
+    bool is_room = queue->last != NULL && queue->end < TLMI_REFERENCES_PER_PIECE;
+    tlmi_piece *piece = tlmi_likely(is_room) ? queue->last : add_piece(search);
+    if (tlmi_likely(piece != NULL))
+        piece->found[queue->end++] = (tlmi_found){object, search->parent, edge};
+}
+
+/* Lets the processor bring what waits, as far as some places ahead. */
+static void fetch_waiting(tlmi_queue *queue, uint32_t ahead, uint32_t end)
+{
+    const tlmi_found *found = queue->first->found;
+    for (end = ahead < end ? ahead : end; queue->fetched < end; queue->fetched++)
+        __builtin_prefetch((const void *)(found[queue->fetched].object & ~TLMI_MARKS));
+}
+
+/* Takes the next ones out of the queue, one piece of it at most: references, or one to items; how many. They stay where they
+ * are until the next call. */
+static uint32_t take(tlmi_queue *queue, const tlmi_found **taken)
+{
+    tlmi_piece *piece = queue->first;
+    if (piece != NULL && queue->begin == TLMI_REFERENCES_PER_PIECE) {
+        queue->first = piece->next;
+        queue->begin = queue->fetched = 0;
+        piece->next = queue->spare;
+        queue->spare = piece;
+        piece = queue->first;
+        if (piece == NULL)
+            queue->last = NULL;
     }
+    if (piece == NULL)
+        return 0;
+    uint32_t begin = queue->begin, end = piece == queue->last ? queue->end : TLMI_REFERENCES_PER_PIECE, count = 0;
+    fetch_waiting(queue, begin + TLMI_AHEAD, end);
+    while (begin + count < end && count < TLMI_TOGETHER && !(piece->found[begin + count].object & TLMI_ITEMS))
+        count++;
+    *taken = &piece->found[begin];
+    count += count == 0 && begin < end; /* items */
+    queue->begin += count;
+    return count;
 }
 
-static void follow_found(tlmi_search *search)
+void tlmi_search_close_queue(tlmi_search *search)
 {
-    for (uint32_t i = 0; i < search->found_count && !search->graph.is_full; i++)
-        follow(search, &search->found[i]);
-    search->found_count = 0;
-    note_owners(search);
+    tlmi_queue *queue = &search->queue;
+    tlmi_piece *lists[] = {queue->first, queue->spare};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (tlmi_piece *piece = lists[i], *next; piece != NULL; piece = next) {
+            next = piece->next;
+            tlmi_own_free(piece, sizeof *piece);
+        }
+    *queue = (tlmi_queue){0};
 }
 
-static void find(tlmi_search *search, uintptr_t object, uint32_t edge)
-{
-    search->found[search->found_count++] = (tlmi_found){object, search->parent, edge};
-    if (search->found_count == TLMI_FOUND)
-        follow_found(search);
-}
-
+/* Without a branch on what was met, which cannot be foreseen: the processor looks up many children at once. */
 TLMI_INLINE int meet_child(void *context, PyObject *child, uint32_t edge)
 {
     tlmi_search *search = context;
-    if (tlmi_unlikely(--search->until_clock == 0) && tlmi_search_is_late(search))
+    tlmi_queue *queue = &search->queue;
+    if (tlmi_unlikely(queue->last == NULL || queue->end == TLMI_REFERENCES_PER_PIECE) && add_piece(search) == NULL)
         return 1;
-    if (child == Py_None)
-        return 0;
-    __builtin_prefetch(child);
-    find(search, (uintptr_t)child | search->parent_mark, edge);
+    queue->last->found[queue->end] = (tlmi_found){(uintptr_t)child | search->parent_mark, search->parent, edge};
+    queue->end += !tlmi_graph_is_done(&search->graph, (uintptr_t)child);
     return search->graph.is_full;
 }
 
@@ -576,9 +661,10 @@ static uint64_t items_of(PyObject *object, tlmi_kind kind)
     }
 }
 
+enum { LEAST_ITEMS = 10 };
+
 static void note_container(tlmi_search *search, uint32_t number, PyObject *object, tlmi_kind kind)
 {
-    enum { LEAST_ITEMS = 10 };
     uint64_t items = search->is_elsewhere ? 0 : items_of(object, kind);
     bool is_room = search->containers_count < TLMI_CONTAINERS;
     if (items < LEAST_ITEMS || (!is_room && items <= search->containers[search->smallest].items))
@@ -593,7 +679,16 @@ static void note_container(tlmi_search *search, uint32_t number, PyObject *objec
             search->smallest = i;
 }
 
-/* false: the search is to end. */
+static bool is_large(PyObject *object, tlmi_kind kind)
+{
+    enum { LARGE = 512 };
+    uint64_t items = items_of(object, kind);
+    if (kind == TLMI_ARRAY)
+        tlmi_array_objects(object, &items);
+    return items >= LARGE;
+}
+
+/* Puts what the object of the node refers to into the queue. false: the search is to end. */
 static bool look_into(tlmi_search *search, uint32_t node, bool is_code_next)
 {
     uintptr_t address = tlmi_graph_node(&search->graph, node)->object;
@@ -601,8 +696,6 @@ static bool look_into(tlmi_search *search, uint32_t node, bool is_code_next)
     PyObject *object = (PyObject *)address;
     search->parent = node;
     search->parent_mark = 0;
-    if (address & TLMI_NATIVE)
-        return true;
     if (address & TLMI_RUNNING)
         return each_value((pyframe *)(address & ~TLMI_RUNNING), meet_child, search) == 0;
     /* An optimizer of PyTorch holds every parameter, and the module that has one is a better name for it. */
@@ -614,7 +707,16 @@ static bool look_into(tlmi_search *search, uint32_t node, bool is_code_next)
     note_container(search, node, object, kind);
     if (kind == TLMI_TORCH)
         find(search, address | TLMI_NATIVE, TLMI_EDGE_GRADIENT);
+    if (is_large(object, kind)) {
+        find(search, address | TLMI_ITEMS, 0);
+        return true;
+    }
     return each_of_object(object, kind, meet_child, search) == 0;
+}
+
+void tlmi_search_look_into(tlmi_search *search, uint32_t node)
+{
+    look_into(search, node, search->is_code_next);
 }
 
 /* Classes that the program made, and functions that have more than their code. */
@@ -654,72 +756,199 @@ void tlmi_search_drain_code(tlmi_search *search)
     }
 }
 
-/* ---- what is looked into soon ---- */
+/* ---- references are followed ---- */
 
-/* How many nodes ahead. */
-enum { AHEAD = 48, AHEAD_INSIDE = 32, AHEAD_ENTRIES = 16 };
+/* An object that was met for the first time, or one of which each reference is noted. */
+typedef struct {
+    tlmi_found found;
+    PyObject *object;
+    tlmi_kind kind;
+} met;
 
-/* What belongs to an object lies before it, from four words on. */
-static void fetch_object(const tlmi_node *node)
+static PyObject *object_of(const tlmi_found *found)
 {
-    const char *start = (const char *)(node->object & ~TLMI_NO_OBJECT);
-    __builtin_prefetch(start - 32);
-    __builtin_prefetch(start + 32);
-    if (node->kind == TLMI_FUNCTION)
-        __builtin_prefetch(start + 96);
-    if (node->kind == TLMI_TYPE)
+    return (PyObject *)(found->object & ~TLMI_MARKS);
+}
+
+/* What an object has at its beginning, and what belongs to it before that, from four words on. */
+static void fetch_object(const tlmi_search *search, PyObject *object, tlmi_kind kind)
+{
+    const char *start = (const char *)object;
+    __builtin_prefetch(start + 40);
+    switch (kind) {
+    case TLMI_FUNCTION:
+        __builtin_prefetch(start + 104);
+        break;
+    case TLMI_TYPE:
         __builtin_prefetch(start + offsetof(PyTypeObject, tp_base));
-    if (node->kind == TLMI_TYPE)
         __builtin_prefetch(start + offsetof(PyTypeObject, tp_mro));
+        __builtin_prefetch(start - 16);
+        break;
+    case TLMI_ARRAY:
+        fetch_array(search, object);
+        break;
+    case TLMI_DICT:
+    case TLMI_LIST:
+    case TLMI_TUPLE:
+    case TLMI_CELL:
+    case TLMI_DESCRIPTOR:
+        break;
+    default:
+        __builtin_prefetch(start - 32);
+    }
 }
 
 /* What an object keeps outside of itself. */
-static void fetch_inside(const tlmi_node *node)
+static void fetch_inside(tlmi_search *search, PyObject *object, tlmi_kind kind)
 {
-    PyObject *object = (PyObject *)node->object;
     PyDictKeysObject *keys;
-    if (node->kind == TLMI_DICT)
+    if (kind == TLMI_DICT)
         __builtin_prefetch(((PyDictObject *)object)->ma_keys);
-    else if (node->kind == TLMI_LIST)
+    else if (kind == TLMI_LIST)
         __builtin_prefetch(((PyListObject *)object)->ob_item);
-    else if (node->kind == TLMI_ANY && (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT))
+    else if (kind == TLMI_ANY && (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT))
         __builtin_prefetch(pyinside_inline_values(object, &keys));
+    else if (kind == TLMI_ARRAY)
+        fetch_base(search, object);
 }
 
-static void fetch_entries(const tlmi_node *node)
+static void fetch_entries(PyObject *object, tlmi_kind kind)
 {
-    const PyDictObject *dict = (PyDictObject *)node->object;
-    if (node->kind == TLMI_DICT)
-        __builtin_prefetch(DK_ENTRIES(dict->ma_keys));
+    const PyDictObject *dict = (PyDictObject *)object;
+    if (kind != TLMI_DICT)
+        return;
+    const char *entries = (const char *)DK_ENTRIES(dict->ma_keys);
+    __builtin_prefetch(entries);
+    __builtin_prefetch(entries + 64);
 }
 
-static uint32_t earlier_of(uint32_t a, uint32_t b)
+/* What matters of these references: objects that were not met yet, and arrays and tensors that the collector does not follow,
+ * of which each reference counts. */
+static uint32_t sort_out(tlmi_search *search, const tlmi_found *found, uint32_t count, met *kept)
 {
-    return a < b ? a : b;
+    uint32_t kept_count = 0;
+    PyTypeObject *types[TLMI_TOGETHER];
+    for (uint32_t i = 0; i < count; i++)
+        types[i] = found[i].object & TLMI_NATIVE ? NULL : Py_TYPE(object_of(&found[i]));
+    for (uint32_t i = 0; i < count; i++) {
+        PyObject *object = object_of(&found[i]);
+        met *next = &kept[kept_count];
+        next->found = found[i];
+        next->object = object;
+        next->kind = TLMI_LEAF;
+        if (tlmi_unlikely(found[i].object & TLMI_NATIVE)) {
+            kept_count++;
+            continue;
+        }
+        if (tlmi_graph_is_done(&search->graph, (uintptr_t)object))
+            continue;
+        PyTypeObject *type = types[i];
+        bool is_followed = (type->tp_flags & Py_TPFLAGS_HAVE_GC) != 0;
+        bool is_leaf = !is_followed && !matters(search, type);
+        if (is_followed || is_leaf)
+            tlmi_graph_mark(&search->graph, (uintptr_t)object);
+        if (is_leaf)
+            continue;
+        next->kind = tlmi_search_kind(search, type);
+        fetch_object(search, object, next->kind);
+        kept_count++;
+    }
+    return kept_count;
 }
 
-static void look_ahead(tlmi_search *search)
+/* Whether the node of an object that leads to nothing is needed. */
+static bool is_kept(const tlmi_search *search, PyObject *object, tlmi_kind kind)
 {
-    const tlmi_graph *graph = &search->graph;
-    uint32_t next = search->next, count = graph->count;
-    for (uint32_t end = earlier_of(count, next + AHEAD); search->fetched < end; search->fetched++)
-        fetch_object(tlmi_graph_node(graph, search->fetched));
-    for (uint32_t end = earlier_of(count, next + AHEAD_INSIDE); search->opened < end; search->opened++)
-        fetch_inside(tlmi_graph_node(graph, search->opened));
-    for (uint32_t end = earlier_of(count, next + AHEAD_ENTRIES); search->keyed < end; search->keyed++)
-        fetch_entries(tlmi_graph_node(graph, search->keyed));
+    return may_own(kind) || (!search->is_elsewhere && items_of(object, kind) >= LEAST_ITEMS) || kind == TLMI_OPTIMIZER;
+}
+
+/* false: the search is to end. */
+static bool follow(tlmi_search *search, const met *met)
+{
+    tlmi_graph *graph = &search->graph;
+    PyObject *object = met->object;
+    if (tlmi_unlikely(met->found.object & TLMI_NATIVE)) {
+        tlmi_search_meet_gradient(search, object, met->found.parent);
+        return !graph->is_full;
+    }
+    bool is_followed = (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HAVE_GC) != 0;
+    bool is_new = is_followed || tlmi_graph_meet(graph, (uintptr_t)object);
+    uint32_t node = is_new ? tlmi_graph_append(graph, (uintptr_t)object, met->found.parent, met->found.edge) : 0;
+    if (node != 0)
+        tlmi_graph_node(graph, node)->kind = met->kind;
+    if (may_own(met->kind))
+        note_owner(search, &(tlmi_noted){object, node, met->kind, (met->found.object & TLMI_OF_VIEW) != 0});
+    if (node == 0)
+        return !graph->is_full;
+    uint32_t end = search->queue.end, later = search->later_count;
+    const tlmi_piece *last = search->queue.last;
+    bool goes_on = look_into(search, node, search->is_code_next);
+    if (search->queue.end == end && search->queue.last == last && search->later_count == later &&
+        !is_kept(search, object, met->kind)) {
+        graph->count--;
+        search->passed++;
+    }
+    return goes_on && !graph->is_full;
+}
+
+/* Follows them. All that takes a look at memory is done for many references at once: meanwhile the processor brings what is
+ * looked at next. false: the search is to end. */
+static bool follow_together(tlmi_search *search, const tlmi_found *found, uint32_t count)
+{
+    met all[TLMI_TOGETHER];
+    uint32_t kept = sort_out(search, found, count, all);
+    for (uint32_t i = 0; i < kept; i++)
+        fetch_inside(search, all[i].object, all[i].kind);
+    for (uint32_t i = 0; i < kept; i++)
+        fetch_entries(all[i].object, all[i].kind);
+    for (uint32_t i = 0; i < kept; i++)
+        if (!follow(search, &all[i]))
+            return false;
+    if (search->until_clock > count) {
+        search->until_clock -= count;
+        return true;
+    }
+    return !tlmi_search_is_late(search);
+}
+
+/* References of a large container. */
+typedef struct {
+    tlmi_search *search;
+    tlmi_found found[TLMI_TOGETHER];
+    uint32_t count, parent;
+    uintptr_t mark;
+} items;
+
+static int meet_item(void *context, PyObject *child, uint32_t edge)
+{
+    items *all = context;
+    if (tlmi_graph_is_done(&all->search->graph, (uintptr_t)child))
+        return 0;
+    __builtin_prefetch(child);
+    all->found[all->count++] = (tlmi_found){(uintptr_t)child | all->mark, all->parent, edge};
+    if (all->count < TLMI_TOGETHER)
+        return 0;
+    all->count = 0;
+    return !follow_together(all->search, all->found, TLMI_TOGETHER);
+}
+
+static bool follow_items(tlmi_search *search, PyObject *object, uint32_t node)
+{
+    tlmi_kind kind = tlmi_graph_node(&search->graph, node)->kind;
+    items all = {.search = search, .parent = node};
+    if (kind == TLMI_ARRAY && tlmi_array_base(object) != NULL)
+        all.mark = TLMI_OF_VIEW;
+    return each_of_object(object, kind, meet_item, &all) == 0 && follow_together(search, all.found, all.count);
 }
 
 void tlmi_search_drain(tlmi_search *search)
 {
-    while (!search->is_late && !search->graph.is_full) {
-        if (search->next == search->graph.count)
-            follow_found(search);
-        if (search->next == search->graph.count)
-            break;
-        look_ahead(search);
-        if (!look_into(search, search->next++, search->is_code_next))
-            break;
+    const tlmi_found *found;
+    bool goes_on = !search->is_late && !search->graph.is_full;
+    for (uint32_t count; goes_on && (count = take(&search->queue, &found)) > 0;) {
+        bool is_items = (found->object & TLMI_ITEMS) != 0;
+        goes_on =
+            is_items ? follow_items(search, object_of(found), found->parent) : follow_together(search, found, count);
     }
 }
 #endif

@@ -8,7 +8,7 @@
 
 #include "python/holders/holders_graph.h"
 
-enum { LEAST_SEEN = 1 << 11, OBJECTS_PER_PAGE = 16, FIRST_OWNERS = 1 << 10, MOST_NODES = 1 << 28 };
+enum { LEAST_PLACES = 1 << 10, OBJECTS_PER_REGION = 1024, FIRST_OWNERS = 1 << 10, MOST_NODES = 1 << 28 };
 
 static uint32_t power_above(uint64_t wanted, uint32_t least)
 {
@@ -21,17 +21,17 @@ static uint32_t power_above(uint64_t wanted, uint32_t least)
 bool tlmi_graph_open(tlmi_graph *graph, uint32_t objects, uint32_t owners)
 {
     memset(graph, 0, sizeof *graph);
-    uint32_t slots = power_above(2 * ((uint64_t)objects / OBJECTS_PER_PAGE), LEAST_SEEN);
+    uint32_t slots = power_above(2 * ((uint64_t)objects / OBJECTS_PER_REGION), LEAST_PLACES);
     uint32_t room = power_above(owners, FIRST_OWNERS);
-    graph->seen = tlmi_own_alloc(slots * sizeof *graph->seen);
-    graph->seen_mask = slots - 1;
+    graph->places = tlmi_own_alloc(slots * sizeof *graph->places);
+    graph->places_mask = slots - 1;
     graph->chunks[0] = tlmi_own_alloc(TLMI_NODES_PER_CHUNK * sizeof(tlmi_node));
     graph->owners = tlmi_own_alloc((size_t)room * sizeof(tlmi_owner));
     graph->owners_room = room;
     graph->owner_table = tlmi_own_alloc(2 * (size_t)room * sizeof(uint32_t));
     graph->owner_mask = 2 * room - 1;
     graph->count = 1;
-    bool opened = graph->seen && graph->chunks[0] && graph->owners && graph->owner_table;
+    bool opened = graph->places && graph->chunks[0] && graph->owners && graph->owner_table;
     if (!opened)
         tlmi_graph_close(graph);
     return opened;
@@ -39,7 +39,11 @@ bool tlmi_graph_open(tlmi_graph *graph, uint32_t objects, uint32_t owners)
 
 void tlmi_graph_close(tlmi_graph *graph)
 {
-    tlmi_own_free(graph->seen, ((size_t)graph->seen_mask + 1) * sizeof *graph->seen);
+    tlmi_own_free(graph->places, ((size_t)graph->places_mask + 1) * sizeof *graph->places);
+    for (tlmi_batch *batch = graph->batches, *before; batch != NULL; batch = before) {
+        before = batch->before;
+        tlmi_own_free(batch, sizeof *batch);
+    }
     for (uint32_t i = 0; i < TLMI_NODE_CHUNKS && graph->chunks[i] != NULL; i++)
         tlmi_own_free(graph->chunks[i], TLMI_NODES_PER_CHUNK * sizeof(tlmi_node));
     tlmi_own_free(graph->owners, graph->owners_room * sizeof(tlmi_owner));
@@ -47,53 +51,67 @@ void tlmi_graph_close(tlmi_graph *graph)
     memset(graph, 0, sizeof *graph);
 }
 
-/* Where the page is, or the empty place where it belongs. */
-static tlmi_seen *place_of(const tlmi_graph *graph, uintptr_t page)
+/* Where the region is, or the empty place where it belongs. */
+static tlmi_place *place_of(const tlmi_graph *graph, uintptr_t number)
 {
-    uint32_t at = tlmi_graph_home(page << 4, graph->seen_mask);
-    while (graph->seen[at].page != 0 && graph->seen[at].page != page)
-        at = (at + 1) & graph->seen_mask;
-    return &graph->seen[at];
+    uint32_t at = tlmi_graph_home(number << 4, graph->places_mask);
+    while (graph->places[at].number != 0 && graph->places[at].number != number)
+        at = (at + 1) & graph->places_mask;
+    return &graph->places[at];
 }
 
-static bool grow_seen(tlmi_graph *graph)
+static bool grow_places(tlmi_graph *graph)
 {
-    tlmi_graph bigger = {.seen_mask = 2 * graph->seen_mask + 1};
-    if (graph->seen_mask >= MOST_NODES)
+    tlmi_graph bigger = {.places_mask = 2 * graph->places_mask + 1};
+    if (graph->places_mask >= MOST_NODES)
         return false;
-    bigger.seen = tlmi_own_alloc(((size_t)bigger.seen_mask + 1) * sizeof *bigger.seen);
-    if (bigger.seen == NULL)
+    bigger.places = tlmi_own_alloc(((size_t)bigger.places_mask + 1) * sizeof *bigger.places);
+    if (bigger.places == NULL)
         return false;
-    for (size_t at = 0; at <= graph->seen_mask; at++)
-        if (graph->seen[at].page != 0)
-            *place_of(&bigger, graph->seen[at].page) = graph->seen[at];
-    tlmi_own_free(graph->seen, ((size_t)graph->seen_mask + 1) * sizeof *graph->seen);
-    graph->seen = bigger.seen;
-    graph->seen_mask = bigger.seen_mask;
+    for (size_t at = 0; at <= graph->places_mask; at++)
+        if (graph->places[at].number != 0)
+            *place_of(&bigger, graph->places[at].number) = graph->places[at];
+    tlmi_own_free(graph->places, ((size_t)graph->places_mask + 1) * sizeof *graph->places);
+    graph->places = bigger.places;
+    graph->places_mask = bigger.places_mask;
     return true;
 }
 
 bool tlmi_graph_has(const tlmi_graph *graph, uintptr_t object)
 {
-    const tlmi_seen *seen = place_of(graph, tlmi_seen_page(object));
-    return (seen->bits[tlmi_seen_bit(object) / 64] >> tlmi_seen_bit(object) % 64 & 1) != 0;
+    const tlmi_region *region = place_of(graph, tlmi_region_number(object))->region;
+    return region != NULL && (region->done[tlmi_region_word(object)] & tlmi_region_bit(object)) != 0;
 }
 
-tlmi_seen *tlmi_graph_page(tlmi_graph *graph, uintptr_t page)
+/* The next region that is not taken. */
+static tlmi_region *take_region(tlmi_graph *graph)
 {
-    tlmi_seen *seen = place_of(graph, page);
-    if (seen->page == page)
-        return seen;
-    if (2 * graph->seen_count > graph->seen_mask) {
-        if (!grow_seen(graph)) {
-            graph->is_full = true;
+    uint32_t next = graph->regions_count % TLMI_REGIONS_PER_BATCH;
+    if (next == 0) {
+        tlmi_batch *batch = tlmi_own_alloc(sizeof *batch);
+        if (batch == NULL)
             return NULL;
-        }
-        seen = place_of(graph, page);
+        batch->before = graph->batches;
+        graph->batches = batch;
     }
-    seen->page = page;
-    graph->seen_count++;
-    return seen;
+    graph->regions_count++;
+    return &graph->batches->regions[next];
+}
+
+tlmi_region *tlmi_graph_make_region(tlmi_graph *graph, uintptr_t object)
+{
+    uintptr_t number = tlmi_region_number(object);
+    tlmi_place *place = place_of(graph, number);
+    if (place->number == number)
+        return place->region;
+    bool is_room = 2 * graph->regions_count <= graph->places_mask || grow_places(graph);
+    tlmi_region *region = is_room ? take_region(graph) : NULL;
+    if (region == NULL) {
+        graph->is_full = true;
+        return NULL;
+    }
+    *place_of(graph, number) = (tlmi_place){number, region};
+    return region;
 }
 
 uint32_t tlmi_graph_append(tlmi_graph *graph, uintptr_t object, uint32_t parent, uint32_t edge)

@@ -32,19 +32,30 @@ typedef struct {
     bool is_direct; /* somebody else than a view refers to the owner: all of it is used */
 } tlmi_owner;
 
-/* Which objects of one page of memory were met: no two begin in the same 16 bytes. Objects that were made together lie
- * together, so this takes far fewer cache lines than a table of addresses. */
-enum { TLMI_SEEN_SHIFT = 12, TLMI_SEEN_WORDS = (1 << TLMI_SEEN_SHIFT) / 16 / 64 };
+/* Which objects of one region of memory were met, one bit each: no two begin in the same 16 bytes. Objects that were made
+ * together lie together, so this takes far fewer cache lines than a table of addresses. */
+enum { TLMI_REGION_SHIFT = 19, TLMI_REGION_WORDS = (1 << TLMI_REGION_SHIFT) / 16 / 64 };
 typedef struct {
-    uintptr_t page; /* number of the page + 1; 0: empty */
-    uint64_t bits[TLMI_SEEN_WORDS];
-} tlmi_seen;
+    uint64_t done[TLMI_REGION_WORDS]; /* further references to these say nothing new */
+    uint64_t met[TLMI_REGION_WORDS];  /* of the others */
+} tlmi_region;
+typedef struct {
+    uintptr_t number; /* of the region + 1; 0: empty */
+    tlmi_region *region;
+} tlmi_place;
+/* Regions are allocated together. */
+enum { TLMI_REGIONS_PER_BATCH = 32 };
+typedef struct tlmi_batch {
+    tlmi_region regions[TLMI_REGIONS_PER_BATCH];
+    struct tlmi_batch *before;
+} tlmi_batch;
 
 typedef struct {
     tlmi_node *chunks[TLMI_NODE_CHUNKS];
-    uint32_t count;  /* of nodes, the unused number 0 included */
-    tlmi_seen *seen; /* open addressing */
-    uint32_t seen_mask, seen_count;
+    uint32_t count;     /* of nodes, the unused number 0 included */
+    tlmi_place *places; /* of regions: open addressing */
+    uint32_t places_mask, regions_count;
+    tlmi_batch *batches; /* the last one, whose regions are taken one after another */
     tlmi_owner *owners;
     uint32_t owners_count, owners_room;
     uint32_t *owner_table; /* numbers of owners + 1, by address */
@@ -76,29 +87,58 @@ static inline uint32_t tlmi_graph_home(uint64_t key, uint32_t mask)
     return (uint32_t)((key >> 4) * 0x9E3779B97F4A7C15u >> 32) & mask;
 }
 
-static inline uintptr_t tlmi_seen_page(uintptr_t object)
+static inline uintptr_t tlmi_region_number(uintptr_t object)
 {
-    return (object >> TLMI_SEEN_SHIFT) + 1;
+    return (object >> TLMI_REGION_SHIFT) + 1;
 }
 
-static inline uint32_t tlmi_seen_bit(uintptr_t object)
+static inline uint32_t tlmi_region_word(uintptr_t object)
 {
-    return (uint32_t)(object >> 4) % (TLMI_SEEN_WORDS * 64);
+    return (uint32_t)(object >> 10) % TLMI_REGION_WORDS;
 }
 
-/* The page's place, made when it is new. NULL: no memory. */
-tlmi_seen *tlmi_graph_page(tlmi_graph *graph, uintptr_t page);
+static inline uint64_t tlmi_region_bit(uintptr_t object)
+{
+    return UINT64_C(1) << (object >> 4) % 64;
+}
+
+/* The object's region, made when it is new. NULL: no memory. */
+tlmi_region *tlmi_graph_make_region(tlmi_graph *graph, uintptr_t object);
+static inline tlmi_region *tlmi_graph_region(tlmi_graph *graph, uintptr_t object)
+{
+    uintptr_t number = tlmi_region_number(object);
+    const tlmi_place *place = &graph->places[tlmi_graph_home(number << 4, graph->places_mask)];
+    return tlmi_likely(place->number == number) ? place->region : tlmi_graph_make_region(graph, object);
+}
 
 /* Remembers the object. Returns false if it was known before, or if memory ran out. */
 static inline bool tlmi_graph_mark(tlmi_graph *graph, uintptr_t object)
 {
-    uintptr_t page = tlmi_seen_page(object);
-    tlmi_seen *seen = &graph->seen[tlmi_graph_home(page << 4, graph->seen_mask)];
-    if (tlmi_unlikely(seen->page != page) && (seen = tlmi_graph_page(graph, page)) == NULL)
+    tlmi_region *region = tlmi_graph_region(graph, object);
+    if (tlmi_unlikely(region == NULL))
         return false;
-    uint64_t *word = &seen->bits[tlmi_seen_bit(object) / 64], bit = UINT64_C(1) << tlmi_seen_bit(object) % 64;
+    uint64_t *word = &region->done[tlmi_region_word(object)], bit = tlmi_region_bit(object);
     bool is_new = (*word & bit) == 0;
     *word |= bit;
     return is_new;
+}
+
+/* The same for an object of which each reference is looked at: it stays one that is not done. */
+static inline bool tlmi_graph_meet(tlmi_graph *graph, uintptr_t object)
+{
+    tlmi_region *region = tlmi_graph_region(graph, object);
+    if (tlmi_unlikely(region == NULL))
+        return false;
+    uint64_t *word = &region->met[tlmi_region_word(object)], bit = tlmi_region_bit(object);
+    bool is_new = (*word & bit) == 0;
+    *word |= bit;
+    return is_new;
+}
+
+/* Whether further references to the object say nothing new. */
+static inline bool tlmi_graph_is_done(tlmi_graph *graph, uintptr_t object)
+{
+    const tlmi_region *region = tlmi_graph_region(graph, object);
+    return tlmi_likely(region != NULL) && (region->done[tlmi_region_word(object)] >> (object >> 4) % 64 & 1) != 0;
 }
 #endif

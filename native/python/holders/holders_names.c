@@ -87,9 +87,9 @@ static void add_number(tlmi_text *text, long long number)
 PyObject *tlmi_find_text_key(PyObject *dict, const char *wanted)
 {
     PyObject *key, *value;
-    Py_ssize_t at = 0;
+    Py_ssize_t at = 0, length = (Py_ssize_t)strlen(wanted);
     while (dict != NULL && PyDict_Next(dict, &at, &key, &value))
-        if (PyUnicode_CheckExact(key) && PyUnicode_CompareWithASCIIString(key, wanted) == 0)
+        if (pyinside_is_text(key, wanted, length))
             return value;
     return NULL;
 }

@@ -41,6 +41,8 @@ static void follow(tlmi_search *search, tlmi_root root, uintptr_t object)
     uint32_t node = tlmi_graph_append(&search->graph, object, 0, search->roots_count - 1);
     if (node != 0 && !(object & TLMI_RUNNING))
         tlmi_search_note(search, (PyObject *)object, node);
+    if (node != 0)
+        tlmi_search_look_into(search, node);
     tlmi_search_drain(search);
 }
 
@@ -56,6 +58,10 @@ static void search_from(tlmi_search *search, tlmi_root root, uintptr_t object)
 static bool begins_with(PyObject *text, const char *start)
 {
     Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+    if (PyUnicode_IS_COMPACT_ASCII(text)) {
+        size_t wanted = strlen(start);
+        return (size_t)length >= wanted && memcmp(PyUnicode_1BYTE_DATA(text), start, wanted) == 0;
+    }
     for (Py_ssize_t i = 0; start[i] != 0; i++)
         if (i >= length || PyUnicode_READ_CHAR(text, i) != (unsigned char)start[i])
             return false;
@@ -63,50 +69,80 @@ static bool begins_with(PyObject *text, const char *start)
 }
 
 /* Whether a module is the program's own: it has a file, and that is not in a library. */
-static bool is_own(PyObject *name, PyObject *dict, const char *elsewhere)
+static bool is_own(const tlmi_module *module, const char *elsewhere)
 {
-    if (PyUnicode_CompareWithASCIIString(name, "__main__") == 0)
+    if (PyUnicode_CompareWithASCIIString(module->name, "__main__") == 0)
         return true;
-    PyObject *file = tlmi_find_text_key(dict, "__file__");
-    if (file == NULL || !PyUnicode_CheckExact(file))
+    if (module->file == NULL || !PyUnicode_CheckExact(module->file))
         return false;
     for (; *elsewhere != 0; elsewhere += strlen(elsewhere) + 1)
-        if (begins_with(file, elsewhere))
+        if (begins_with(module->file, elsewhere))
             return false;
     return true;
 }
 
-typedef bool (*wanted_module)(PyObject *name, PyObject *dict, const char *elsewhere);
-
-static bool is_main(PyObject *name, PyObject *dict, const char *elsewhere)
-{
-    (void)dict, (void)elsewhere;
-    return PyUnicode_CompareWithASCIIString(name, "__main__") == 0;
-}
-
-static bool is_own_beside_main(PyObject *name, PyObject *dict, const char *elsewhere)
-{
-    return is_own(name, dict, elsewhere) && !is_main(name, dict, elsewhere);
-}
-
-static bool is_other(PyObject *name, PyObject *dict, const char *elsewhere)
-{
-    return !is_own(name, dict, elsewhere);
-}
-
-static void each_module(tlmi_search *search, const char *elsewhere, wanted_module wanted)
+/* What waits for memory is done for all modules at once: meanwhile the processor brings what is looked at next. */
+static uint32_t find_modules(tlmi_search *search)
 {
     PyObject *name, *module, *modules = PyImport_GetModuleDict();
     Py_ssize_t at = 0;
-    while (modules != NULL && PyDict_Next(modules, &at, &name, &module)) {
-        PyObject *dict = PyModule_Check(module) ? PyModule_GetDict(module) : NULL;
-        if (dict == NULL || !PyUnicode_CheckExact(name))
-            continue;
-        if (wanted == NULL)
-            tlmi_graph_mark(&search->graph, (uintptr_t)dict);
-        else if (wanted(name, dict, elsewhere))
-            follow(search, (tlmi_root){.kind = TLMI_ROOT_MODULE, .name = name}, (uintptr_t)dict);
+    uint32_t met = 0, count = 0, room = modules == NULL ? 0 : (uint32_t)PyDict_GET_SIZE(modules);
+    tlmi_module *found = search->modules = tlmi_own_alloc(room * sizeof *found);
+    search->modules_room = found == NULL ? 0 : room;
+    while (met < search->modules_room && PyDict_Next(modules, &at, &name, &module)) {
+        found[met++] = (tlmi_module){.name = name, .dict = module};
+        __builtin_prefetch(name);
+        __builtin_prefetch(module);
     }
+    for (uint32_t i = 0; i < met; i++) {
+        PyObject *dict = PyModule_Check(found[i].dict) ? PyModule_GetDict(found[i].dict) : NULL;
+        if (dict == NULL || !PyUnicode_CheckExact(found[i].name))
+            continue;
+        __builtin_prefetch(&((PyDictObject *)dict)->ma_keys);
+        found[count++] = (tlmi_module){.name = found[i].name, .dict = dict};
+    }
+    for (uint32_t i = 0; i < count; i++)
+        __builtin_prefetch(((PyDictObject *)found[i].dict)->ma_keys);
+    return count;
+}
+
+/* Finds modules, which of them are the program's own, and remembers their dicts. */
+static void open_modules(tlmi_search *search, const char *elsewhere)
+{
+    uint32_t count = search->modules_count = find_modules(search);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *entries = (const char *)DK_ENTRIES(((PyDictObject *)search->modules[i].dict)->ma_keys);
+        tlmi_graph_mark(&search->graph, (uintptr_t)search->modules[i].dict);
+        __builtin_prefetch(entries);
+        __builtin_prefetch(entries + 64);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        search->modules[i].file = tlmi_find_text_key(search->modules[i].dict, "__file__");
+    for (uint32_t i = 0; i < count; i++)
+        search->modules[i].is_own = is_own(&search->modules[i], elsewhere);
+}
+
+static void each_module(tlmi_search *search, bool (*is_wanted)(const tlmi_module *))
+{
+    for (uint32_t i = 0; i < search->modules_count; i++)
+        if (is_wanted(&search->modules[i]))
+            follow(search, (tlmi_root){.kind = TLMI_ROOT_MODULE, .name = search->modules[i].name},
+                   (uintptr_t)search->modules[i].dict);
+}
+
+static bool is_main(const tlmi_module *module)
+{
+    return PyUnicode_CompareWithASCIIString(module->name, "__main__") == 0;
+}
+
+static bool is_own_beside_main(const tlmi_module *module)
+{
+    return module->is_own && !is_main(module);
+}
+
+static bool is_other(const tlmi_module *module)
+{
+    return !module->is_own;
 }
 
 /* ---- threads ---- */
@@ -168,9 +204,9 @@ static void each_own_object(tlmi_search *search, PyThreadState *thread)
 
 void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject *error)
 {
-    each_module(search, elsewhere, NULL);
-    each_module(search, elsewhere, is_main);
-    each_module(search, elsewhere, is_own_beside_main);
+    open_modules(search, elsewhere);
+    each_module(search, is_main);
+    each_module(search, is_own_beside_main);
     from_object(search, TLMI_ROOT_ERROR, error);
     each_thread(search, each_frame);
     each_thread(search, each_error);
@@ -178,11 +214,11 @@ void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject 
     tlmi_search_drain_own_code(search);
 }
 
-void tlmi_search_other_roots(tlmi_search *search, const char *elsewhere)
+void tlmi_search_other_roots(tlmi_search *search)
 {
     tlmi_search_drain_code(search);
     search->is_elsewhere = true;
-    each_module(search, elsewhere, is_other);
+    each_module(search, is_other);
     from_object(search, TLMI_ROOT_THREAD, PyImport_GetModuleDict());
 }
 

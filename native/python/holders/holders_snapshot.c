@@ -196,7 +196,7 @@ static uint64_t write_contents(tlmi_search *search, const tlmi_groups *groups, h
 static uint64_t write_totals(tlmi_search *search, const tlmi_groups *groups, holding head,
                              const tlmi_snapshot *snapshot)
 {
-    const uint64_t more[] = {search->graph.count - 1, groups->with_memory, snapshot->tracked_bytes};
+    const uint64_t more[] = {search->graph.count - 1 + search->passed, groups->with_memory, snapshot->tracked_bytes};
     head.group = TOTALS;
     head.steps = 0;
     head.device = 0;
@@ -259,7 +259,7 @@ static void walk(tlmi_search *search, const tlmi_search_request *request, uint64
         tlmi_search_generators(search);
     if (request->may_stop && !are_missing(search, request, tracked_bytes))
         return;
-    tlmi_search_other_roots(search, request->elsewhere);
+    tlmi_search_other_roots(search);
     if (are_missing(search, request, tracked_bytes))
         tlmi_search_unreached(search);
 }
@@ -277,7 +277,6 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     if (request->counts_types) /* first: a search may not come to its end */
         tlmi_search_count_types(search, snapshot->begin_ns + request->limit_ns / 2);
     search->until_clock = 1;
-    search->next = search->fetched = search->opened = search->keyed = 1;
     tlmi_search_find_types(search);
     walk(search, request, snapshot->tracked_bytes);
     /* What was met is recorded in any case; that takes a moment more. */
@@ -285,7 +284,7 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     search->is_late = false;
     search->deadline_ns = tlmi_clock_thread_ns() + request->limit_ns / 4;
     snapshot->found_bytes = search->found_bytes;
-    *objects = search->graph.count - 1;
+    *objects = search->graph.count - 1 + search->passed;
     *owners = search->graph.owners_count;
     *bytes = 0;
     bool grouped = tlmi_groups_open(&groups, &search->graph, tlmi_search_liken, is_late, search);
@@ -297,6 +296,8 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
     tlmi_own_free(search->roots, search->roots_room * sizeof *search->roots);
     tlmi_own_free(search->later, search->later_room * sizeof *search->later);
     tlmi_own_free(search->ring, search->ring_room * sizeof *search->ring);
+    tlmi_own_free(search->modules, search->modules_room * sizeof *search->modules);
+    tlmi_search_close_queue(search);
     tlmi_graph_close(&search->graph);
     tlmi_own_free(search, sizeof *search);
     return grouped;
