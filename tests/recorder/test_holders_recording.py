@@ -385,7 +385,7 @@ print(*spent)
 
 
 def test_work_much_shorter_than_the_import_before_it_is_searched(tmp_path: Path) -> None:
-    """Half as long again is measured from the end of a long import: the program is not at work before."""
+    """Half as long again is measured from the end of a long import, before which is no work."""
     slow = "import time\nfor _ in range(58): time.sleep(0.05)\n"
     (tmp_path / "large_library.py").write_text(slow, encoding="utf-8")
     body = """
