@@ -384,6 +384,29 @@ print(*spent)
         assert spent[number - 1] <= min(time_ns / 20, 20_000_000)
 
 
+def test_work_much_shorter_than_the_import_before_it_is_searched(tmp_path: Path) -> None:
+    """Half as long again is measured from the end of a long import, before which is no work."""
+    slow = "import time\nfor _ in range(58): time.sleep(0.05)\n"
+    (tmp_path / "large_library.py").write_text(slow, encoding="utf-8")
+    body = """
+import time
+import large_library
+def main():
+    kept = []
+    for _ in range(70):
+        kept.append(np.ones(1000))
+        time.sleep(0.01)
+main()
+"""
+    (tmp_path / "held.py").write_text(program(body), encoding="utf-8")
+    recorded(["held.py"], tmp_path, options=("-q", "-o", "a.tlm"))
+    taken = tlmem.read(tmp_path / "a.tlm").holdings
+    chains = taken[taken.chain.str.contains("kept")]
+
+    assert set(chains.trigger) == {"time"}
+    assert chains.arrays.max() >= 20
+
+
 def test_a_program_that_never_lets_go_of_the_gil_is_looked_at_as_it_runs(tmp_path: Path) -> None:
     """Its own look at the counters goes past cffi, which would release the lock around the call."""
     body = """

@@ -7,6 +7,8 @@
  * second is too little for whole searches, of which the last must have seen half of what survives: the more so where a busy
  * machine takes as much again for each. The service thread knows when one is due and leaves it to the main thread as a pending
  * call, which that makes between two instructions.
+ * The import of a large library is not the program's work. While the main thread is in one, searches may take half of that share;
+ * and when it is over, the run counts as begun anew, so that work much shorter than the import is searched, too.
  * What a snapshot takes is CPU time of its thread: waiting for a processor is not its doing, and no reason to stop.
  * Numbers that the service thread reads are atomic; everything else is under the GIL.
  */
@@ -20,8 +22,8 @@
 #ifdef PYINSIDE_KNOWN
 #include <string.h>
 
-enum { ASKED = 1, AT_MARK = 2, MEMORY_DOUBLED = 3, TIME_PASSED = 4, AT_END = 5 };
-enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384 };
+enum { ASKED = 1, AT_MARK = 2, MEMORY_DOUBLED = 3, TIME_PASSED = 4, AT_END = 5, LOOK_AT_IMPORT = 255 };
+enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384, MOST_FRAMES = 1000 };
 #define MS UINT64_C(1000000)
 #define LEAST_SHARE_NS (20 * MS)
 #define EARLY_NS (EARLY_SHARE * LEAST_SHARE_NS)
@@ -32,6 +34,7 @@ enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384
 #define WORTHWHILE_NS (4 * MS)
 #define FIRST_TIME_NS (100 * MS)
 #define FIRST_TIME_WITHOUT_NS (500 * MS)
+#define LOOK_AGAIN_NS (50 * MS)
 #define LEAST_MEMORY_BYTES (UINT64_C(1) << 20)
 #define WORTHWHILE_BYTES (UINT64_C(64) << 10)
 #define SNAPSHOT_BYTES (UINT64_C(64) << 10)
@@ -43,6 +46,9 @@ static struct {
     _Atomic uint8_t why;
     _Atomic uint64_t start_ns, spent_ns, estimate_ns;
     _Atomic uint64_t last_at_ns;    /* since the start, when the last one was taken; 0: none yet */
+    _Atomic bool is_importing;      /* the main thread, when it was last looked at */
+    _Atomic uint64_t looked_ns;     /* since the start, then */
+    _Atomic uint64_t work_ns;       /* since the start, when an import was last seen to be over */
     _Atomic uint64_t base_bytes;    /* tracked at the last one, or less since */
     _Atomic uint64_t highest_bytes; /* the most that was tracked at any of them */
     _Atomic uint64_t rare;          /* taken without being asked for */
@@ -75,6 +81,7 @@ static uint64_t budget_ns(uint64_t elapsed_ns)
 {
     uint64_t share = elapsed_ns / SHARE, spent = get(&state.spent_ns);
     share = share < LEAST_SHARE_NS ? LEAST_SHARE_NS : share;
+    share = atomic_load_explicit(&state.is_importing, memory_order_relaxed) ? share / 2 : share;
     return share > spent ? share - spent : 0;
 }
 
@@ -86,10 +93,17 @@ static bool is_affordable(uint64_t elapsed_ns)
     return budget_ns(elapsed_ns) >= estimate && (elapsed_ns >= EARLY_NS || pace >= spent + estimate);
 }
 
+/* How long the program was at work at this time since the start: since the last import that took long. */
+static uint64_t at_work_ns(uint64_t elapsed_ns)
+{
+    uint64_t begin = get(&state.work_ns);
+    return elapsed_ns > begin ? elapsed_ns - begin : 0;
+}
+
 /* The first few may come as they like; then the time between two grows with the run, so that their number does not. */
 static bool is_rare(uint64_t elapsed_ns)
 {
-    return get(&state.rare) < FREE_SNAPSHOTS || elapsed_ns >= get(&state.last_at_ns) / 8 * 9;
+    return get(&state.rare) < FREE_SNAPSHOTS || at_work_ns(elapsed_ns) >= at_work_ns(get(&state.last_at_ns)) / 8 * 9;
 }
 
 static bool is_on(void)
@@ -173,11 +187,45 @@ static tlm_status take_unasked(uint8_t trigger)
     return take(trigger, budget < LONGEST_NS ? budget : LONGEST_NS, NULL);
 }
 
+/* Whether the caller is in an import statement: a frame of importlib's is among its frames. */
+static bool is_importing(void)
+{
+    static const char name[] = "_find_and_load";
+    pyframe *frame = pyframe_current(PyThreadState_Get());
+    for (uint32_t depth = 0; frame != NULL && depth < MOST_FRAMES; depth++) {
+        PyCodeObject *code = (PyCodeObject *)pyframe_code(frame);
+        if (code != NULL && pyinside_is_text(code->co_name, name, sizeof name - 1))
+            return true;
+        frame = pyframe_outer(frame);
+    }
+    return false;
+}
+
+static void look_at_import(void)
+{
+    bool was = atomic_load(&state.is_importing), is = is_importing();
+    uint64_t elapsed_ns = tlmi_clock_ns() - get(&state.start_ns);
+    set(&state.looked_ns, elapsed_ns);
+    if (was && !is)
+        set(&state.work_ns, elapsed_ns);
+    atomic_store(&state.is_importing, is);
+}
+
+/* Of the service thread: the longer the import, the rarer. */
+static bool is_look_due(uint64_t elapsed_ns)
+{
+    return atomic_load(&state.is_importing) && elapsed_ns >= get(&state.looked_ns) + LOOK_AGAIN_NS + elapsed_ns / 64;
+}
+
 static int take_pending(void *unused)
 {
     (void)unused;
-    if (atomic_load(&state.is_asked) && may_take())
-        take_unasked(atomic_load(&state.why));
+    if (atomic_load(&state.is_asked) && may_take()) {
+        uint8_t why = atomic_load(&state.why);
+        look_at_import();
+        if (why != LOOK_AT_IMPORT)
+            take_unasked(why);
+    }
     atomic_store(&state.is_asked, false); /* not before: until then the service thread must not ask again */
     return 0;
 }
@@ -196,7 +244,8 @@ static uint8_t find_reason(uint64_t elapsed_ns)
         return MEMORY_DOUBLED;
     /* Without arrays, too, but later: containers grow, and may hold arrays over other memory. */
     uint64_t first_ns = tracked >= WORTHWHILE_BYTES ? FIRST_TIME_NS : FIRST_TIME_WITHOUT_NS;
-    bool is_old = elapsed_ns >= first_ns && elapsed_ns >= get(&state.last_at_ns) / 2 * 3;
+    uint64_t work_ns = at_work_ns(elapsed_ns);
+    bool is_old = work_ns >= first_ns && work_ns >= at_work_ns(get(&state.last_at_ns)) / 2 * 3;
     return is_old ? TIME_PASSED : 0;
 }
 
@@ -206,6 +255,8 @@ void tlmi_holders_tick(void)
         return;
     uint64_t elapsed_ns = tlmi_clock_ns() - get(&state.start_ns);
     uint8_t why = is_affordable(elapsed_ns) ? find_reason(elapsed_ns) : 0;
+    if (why == 0 && is_look_due(elapsed_ns))
+        why = LOOK_AT_IMPORT;
     if (why == 0)
         return;
     atomic_store(&state.why, why);
@@ -267,6 +318,9 @@ tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes)
     set(&state.spent_ns, 0);
     set(&state.estimate_ns, FIRST_ESTIMATE_NS);
     set(&state.last_at_ns, 0);
+    set(&state.looked_ns, 0);
+    set(&state.work_ns, 0);
+    atomic_store(&state.is_importing, false);
     set(&state.base_bytes, 0);
     set(&state.highest_bytes, 0);
     set(&state.rare, 0);
