@@ -8,7 +8,8 @@
  *
  * Standard input: the 8 letters TLMPLAY1, the number of blocks and of events as u64, then so many events of 16 bytes:
  * u64 bytes, u32 block, u16 thread (0 is the first), u8 kind, u8 flags. All little-endian.
- *   1 ALLOC    a new block; flags: 1 aligned to 64 bytes, 2 as NumPy does (huge pages are advised from 4 MiB on), 4 untouched
+ *   1 ALLOC    a new block; flags: 1 aligned to 64 bytes, 2 as NumPy does (with a small block for the shape, which it keeps
+ *              for later when few are kept; huge pages are advised from 4 MiB on), 4 untouched
  *   2 FREE     the block
  *   3 RESIZE   the block of this event becomes that of the next one, which is of kind 1 and of the same thread
  *   4 POINT    report resident memory now
@@ -39,7 +40,14 @@
 enum kind { ALLOC = 1, FREE, RESIZE, POINT, END, PAUSE, BEGIN };
 enum flag { ALIGNED = 1, NUMPY = 2, UNTOUCHED = 4, FLAGS = 7 };
 enum { MALFORMED = 2, NO_MEMORY, OTHER_ALLOCATOR, NO_SYSTEM };
-enum { PAGE = 4096, READ_AT_ONCE = 4096, MOST_THREADS = 1 << 16, STACK_BYTES = 256 << 10 };
+enum {
+    PAGE = 4096,
+    READ_AT_ONCE = 4096,
+    MOST_THREADS = 1 << 16,
+    STACK_BYTES = 256 << 10,
+    SHAPE_BYTES = 16,
+    MOST_SHAPES = 7
+};
 #define MOST_BLOCKS (UINT64_C(1) << 28)
 #define LARGEST_BLOCK (UINT64_C(1) << 46)
 #define LONGEST_PAUSE_NS UINT64_C(3600000000000)
@@ -54,9 +62,10 @@ typedef struct {
     uint8_t flags;
 } event;
 
-/* `bytes` is 0 while it is not alive. */
+/* `bytes` is 0 while it is not alive; `shape` is NULL where it has none. */
 typedef struct {
     void *memory;
+    void *shape;
     uint64_t bytes;
 } block;
 
@@ -71,6 +80,8 @@ typedef struct {
 static block *blocks;
 static uint64_t block_count, event_count, done_count;
 static worker *workers;
+static void *shapes[MOST_SHAPES];
+static int shape_count;
 static event buffer[READ_AT_ONCE];
 static const event *resized; /* what the next event goes on with */
 static event resized_event;
@@ -187,6 +198,20 @@ static void advise(void *memory, uint64_t bytes)
     madvise((char *)memory + offset, bytes - offset, MADV_HUGEPAGE);
 }
 
+/* Extent and stride of one axis. NumPy makes it before the data and drops it after them. */
+static void *alloc_shape(void)
+{
+    return shape_count > 0 ? shapes[--shape_count] : malloc(SHAPE_BYTES);
+}
+
+static void free_shape(void *shape)
+{
+    if (shape != NULL && shape_count < MOST_SHAPES)
+        shapes[shape_count++] = shape;
+    else
+        free(shape);
+}
+
 static void run_alloc(const event *one)
 {
     block *mine = &blocks[one->block];
@@ -194,11 +219,12 @@ static void run_alloc(const event *one)
         stop(MALFORMED, "the block is alive already");
     if (one->bytes == 0 || one->bytes > LARGEST_BLOCK)
         stop(MALFORMED, "no block has that size");
-    void *memory = NULL;
+    void *memory = NULL, *shape = NULL;
     uint64_t before = 0;
     if (resized != NULL) {
         block *old = &blocks[resized->block];
         before = old->bytes;
+        shape = old->shape;
         memory = realloc(old->memory, one->bytes);
         *old = (block){0};
         resized = NULL;
@@ -206,6 +232,8 @@ static void run_alloc(const event *one)
         if (posix_memalign(&memory, 64, one->bytes) != 0)
             memory = NULL;
     } else {
+        if ((one->flags & NUMPY) != 0)
+            shape = alloc_shape();
         memory = malloc(one->bytes);
     }
     if (memory == NULL)
@@ -214,7 +242,7 @@ static void run_alloc(const event *one)
         advise(memory, one->bytes);
     if ((one->flags & UNTOUCHED) == 0)
         touch(memory, before, one->bytes);
-    *mine = (block){memory, one->bytes};
+    *mine = (block){memory, shape, one->bytes};
 }
 
 static void run_event(const event *one)
@@ -231,6 +259,7 @@ static void run_event(const event *one)
         break;
     case FREE:
         free(blocks[one->block].memory);
+        free_shape(blocks[one->block].shape);
         blocks[one->block] = (block){0};
         break;
     case RESIZE:

@@ -50,10 +50,16 @@ bytes, as glibc lists them (``malloc_info``)."""
 FREE_AT_START = 3_200_000
 """What such a heap has free, where no sample says it."""
 MOST_FREE_AT_START = 64_000_000
-LARGEST_READ = 400_000
+LARGEST_READ = 161_000
 """The largest file that such a start reads: glibc serves what is smaller from its heap later."""
+PIECE = 120_000
+"""Larger holes are made of several blocks side by side, as glibc maps each large block."""
 KEEPER = 48
 """Bytes of what stays between two holes."""
+SAMPLE_NS = 2_000_000
+"""How long reading one sample may take, while the program goes on."""
+UNTOUCHED_SHARE = 0.01
+"""Of the most bytes that arrays held: so few pages that were never written do not matter."""
 LEAST_COMPARED_BYTES = 8_000_000
 """A run whose arrays never held so much says nothing: other memory of the process moves as far."""
 
@@ -62,15 +68,18 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sampled:
-    """Resident memory of the recorded run. ``point`` is the place of each sample in the points.
+    """Resident memory of the recorded run. ``point`` is the place of each sample in the points,
+    ``before`` that of the moment ``SAMPLE_NS`` earlier, as a sample takes that long.
 
     ``grown_bytes`` is what the process grew by since the first of them, when arrays began, less
     what Python's small objects and the recorder grew by, plus pages of arrays that were never
-    written (the player writes all).
+    written (the player writes all). Samples next to which these pages were not counted are left
+    out where there were any.
     """
 
     time_ns: Ints
     point: Ints
+    before: Ints
     grown_bytes: Ints
 
 
@@ -285,7 +294,11 @@ class _Builder:
         if end_ns is not None and len(time_ns):
             end = min(end, int(np.searchsorted(time_ns, end_ns, side="right")) - 1)
         samples = self.recording.samples
-        samples = samples[samples["anon"].notna()] if len(samples) else samples
+        if len(samples):
+            # What was asked at other moments than resident memory is as it was then.
+            for name in ("python_arena", "recorder_resident"):
+                samples = samples.assign(**{name: samples[name].ffill().bfill().fillna(0.0)})
+            samples = samples[samples["anon"].notna()]
         times = samples["time_ns"].to_numpy(np.int64) if len(samples) else np.zeros(0, np.int64)
         inside = times <= (end_ns if end_ns is not None else np.iinfo(np.int64).max)
         samples, times = samples[inside], times[inside]
@@ -293,8 +306,10 @@ class _Builder:
             taken = np.linspace(0, len(times) - 1, MOST_SAMPLES).astype(int)
             samples, times = samples.iloc[taken], times[taken]
         at = np.searchsorted(time_ns, times, side="right") - 1
-        points = np.unique(np.concatenate([even, rises, [end], at]))
-        return points, int(np.searchsorted(points, end)), (samples, np.searchsorted(points, at))
+        before = np.searchsorted(time_ns, times - SAMPLE_NS, side="right") - 1
+        points = np.unique(np.concatenate([even, rises, [end], at, before]))
+        place = np.searchsorted(points, np.stack([at, before]))
+        return points, int(np.searchsorted(points, end)), (samples, place)
 
     def _pauses(self, changes: Ints) -> tuple[Ints, Ints]:
         """After which event the program paused, and for how long."""
@@ -320,7 +335,7 @@ class _Builder:
         self, samples: tuple[pd.DataFrame, Ints], curve: Curve
     ) -> tuple[Sampled | None, str]:
         """What the recorded run had, from the moment at which arrays begin; or why not."""
-        table, point = samples
+        table, (point, before) = samples
         peak = curve.highest[0]
         if not len(table):
             return None, "the recording has no samples of resident memory"
@@ -336,11 +351,15 @@ class _Builder:
         first = int(np.searchsorted(time_ns, begin_ns)) - 1
         if first < 0 or len(time_ns) - first < 3:
             return None, "too few samples of resident memory lie between the first array and the end"
-        carried = table.ffill().fillna(0.0)
-        grown = carried["anon"] + carried["untouched"]
-        grown -= carried["python_arena"] + carried["recorder_resident"]
-        values = grown.to_numpy(np.float64)[first:]
-        return Sampled(time_ns[first:], point[first:], (values - values[0]).astype(np.int64)), ""
+        untouched = table["untouched"].ffill().fillna(0.0)
+        grown = table["anon"] + untouched - table["python_arena"] - table["recorder_resident"]
+        values = grown.to_numpy(np.float64)
+        values = (values - values[first]).astype(np.int64)
+        none = table["untouched"].isna().to_numpy()
+        around = np.maximum(untouched, table["untouched"].bfill().fillna(0.0))
+        kept = ~none | (around.to_numpy() <= UNTOUCHED_SHARE * peak)
+        kept &= np.arange(len(kept)) >= first
+        return Sampled(time_ns[kept], point[kept], before[kept], values[kept]), ""
 
 
 def start_of(first: int, free_bytes: int) -> np.ndarray:
@@ -352,14 +371,17 @@ def start_of(first: int, free_bytes: int) -> np.ndarray:
     """
     sizes = [np.full(round(free_bytes * share / size), size) for size, share in HOLES]
     holes = np.random.default_rng(1).permutation(np.concatenate(sizes))
-    pairs = np.column_stack([holes, np.full(len(holes), KEEPER)]).reshape(-1)
-    made = np.concatenate([[LARGEST_READ], pairs])
+    pieces = -(-holes // PIECE)
+    keepers = np.cumsum(pieces)
+    made = np.insert(np.repeat(holes // pieces, pieces), keepers, KEEPER)
+    gone = np.insert(np.ones(int(pieces.sum()), bool), keepers, False)
+    made, gone = np.append(LARGEST_READ, made), np.append(False, gone)
     block = first + np.arange(len(made))
     parts = (
         _part(ALLOC, block[:1], 0, block=block[:1], bytes=made[:1]),
         _part(FREE, block[:1], 0, block=block[:1]),
         _part(ALLOC, block[1:], 0, block=block[1:], bytes=made[1:]),
-        _part(FREE, block[1::2], 0, block=block[1::2]),
+        _part(FREE, block[gone], 0, block=block[gone]),
         _part(BEGIN, block[:1], 0),
     )
     return np.concatenate([each[0] for each in parts])

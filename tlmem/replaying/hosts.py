@@ -170,9 +170,12 @@ def agreement(trace: HostTrace, answer: HostAnswer) -> Agreement | None:
     sampled = trace.sampled
     if sampled is None:
         return None
-    played = answer.resident[sampled.point]
-    played = played - played[0]
+    now, before = answer.resident[sampled.point], answer.resident[sampled.before]
+    begin = now[0]
+    # A sample lies somewhere between the moment at which it was asked for and that of its answer.
+    low, high = np.minimum(now, before) - begin, np.maximum(now, before) - begin
     recorded = sampled.grown_bytes
+    played = np.clip(recorded, low, high)
     peak = int(recorded.max())
     if peak <= 0:
         return None
