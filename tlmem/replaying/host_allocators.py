@@ -90,9 +90,7 @@ ALLOCATORS = {
             (("dirty_decay_ms=0", "muzzy_decay_ms=0"), ("narenas=1",)),
         ),
         Allocator("mimalloc", "libmimalloc", "libmimalloc2.0", "mi_version", True),
-        Allocator(
-            "tcmalloc", "libtcmalloc_minimal", "libtcmalloc-minimal4", "tc_version", False
-        ),
+        Allocator("tcmalloc", "libtcmalloc_minimal", "libtcmalloc-minimal4", "tc_version", False),
     )
 }
 

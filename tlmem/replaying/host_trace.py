@@ -56,7 +56,7 @@ PIECE = 120_000
 """Larger holes are made of several blocks side by side, as glibc maps each large block."""
 KEEPER = 48
 """Bytes of what stays between two holes."""
-SAMPLE_NS = 2_000_000
+SAMPLE_NS = 5_000_000
 """How long reading one sample may take, while the program goes on."""
 UNTOUCHED_SHARE = 0.01
 """Of the most bytes that arrays held: so few pages that were never written do not matter."""
@@ -244,7 +244,10 @@ class _Builder:
         ]
         events = np.concatenate([each[0] for each in parts])
         order = np.lexsort(
-            (np.concatenate([each[2] for each in parts]), np.concatenate([each[1] for each in parts]))
+            (
+                np.concatenate([each[2] for each in parts]),
+                np.concatenate([each[1] for each in parts]),
+            )
         )
         curve = Curve.of(self.size, self.born, self.died)
         live = _level_at(curve, points)
@@ -350,7 +353,10 @@ class _Builder:
         time_ns = table["time_ns"].to_numpy(np.int64)
         first = int(np.searchsorted(time_ns, begin_ns)) - 1
         if first < 0 or len(time_ns) - first < 3:
-            return None, "too few samples of resident memory lie between the first array and the end"
+            return (
+                None,
+                "too few samples of resident memory lie between the first array and the end",
+            )
         untouched = table["untouched"].ffill().fillna(0.0)
         grown = table["anon"] + untouched - table["python_arena"] - table["recorder_resident"]
         values = grown.to_numpy(np.float64)

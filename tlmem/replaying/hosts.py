@@ -61,13 +61,14 @@ class Agreement:
     """How near the player under glibc came to the recorded run, both as growth since arrays began.
 
     ``error`` is the difference of the peaks or the mean difference, whichever is larger, as a share
-    of the recorded peak.
+    of the recorded peak. ``recorded_end`` is at the last sample.
     """
 
     error: float
     peak_error: float
     mean_error: float
     recorded_peak: int
+    recorded_end: int
     played_peak: int
     samples: int
 
@@ -187,6 +188,7 @@ def agreement(trace: HostTrace, answer: HostAnswer) -> Agreement | None:
         peak_error=peak_error,
         mean_error=mean_error,
         recorded_peak=peak,
+        recorded_end=int(recorded[-1]),
         played_peak=mine,
         samples=len(recorded),
     )

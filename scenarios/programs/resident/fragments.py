@@ -10,7 +10,7 @@ def main() -> None:
     for _ in range(40):
         for _ in range(15):
             goes.append(np.ones(12_000))
-            stays.append(np.ones(300))
+            stays.append(np.ones(3_000))
         time.sleep(0.008)
     goes.clear()
     time.sleep(0.1)
