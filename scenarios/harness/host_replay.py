@@ -28,7 +28,7 @@ MOST = 9
 
 @dataclass(frozen=True)
 class Compared:
-    """One program. ``agreement`` is None where nothing could be compared, for the reason ``why``."""
+    """One program. ``agreement`` is None where nothing could be compared; ``why`` says why."""
 
     name: str
     description: str

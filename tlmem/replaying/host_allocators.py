@@ -178,8 +178,8 @@ def _environment(allocator: Allocator, path: Path | None, pairs: dict[str, str])
         wanted = key if allocator.name == "mimalloc" else variable
         if b"\0" + wanted.encode() + b"\0" not in known:
             raise BadSetting(
-                f"{path} has no setting {key}; its documentation names them as {allocator.name.upper()}"
-                "_KEY."
+                f"{path} has no setting {key}; its documentation names them as "
+                f"{allocator.name.upper()}_KEY."
             )
         made[variable] = value
     return made
