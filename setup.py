@@ -72,9 +72,10 @@ class BuildNative(build_ext):
             )
 
     def build_library(self, package):
-        """Compiles what changed of the core, links it and puts its headers beside it."""
+        """Compiles what changed of the core, links it and the player, and puts headers beside."""
         native = runpy.run_path("native/build_ffi.py")
         sources, headers = native["library_sources"](), native["files"]("**/*.h")
+        player = native["sources_of"](("player",)) if native["PLAYER"] else []
 
         def compile_one(source):
             standard = native["STANDARD"] if source.endswith(".c") else []
@@ -90,7 +91,8 @@ class BuildNative(build_ext):
 
         self.compiler.src_extensions = [*self.compiler.src_extensions, ".m"]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(compile_one, sources))
+            made = list(pool.map(compile_one, [*sources, *player]))
+        objects, program = made[: len(sources)], made[len(sources) :]
         library = package / "lib" / native["LIBRARY"]
         if self.force or newer_group(objects, str(library)):
             self.compiler.link_shared_object(
@@ -98,6 +100,16 @@ class BuildNative(build_ext):
                 str(library),
                 libraries=native["LIBRARY_NEEDS"],
                 extra_postargs=native["LIBRARY_LINK"],
+            )
+        if program and (
+            self.force or newer_group(program, str(package / "lib" / native["PLAYER"]))
+        ):
+            self.compiler.link_executable(
+                program,
+                native["PLAYER"],
+                output_dir=str(package / "lib"),
+                libraries=native["LIBRARY_NEEDS"],
+                extra_postargs=["-pthread"],
             )
         for header in native["installed_headers"]():
             (package / "include").mkdir(parents=True, exist_ok=True)

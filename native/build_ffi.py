@@ -64,6 +64,8 @@ STANDARD = ["-std=gnu11"]
 # A file is included as "folder/file.h"; the public headers by their name alone.
 INCLUDE = ["native/include", "native"]
 LIBRARY = "libtlmem.dylib" if IS_MACOS else "libtlmem.so"
+# A program of its own that replays a trace with the real malloc; what it reads is Linux's.
+PLAYER = None if IS_MACOS else "tlmem-player"
 LIBRARY_LINK = ["-pthread"]
 LIBRARY_NEEDS: list[str] = []
 if IS_MACOS:

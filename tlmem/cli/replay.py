@@ -1,7 +1,8 @@
 """``tlmem replay``: what a program would have needed under another allocator.
 
-Covers: options, and handing the simulator to the reading side, which does not import it. Does not
-cover: the text (``report.replay``), the picture (``report.plots.segments``).
+Covers: options, and handing the simulator or the player to the reading side, which does not import
+them. Does not cover: the text (``report.replay``, ``report.host_replay``), the picture
+(``report.plots.segments``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from tlmem.replaying.trace import Trace
     from tlmem.report.replay import Replayed
 
-ALLOCATORS = ("cuda", "pool")
+SIMULATED = ("cuda", "pool")
+RUN_HERE = ("glibc", "jemalloc", "mimalloc", "tcmalloc")
+MOST_PAUSES_S = 3_600
 
 
 class NotReproduced(TlmemError):
@@ -33,6 +36,10 @@ class NoSimulator(TlmemError):
     """tlmem was installed without its C core."""
 
 
+class WrongOption(TlmemError):
+    """Options that do not go together."""
+
+
 def run(words: list[str]) -> int:
     """Runs ``tlmem replay FILE``."""
     given = _parser().parse_args(words)
@@ -40,6 +47,13 @@ def run(words: list[str]) -> int:
     from tlmem.report import replay, write
 
     format = "json" if given.json else given.format
+    if given.allocator in RUN_HERE:
+        return _run_host(given, format)
+    if given.pauses is not None:
+        raise WrongOption(
+            "--pauses is for allocators that are run; give --allocator with one of "
+            f"{', '.join(RUN_HERE)}."
+        )
     try:
         import tlmem.replaying.cuda  # noqa: F401
     except ImportError as error:
@@ -61,6 +75,59 @@ def run(words: list[str]) -> int:
         return write(page.render(found), given.output)
     text = replay.render_json(found) if format == "json" else replay.render_text(found)
     return write(text, given.output)
+
+
+def _run_host(given: argparse.Namespace, format: str) -> int:
+    """Runs the allocators of a process and prints what they had resident.
+
+    Raises:
+        TlmemError: the recording has no host memory, or an allocator cannot be run.
+    """
+    from tlmem.recording.reader import read_for_command
+    from tlmem.replaying import host_allocators
+    from tlmem.replaying.host_trace import host_trace
+    from tlmem.replaying.hosts import agreement, play
+    from tlmem.report import host_replay, write
+
+    if format == "html" or given.plot is not None:
+        raise WrongOption(
+            "an allocator that is run shows no addresses, so there is nothing to draw; --json has "
+            "resident memory over time."
+        )
+    if given.memory not in (None, "host"):
+        raise WrongOption(
+            f"{given.allocator} is an allocator of host memory, and not of '{given.memory}'; leave "
+            "--memory away."
+        )
+    host_allocators.check_system()
+    chosen = host_allocators.settings_for(given.allocator, given.set)
+    recording = read_for_command(given.file)
+    trace = host_trace(recording, 2.0 if given.pauses is None else given.pauses)
+    tried = [host_allocators.settings_for("glibc")]
+    tried += host_allocators.swept(chosen) if given.sweep else [chosen]
+    tried = [each for n, each in enumerate(tried) if each not in tried[:n]]
+    answers = tuple(play(trace, each) for each in tried)
+    found = host_replay.HostReplayed(
+        recording=recording,
+        trace=trace,
+        allocator=given.allocator,
+        answers=answers,
+        agreement=agreement(trace, answers[0]),
+        missing=tuple(host_allocators.missing()) if given.sweep else (),
+    )
+    made = host_replay.render_json(found) if format == "json" else host_replay.render_text(found)
+    return write(made, given.output)
+
+
+def _seconds(text: str) -> float:
+    """Of ``--pauses``."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MOST_PAUSES_S:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds up to {MOST_PAUSES_S}")
+    return seconds
 
 
 def _found(given: argparse.Namespace) -> Replayed:
@@ -176,7 +243,9 @@ def _parser() -> argparse.ArgumentParser:
         "Shows what a recorded program would have needed under another allocator or other "
         "settings: what is reserved on a roomy device, the smallest device on which the run "
         "completes, and which lines keep segments from being given back. Of a CUDA snapshot, the "
-        "replay first proves itself against what the real allocator did.",
+        "replay first proves itself against what the real allocator did. With glibc, jemalloc, "
+        "mimalloc or tcmalloc the arrays and tensors in host memory are allocated again by that "
+        "allocator in a process of their own, and its resident memory is shown.",
     )
     parser.epilog = (
         "Exit codes: 0 success; 1 the replay is more than 5%% away from the recorded allocator, "
@@ -186,10 +255,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("file", metavar="FILE", help="a recording, or one made by tlmem import")
     parser.add_argument(
         "--allocator",
-        choices=ALLOCATORS,
+        choices=(*SIMULATED, *RUN_HERE),
         default="cuda",
         help="cuda: PyTorch's caching allocator, simulated; pool: tlmem's own buffers, by running "
-        "them (default: %(default)s)",
+        "them; glibc, jemalloc, mimalloc, tcmalloc: the malloc of a process, by running it on "
+        "Linux (default: %(default)s)",
     )
     parser.add_argument(
         "--set",
@@ -198,9 +268,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a setting as in PYTORCH_ALLOC_CONF, as expandable_segments=True or "
         "max_split_size_mb=128, on top of the recorded ones; of pools policy=NAME and budget=SIZE; "
-        "may be given several times",
+        "of glibc a tunable as mmap_threshold=1MiB or arena_max=1, of the others a name of their "
+        "MALLOC_CONF, MIMALLOC_ or TCMALLOC_; may be given several times",
     )
     parser.add_argument("--sweep", action="store_true", help="try many settings, in one table")
+    parser.add_argument(
+        "--pauses",
+        type=_seconds,
+        metavar="SECONDS",
+        help="pauses of the program are kept for jemalloc and mimalloc, shortened together to this "
+        "(default: 2)",
+    )
     parser.add_argument(
         "--memory",
         metavar="NAME",

@@ -4,8 +4,9 @@ In: a recording. Out: what an allocator would have reserved for its allocations 
 roomy device and on the smallest one; how well that was proven; which lines strand segments.
 ``settings``, ``trace`` (from the recording) < ``cuda``, ``pools`` (the C core) < ``proof``,
 ``answers``, ``stranded``, ``layout``. Only ``cuda`` and ``pools`` call the extension module.
+``host_trace``, ``host_allocators`` < ``hosts`` run the malloc of a process in one of its own.
 May import: errors, units, events, analysis, planning, _native.
-Third-party: numpy.
+Third-party: numpy, pandas.
 
 See also: docs/how-to/replay.md, docs/decisions/replay.md, ``native/include/tlmem_replay.h``.
 """
