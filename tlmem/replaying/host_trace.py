@@ -362,8 +362,11 @@ class _Builder:
         values = grown.to_numpy(np.float64)
         values = (values - values[first]).astype(np.int64)
         none = table["untouched"].isna().to_numpy()
-        around = np.maximum(untouched, table["untouched"].bfill().fillna(0.0))
-        kept = ~none | (around.to_numpy() <= UNTOUCHED_SHARE * peak)
+        around = np.maximum(
+            untouched.to_numpy(np.float64),
+            table["untouched"].bfill().fillna(0.0).to_numpy(np.float64),
+        )
+        kept = ~none | (around <= UNTOUCHED_SHARE * peak)
         kept &= np.arange(len(kept)) >= first
         return Sampled(time_ns[kept], point[kept], before[kept], values[kept]), ""
 
