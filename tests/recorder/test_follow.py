@@ -188,7 +188,11 @@ def test_followed_children_are_the_same_as_without(tmp_path: Path) -> None:
 
 
 def test_a_launcher_is_not_called_stable_without_what_it_launched(tmp_path: Path) -> None:
-    program = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])\n"
+    program = (
+        "import subprocess, sys, time\n"
+        "subprocess.run([sys.executable, '-c', 'pass'])\n"
+        "time.sleep(1.5)\n"  # less is too short to be judged
+    )
     done = recorded(["-c", program], tmp_path, options=("-o", "a.tlm"))
 
     assert (

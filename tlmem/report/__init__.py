@@ -98,7 +98,7 @@ def run(
             summary = summarise([str(chosen(files, many.process))], source_roots, alone=True)
         elif len(files) > MOST_IN_FULL and many.all and format == "text":
             return write(_each(files, source_roots, explain), out)
-        elif len(files) > MOST_IN_FULL and not many.all:
+        elif len(files) > MOST_IN_FULL and not many.all and not _is_one_in_json(paths, format):
             return _run_fleet(files, paths, format, out, many)
         elif not any(map(is_many, paths)):
             return write(_kept_or_made(paths, format, source_roots, explain), out)
@@ -113,6 +113,11 @@ def run(
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     return write(report, out)
+
+
+def _is_one_in_json(paths: Sequence[str], format: str) -> bool:
+    """Whether JSON of one named file is asked for: it has its ``processes``, however many."""
+    return format == "json" and len(paths) == 1 and not is_many(paths[0])
 
 
 def _kept_or_made(
