@@ -60,4 +60,4 @@ def test_files_are_read_by_processes_of_their_own(
 def test_a_number_of_jobs_is_at_least_one(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.main(["index", "x.tlm", "--jobs", "0"])
-    assert "invalid number from 1 on value: '0'" in capsys.readouterr().err
+    assert "--jobs needs a number from 1 on, not '0'" in capsys.readouterr().err
