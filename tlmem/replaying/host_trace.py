@@ -363,7 +363,7 @@ class _Builder:
         values = (values - values[first]).astype(np.int64)
         none = table["untouched"].isna().to_numpy()
         around = np.maximum(untouched, table["untouched"].bfill().fillna(0.0))
-        kept = ~none | (around.to_numpy() <= UNTOUCHED_SHARE * peak)
+        kept = ~none | (np.asarray(around) <= UNTOUCHED_SHARE * peak)
         kept &= np.arange(len(kept)) >= first
         return Sampled(time_ns[kept], point[kept], before[kept], values[kept]), ""
 
