@@ -193,6 +193,14 @@ def test_the_wheel_holds_every_module_the_extension_the_library_and_its_headers(
     assert {name.split("/")[0].split("-")[0] for name in names} == {"tlmem"}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="host allocators are run on Linux")
+def test_the_released_wheel_holds_the_player_as_a_program(released: Path) -> None:
+    with zipfile.ZipFile(released) as archive:
+        player = archive.getinfo("tlmem/lib/tlmem-player")
+
+    assert player.external_attr >> 16 & 0o111 == 0o111
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has manylinux tags")
 def test_the_released_wheel_is_a_manylinux_one_without_debug_information(
     built: tuple[Path, Path], released: Path

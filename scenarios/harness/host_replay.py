@@ -23,7 +23,7 @@ from tlmem.replaying.hosts import Agreement, agreement, play
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs" / "resident"
 ALLOWED = 0.05
 MOST = 9
-"""Of the programs; the others depend on where a few bytes lie, see the page."""
+"""Of the programs; the page says which of them miss, and which were changed after they had."""
 
 
 @dataclass(frozen=True)

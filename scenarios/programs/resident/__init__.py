@@ -1,4 +1,7 @@
 """Programs whose arrays make most of their resident memory, each in another way.
 
-See also: ``scenarios.harness.host_replay``, docs/decisions/host-replay.md.
+They are no scenarios: nothing in them is right or wrong. See ``scenarios.harness.host_replay`` and
+docs/decisions/host-replay.md.
+May import: nothing.
+Third-party: numpy.
 """
