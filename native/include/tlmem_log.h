@@ -221,7 +221,7 @@ tlm_status tlm_mark(const char *label, int64_t index);
 tlm_status tlm_source_offer(const char *name, const char *text, uint64_t bytes);
 /* Other code has that name, too: only what is named so is of the text that was offered. */
 tlm_status tlm_source_code(const char *name, const char *function, uint32_t first_line);
-/* How many lines are wanted of a file that cannot be read. */
+/* How many lines are wanted of a file that cannot be read, which is tried now. */
 uint32_t tlm_source_missing(const char *name);
 /* Names the calling thread in the file. */
 tlm_status tlm_thread_name(const char *name);

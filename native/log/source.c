@@ -446,6 +446,8 @@ uint32_t tlm_source_missing(const char *name)
         tlmi_meta_follow(&state.position, take_record);
         uint32_t number = (uint32_t)tlmi_map_find(&state.numbers, hash_of(0, name, (uint32_t)strlen(name)));
         const source_file *file = number ? &state.files[number - 1] : NULL;
+        if (file && !file->text)
+            search_due(number, true); /* in a short recording it has not been tried yet */
         missing = file && file->is_useless ? file->open_lines : 0;
     }
     pthread_mutex_unlock(&state.lock);

@@ -15,7 +15,7 @@ from tlmem.recording.identity import LONGEST, identity
         ({"worker": "gw0"}, "worker gw0 (pid 7)", "worker gw0"),
         ({"worker": "gw0", "rank": "2"}, "rank 2 (pid 7)", "rank 2"),
         ({"rank": "-1"}, "process 7", "process 7"),
-        ({"rank": "9" * 10}, "process 7", "process 7"),
+        ({"rank": "9" * 19}, "process 7", "process 7"),
         ({"rank": "²"}, "process 7", "process 7"),
     ],
 )

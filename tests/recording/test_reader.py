@@ -315,7 +315,7 @@ def test_a_child_that_may_not_be_opened_for_the_count_of_open_files_is_said(
         "resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))\n"
         "sys.exit(tlmem.cli.main(sys.argv[1:]))"
     )
-    for words in (["report"], ["export", "--to", "perfetto", "-o", "x.json"]):
+    for words in (["report", "--format", "json"], ["export", "--to", "perfetto", "-o", "x.json"]):
         command = [sys.executable, "-c", code, *words, str(first)]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
 

@@ -246,6 +246,7 @@ def test_json_has_exactly_the_fields_of_the_schema() -> None:
         "exit_count",
         "exit_bytes",
         "fix",
+        "types",
         "evidence",
     }
     assert report["findings"][0]["site"] == {

@@ -22,7 +22,8 @@
 #ifdef PYINSIDE_KNOWN
 #include <string.h>
 
-enum { ASKED = 1, AT_MARK = 2, MEMORY_DOUBLED = 3, TIME_PASSED = 4, AT_END = 5, LOOK_AT_IMPORT = 255 };
+enum { ASKED = 1, AT_MARK = 2, MEMORY_DOUBLED = 3, TIME_PASSED = 4, AT_END = 5 };
+enum { LOOK_AT_IMPORT = 255 }; /* no search, and in no file */
 enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384, MOST_FRAMES = 1000 };
 #define MS UINT64_C(1000000)
 #define LEAST_SHARE_NS (20 * MS)
