@@ -60,7 +60,13 @@ def scraped(running: tuple[Path, int]) -> tuple[dict[str, list[Any]], int, str]:
     """The samples of one scrape by their name, the command's exit code, and what it said."""
     words = [sys.executable, "-m", "tlmem", "live", "a.tlm", "--prometheus", ":0"]
     with subprocess.Popen(
-        words, cwd=running[0].parent, env=environment_of(None), stderr=subprocess.PIPE, text=True
+        words,
+        cwd=running[0].parent,
+        env=environment_of(None),
+        stderr=subprocess.PIPE,
+        text=True,
+        # Tests that run in the background of a shell ignore it, and so would the server.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as server:
         assert server.stderr is not None
         said = server.stderr.readline()
