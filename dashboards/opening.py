@@ -83,7 +83,7 @@ def browse_fleet(
     finally:
         fleet.stop()
         for child in multiprocessing.active_children():
-            child.terminate()  # what they analyse nobody waits for any more
+            child.terminate()  # nothing waits for their results
 
 
 def first_readable(files: Sequence[Path], source_roots: Sequence[str] = ()) -> Loaded:

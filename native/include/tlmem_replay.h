@@ -70,7 +70,7 @@ typedef struct {
     uint64_t driver_frees;       /* that it got back */
     uint64_t retries;            /* allocations for which all unused segments had to be given back */
     uint64_t collections;        /* times that unused segments were collected */
-    uint64_t failed_bytes;       /* that the driver refused at last; 0: the replay goes on */
+    uint64_t failed_bytes;       /* that the driver refused even after the cache was released; 0: the replay goes on */
     uint64_t largest_free_bytes; /* block in any lane */
 } tlm_sim_figures;
 

@@ -130,7 +130,7 @@ static bool is_on_protected_page(const library *lib, uintptr_t address)
     return address >= first_protected(lib) && address < end_of_protected(lib);
 }
 
-/* Whether the linker has protected what it protects at last, all of it at once. Asks the kernel to set no bit of a word there,
+/* Whether the linker has protected what it protects as its last step, all of it at once. Asks the kernel to set no bit of a word there,
  * which it refuses on a protected page. It does so in one step, so that a word that the linker is writing is not lost; nothing
  * waits for the word, so nothing is woken. A library for which there is no such answer keeps its slots. */
 static bool is_loaded(const library *lib)

@@ -157,7 +157,7 @@ static void report(uint64_t first, uint64_t second)
     for (size_t left = sizeof row; left > 0;) {
         ssize_t put = write(STDOUT_FILENO, from, left);
         if (put < 0 && errno != EINTR)
-            stop(NO_SYSTEM, "nobody reads the answers");
+            stop(NO_SYSTEM, "the reader of the answers has gone");
         from += put > 0 ? put : 0;
         left -= put > 0 ? (size_t)put : 0;
     }
@@ -389,7 +389,7 @@ static void read_head(void)
     } head;
     read_whole(&head, sizeof head);
     if (memcmp(head.magic, "TLMPLAY1", 8) != 0)
-        stop(MALFORMED, "the input is no trace for this player");
+        stop(MALFORMED, "the input is not a trace for this player");
     if (head.blocks == 0 || head.blocks > MOST_BLOCKS || head.blocks > head.events)
         stop(MALFORMED, "the number of blocks cannot be");
     block_count = head.blocks;

@@ -150,27 +150,27 @@ def foreign_allocators(info: dict[str, str]) -> Unseen | None:
 
 def unrecorded_processes(info: dict[str, str]) -> Unseen | None:
     """Processes that were started and not recorded: those of Python, and what did or held much."""
-    told = {name: int(text) for name, text in _NUMBER.findall(info.get("processes", ""))}
-    if not told:
+    counts = {name: int(text) for name, text in _NUMBER.findall(info.get("processes", ""))}
+    if not counts:
         return None
-    running, others = told.get("running", 0), told.get("others", 0)
-    own_s = told.get("own_cpu_ns", 0) / 1e9
-    cpu_s, largest = told.get("running_cpu_ns", 0) / 1e9, told.get("running_peak_bytes", 0)
+    running, others = counts.get("running", 0), counts.get("others", 0)
+    own_s = counts.get("own_cpu_ns", 0) / 1e9
+    cpu_s, largest = counts.get("running_cpu_ns", 0) / 1e9, counts.get("running_peak_bytes", 0)
     # Of those that were waited for there is one sum. It is that of unrecorded ones if none recorded
     # itself, or only forks that executed another program at once and run as such.
-    if told.get("followed", 0) <= max(0, running - others):
-        cpu_s += told.get("children_cpu_ns", 0) / 1e9
-        waited_for = told.get("children_peak_bytes", 0)
+    if counts.get("followed", 0) <= max(0, running - others):
+        cpu_s += counts.get("children_cpu_ns", 0) / 1e9
+        waited_for = counts.get("children_peak_bytes", 0)
         # A child has its parent's peak before it executes anything.
-        largest = max(largest, waited_for if waited_for > told.get("own_peak_bytes", 0) else 0)
+        largest = max(largest, waited_for if waited_for > counts.get("own_peak_bytes", 0) else 0)
     count = max(others, running)
     much = cpu_s >= max(RULES.unseen_cpu_s, LEAST_CPU_EACH_S * count)
     if not much and largest < RULES.unseen_bytes:
-        return unrecorded_pythons(info, told.get("pythons", 0))
+        return unrecorded_pythons(info, counts.get("pythons", 0))
     who = f"{format_count(count)} process{'es' if count > 1 else ''} that it started"
     who = f"{who} {'were' if count > 1 else 'was'}" if count else "Processes that it started were"
     held = f", and the largest held {format_bytes(largest)}" if largest else ""
-    pythons = told.get("pythons", 0)
+    pythons = counts.get("pythons", 0)
     advice = advice_about_processes(info, pythons)
     remedy = advice if much and cpu_s > own_s else ""
     next_step = f"; {advice}" if pythons and not remedy else ""

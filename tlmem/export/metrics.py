@@ -191,7 +191,7 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise ValueError(f"'{text}' is no address; give :PORT or HOST:PORT, such as :9109")
+        raise ValueError(f"'{text}' is not an address; give :PORT or HOST:PORT, such as :9109")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 

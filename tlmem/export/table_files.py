@@ -60,7 +60,7 @@ def write_csv(recording: Recording, folder: Path) -> list[str]:
     A text that a spreadsheet would take for a formula has ``'`` before it.
 
     Raises:
-        NothingToExport: there is no event in the range of time.
+        NothingToExport: the range of time has no event.
         TablesTooLarge: see ``_sources``.
     """
 
@@ -85,7 +85,7 @@ def write_parquet(recording: Recording, folder: Path) -> list[str]:
 
     Raises:
         MissingLibrary: pyarrow is not installed.
-        NothingToExport: there is no event in the range of time.
+        NothingToExport: the range of time has no event.
         TablesTooLarge: see ``_sources``.
     """
     try:

@@ -18,10 +18,10 @@ class CannotUpload(TlmemError):
 
 
 def check_url(url: str) -> None:
-    """Refuses what is no folder that can be copied to, before anything is recorded.
+    """Refuses what is not a folder that can be copied to, before anything is recorded.
 
     Raises:
-        CannotUpload: it is no URL.
+        CannotUpload: it is not a URL.
         MissingFile: fsspec, or what it needs for this scheme, is not installed.
     """
     if not remote.url_of(url):

@@ -29,12 +29,12 @@ Outliers, 1993."""
 MAD_TO_DEVIATION = 1.4826
 """The median absolute deviation of normal values, times this, is their standard deviation."""
 LEAST_SHARE = 0.1
-"""What is less than this share above the median is no outlier, however alike the others are."""
+"""What is less than this share above the median is not an outlier, however alike the others are."""
 LEAST_DEVIATION_SHARE = 0.02
 """A spread of less than this share of the median counts as this: alike processes differ so much."""
 LEAST_BYTES = 1_000_000
-"""A peak or untracked memory less than this above the median is no outlier; growth has to come to
-as much in the whole run."""
+"""A peak or untracked memory less than this above the median is not an outlier; growth has to come
+to as much in the whole run."""
 STEADY_BYTES_PER_STEP = 64.0
 """Growth spreads by this at least: noise of samples and of small objects."""
 MOST_OUTLIERS = 100

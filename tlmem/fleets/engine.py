@@ -88,7 +88,7 @@ def digests(
     Args:
         executor: does the work; None: processes of this machine.
         jobs: how many of them; None: as many as cores. 1, or little work, is done in this process.
-        stopped: whether the rest is not wanted any more.
+        stopped: whether to leave out the rest.
     """
     names = [str(file) for file in files]
     for _, values in spread(analyse_files, names, executor, jobs, _ended, stopped):
@@ -117,7 +117,7 @@ def spread(
     Args:
         task: makes a list of answers from a list of names; both travel between processes.
         ended: the answer of a name that ended its process.
-        stopped: whether the rest is not wanted any more.
+        stopped: whether to leave out the rest.
     """
     if executor is not None:
         yield from _by(executor, task, [absolute(name) for name in names], FILES_PER_TASK)

@@ -135,7 +135,7 @@ def remembered(result: Result) -> Result:
     light = _Process(_Recording(recording.path, info, float(recording.seconds)))
     _, gone, used = subject._sorted
     kept = Subject(Summary((cast(Any, light),)), subject.suppressions)
-    # What a subject computes once is here known already; nothing else is asked of it any more.
+    # What a subject computes once is here known already; nothing else is asked of it.
     kept.__dict__["_sorted"] = ([], [detached(finding) for finding in gone], used)
     kept.__dict__["verdict"] = replace(subject.verdict, trace=())
     kept.__dict__["processes"] = ()

@@ -145,7 +145,8 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         REQUESTED: _by_number(threads, requested, REQUESTED_DTYPE),
     }
     if any(
-        _is_told(used, rows) for used, rows in zip(uses, list(threads.values())[1:], strict=True)
+        _is_worth_keeping(used, rows)
+        for used, rows in zip(uses, list(threads.values())[1:], strict=True)
     ):
         rows[USES] = _by_number(threads, uses, USE_DTYPE)
     data = writer.file_of(
@@ -347,15 +348,15 @@ def _by_number(
     return np.concatenate([np.empty(0, dtype), *values])[order]
 
 
-def _is_told(uses: np.ndarray, rows: np.ndarray) -> bool:
+def _is_worth_keeping(uses: np.ndarray, rows: np.ndarray) -> bool:
     """Whether uses say more than that one stream and one pool served, and frees took no time."""
     if any((uses[name] != 0).any() for name in ("stream", "pool_owner", "pool_number")):
         return True
     allocations = np.cumsum((rows["kind"] == Kind.ALLOC) & (rows["ticks"] > writer.FIRST_TICKS))
     freed = rows["kind"] == Kind.FREE
     at_once = np.sort(allocations[freed])
-    told = np.sort(uses["reusable"])[: len(at_once)]
-    return not np.array_equal(at_once, told)
+    reusable = np.sort(uses["reusable"])[: len(at_once)]
+    return not np.array_equal(at_once, reusable)
 
 
 # ---- annotations ----

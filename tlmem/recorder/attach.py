@@ -28,7 +28,7 @@ from tlmem.recorder.failure import CannotRecord
 TIMEOUT_S = 15.0
 """How long the main thread may take until it runs Python code again."""
 LINE = "try:\n exec(open({path!r}).read(), {{}})\nexcept OSError:\n pass\n"
-"""What Python runs; where the file is gone, as nobody waits any more, it does nothing."""
+"""What Python runs; where the file is gone, as the wait has ended, it does nothing."""
 CODE = """\
 import json, os, sys
 folders = {folders!r}

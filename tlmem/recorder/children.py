@@ -73,7 +73,7 @@ class Lineage:
         """What a parent wrote into the environment.
 
         Raises:
-            ValueError: it is no such text, or of another version of tlmem.
+            ValueError: it is another text, or of another version of tlmem.
         """
         import tlmem
 

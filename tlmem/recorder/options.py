@@ -197,7 +197,7 @@ class Options:
         """What ``as_text`` was called on.
 
         Raises:
-            ValueError: it is no such text.
+            ValueError: it is another text.
             CannotRecord: a value out of its range.
         """
         plain, values = Options().as_dict(), {}

@@ -43,11 +43,11 @@ def process_note(path: str, before: dict[str, int]) -> str:
     """
     out = core.ffi.new("tlm_processes *")
     core.lib.tlm_made_processes(fsencode(path.removesuffix(".tlm")), before["since_s"], out)
-    told = {name: int(getattr(out, name)) - before[name] for name in SUMS}
+    counts = {name: int(getattr(out, name)) - before[name] for name in SUMS}
     # Processes that others have started between us and them are known by their files alone.
-    told["followed"] = max(told["followed"], int(out.recordings))
-    told |= {name: int(getattr(out, name)) for name in LEVELS}
-    return " ".join([f"{name}={number}" for name, number in told.items()])
+    counts["followed"] = max(counts["followed"], int(out.recordings))
+    counts |= {name: int(getattr(out, name)) for name in LEVELS}
+    return " ".join([f"{name}={number}" for name, number in counts.items()])
 
 
 def worker_note(modules: dict[str, Any]) -> str:

@@ -109,5 +109,5 @@ def changed_texts(table: pd.DataFrame, change: Callable[[object], object]) -> pd
 
 
 def _encodable(text: object) -> object:
-    """A text with escapes for halves of characters; what is no text, as one that is missing."""
+    """A text with escapes for halves of characters; what is not text, as one that is missing."""
     return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text

@@ -642,7 +642,7 @@ static bool put_off(tlmi_search *search, uint32_t node)
 
 /* ---- the largest containers ---- */
 
-/* Items of what may have ever more of them, by its own count: no method is called. 0: it is no such thing. */
+/* Items of what may have more and more of them, by its own count: no method is called. 0: it is no such thing. */
 static uint64_t items_of(PyObject *object, tlmi_kind kind)
 {
     switch (kind) {

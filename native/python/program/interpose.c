@@ -163,7 +163,7 @@ static bool runs_code(PyObject *command)
     return false;
 }
 
-/* Whether it is a helper of multiprocessing or loky, which is no work of the program's. */
+/* Whether it is a helper of multiprocessing or loky, which does none of the program's work. */
 static bool is_helper(PyObject *command)
 {
     static const char helper[] = "resource_tracker import main";

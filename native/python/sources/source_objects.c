@@ -67,7 +67,7 @@ static uint64_t put_raw_off(void)
 
 /* A type remembers the names that it was asked for, in a table where the address of a name decides its place. A name that is made
  * for one question has the address of the one before, and takes its place. A sampled one has an address of its own, and would
- * stay: so it is no sample any more when nothing else refers to it. Some of the table at a time. */
+ * stay: so it stops being a sample when nothing else refers to it. Some of the table at a time. */
 static void end_remembered_names(void)
 {
 #ifdef PYINSIDE_KNOWN

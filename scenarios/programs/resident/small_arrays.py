@@ -1,4 +1,4 @@
-"""Arrays of 1 to 60 kB: all from the heap, ever more of them."""
+"""Arrays of 1 to 60 kB: all from the heap, more and more of them."""
 
 import time
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
 PINNED_HOST = 255
-"""What is no accelerator but the host's pinned memory (docs/reference/tables.md, segments)."""
+"""Not an accelerator but the host's pinned memory (docs/reference/tables.md, segments)."""
 SMALL_BYTES = 1 << 20
 """Larger requests are served from segments of large blocks, others from those of small ones."""
 LEAST_BYTES = 100_000_000

@@ -1,11 +1,11 @@
-"""``worker-grows``: a worker process of a PyTorch ``DataLoader`` that keeps ever more.
+"""``worker-grows``: a worker process of a PyTorch ``DataLoader`` that keeps more and more.
 
 Each worker has a dataset of its own: what ``__getitem__`` puts into a cache or a list stays in the
 worker that was asked, once for each of them, and the program's own process never sees it.
 
 Covers: which recording is a worker's; its lines and its heap that grow.
 Does not cover: whether they grow (``growth``); pages that a worker only copies because it counts
-references to objects of its parent, which are shared until then and are no growth of its own.
+references to objects of its parent, which are shared until then and do not grow by themselves.
 See also: docs/findings/worker-grows.md.
 """
 

@@ -383,7 +383,7 @@ def _state_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Ma
     Certain are those that one line replaces after each backward pass, as
     ``velocity[p] = 0.9 * velocity[p] + p.grad`` does: optimizer state, as are the ones that it
     replaces first. What is changed in place leaves no event: where a line made, before training
-    began, a block for each gradient, of its size, and all of them live on, they are no inputs but
+    began, a block for each gradient, of its size, and all of them live on, they are not inputs but
     kept by Python.
     """
     sizes = _sizes_of_gradients(role, blocks)

@@ -2,7 +2,7 @@
 
 ``X.tlm.sums`` beside ``X.tlm`` has the checkpoint that folding its older events gave. It is
 disposable: what does not fit the recording byte for byte, or was not written by this user with this
-version of tlmem, is as if it were not there, and whatever goes wrong with it is no error.
+version of tlmem, is as if it were not there, and whatever goes wrong with it is not an error.
 
 Covers: where the file is, who may have written it, what it holds, what it was made from.
 Does not cover: folding (``checkpoint``), which events are folded (``live_file``).
@@ -246,7 +246,7 @@ def _cache() -> Path:
 
 
 def _secret(create: bool) -> bytes | None:
-    """What only this user knows, so that nobody else can forge sums; None where there is none."""
+    """What only this user knows, so that no other user can forge sums; None where there is none."""
     try:
         place = _cache() / "sums.key"
         if create and not place.exists():
