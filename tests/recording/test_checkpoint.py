@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support import writer
-from support.oracle import Program
+from support.oracle import Program, write
 
 from tlmem.events import RESIZE_FREE, Kind
 from tlmem.recording.format import checkpoint
@@ -25,23 +24,15 @@ operations = st.lists(
 )
 RESIZE_OF_A_THREAD_THAT_ENDS = [(1, 0, 0, False)] * 2 + [(1, 7, 0, False)] + [(2, 0, 0, False)] * 2
 """Cut by the other thread's piece, between the halves."""
-META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
 
 
 def read_both(program: Program, form: str, fold_at: int, detail: int) -> tuple[Recording, ...]:
     """The program's recording read whole, and read with older events folded in small chunks."""
-    file = writer.RecordingWriter(
-        form=form, per_slot=3, codec=-1, meta=META, threads=program.events()
-    )
-    if fold_at:
-        sections, file.consumed = program.fold(fold_at)
-        file.fold = writer.fold_blocks(7, sections, entries_per_block=5)
-        file.header.fold_number, file.header.folded_events = 7, fold_at
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.object(checkpoint, "CHUNK_EVENTS", 5),
     ):
-        path = file.write(Path(folder) / "x.tlm")
+        path = write(program, Path(folder) / "x.tlm", form, fold_at)
         recordings = read(path), read(path, detail_events=detail)
         assert [recording.problems for recording in recordings] == [[], []]
     return recordings

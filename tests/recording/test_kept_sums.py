@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import writer
-from support.oracle import Program
+from support.oracle import Program, write
 
 from tlmem.recording.format import checkpoint, kept_sums
 from tlmem.recording.format.kept_sums import Kept, KeptSums
@@ -27,7 +26,6 @@ OPERATIONS = st.lists(
     min_size=1,
     max_size=60,
 )
-META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,18 +39,6 @@ def small() -> Iterator[None]:
         patch.dict(os.environ, {"XDG_CACHE_HOME": folder}),
     ):
         yield
-
-
-def write(program: Program, path: Path, form: str = "sealed", fold_at: int = 0) -> Path:
-    """The file of a program; the first ``fold_at`` events are in a checkpoint."""
-    file = writer.RecordingWriter(
-        form=form, per_slot=3, codec=-1, meta=META, threads=program.events()
-    )
-    if fold_at:
-        sections, file.consumed = program.fold(fold_at)
-        file.fold = writer.fold_blocks(7, sections, entries_per_block=5)
-        file.header.fold_number, file.header.folded_events = 7, fold_at
-    return file.write(path)
 
 
 def steady(count: int = 60) -> Program:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import writer
-from support.oracle import Program
+from support.oracle import META, Program, write
 
 from tlmem.errors import TablesTooLarge
 from tlmem.events import Device, Kind, Metric
@@ -27,7 +27,6 @@ OPERATIONS = st.lists(
     max_size=80,
 )
 FORMS = st.sampled_from(["compact", "raw", "sealed"])
-META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
 IN_TURN = ("events", "marks", "misuses")
 ENDING = ("objects", "heap")
 SUMS = ("site_totals", "threads", "sites")
@@ -36,15 +35,8 @@ SUMS = ("site_totals", "threads", "sites")
 @contextmanager
 def recorded(program: Program, form: str = "sealed", fold_at: int = 0) -> Iterator[Path]:
     """The file of a program, the first ``fold_at`` events in a checkpoint."""
-    file = writer.RecordingWriter(
-        form=form, per_slot=3, codec=-1, meta=META, threads=program.events()
-    )
-    if fold_at:
-        sections, file.consumed = program.fold(fold_at)
-        file.fold = writer.fold_blocks(7, sections, entries_per_block=5)
-        file.header.fold_number, file.header.folded_events = 7, fold_at
     with tempfile.TemporaryDirectory() as folder:
-        yield file.write(Path(folder) / "x.tlm")
+        yield write(program, Path(folder) / "x.tlm", form, fold_at)
 
 
 def together(whole: Recording, events: int, table: str) -> pd.DataFrame:

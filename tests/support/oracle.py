@@ -3,14 +3,16 @@
 Covers: threads that allocate, free, resize (also in vain), free memory of unknown age, and reuse
 addresses; objects of the runtime, whose handles look like these addresses and are never used again;
 the events they would record; the checkpoint that folding some of them would give.
-Does not cover: files (``support.writer``).
+Does not cover: the bytes of files (``support.writer``).
 """
 
 import struct
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+from support import writer
 from support.writer import EVENT
 
 ALLOC, FREE, REALLOC, ACQUIRE, RELEASE, MARK, SAMPLE, MISUSE = 1, 2, 3, 4, 5, 32, 33, 34
@@ -19,6 +21,8 @@ FAILED = 2**64 - 1
 ADDRESSES = [0x7F00_0000_0000 + 16 * i for i in range(12)] + [
     0x5500_0000_1000 + 48 * i for i in range(4)
 ]
+META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
+"""Names of what programs record: the label of their marks, and their sites."""
 OLD_ADDRESSES = [0x6600_0000_0000 + 64 * i for i in range(8)]
 
 
@@ -242,3 +246,15 @@ class Program:
             return
         self._new(thread, address, size, 4, old.device, number)
         self._record(thread, REALLOC, address, size, 4, old.device, tie)
+
+
+def write(program: Program, path: Path, form: str = "sealed", fold_at: int = 0) -> Path:
+    """The file of a program; the first ``fold_at`` events are in a checkpoint."""
+    file = writer.RecordingWriter(
+        form=form, per_slot=3, codec=-1, meta=META, threads=program.events()
+    )
+    if fold_at:
+        sections, file.consumed = program.fold(fold_at)
+        file.fold = writer.fold_blocks(7, sections, entries_per_block=5)
+        file.header.fold_number, file.header.folded_events = 7, fold_at
+    return file.write(path)
