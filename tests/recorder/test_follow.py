@@ -112,8 +112,9 @@ pytestmark = pytest.mark.xdist_group("follow")
 
 
 def test_exit_codes_are_those_of_the_children(launched: Launched) -> None:
+    ours = sorted(name for name in os.environ if "TLM" in name)
     assert launched.done.stdout.decode().split("\n") == [
-        *("7", "0", "6", "0", "0", "0", "0", "-9", "0 []", "")
+        *("7", "0", "6", "0", "0", "0", "0", "-9", f"0 {ours}", "")
     ]
     assert launched.done.returncode == 0
 
