@@ -213,9 +213,11 @@ static void check_forks(void)
     for (int i = 0; i < 2; i++)
         CHECK(pthread_create(&threads[i], NULL, run_models, NULL) == 0);
     /* A thread that starts calls malloc without the GIL, and a sanitizer's malloc does not live through a fork. */
-    Py_BEGIN_ALLOW_THREADS while (atomic_load(&started) < 2) usleep(100);
-    Py_END_ALLOW_THREADS for (int turn = 0; turn < 30; turn++)
-    {
+    PyThreadState *self = PyEval_SaveThread();
+    while (atomic_load(&started) < 2)
+        usleep(100);
+    PyEval_RestoreThread(self);
+    for (int turn = 0; turn < 30; turn++) {
         CHECK(PyRun_SimpleString("work(5)\n") == 0);
         PyOS_BeforeFork();
         pid_t child = fork();
