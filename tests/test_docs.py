@@ -4,9 +4,13 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "native" / "README.md"])
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+ANCHORED = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)\s]+)\)")
 
 
 def name_of(path: Path) -> str:
@@ -24,6 +28,24 @@ def test_the_design_page_can_be_read_in_five_minutes() -> None:
     words = re.findall(r"\w+", (ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
 
     assert len(words) <= 1200
+
+
+FRONT = [
+    *(
+        ROOT / name
+        for name in ("README.md", "CONTRIBUTING.md", "docs/index.md", "docs/findings.md")
+    ),
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+]
+CALQUES = re.compile(r"\b(?:is no|nobody|told|said that)\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("page", FRONT, ids=name_of)
+def test_a_page_that_users_read_first_is_short_and_plain(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    assert len(text.split()) <= 1500
+    assert CALQUES.findall(text) == []
 
 
 def test_the_pages_of_the_house_name_only_files_that_exist() -> None:
@@ -55,6 +77,25 @@ def test_links_lead_to_files() -> None:
             for link in links
             if ":" not in link and not (page.parent / link).exists()
         ]
+
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can name within a page: headings as GitHub spells them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def test_links_into_a_page_lead_to_headings() -> None:
+    broken = []
+    for page in PAGES:
+        for path, anchor in ANCHORED.findall(page.read_text(encoding="utf-8")):
+            target = page.parent / path if path else page
+            if target.suffix == ".md" and ":" not in path and anchor not in anchors(target):
+                broken.append(f"{name_of(page)}: {path}#{anchor}")
 
     assert broken == []
 

@@ -27,7 +27,7 @@ COMMANDS = {
     "history": "show one object's history: who acquired it, who released it",
     "balance": "show which stacks acquire objects without releasing them",
     "peak": "show what memory consisted of at its peak, and what would lower it",
-    "stats": "show how a program allocates: sizes, lines, what is freed at once",
+    "stats": "show how a program allocates: sizes, lines, memory freed at once",
     "diff": "compare two recordings: verdicts, findings, lines",
     "check": "check recordings against budgets: the gate of a CI job",
     "plot": "draw memory over time, lines, lifetimes, pools, growth: PNG, SVG, PDF",

@@ -10,7 +10,7 @@ def run(words: list[str]) -> int:
     parser = new_parser(
         "stats",
         "Shows how a program allocates: a histogram of sizes, and the lines that allocate most "
-        "bytes, most often, and most of what is freed at once.",
+        "bytes, most often, and most of memory freed at once.",
     )
     parser.add_argument("file", metavar="FILE", help="a recording")
     parser.add_argument(
