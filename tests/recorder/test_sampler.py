@@ -124,6 +124,44 @@ def test_resident_memory_is_the_sum_of_its_parts(tmp_path: Path) -> None:
     assert last.high_water >= last.anon + last.file - MB
 
 
+def test_the_stack_of_frames_counts_as_far_as_it_was_used(tmp_path: Path) -> None:
+    program = """
+import sys, threading
+import tlmem
+from tlmem._native import lib
+
+def begin(name):
+    tlmem.mark(name, 0); lib.tlm_sample_now()
+
+def end(name):
+    lib.tlm_sample_now(); tlmem.mark(name, 1)
+
+def down(depth):
+    if depth:
+        down(depth - 1)
+    else:
+        end("deep")
+
+sys.setrecursionlimit(200_000)
+begin("deep")
+begin("gone")
+down(100_000)
+end("gone")
+wait = threading.Event()
+threading.stack_size(64 << 10)
+threads = [threading.Thread(target=wait.wait) for _ in range(400)]
+begin("threads")
+for thread in threads: thread.start()
+end("threads")
+wait.set()
+"""
+    change = changes(record(tmp_path, program)).python_arena / MB
+
+    assert change["deep"] > 8  # 88 bytes and more for each frame
+    assert -3 < change["gone"] < 3  # an arena that came meanwhile
+    assert change["threads"] < 4  # of 400 pieces of 16 kB
+
+
 @pytest.mark.parametrize(
     ("allocator", "arena", "large"),
     [("pymalloc", True, True), ("malloc", True, True), ("debug", True, False)],

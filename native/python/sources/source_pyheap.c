@@ -8,7 +8,8 @@
  * meets a pair of old function and new context works all the same.
  * Known limits: arenas are unknown where Python does not tell the number there were; raw blocks are unknown below another
  * wrapper that puts headers before them (PYTHONMALLOC=debug), and with mimalloc. With PYTHONMALLOC=malloc all objects count
- * as large. NumPy's array data is left out as long as source_numpy.c is installed.
+ * as large. Pieces of Python's stack of frames come from the arenas' allocator, too, and are counted as far as they were used.
+ * NumPy's array data is left out as long as source_numpy.c is installed.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include <Python.h>
@@ -17,11 +18,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "platform/address_map.h"
 #include "platform/heap.h"
 #include "python/sources/sources.h"
 
 #define DOMAINS 3
+enum { LEAST_ARENA_BYTES = 256 << 10 };
 
 static PyObjectArenaAllocator original_arenas;
 static PyMemAllocatorEx original[DOMAINS]; /* by PyMemAllocatorDomain; taken when its domain is wrapped */
@@ -32,22 +36,62 @@ static _Atomic bool installed; /* wrappers that could not be taken off may be th
 static _Atomic bool arenas_known;
 static _Atomic bool large_known;
 static _Atomic int64_t arena_bytes;
-static _Atomic(PyDictObject *) modules; /* sys.modules; borrowed, lives as long as the interpreter */
+static tlmi_map pieces = TLMI_MAP_EMPTY; /* of the stack of frames: address -> bytes that it counts as; under the GIL */
+static _Atomic(PyDictObject *) modules;  /* sys.modules; borrowed, lives as long as the interpreter */
 static _Atomic int64_t large_bytes;
 
 __thread bool tlmi_pyheap_is_array;
 
+static void count_arena(int64_t bytes)
+{
+    atomic_fetch_add_explicit(&arena_bytes, bytes, memory_order_relaxed);
+}
+
+/* Changes what a piece counts as; a new one for which the map has no memory does not count. */
+static void count_piece(uintptr_t piece, uint64_t bytes)
+{
+    uint64_t before = tlmi_map_find(&pieces, piece);
+    if (tlmi_map_put(&pieces, piece, bytes))
+        count_arena((int64_t)bytes - (int64_t)before);
+}
+
+/* Frames are stacked in a piece until the next does not fit, and the thread, or greenlet, gets another. As far as that one has
+ * been used then it counts; of the last one hardly more than a page may ever be. */
+static void meet_piece(uintptr_t piece)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    PyThreadState *self = _PyThreadState_UncheckedGet();
+#else
+    PyThreadState *self = PyThreadState_GetUnchecked();
+#endif
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (self != NULL && self->datastack_chunk != NULL) {
+        uintptr_t last = (uintptr_t)self->datastack_chunk, top = (uintptr_t)self->datastack_top;
+        if (top - last <= self->datastack_chunk->size)
+            count_piece(last, (top - last + page - 1) / page * page);
+    }
+    count_piece(piece, page);
+    tlmi_heap_meet((void *)piece, page, TLMI_HEAP_PYTHON);
+}
+
 static void *counted_arena_alloc(void *context, size_t bytes)
 {
     void *arena = original_arenas.alloc(context, bytes);
-    if (arena != NULL)
-        atomic_fetch_add_explicit(&arena_bytes, (int64_t)bytes, memory_order_relaxed);
+    if (arena != NULL && bytes >= LEAST_ARENA_BYTES)
+        count_arena((int64_t)bytes);
+    else if (arena != NULL)
+        meet_piece((uintptr_t)arena);
     return arena;
 }
 
 static void counted_arena_free(void *context, void *arena, size_t bytes)
 {
-    atomic_fetch_sub_explicit(&arena_bytes, (int64_t)bytes, memory_order_relaxed);
+    if (bytes >= LEAST_ARENA_BYTES) {
+        count_arena(-(int64_t)bytes);
+    } else {
+        tlmi_heap_gone(arena);
+        count_arena(-(int64_t)tlmi_map_take(&pieces, (uintptr_t)arena));
+    }
     original_arenas.free(context, arena, bytes); /* tlm-lint: ok */
 }
 
@@ -126,6 +170,7 @@ static void wrap_arenas(void)
     int64_t there = arenas_now();
     PyObject_GetArenaAllocator(&original_arenas);
     PyObjectArenaAllocator counted = {original_arenas.ctx, counted_arena_alloc, counted_arena_free};
+    tlmi_map_clear(&pieces);
     atomic_store_explicit(&arena_bytes, there < 0 ? 0 : there, memory_order_relaxed);
     atomic_store_explicit(&arenas_known, there >= 0, memory_order_relaxed);
     PyObject_SetArenaAllocator(&counted);
