@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support import training
 from support.summaries import leaking, renamed
@@ -13,6 +14,7 @@ from tlmem.analysis import analyse
 from tlmem.analysis.model import Holder, StackFrame
 from tlmem.report import html, plots
 from tlmem.report.html import figures, flame, markup
+from tlmem.report.html.moments import moments_of
 from tlmem.report.site_sums import stack_tree
 from tlmem.report.summary import Process, Summary
 
@@ -125,6 +127,35 @@ def test_the_flame_graph_has_every_byte(process: Process) -> None:
     assert sum(node[5] for node in data["nodes"]) == process.totals["total_bytes"]
     assert sum(node[3] for node in data["nodes"]) == 2000 * 8_000
     assert all(node[0] < place for place, node in enumerate(data["nodes"]))
+
+
+def test_the_slider_has_what_was_alive_at_every_moment_by_frame(process: Process) -> None:
+    tree = stack_tree(process.recording)
+    found = moments_of(process.recording, tree)
+    objects = process.recording.objects
+
+    assert found is not None
+    node, first, last, size, count = found.rows.T
+    for moment, time_ns in list(enumerate(found.times_ns.tolist()))[1::9]:
+        alive = (objects.born_ns <= time_ns) & ((objects.died_ns < 0) | (objects.died_ns > time_ns))
+        shown = (first <= moment) & (moment <= last)
+        nodes = tree.node_of_site[objects.born_site[alive]]
+        by_node = np.bincount(nodes, objects.size_bytes[alive], len(tree))
+        assert np.bincount(node[shown], size[shown], len(tree)).tolist() == by_node.tolist()
+        assert count[shown].sum() == alive.sum() > 0
+
+
+def test_moments_are_fewer_where_there_would_be_too_many_rows(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = stack_tree(process.recording)
+    monkeypatch.setattr("tlmem.report.html.moments.MOST_ROWS", 20)
+    found = moments_of(process.recording, tree)
+
+    assert found is not None and 1 <= len(found.rows) <= 20
+    alive = found.rows[:, 2] >= len(found.times_ns) - 1
+    objects = process.recording.objects
+    assert found.rows[alive][:, 3].sum() == objects.size_bytes[objects.died_ns < 0].sum() > 0
 
 
 def test_names_of_other_files_are_left_alone() -> None:

@@ -164,6 +164,43 @@ def test_the_other_measure_and_the_turned_graph_are_drawn(fresh: Browser) -> Non
     assert set(callees) >= {"load", "smooth", "main", "<module>"}
 
 
+def move(browser: Browser, slider: str, share: float) -> tuple[str, list[str]]:
+    """Puts a slider at a share of its way: what is said then, and what the graph shows."""
+    browser.evaluate(
+        f"(() => {{ const e = document.querySelector('.moments .{slider}');"
+        f"e.value = Math.round({share} * e.max); e.dispatchEvent(new Event('input')); }})()"
+    )
+    return browser.evaluate("document.querySelector('.when').textContent"), browser.evaluate(
+        f"{BOXES}.map(e => e.title.split('\\n').join(' '))"
+    )
+
+
+def megabytes(said: str) -> float:
+    return float(said.split(" MB")[0].split()[-1])
+
+
+def test_the_slider_shows_what_was_alive_at_a_moment(fresh: Browser) -> None:
+    early, _ = move(fresh, "at", 0.3)
+    late, shown = move(fresh, "at", 0.9)
+
+    assert "(epoch " in early and "objects" in early
+    assert 1.5 * megabytes(early) < megabytes(late)
+    assert any(title.startswith("load ") for title in shown)
+    assert not any(title.startswith("smooth ") for title in shown)
+
+    between, _ = move(fresh, "since", 0.6)
+
+    assert "allocated after" in between and 0 < megabytes(between) < megabytes(late)
+
+
+def test_a_finding_leads_to_its_line_in_the_flame_graph(fresh: Browser) -> None:
+    fresh.click("button.seek")
+
+    said = fresh.evaluate("document.querySelector('.shown').textContent")
+    assert said.endswith("%") and not said.startswith("0 B")
+    assert fresh.evaluate("document.querySelectorAll('.boxes .found').length") == 1
+
+
 def test_a_column_is_sorted_by_its_numbers_and_turned_round(fresh: Browser) -> None:
     column = "[...document.querySelectorAll('table.sortable')].at(-1).tBodies[0].rows"
     head = "[...document.querySelectorAll('table.sortable')].at(-1).tHead.rows[0].cells[4]"

@@ -106,6 +106,6 @@ def test_small_frames_are_counted_for_their_callers() -> None:
 
 def test_nothing_makes_an_empty_tree() -> None:
     none = np.zeros(0, np.int64)
-    tree = StackTree(none, (), np.zeros(0, bool), np.zeros((4, 0), np.int64))
+    tree = StackTree(none, (), np.zeros(0, bool), np.zeros((4, 0), np.int64), none)
 
     assert len(tree.without_small(0.1)) == 0

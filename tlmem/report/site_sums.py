@@ -31,13 +31,15 @@ class StackTree:
 
     ``parent`` is -1 of the outermost frames. ``own`` says that a frame is the user's code, not a
     library's. ``values`` has a row for each of ``MEASURES`` and a column for each node: what was
-    allocated by this very frame, not by those that it called.
+    allocated by this very frame, not by those that it called. ``node_of_site`` is the node of each
+    site number, -1 of one that is not in the tree.
     """
 
     parent: NDArray[np.int64]
     frames: tuple[StackFrame, ...]
     own: NDArray[np.bool_]
     values: NDArray[np.int64]
+    node_of_site: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -73,12 +75,18 @@ class StackTree:
             if self.parent[node] >= 0:
                 values[:, self.parent[node]] += values[:, node]
         kept = np.flatnonzero(keep)
+        # Callers stand before the frames that they called, so theirs is known.
+        now = np.where(keep, number, -1)
+        for node in np.flatnonzero(~keep).tolist():
+            if self.parent[node] >= 0:
+                now[node] = now[self.parent[node]]
         parents = self.parent[kept]
         return StackTree(
             parent=np.where(parents >= 0, number[parents], -1),
             frames=tuple(self.frames[node] for node in kept.tolist()),
             own=self.own[kept],
             values=values[:, kept],
+            node_of_site=np.append(now, -1)[self.node_of_site],
         )
 
 
@@ -122,7 +130,9 @@ def tree_of(recording: Recording, values: NDArray[np.int64]) -> StackTree:
     rows = np.array([node_of[int(site)] for site in numbers.tolist()], np.int64)
     for measure in range(len(values)):
         np.add.at(sums[measure], rows, values[measure, numbers])
-    return StackTree(np.array(parents, np.int64), tuple(frames), np.array(own, bool), sums)
+    nodes = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
+    nodes[numbers] = rows
+    return StackTree(np.array(parents, np.int64), tuple(frames), np.array(own, bool), sums, nodes)
 
 
 def values_of_sites(recording: Recording, count: int, moment_ns: int | None) -> NDArray[np.int64]:

@@ -74,6 +74,7 @@ def parts(summary: Summary, title: str) -> list[Markup]:
                 sections.verdict(process.analysis.verdict),
                 *shown,
                 open=number == 0,
+                class_="process",
             )
         )
     return made

@@ -6,10 +6,13 @@ Covers: the data and the controls; ``page.js`` draws it. Does not cover: the tre
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tlmem.recording.reader import Recording
 from tlmem.report.html.markup import Markup, data, element
+from tlmem.report.html.moments import Moments, moments_data, moments_of
 from tlmem.report.site_sums import StackTree, stack_tree
+from tlmem.units import format_seconds
 
 SMALLEST_SHARE = 0.0002
 """Frames with less than this of everything would be narrower than a dot."""
@@ -22,23 +25,34 @@ MEASURES = (
 """Names of ``stacks.MEASURES``."""
 
 
+BETWEEN = ("bytes alive at the moment chosen", "objects alive at the moment chosen")
+"""Measures of the slider, after ``MEASURES``."""
+
+
 def flame_graph(recording: Recording, moment_ns: int | None = None) -> Markup:
     """The section of one recording; hidden until the script of the page draws it."""
-    return flame_of(stack_tree(recording, moment_ns), MEASURES)
+    tree = stack_tree(recording, moment_ns).without_small(SMALLEST_SHARE)
+    return _flame(tree, MEASURES, moments_of(recording, tree))
 
 
 def flame_of(tree: StackTree, measures: Sequence[str]) -> Markup:
-    """The same of a tree of other measures: bytes and a count take turns.
+    """The same of a tree of other measures, without a slider: bytes and a count take turns.
 
     The first that is not empty is shown at first; bytes alive come before bytes in all.
     """
-    tree = tree.without_small(SMALLEST_SHARE)
+    return _flame(tree.without_small(SMALLEST_SHARE), measures, None)
+
+
+def _flame(tree: StackTree, measures: Sequence[str], moments: Moments | None) -> Markup:
     order = [*range(0, len(measures), 4), *range(2, len(measures), 4)]
     first = next((number for number in order if tree.values[number].any()), 2)
     options = [
         element("option", name, value=number, selected=number == first)
-        for number, name in enumerate(measures)
+        for number, name in enumerate((*measures, *(BETWEEN if moments else ())))
     ]
+    values = flame_data(tree)
+    if moments:
+        values["moments"] = moments_data(moments)
     tools = element(
         "div",
         element("label", "Width: ", element("select", *options)),
@@ -52,9 +66,10 @@ def flame_of(tree: StackTree, measures: Sequence[str]) -> Markup:
         element(
             "div",
             tools,
+            slider(moments) if moments else None,
             element("div", class_="about quiet", aria_live="polite"),
             element("div", class_="boxes", role="group", aria_label="flame graph"),
-            element("script", data(flame_data(tree)), type="application/json"),
+            element("script", data(values), type="application/json"),
             class_="flame",
             hidden=True,
         )
@@ -65,7 +80,30 @@ def flame_of(tree: StackTree, measures: Sequence[str]) -> Markup:
     )
 
 
-def flame_data(tree: StackTree) -> dict[str, list]:
+def slider(moments: Moments) -> Markup:
+    """Two moments: what was allocated after the first and was alive at the second."""
+    last, start = len(moments.times_ns) - 1, float(moments.times_ns[0]) / 1e9
+    return element(
+        "div",
+        element(
+            "label",
+            "Alive at ",
+            element("input", type="range", class_="at", min=0, max=last, value=last),
+        ),
+        element(
+            "label",
+            "allocated after ",
+            element("input", type="range", class_="since", min=0, max=last, value=0),
+        ),
+        element("output", class_="when"),
+        element("span", f"Before {format_seconds(start)} only sums are known.", class_="quiet")
+        if start
+        else None,
+        class_="tools moments",
+    )
+
+
+def flame_data(tree: StackTree) -> dict[str, Any]:
     """What ``page.js`` reads.
 
     Returns:

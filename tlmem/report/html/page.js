@@ -44,18 +44,27 @@ for (const table of document.querySelectorAll("table.sortable")) {
 
 // ---- flame graphs ----
 
-// A tree of {name, place, own, self: [4 numbers], sum: [4 numbers], children}.
+function secondsText(ns) {
+  const seconds = ns / 1e9;
+  if (seconds >= 3600) return Math.floor(seconds / 3600) + " h " + Math.floor(seconds % 3600 / 60) + " min";
+  if (seconds >= 60) return Math.floor(seconds / 60) + " min " + Math.floor(seconds % 60) + " s";
+  return seconds >= 1 ? seconds.toFixed(seconds >= 10 ? 1 : 2) + " s" : (seconds * 1e3).toFixed(0) + " ms";
+}
+
+// A tree of {name, place, own, self: [4 numbers, or 6 with a slider], sum: likewise, children}.
 function treeOf(data) {
-  const root = { name: "all", place: "", own: false, self: [0, 0, 0, 0], children: [], parent: null };
+  const more = data.moments ? [0, 0] : [];
+  const root = { name: "all", place: "", own: false, self: [0, 0, 0, 0, ...more], children: [], parent: null };
   const nodes = data.nodes.map(([, frame, own, ...self]) => {
     const [name, place] = data.frames[frame];
-    return { name, place, own: own === 1, self, children: [], parent: null };
+    return { name, place, own: own === 1, self: [...self, ...more], children: [], parent: null };
   });
   data.nodes.forEach(([parent], index) => {
     const above = parent < 0 ? root : nodes[parent];
     nodes[index].parent = above;
     above.children.push(nodes[index]);
   });
+  root.nodes = nodes;
   return root;
 }
 
@@ -70,7 +79,7 @@ function turnedRound(root) {
         const key = frame.name + "\n" + frame.place;
         let next = known.get(at).get(key);
         if (!next) {
-          next = { ...frame, self: [0, 0, 0, 0], children: [], parent: at };
+          next = { ...frame, self: frame.self.map(() => 0), children: [], parent: at };
           known.get(at).set(key, next);
           known.set(next, new Map());
           at.children.push(next);
@@ -98,9 +107,8 @@ class Flame {
     this.element = element;
     const data = JSON.parse(element.querySelector("script").textContent);
     this.fromCallers = treeOf(data);
-    this.fromCallees = turnedRound(this.fromCallers);
-    addUp(this.fromCallers);
-    addUp(this.fromCallees);
+    this.moments = data.moments;
+    this.addUpAll();
     this.boxes = element.querySelector(".boxes");
     this.about = element.querySelector(".about");
     this.measure = element.querySelector("select");
@@ -108,6 +116,7 @@ class Flame {
     this.search = element.querySelector("input[type=search]");
     this.shown = element.querySelector(".shown");
     this.measure.addEventListener("change", () => this.draw());
+    if (this.moments) this.offerMoments();
     this.turned.addEventListener("change", () => this.zoom(this.root()));
     this.search.addEventListener("input", () => this.draw());
     element.querySelector(".reset").addEventListener("click", () => {
@@ -125,6 +134,55 @@ class Flame {
       if (this.boxes.clientWidth !== this.width) this.draw();
     }).observe(this.boxes);
     this.zoom(this.root());
+  }
+
+  addUpAll() {
+    this.fromCallees = turnedRound(this.fromCallers);
+    addUp(this.fromCallers);
+    addUp(this.fromCallees);
+  }
+
+  offerMoments() {
+    this.alive = this.element.querySelector(".at");
+    this.since = this.element.querySelector(".since");
+    for (const input of [this.alive, this.since]) {
+      input.addEventListener("input", () => {
+        const chosen = Number(this.measure.value);
+        if (chosen < 4) this.measure.value = String(4 + chosen % 2);
+        this.choose();
+        this.zoom(this.turned.checked ? this.fromCallees : this.at);
+      });
+    }
+    this.choose();
+  }
+
+  // What was allocated after one moment and alive at another becomes the last two measures.
+  choose() {
+    const at = Number(this.alive.value), since = Math.min(Number(this.since.value), at);
+    const nodes = this.fromCallers.nodes;
+    for (const node of nodes) node.self[4] = node.self[5] = 0;
+    for (const [node, first, last, bytes, count] of this.moments.rows) {
+      if ((since === 0 || since < first) && first <= at && at <= last) {
+        nodes[node].self[4] += bytes;
+        nodes[node].self[5] += count;
+      }
+    }
+    this.addUpAll();
+    const words = [this.whenText(at)];
+    if (since > 0) words.push("allocated after " + this.whenText(since));
+    const [bytes, count] = this.fromCallers.sum.slice(4);
+    words.push(bytesText(bytes) + " in " + countText(count) + (count === 1 ? " object" : " objects"));
+    this.element.querySelector(".when").textContent = words.join(" \u00b7 ");
+    for (const input of [this.alive, this.since]) {
+      input.setAttribute("aria-valuetext", this.whenText(Number(input.value)));
+    }
+  }
+
+  // A moment, with the last mark that the program had set by then.
+  whenText(moment) {
+    const time = this.moments.times_ns[moment];
+    const mark = this.moments.marks.findLast(([set]) => set <= time);
+    return secondsText(time) + (mark ? " (" + mark[1] + ")" : "");
   }
 
   root() { return this.turned.checked ? this.fromCallees : this.fromCallers; }
@@ -226,6 +284,19 @@ class Flame {
 for (const element of document.querySelectorAll(".flame")) {
   element.hidden = false;
   new Flame(element);
+}
+
+// A line that is named elsewhere is found in the flame graph of its process.
+for (const button of document.querySelectorAll("button.seek")) {
+  const flame = (button.closest("details.process") ?? document).querySelector(".flame");
+  button.hidden = !flame;
+  button.addEventListener("click", () => {
+    const search = flame.querySelector("input[type=search]");
+    search.value = button.dataset.place.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
+    search.dispatchEvent(new Event("input"));
+    flame.scrollIntoView({ block: "center" });
+    search.focus({ preventScroll: true });
+  });
 }
 
 addEventListener("beforeprint", () => {

@@ -93,8 +93,23 @@ def finding_row(finding: Finding, with_cohorts: bool = False) -> Markup:
             finding.evidence,
             cohorts(finding.cohorts) if with_cohorts else None,
             details(finding, with_cohorts),
+            seek(finding.site),
             class_="what",
         ),
+    )
+
+
+def seek(frame: StackFrame | None) -> Markup | None:
+    """What finds a line in the flame graph; hidden until the script of the page makes it work."""
+    if frame is None or not frame.file:
+        return None
+    return element(
+        "button",
+        "Find this line in the flame graph",
+        type="button",
+        class_="seek",
+        data_place=f"{frame.file}:{frame.line}",
+        hidden=True,
     )
 
 
