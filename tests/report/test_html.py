@@ -14,7 +14,7 @@ from tlmem.analysis import analyse
 from tlmem.analysis.model import Holder, StackFrame
 from tlmem.report import html, plots
 from tlmem.report.html import figures, flame, markup
-from tlmem.report.html.moments import moments_of
+from tlmem.report.moments import moments_of
 from tlmem.report.site_sums import stack_tree
 from tlmem.report.summary import Process, Summary
 
@@ -149,7 +149,7 @@ def test_moments_are_fewer_where_there_would_be_too_many_rows(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = stack_tree(process.recording)
-    monkeypatch.setattr("tlmem.report.html.moments.MOST_ROWS", 20)
+    monkeypatch.setattr("tlmem.report.moments.MOST_ROWS", 20)
     found = moments_of(process.recording, tree)
 
     assert found is not None and 1 <= len(found.rows) <= 20

@@ -10,7 +10,7 @@ from typing import Any
 
 from tlmem.recording.reader import Recording
 from tlmem.report.html.markup import Markup, data, element
-from tlmem.report.html.moments import Moments, moments_data, moments_of
+from tlmem.report.moments import Moments, moments_data, moments_of
 from tlmem.report.site_sums import StackTree, stack_tree
 from tlmem.units import format_seconds
 
