@@ -85,10 +85,22 @@ def new_parser(command: str, description: str) -> argparse.ArgumentParser:
 
 def add_output(parser: argparse.ArgumentParser, *formats: str) -> None:
     """The options for a text: its format, the first one by default, and where it goes."""
+    add_format(parser, *formats)
+    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
+
+
+def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """``--format``, the first one by default, and ``--json`` for short."""
     parser.add_argument(
         "--format", choices=formats, default=formats[0], help="default: %(default)s"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
+    parser.add_argument(
+        "--json",
+        action="store_const",
+        dest="format",
+        const="json",
+        help="the same as --format json",
+    )
 
 
 def add_range(parser: argparse.ArgumentParser) -> None:

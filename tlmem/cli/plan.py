@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tlmem.cli.arguments import new_parser
+from tlmem.cli.arguments import add_format, new_parser
 
 if TYPE_CHECKING:
     from tlmem.report.plan import Planned
@@ -23,19 +23,18 @@ MOST_SECONDS = 1e6
 def run(words: list[str]) -> int:
     """Runs ``tlmem plan FILE`` and ``tlmem plan MODULE:FUNCTION``."""
     given = _parser().parse_args(words)
-    format = "json" if given.json else given.format
     from tlmem.cli import plan_function
 
     if plan_function.is_function(given.target):
         return plan_function.run(
-            given.target, given.shapes, given.values, given.out, format, given.output
+            given.target, given.shapes, given.values, given.out, given.format, given.output
         )
     from tlmem.output.atomic_write import write_file
     from tlmem.report import write
     from tlmem.report.plan import render_json, render_text
 
     found = _found(given.target, given.memory, given.objects, given.seconds)
-    render = render_json if format == "json" else render_text
+    render = render_json if given.format == "json" else render_text
     if given.output is None or Path(given.output).suffix.lower() not in PICTURES:
         return write(render(found), given.output)
     from tlmem.report import plots
@@ -75,10 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "target", metavar="FILE", help="a recording, or MODULE:FUNCTION, or FILE.py:FUNCTION"
     )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="default: %(default)s"
-    )
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_format(parser, "text", "json")
     parser.add_argument(
         "-o",
         "--output",

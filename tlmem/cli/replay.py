@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from tlmem.cli.arguments import new_parser
+from tlmem.cli.arguments import add_output, new_parser
 from tlmem.errors import TlmemError
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ def run(words: list[str]) -> int:
     from tlmem.output.atomic_write import write_file
     from tlmem.report import replay, write
 
-    format = "json" if given.json else given.format
     if given.allocator in RUN_HERE:
-        return _run_host(given, format)
+        return _run_host(given)
     if given.pauses is not None:
         raise WrongOption(
             "--pauses is for allocators that are run; give --allocator with one of "
@@ -69,15 +68,15 @@ def run(words: list[str]) -> int:
         size = plots.parse_size(given.size) if given.size else None
         drawn = segments.picture(found, plots.format_of(given.plot), size)
         write_file(given.plot, lambda place: place.write_bytes(drawn), given.force)
-    if format == "html":
+    if given.format == "html":
         from tlmem.report.html import replay as page
 
         return write(page.render(found), given.output)
-    text = replay.render_json(found) if format == "json" else replay.render_text(found)
+    text = replay.render_json(found) if given.format == "json" else replay.render_text(found)
     return write(text, given.output)
 
 
-def _run_host(given: argparse.Namespace, format: str) -> int:
+def _run_host(given: argparse.Namespace) -> int:
     """Runs the allocators of a process and prints what they had resident.
 
     Raises:
@@ -89,7 +88,7 @@ def _run_host(given: argparse.Namespace, format: str) -> int:
     from tlmem.replaying.hosts import agreement, play
     from tlmem.report import host_replay, write
 
-    if format == "html" or given.plot is not None:
+    if given.format == "html" or given.plot is not None:
         raise WrongOption(
             "an allocator that is run shows no addresses, so there is nothing to draw; --json has "
             "resident memory over time."
@@ -115,7 +114,9 @@ def _run_host(given: argparse.Namespace, format: str) -> int:
         agreement=agreement(trace, answers[0]),
         missing=tuple(host_allocators.missing()) if given.sweep else (),
     )
-    made = host_replay.render_json(found) if format == "json" else host_replay.render_text(found)
+    made = (
+        host_replay.render_json(found) if given.format == "json" else host_replay.render_text(found)
+    )
     return write(made, given.output)
 
 
@@ -284,11 +285,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="which memory: host, or a device's name (default: the one with the highest peak)",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json", "html"), default="text", help="default: %(default)s"
-    )
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of to stdout")
+    add_output(parser, "text", "json", "html")
     parser.add_argument(
         "--plot",
         metavar="OUT",
