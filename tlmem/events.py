@@ -209,3 +209,10 @@ EVENT_DTYPE = np.dtype(
 BEGIN_LABEL = "tlmem:begin"
 END_LABEL = "tlmem:end"
 INTERNAL_LABEL_PREFIX = "tlmem:"
+OUT_OF_MEMORY, SNAPSHOT_LABEL = "out of memory on ", "snapshot"
+"""Marks of an imported snapshot: the first is followed by the name of the device."""
+
+CPLUSPLUS = "C++"
+"""File of frames that are not Python's and have no line; the function tells them apart."""
+ENGINE = "torch::autograd::Engine::thread_init"
+"""Function of the root of stacks of PyTorch's threads that run backward passes."""

@@ -87,6 +87,36 @@ def test_the_trace_is_what_the_allocator_wrote(tmp_path: Path) -> None:
         assert [b["size"] for b in one["blocks"]] == [b["size"] for b in other["blocks"]]
 
 
+def test_where_memory_ran_out_and_snapshots_are_entries_again(tmp_path: Path) -> None:
+    simulation = training(steps=2, devices=2, expandable=True)
+    second = simulation.devices[1]
+    for free in (4 << 30, 0):
+        second.entry("oom", 512 << 20, free, 0, second.stack(cuda_snapshot.MAIN))
+        second.entry("snapshot", 0, 0, 0, [])
+    value = simulation.snapshot()
+    first = tlmem.read(imported(value, tmp_path, "first"))
+    made, _ = snapshot(first)
+
+    def seen(value: dict[str, Any]) -> list[Any]:
+        keys = ("size", "device_free", "time_us")
+        return [
+            [
+                (entry["action"], *map(entry.get, keys), len(entry["frames"]))
+                for entry in entries
+                if entry["action"] in ("oom", "snapshot", "segment_map")
+            ]
+            for entries in value["device_traces"]
+        ]
+
+    assert seen(made) == seen(value) and len(seen(value)[1]) > 4
+    again = tlmem.read(imported(made, tmp_path, "again"))
+    columns = ["label", "index", "thread"]
+    assert sorted(again.marks[columns].values.tolist()) == sorted(
+        first.marks[columns].values.tolist()
+    )
+    assert again.info["oom.1"] == first.info["oom.1"]
+
+
 def test_pinned_memory_of_the_host_stays_apart(tmp_path: Path) -> None:
     value = cuda_snapshot.with_host(training(steps=1).snapshot())
     first = tlmem.read(imported(value, tmp_path, "first"))

@@ -14,9 +14,11 @@ from support import cuda_snapshot
 from support.cuda_snapshot import MB, Simulation, frame, training
 
 import tlmem
+from tlmem.analysis.peak.phases import Phase, site_phases
 from tlmem.cli import main
-from tlmem.events import Device, Kind
+from tlmem.events import ENGINE, Device, Kind
 from tlmem.importing import CannotImport, import_snapshot
+from tlmem.importing.allocator import Stretches
 from tlmem.importing.snapshot import EmptySnapshot
 from tlmem.recording.reader import Recording
 from tlmem.report.allocator import allocators
@@ -206,6 +208,95 @@ def test_a_stack_of_c_alone_is_kept(tmp_path: Path) -> None:
 
     assert stack[-1]["function"] == "Engine::thread_main"
     assert not any("unwind" in each["function"] for each in stack)
+
+
+NODE = "torch::autograd::generated::MmBackward0::apply(std::vector<at::Tensor>&&)"
+MM = "at::_ops::mm::call(at::Tensor const&, at::Tensor const&)"
+NO_NODE = [
+    "c10::StorageImpl::~StorageImpl()",
+    "std::vector<at::Tensor, std::allocator<at::Tensor> >::~vector()",
+]
+
+
+@pytest.mark.parametrize(
+    "frames, functions",
+    [
+        (
+            cuda_snapshot.engine_stack(MM, "at::native::mm_backward()", NODE),
+            ["MmBackward0", ENGINE],
+        ),
+        (cuda_snapshot.engine_stack(MM, "at::native::sum()"), ["aten::mm", ENGINE]),
+        (
+            cuda_snapshot.engine_stack(*NO_NODE),
+            [
+                "torch::autograd::Engine::evaluate_function",
+                "torch::autograd::Engine::thread_main",
+                ENGINE,
+            ],
+        ),
+        (
+            [frame("/home/u/f.py", 9, "backward"), *cuda_snapshot.engine_stack(NODE)],
+            ["backward", ENGINE],
+        ),
+        ([*cuda_snapshot.CPP, frame("??", 0, MM)], ["aten::mm"]),
+    ],
+)
+def test_what_a_thread_of_the_engine_did_is_named(
+    frames: list, functions: list[str], tmp_path: Path
+) -> None:
+    simulation = training(steps=1)
+    entry = next(e for e in simulation.devices[0].trace if e["action"] == "alloc")
+    entry["frames"] = frames
+    for segment in simulation.devices[0].segments:
+        for block in segment.blocks:
+            block.frames = frames if block.address == entry["addr"] else block.frames
+    recording = recording_of(simulation.snapshot(), tmp_path)
+    site = int(recording.objects["born_site"].iloc[0])
+
+    assert [each["function"] for each in recording.stack(site)] == functions
+    phases = site_phases(recording.sites)
+    assert phases.phase[site] == (Phase.BACKWARD if ENGINE in functions else Phase.USER)
+    assert recording.blame(site)["function"] == functions[0]
+
+
+def test_pages_that_are_mapped_beside_each_other_are_taken_together() -> None:
+    held = Stretches([(0, 20), (20, 30), (60, 10)])
+
+    assert held.take(10, 50)
+    assert list(held) == [(0, 10), (60, 70)]
+    assert not held.take(5, 65)
+
+
+def test_what_was_too_small_to_be_split_off_belongs_to_the_block_before(tmp_path: Path) -> None:
+    """Of a block that the trace frees and did not see allocated, nothing else says its size."""
+    simulation = Simulation([cuda_snapshot.Device(0, ring=3)])
+    device = simulation.devices[0]
+    stack = device.stack(cuda_snapshot.MAIN)
+    device.free(device.alloc(40 * MB, stack), stack)
+    front, back = (device.alloc(20 * MB, stack) for _ in "ab")
+    device.free(front, stack)
+    unsplit = device.alloc(20 * MB - MB // 2, stack)
+    device.free(back, stack)  # the ring begins here
+    assert device.alloc(20 * MB, stack) == unsplit + 20 * MB
+    device.free(unsplit, stack)
+
+    recording = recording_of(simulation.snapshot(), tmp_path)
+
+    assert recording.objects["size_bytes"].tolist() == [20 * MB, 20 * MB]
+
+
+def test_the_second_half_of_a_free_is_not_a_block(tmp_path: Path) -> None:
+    simulation = training(steps=2)
+    whole = simulation.snapshot()
+    freed = next(e for e in whole["device_traces"][0][::-1] if e["action"] == "free_completed")
+    whole["device_traces"] = [[freed]]
+
+    recording = recording_of(whole, tmp_path)
+
+    assert (
+        allocators(recording)[0].figures["base_blocks"]
+        == (simulation.devices[0].truth()["live_blocks"])
+    )
 
 
 def test_stacks_of_frees_that_repeat_the_allocation_are_left_out(tmp_path: Path) -> None:

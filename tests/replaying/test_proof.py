@@ -1,6 +1,7 @@
 """The replay does what a recorded allocator did, or says where the two part."""
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def test_reserved_memory_is_reproduced(device: str, run: str, ring: int, tmp_pat
     assert proof is not None and proof.problems == ()
     assert proof.error <= (0.0 if ring > 600 else MOST_ERROR)
     assert proof.compared > 80
+    assert proof.placed == proof.compared or ring == 600
     assert (made.retries > 0) == device.startswith("small")
 
 
@@ -65,6 +67,22 @@ def test_a_simulated_training_run_is_reproduced(tmp_path: Path) -> None:
     proof = prove(trace(training(steps=12, ring=700, waits=True).snapshot(), tmp_path))
 
     assert proof is not None and proof.error == 0
+
+
+def test_blocks_that_lie_elsewhere_are_counted(tmp_path: Path) -> None:
+    """Reserved memory alone would not show it: the last block lay behind a smaller gap."""
+    device = CachingDevice()
+    made = trace(mixed(device, 30).snapshot(), tmp_path)
+    assert made.recorded is not None
+    address = made.recorded.address.copy()
+    address[-1] += 512
+    wrong = replace(made, recorded=replace(made.recorded, address=address))
+
+    whole, moved = prove(made), prove(wrong)
+
+    assert whole is not None and moved is not None
+    assert (moved.error, moved.compared) == (whole.error, whole.compared)
+    assert moved.placed == whole.placed - 1 == whole.compared - 1
 
 
 def test_without_segments_nothing_is_proven(tmp_path: Path) -> None:
@@ -100,6 +118,7 @@ def test_the_error_stands_beside_the_answers(
     assert main(["replay", str(path)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "Reproduces the recorded run within 0%: reserved" in text
+    assert "all blocks lie where they lay" in text
     assert "default (recorded)" in text
 
 

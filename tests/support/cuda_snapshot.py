@@ -525,3 +525,18 @@ def with_host(snapshot: dict[str, Any], size: int = 5_000_000) -> dict[str, Any]
          "time_us": time_us + 1, "frames": stack},
     ]  # fmt: skip
     return made
+
+
+# ---- stacks of the threads that run backward passes ----
+
+
+def engine_stack(*inner: str) -> list[dict[str, Any]]:
+    """A stack without Python, innermost first: ``inner`` are signatures below a pass's loop."""
+    outer = (
+        "torch::autograd::Engine::evaluate_function(std::shared_ptr<GraphTask>&, Node*)",
+        "torch::autograd::Engine::thread_main(std::shared_ptr<GraphTask> const&)",
+        "torch::autograd::Engine::thread_init(int, std::shared_ptr<ReadyQueue> const&, bool)",
+        "torch::autograd::python::PythonEngine::thread_init(int, bool)",
+        "clone",
+    )
+    return [*CPP, *(frame("??", 0, name) for name in (*inner, *outer))]

@@ -57,6 +57,7 @@ from tlmem.analysis.leaks.garbage import (
 )
 from tlmem.analysis.leaks.left_on import modes_left_on
 from tlmem.analysis.leaks.loader_workers import worker_findings
+from tlmem.analysis.leaks.one_pass import within_one_pass
 from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
 from tlmem.analysis.memory.attribution import attribute_run
@@ -111,6 +112,7 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.garbage,
         *evidence.filling,
         *evidence.gathered,
+        *evidence.one_pass,
         *larger_array_findings(evidence),
         *memory_findings(evidence),
         *heap_lines(recording, places, evidence.rises, lives.judged_ns, evidence.sampled),
@@ -158,6 +160,9 @@ def evidence_of(recording: Recording) -> Evidence:
     gathered = gathered_results(lives, growths)
     joined = {id(result.growth) for result in gathered}
     growths = [growth for growth in growths if id(growth) not in joined]
+    passing = within_one_pass(recording, lives, growths)
+    once = {id(each.growth) for each in passing}
+    growths = [growth for growth in growths if id(growth) not in once]
     lines = sort_lines(recording, places, lives, growths)
     waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
     left = [growth for growth in growths if id(growth) not in waiting]
@@ -183,6 +188,7 @@ def evidence_of(recording: Recording) -> Evidence:
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
+        one_pass=[each.finding(lives, places) for each in passing],
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=late,
         past=past_findings(lives, places, growing),

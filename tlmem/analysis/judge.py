@@ -47,11 +47,12 @@ class Evidence:
     that would grow too, but only make what Python's collector will free, ``unclear`` of lines of
     which that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling``
     is of lines that may only fill a cache, ``gathered`` of those whose objects were joined into one
-    and freed, ``early`` are those that grew in a run too short to tell. ``unsettled`` is what still
-    rose at the end, ``mapped`` is of pages of files that did. ``past`` is of lines that grew and
-    grow no more, ``unseen`` what the recording did not see. ``lines`` and ``memory`` are the
-    conditions that lines and kinds of memory were asked. ``sampled`` is of lines whose native
-    memory or Python objects grow by their samples.
+    and freed, ``one_pass`` of those of a snapshot that grow within one pass of the model, ``early``
+    are those that grew in a run too short to tell. ``unsettled`` is what still rose at the end,
+    ``mapped`` is of pages of files that did. ``past`` is of lines that grew and grow no more,
+    ``unseen`` what the recording did not see. ``lines`` and ``memory`` are the conditions that
+    lines and kinds of memory were asked. ``sampled`` is of lines whose native memory or Python
+    objects grow by their samples.
     """
 
     recording: Recording
@@ -68,6 +69,7 @@ class Evidence:
     unclear: list[Finding] = field(default_factory=list)
     filling: list[Finding] = field(default_factory=list)
     gathered: list[Finding] = field(default_factory=list)
+    one_pass: list[Finding] = field(default_factory=list)
     garbage_arrays: int = 0
     early: list[GrowingSite] = field(default_factory=list)
     unsettled: Unsettled | None = None
@@ -209,6 +211,15 @@ def a_cache_fills(evidence: Evidence) -> Verdict | None:
     )
 
 
+def a_pass_is_not_over(evidence: Evidence) -> Verdict | None:
+    """Within a pass of the model memory rises as with a leak."""
+    return (
+        cannot(sentences.one_pass(evidence.one_pass[0]), only_growth=True)
+        if evidence.one_pass
+        else None
+    )
+
+
 def too_few_samples(evidence: Evidence) -> Verdict | None:
     """Arrays are known, the rest of the process is not. A snapshot is about its allocator alone."""
     if is_imported(evidence.recording):
@@ -285,6 +296,7 @@ QUESTIONS: tuple[tuple[str, Answer], ...] = (
     ("Were events lost, or is the file damaged?", events_were_lost),
     ("Is it unknown whether garbage was held before?", garbage_or_held),
     ("May a cache still be filling?", a_cache_fills),
+    ("May what grows belong to one pass of the model?", a_pass_is_not_over),
     ("Are there too few samples of resident memory?", too_few_samples),
     ("Does memory still rise at the end?", something_still_rises),
     ("Was most of the program not seen?", most_is_unseen),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.cells import Cells, cells_of, is_stable
 from tlmem.analysis.model import StackFrame
+from tlmem.events import CPLUSPLUS
 from tlmem.units import format_count
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def place(frame: StackFrame) -> str:
     if frame.cells:
         where = "code cells" if name == CODE_CELLS else f"cells run at {name}:{frame.line}"
         return f"{format_count(frame.cells)} {where}"
+    if frame.file == CPLUSPLUS:
+        return f"{frame.function} (C++)"
     return f"{name}:{frame.line}" if name else "a place without a Python stack"
 
 

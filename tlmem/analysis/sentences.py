@@ -269,6 +269,11 @@ def filling(found: Finding) -> str:
     return f"{found.evidence[:-1]}. Run it for longer."
 
 
+def one_pass(found: Finding) -> str:
+    """Of a trace that does not show what a pass leaves when it is over."""
+    return f"{found.evidence} Record several whole steps."
+
+
 def short_trace(allocations: int) -> str:
     """Why nothing can be said of a snapshot's trace; empty when something can."""
     if allocations >= RULES.few_survivors:

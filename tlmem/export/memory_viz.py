@@ -10,8 +10,10 @@ Source: the docstring of ``_snapshot`` in torch/cuda/memory.py, "Snapshot".
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import pickle
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.lifetimes import is_imported
-from tlmem.events import DEVICE_NAMES, FIRST_RUNTIME_DEVICE, Device, Kind
+from tlmem.events import (
+    DEVICE_NAMES,
+    FIRST_RUNTIME_DEVICE,
+    OUT_OF_MEMORY,
+    SNAPSHOT_LABEL,
+    Device,
+    Kind,
+)
 from tlmem.recording.format.allocator_state import ACCELERATOR_BITS, PINNED_HOST
 from tlmem.recording.format.limits import MOST_STACK_DEPTH, most_objects_in_python
 from tlmem.recording.reader import Recording
@@ -34,6 +43,9 @@ MOST_OBJECTS = 250_000
 
 MOST_FRAMES = 2_000_000
 INNERMOST = 16
+NUMBERED = re.compile(r"snapshot\.\d+")
+ANNOTATIONS_THREAD = 1
+"""Thread of an imported recording that has the marks of all accelerators."""
 
 Ints = NDArray[np.int64]
 
@@ -53,6 +65,11 @@ ACTIONS = {
     int(Kind.DEVICE_ALLOC): ("segment_alloc",),
     int(Kind.DEVICE_FREE): ("segment_free",),
 }
+PAGE_ACTIONS = ACTIONS | {
+    int(Kind.DEVICE_ALLOC): ("segment_map",),
+    int(Kind.DEVICE_FREE): ("segment_unmap",),
+}
+"""Of accelerators with expandable segments."""
 NEAR_BYTES = 1 << 20
 """Parts of memory that are so near to each other are one segment."""
 
@@ -158,6 +175,7 @@ class Accelerators:
         found = {*self.number.tolist(), *self.event_number.tolist()}
         found |= set(self.state["accelerator"].tolist())
         self.has_host = PINNED_HOST in found
+        self.marks = recording.marks if is_imported(recording) else None
         self.count = max((number + 1 for number in found if number != PINNED_HOST), default=0)
 
     def names(self) -> list[str]:
@@ -194,6 +212,7 @@ class Accelerators:
         size = np.where(reserves, events["arg"].to_numpy(np.uint64).view(np.int64), size)
         address = events["address"].to_numpy(np.uint64) & np.uint64(ADDRESS_MASK)
         streams = self.streams(number, address)
+        actions = PAGE_ACTIONS if self.has_pages(number) else ACTIONS
         made: list[dict[str, Any]] = []
         for action, at, bytes_, time_ns, site, stream in zip(
             kind.tolist(), address.tolist(), size.tolist(), events["time_ns"].tolist(),
@@ -206,7 +225,39 @@ class Accelerators:
                 "time_us": (self.recording.created_unix_ns + time_ns) // 1000,
                 "frames": self.stacks.of(site),
             }
-            made += [{"action": name, **about} for name in ACTIONS[action]]
+            made += [{"action": name, **about} for name in actions[action]]
+        return list(heapq.merge(made, self.moments(number), key=lambda each: int(each["time_us"])))
+
+    def has_pages(self, number: int) -> bool:
+        """Whether an accelerator has expandable segments, as far as its segments are known."""
+        mine = self.state[self.state["accelerator"] == number]
+        return bool(len(mine)) and bool(mine["expandable"].all())
+
+    def moments(self, number: int) -> list[dict[str, Any]]:
+        """Entries of an imported trace that are no memory: where none was left, and snapshots."""
+        info = self.recording.info
+        key = f"snapshot.{number}"
+        if self.marks is None or key not in info:
+            return []
+        # Each accelerator has a thread of its own behind that of the annotations, in their order.
+        numbers = sorted(int(each.partition(".")[2]) for each in info if NUMBERED.fullmatch(each))
+        mine = self.marks[self.marks["thread"] == ANNOTATIONS_THREAD + 1 + numbers.index(number)]
+        refused = [each.split(":") for each in info.get(f"oom.{number}", "").split()]
+        made: list[dict[str, Any]] = []
+        for label, index, time_ns, site in zip(
+            *(mine[name].tolist() for name in ("label", "index", "time_ns", "site")), strict=True
+        ):
+            about = {
+                "stream": 0,
+                "time_us": (self.recording.created_unix_ns + time_ns) // 1000,
+                "frames": self.stacks.of(site),
+            }
+            if label.startswith(OUT_OF_MEMORY) and index < len(refused):
+                asked, free = map(int, refused[index])
+                entry = {"action": "oom", "size": asked, **about}
+                made.append(entry | ({"device_free": free - 1} if free else {}))
+            elif label == SNAPSHOT_LABEL:
+                made.append({"action": "snapshot", "addr": 0, "size": 0, **about})
         return made
 
     def asked(self, objects: Ints) -> Ints:

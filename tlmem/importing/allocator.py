@@ -45,6 +45,8 @@ MOSTLY = 0.9
 """Rules that give fewer of the known sizes are not those of the allocator."""
 FIRST_DIVISION_BITS = 20
 """Settings for divisions begin with sizes of 1 MiB."""
+NEAREST = 16
+"""So many addresses behind a block are looked at for one that is allocated while it lives."""
 MOST_STRETCHES = 20_000
 """Segments of one accelerator that are followed through a trace."""
 
@@ -91,8 +93,9 @@ def lives_of(trace: Trace, blocks: np.ndarray, name: str) -> Lives:
     seen: set[int] = set()
     stray = overlapping = 0
     rows = np.flatnonzero(trace.action <= FREE_COMPLETED)
-    # Where requests are recorded, a completion alone is of a block that was given up before.
-    has_requests = bool((trace.action == FREE_REQUESTED).any())
+    # Where requests are recorded, a completion alone is of a block that was given up before. A ring
+    # of one entry, the least that PyTorch keeps, may have the second half of a free alone.
+    has_requests = bool((trace.action == FREE_REQUESTED).any()) or len(trace) == 1
     waiting: list[int] = []
     columns = (rows, trace.action[rows], trace.address[rows], trace.size[rows], trace.site[rows])
     for entry, action, at, size, where in zip(*(c.tolist() for c in columns), strict=True):
@@ -266,8 +269,9 @@ def room_of(
 ) -> Ints:
     """For each block, the bytes from its begin to what was behind it when it was allocated.
 
-    Of blocks that are older than the trace it is what was behind them when that began; 0 where it
-    is not known.
+    Of blocks that are older than the trace it is what was behind them when that began, or the first
+    allocation behind them while they live: it begins where a free piece begins, and what lies
+    before it is theirs. 0 where it is not known.
     """
     room = np.zeros(len(lives.address), np.int64)
     old = lives.begin < 0
@@ -288,8 +292,15 @@ def room_of(
             ends += places[place : place + 1]
         return max(0, min(ends) - at)
 
+    entries = np.flatnonzero(trace.action == ALLOC)
+    places, first = np.unique(trace.address[entries], return_index=True)
+    first = entries[first]
+    behind = np.searchsorted(places, lives.address + 1)
     for row in np.flatnonzero(old).tolist():
-        room[row] = measure(int(lives.address[row]))
+        at, end = int(lives.address[row]), int(lives.end[row])
+        near = slice(int(behind[row]), int(behind[row]) + NEAREST)
+        within = places[near][(first[near] < end) | (end < 0)]
+        room[row] = min([measure(at), *(within[:1] - at).tolist()])
     columns = (trace.action, trace.address, trace.size)
     for entry, (action, at, size) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
         if action == ALLOC:
@@ -369,7 +380,7 @@ def segments_before(
 
 
 class Stretches:
-    """Stretches of addresses that do not overlap, in order."""
+    """Stretches of addresses that do not overlap, in order; some lie side by side."""
 
     def __init__(self, pieces: list[tuple[int, int]]) -> None:
         self.begins: list[int] = []
@@ -404,7 +415,8 @@ class Stretches:
         last = bisect.bisect_left(self.begins, end)
         if first >= last:
             return False
-        whole = last == first + 1 and self.begins[first] <= begin and self.ends[first] >= end
+        apart = self.ends[first : last - 1] != self.begins[first + 1 : last]
+        whole = self.begins[first] <= begin and self.ends[last - 1] >= end and not apart
         left = [(self.begins[first], begin)] if self.begins[first] < begin else []
         right = [(end, self.ends[last - 1])] if self.ends[last - 1] > end else []
         kept = [*left, *right]

@@ -16,7 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.events import BEGIN_LABEL, EVENT_DTYPE, Device, Kind
+from tlmem.events import (
+    BEGIN_LABEL,
+    EVENT_DTYPE,
+    OUT_OF_MEMORY,
+    SNAPSHOT_LABEL,
+    Device,
+    Kind,
+)
 from tlmem.importing import writer
 from tlmem.importing.allocator import (
     Rules,
@@ -68,6 +75,8 @@ BACKWARDS_US = 1_000
 """Entries are ordered; clocks of several cores may differ by less than this."""
 MOST_PROBLEMS = 50
 MOST_MARKS = 200_000
+MOST_REFUSED = 100
+"""Requests whose bytes are kept for export."""
 _NUMBERED = re.compile(r"(.*\S)\s*#(\d{1,15})", re.DOTALL)
 
 Ints = NDArray[np.int64]
@@ -125,6 +134,8 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         requested.append(asked.astype(np.uint64).view(REQUESTED_DTYPE))
         uses.append(used)
         notes[f"snapshot.{accelerator}"] = made.figures()
+        if refused := made.refused():
+            notes[f"oom.{accelerator}"] = refused
         problems += made.problems
         base += made.base
         last_ns = max(last_ns, int(times.max(initial=0)))
@@ -298,10 +309,11 @@ class _Accelerator:
         for number, entry in enumerate(np.flatnonzero(trace.action == OOM).tolist()):
             room = int(trace.room[entry])
             free = f", {format_bytes(room)} free on the device" if room >= 0 else ""
-            text = f"out of memory on {self.name}: {format_bytes(int(trace.size[entry]))} requested"
+            asked = format_bytes(int(trace.size[entry]))
+            text = f"{OUT_OF_MEMORY}{self.name}: {asked} requested"
             found.append((entry, self.labels.of(text + free), number))
         for number, entry in enumerate(np.flatnonzero(trace.action == SNAPSHOT).tolist()):
-            found.append((entry, self.labels.of("snapshot"), number))
+            found.append((entry, self.labels.of(SNAPSHOT_LABEL), number))
         for number, (entry, text) in enumerate(trace.metadata):
             name, index = numbered(text)
             found.append((entry, self.labels.of(name), number if index is None else index))
@@ -319,6 +331,17 @@ class _Accelerator:
         found["stray_frees"] = self.lives.stray
         found |= self._failures()
         return " ".join(f"{key}={value}" for key, value in found.items())
+
+    def refused(self) -> str:
+        """Of the first requests for which there was no memory, in order: bytes, and what was free.
+
+        What the device had free is one more, 0 where that is not known, as in ``figures``.
+        """
+        rows = np.flatnonzero(self.trace.action == OOM)[:MOST_REFUSED]
+        pairs = zip(
+            self.trace.size[rows].tolist(), (self.trace.room[rows] + 1).tolist(), strict=True
+        )
+        return " ".join(f"{asked}:{free}" for asked, free in pairs)
 
     def _failures(self) -> dict[str, int]:
         """How often memory ran out, and about the last time; none where it never did.

@@ -1,13 +1,16 @@
 """Stacks of a snapshot as call sites: equal stacks are one site, and callers are shared.
 
-Covers: which frames are Python's, codes, sites. Does not cover: how they are written (``writer``).
+Covers: which frames are Python's, what is kept of stacks that have no others, codes, sites.
+Does not cover: how they are written (``writer``).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
+from tlmem.events import CPLUSPLUS, ENGINE
 from tlmem.recording.format.limits import LONGEST_NAME, MOST_STACK_DEPTH
 from tlmem.recording.format.symbols import CUT_ROOT, FIRST_SITE, NO_STACK
 
@@ -23,15 +26,45 @@ PLACED = re.compile(r"(.+)\((\d{1,8})\): (.+)")
 """A frame of torch.profiler has its place in its name."""
 COMPILED = re.compile(r"^(.*[/\\]torchinductor_[^/\\]*)[/\\]")
 
-Frame = tuple[int, int]
-"""Code and line."""
+NODE = re.compile(r"torch::autograd::(?:\w+::)*(\w+)(?:<.*>)?::apply\(")
+"""A node of the autograd graph runs."""
+OPERATOR = re.compile(r"at::_ops::(\w+)::call\(")
+TAKES_THE_STACK = re.compile(r"unwind|^torch::CapturedTraceback|gather_with_cpp")
+MACHINERY = re.compile(r"(?:^|\s)(?:std|c10|at::detail)::|::~")
+"""Frames of C++ that allocate or free for others, or hold what is freed."""
+
+
+class Means(IntEnum):
+    """What a frame says."""
+
+    PYTHON = 0
+    OTHER = 1
+    MACHINERY = 2
+    NODE = 3
+    OPERATOR = 4
+    ENGINE = 5
+
+
+class Frame(NamedTuple):
+    """One frame."""
+
+    file: str
+    function: str
+    line: int
+    means: Means
+
+
+ENGINE_FRAME = Frame(CPLUSPLUS, ENGINE, 0, Means.ENGINE)
+"""The root of stacks of threads that run backward passes."""
 
 
 class Sites:
     """The call sites of a snapshot, numbered from 2 in the order in which they are met.
 
     Frames of C++ are left out. Of a stack that has no others, as those of threads that only run
-    backward passes, they are kept, behind those that only take the stack.
+    backward passes, the operator or the node of the graph is kept that was entered first; where
+    there is neither, all but those that allocate for others. Stacks of the engine's threads have
+    ``ENGINE`` as their root.
     """
 
     def __init__(self) -> None:
@@ -41,8 +74,8 @@ class Sites:
         self.cut = False
         self._of_list: dict[int, int] = {}
         self._of_stack: dict[tuple[int, ...], int] = {}
-        self._of_frame: dict[int, tuple[Frame, bool] | None] = {}
-        self._of_values: dict[tuple[Any, Any, Any], tuple[Frame, bool] | None] = {}
+        self._of_frame: dict[int, Frame | None] = {}
+        self._of_values: dict[tuple[Any, Any, Any], Frame | None] = {}
         self._kept: list[Any] = []
         self._room = MOST_FRAMES
 
@@ -64,11 +97,11 @@ class Sites:
         return site
 
     def _site(self, frames: list[Any]) -> int:
-        known = [self._frame(frame) for frame in frames]
-        self._room -= len(known)
-        found = [each[0] for each in known if each is not None and each[1]]
-        if not found:
-            found = [each[0] for each in known if each is not None]
+        known = [each for each in map(self._frame, frames) if each is not None]
+        self._room -= len(frames)
+        found = [each for each in known if each.means == Means.PYTHON] or _of_cplusplus(known)
+        if any(each.means == Means.ENGINE for each in known):
+            found.append(ENGINE_FRAME)
         parent = NO_STACK
         if len(found) > MOST_STACK_DEPTH:
             found, parent = found[:MOST_STACK_DEPTH], CUT_ROOT
@@ -76,13 +109,14 @@ class Sites:
             self.cut = True
             found, parent = found[:1], CUT_ROOT
         sites = self.sites
-        for code, line in reversed(found):
-            key = (parent, code, line)
+        for each in reversed(found):
+            code = self.codes.setdefault((each.file, each.function), len(self.codes) + 1)
+            key = (parent, code, each.line)
             parent = sites.setdefault(key, len(sites) + FIRST_SITE)
         return parent
 
-    def _frame(self, frame: Any) -> tuple[Frame, bool] | None:
-        """Code and line of a frame, and whether it is Python's; None of what is not a frame."""
+    def _frame(self, frame: Any) -> Frame | None:
+        """What a frame says; None of what is not a frame, or only takes the stack."""
         number = id(frame)
         if number in self._of_frame:
             return self._of_frame[number]
@@ -98,7 +132,7 @@ class Sites:
         self._of_frame[number] = made
         return made
 
-    def _read(self, file: Any, name: Any, line: Any) -> tuple[Frame, bool] | None:
+    def _read(self, file: Any, name: Any, line: Any) -> Frame | None:
         file = file[:LONGEST_NAME] if type(file) is str else ""
         name = name[:LONGEST_NAME] if type(name) is str else ""
         line = line if type(line) is int and 0 <= line < 2**32 else 0
@@ -107,13 +141,10 @@ class Sites:
             file, name, line = placed[1], placed[3], int(placed[2])
         if not file and not name:
             return None
-        is_python = file.endswith((".py", ".pyx")) or file.startswith("<")
-        if not is_python and ("unwind" in name or name.startswith("torch::CapturedTraceback")):
-            return None
-        if is_python:
+        if file.endswith((".py", ".pyx")) or file.startswith("<"):
             self._note_folder(file)
-        code = self.codes.setdefault((file, name), len(self.codes) + 1)
-        return (code, line), is_python
+            return Frame(file, name, line, Means.PYTHON)
+        return None if TAKES_THE_STACK.search(name) else _frame_of_cplusplus(file, name, line)
 
     def _note_folder(self, file: str) -> None:
         """Remembers folders of libraries, so that what lies there is not taken for the user's."""
@@ -121,3 +152,33 @@ class Sites:
             found = pattern.match(file)
             if found:
                 self.folders.add(found[1])
+
+
+def _frame_of_cplusplus(file: str, name: str, line: int) -> Frame:
+    """A frame of C++, by what its signature says."""
+    if name.startswith(ENGINE):
+        return ENGINE_FRAME
+    for means, pattern, prefix in (
+        (Means.NODE, NODE, ""),
+        (Means.OPERATOR, OPERATOR, "aten::"),
+    ):
+        found = pattern.match(name)
+        if found is not None:
+            return Frame(CPLUSPLUS, prefix + found[1], 0, means)
+    function = name.replace("(anonymous namespace)::", "").partition("(")[0]
+    means = Means.MACHINERY if MACHINERY.search(function) else Means.OTHER
+    if not line:
+        file = CPLUSPLUS
+    return Frame(file, function, line, means)
+
+
+def _of_cplusplus(known: list[Frame]) -> list[Frame]:
+    """What is kept of a stack without Python, innermost first, but for the engine itself."""
+    for number, each in enumerate(known):
+        if each.means == Means.ENGINE:  # what called it only starts a thread
+            known = known[:number]
+            break
+    for each in reversed(known):
+        if each.means in (Means.NODE, Means.OPERATOR):
+            return [each]
+    return [each for each in known if each.means == Means.OTHER] or list(known)

@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tlmem.replaying.cuda import Simulator
-from tlmem.replaying.trace import ALLOC, FREE, Trace
+from tlmem.replaying.cuda import SMALL, Simulator
+from tlmem.replaying.trace import ALLOC, FREE, Recorded, Trace
 from tlmem.units import format_count
 
 MOST_ERROR = 0.05
 """Of the recorded peak: a simulator that is further away says nothing of other settings."""
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,10 @@ class Proof:
 
     ``error`` is the difference of the peaks or the mean difference after an allocation, whichever
     is larger; ``largest`` is the largest difference after any one of them. ``compared`` is the
-    number of allocations. ``recorded_peak`` and ``replayed_peak`` are bytes after an allocation.
-    ``parting`` is None where no difference is above ``MOST_ERROR``.
+    number of allocations, ``placed`` how many of them lie where the recorded allocator put them, of
+    expandable segments at the same distance from their begin. ``recorded_peak`` and
+    ``replayed_peak`` are bytes after an allocation. ``parting`` is None where no difference is
+    above ``MOST_ERROR``.
     """
 
     error: float
@@ -43,6 +48,7 @@ class Proof:
     recorded_peak: int
     replayed_peak: int
     compared: int
+    placed: int
     parting: Parting | None
     problems: tuple[str, ...]
 
@@ -97,6 +103,35 @@ def prove(trace: Trace) -> Proof | None:
         recorded_peak=peak,
         replayed_peak=int(mine.max()),
         compared=len(at),
+        placed=placed(trace, recorded, events[at], steps["address"][at].astype(np.int64)),
         parting=parting,
         problems=tuple(problems),
     )
+
+
+def placed(trace: Trace, recorded: Recorded, events: np.ndarray, address: Ints) -> int:
+    """How many allocations the replay put where the recorded allocator did.
+
+    Args:
+        events: the allocations.
+        address: where the replay put each one.
+    """
+    apart = address - recorded.address[events["block"]]
+    if not recorded.settings.expandable_segments:
+        return int((apart == 0).sum())
+    # A replay begins an expandable segment at a place of its own; the next one of the same lane and
+    # kind follows when the last is gone. A block that lies elsewhere in between is out of place.
+    lane = events["lane"].astype(np.int64) * 2 + (trace.size[events["block"]] <= SMALL)
+    pairs, first, count = np.unique(
+        np.column_stack([lane, apart]), axis=0, return_index=True, return_counts=True
+    )
+    last = len(lane) - 1 - np.unique(np.column_stack([lane, apart])[::-1], axis=0,
+                                     return_index=True)[1]  # fmt: skip
+    end: dict[int, int] = {}
+    found = 0
+    for row in np.argsort(first).tolist():
+        kind = int(pairs[row, 0])
+        if first[row] > end.get(kind, -1):
+            end[kind] = int(last[row])
+            found += int(count[row])
+    return found

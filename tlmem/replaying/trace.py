@@ -81,7 +81,7 @@ class Recorded:
 
     ``events`` are those after the start, ``reserved`` what was reserved after each one of them (-1
     where that is not compared: only after allocations), ``places`` are addresses and sizes of the
-    segments that the driver gave, in order.
+    segments that the driver gave, in order. ``address`` is where each block lay.
     """
 
     settings: Settings
@@ -91,6 +91,7 @@ class Recorded:
     time_ns: Ints
     reserved: Ints
     places: Ints
+    address: Ints
     retries: int
     problems: tuple[str, ...]
 
@@ -382,6 +383,7 @@ class _Builder:
             time_ns=times,
             reserved=reserved,
             places=np.column_stack([address[came], size[came]]),
+            address=self.address,
             retries=len(flags),
             problems=tuple(problems),
         )

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tlmem.analysis.lifetimes import is_imported
+from tlmem.events import OUT_OF_MEMORY
 from tlmem.recording.format.allocator_state import PINNED_HOST
 from tlmem.recording.reader import Recording
 from tlmem.units import format_bytes, format_count, format_seconds
@@ -18,8 +19,6 @@ from tlmem.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:
     import pandas as pd
 
-OUT_OF_MEMORY = "out of memory on "
-"""Marks of an imported snapshot where memory ran out begin with it."""
 MOST_POOLS = 5
 MOST_FAILURES = 3
 SUM = {

@@ -362,7 +362,8 @@ def _gain(found: Explained, change: Lowered) -> str:
     )
     step = f"step {format_count(change.moment.step)}" if change.moment.steps > 1 else ""
     where = ", ".join(each for each in (step, change.moment.phase) if each)
-    return f"{words}; the peak is then at {where}." if where else f"{words}."
+    at = "at " if step else ""
+    return f"{words}; the peak is then {at}{where}." if where else f"{words}."
 
 
 def change_text(found: Explained, change: Lowered) -> str:

@@ -96,6 +96,11 @@ def summary(found: Replayed) -> Iterator[str]:
         yield proof_sentence(found)
 
 
+def all_or(count: int, of: int) -> str:
+    """``all``, or how many of how many."""
+    return "all" if count == of else f"{format_count(count)} of {format_count(of)}"
+
+
 def proof_sentence(found: Replayed) -> str:
     """How near the replay came to the recorded allocator."""
     proof = found.proof
@@ -112,7 +117,8 @@ def proof_sentence(found: Replayed) -> str:
     words = (
         f"Reproduces the recorded run within {percent(proof.error)}: reserved "
         f"{format_bytes(proof.replayed_peak)} at the peak, the recorded allocator had "
-        f"{format_bytes(proof.recorded_peak)} ({format_count(proof.compared)} moments compared)"
+        f"{format_bytes(proof.recorded_peak)} ({format_count(proof.compared)} moments compared; "
+        f"{all_or(proof.placed, proof.compared)} blocks lie where they lay)"
     )
     if proof.largest > proof.error:
         words += f"; at one moment they differ by {percent(proof.largest)} of the peak"
@@ -332,6 +338,7 @@ def proof_dict(proof: Proof | None) -> dict[str, Any] | None:
         "recorded_peak_bytes": proof.recorded_peak,
         "replayed_peak_bytes": proof.replayed_peak,
         "compared": proof.compared,
+        "placed": proof.placed,
     }
 
 

@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tlmem.events import CPLUSPLUS, ENGINE
+
 Ints = NDArray[np.int64]
 Phases = NDArray[np.int8]
 
@@ -178,6 +180,8 @@ def _meaning_of_frames(sites: pd.DataFrame, parent_row: Ints) -> NDArray[np.int1
 
 def meaning_of_frame(file: str, function: str) -> int:
     """What a frame of PyTorch says by itself; ``USER`` of any other frame."""
+    if file == CPLUSPLUS:
+        return Phase.BACKWARD if function == ENGINE else Phase.USER
     path = "/" + file.replace("\\", "/")
     _, found, below = path.rpartition("/torch/")
     if not found:

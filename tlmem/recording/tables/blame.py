@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tlmem.events import CPLUSPLUS
 from tlmem.recording.format.symbols import Names
 
 _LIBRARY_PATH = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]", re.I)
@@ -26,7 +27,7 @@ _GENERATED = re.compile(r"[/\\]torchinductor_[^/\\]*[/\\]|^<eval_with_key>")
 
 def is_users(file: str, notes: dict[str, str]) -> bool:
     """Whether code in this file is the user's: not a library's, the interpreter's or tlmem's."""
-    if not file or file.startswith(("<frozen ", "<__array_function__")):
+    if not file or file == CPLUSPLUS or file.startswith(("<frozen ", "<__array_function__")):
         return False
     if _GENERATED.search(file):
         return False
