@@ -1,4 +1,4 @@
-"""An answer that was kept is the answer, and only that to the same question of the very same bytes."""
+"""An answer that was kept is the answer, and that to no other question."""
 
 from __future__ import annotations
 
@@ -132,7 +132,8 @@ def test_what_is_kept_of_any_recording_is_what_is_computed(
     if not program.steps:
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = write(program, Path(folder) / "x.tlm", form, len(program.steps) // 3 * with_checkpoint)
+        fold_at = len(program.steps) // 3 if with_checkpoint else 0
+        path = write(program, Path(folder) / "x.tlm", form, fold_at)
         with patch.dict(os.environ, {kept_sums.SWITCH: "off"}):
             expected = everything(path)
         for _ in range(2):

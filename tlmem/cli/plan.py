@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tlmem.cli.arguments import new_parser
 
 if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
     from tlmem.report.plan import Planned
 
 PICTURES = (".png", ".svg", ".pdf")

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -115,25 +115,32 @@ def read_for_command(
     return Recording(Path(path), start, stop, limits.DETAIL_OF_COMMANDS, source_roots)
 
 
-class small(cached_property[Answer]):
-    """An attribute that is small however long the recording is, and may be kept with its sums."""
+class small(Generic[Answer]):
+    """An attribute that is small however long the recording is, and may be kept with its sums.
+
+    It is computed once.
+    """
 
     names: tuple[str, ...] = ()
 
+    def __init__(self, compute: Callable[[Any], Answer]) -> None:
+        self._compute, self._name = compute, compute.__name__
+        self.__doc__ = compute.__doc__
+
     def __set_name__(self, owner: type, name: str) -> None:
         """Notes which attributes there are."""
-        super().__set_name__(owner, name)
         small.names += (name,)
 
-    def __get__(self, owner: Any, kind: object = None) -> Any:
+    def __get__(self, owner: Any, kind: object = None) -> Answer:
         """The attribute, as it was kept if it was."""
         if owner is None:
-            return self
-        if self.attrname not in owner.__dict__ and owner._answers is not None:
-            found = owner._answers.find(_attribute(self.attrname))
-            if found is not NOTHING:
-                owner.__dict__.setdefault(self.attrname, found)
-        return super().__get__(owner)
+            return self  # type: ignore[return-value]
+        if self._name not in owner.__dict__:
+            answers: KeptAnswers | None = owner._answers
+            found = answers.find(_attribute(self._name)) if answers else NOTHING
+            owner.__dict__[self._name] = self._compute(owner) if found is NOTHING else found
+        value: Answer = owner.__dict__[self._name]
+        return value
 
 
 class Recording:
@@ -682,8 +689,7 @@ class Recording:
         """
         found = self._answers.find(question) if self._answers else NOTHING
         if found is not NOTHING:
-            kept: Answer = found
-            return kept
+            return cast(Answer, found)
         made = answer()
         if self._answers and self.event_count >= kept_sums.LEAST_EVENTS:
             names = small.names if with_attributes else ()
@@ -701,8 +707,8 @@ class Recording:
 
     @cached_property
     def _names(self) -> Names:
-        is_read = "_contents" in self.__dict__ or self._answers is None
-        if is_read or self._answers.find(_attribute("event_count")) is NOTHING:
+        answers = None if "_contents" in self.__dict__ else self._answers
+        if answers is None or answers.find(_attribute("event_count")) is NOTHING:
             return self._contents.names
         return read_names(self._source, gather(self._source, Scanner(self._source)).directory, [])
 

@@ -130,7 +130,9 @@ class KeptSums:
     def _all_found(self) -> Iterator[tuple[Kept, str, dict[str, bytes]]]:
         """What this user has written in each place, the best place first."""
         secret = None if os.environ.get(SWITCH) == "off" else _secret(create=False)
-        for place in self.places if secret is not None else ():
+        if secret is None:
+            return
+        for place in self.places:
             with suppress(OSError, ValueError, KeyError, TypeError):
                 yield _parsed(_read(place, self._most_bytes), secret)
 
