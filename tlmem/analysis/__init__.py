@@ -89,9 +89,20 @@ def importance(finding: Finding) -> tuple[int, bool, int]:
     return SEVERITIES.index(finding.severity), finding.passing, -finding.bytes
 
 
-def analyse(recording: Recording) -> Analysis:
-    """All that can be said about one recording; the same events always give the same findings."""
-    return recording.kept(("analysis",), lambda: _analyse(recording), with_attributes=True)
+def analyse(recording: Recording, frugal: bool = False) -> Analysis:
+    """All that can be said about one recording; the same events always give the same findings.
+
+    Args:
+        frugal: give back the memory of a long recording's events before; later tables that need
+            them read them again.
+    """
+
+    def made() -> Analysis:
+        if frugal:
+            recording.release_events()
+        return _analyse(recording)
+
+    return recording.kept(("analysis",), made, with_attributes=True)
 
 
 def _analyse(recording: Recording) -> Analysis:

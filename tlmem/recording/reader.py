@@ -21,6 +21,7 @@ from tlmem.recording import family
 from tlmem.recording.available_memory import available_memory
 from tlmem.recording.format import kept_sums, limits
 from tlmem.recording.format.chains import Holding
+from tlmem.recording.format.checkpoint import FoldTotals
 from tlmem.recording.format.kept_sums import KeptSums
 from tlmem.recording.format.live_file import (
     Contents,
@@ -44,7 +45,7 @@ from tlmem.recording.kept_answers import NOTHING, KeptAnswers, Question
 from tlmem.recording.source_lines import SourceLines, real_folders
 from tlmem.recording.tables import holdings, memory, object_events, runtime, segments, tapes
 from tlmem.recording.tables.blame import SiteTable, site_table
-from tlmem.recording.tables.device_memory import device_memory
+from tlmem.recording.tables.device_memory import DeviceChanges, device_memory
 from tlmem.recording.tables.holder_names import HolderNames
 from tlmem.recording.tables.ledger import (
     Ledger,
@@ -60,6 +61,11 @@ if TYPE_CHECKING:
 
     from tlmem.recording.parts import Part
 
+_OF_EVENTS = (
+    *("_names", "objects", "sites", "heap", "holders", "scopes", "misuses", "passes"),
+    *("holdings", "holding_objects", "contents", "object_types", "_device_changes", "_fold_totals"),
+)
+"""What an analysis asks for that is made of events, besides small attributes."""
 PART_EVENTS = 500_000
 """Events in a part of a recording, if nothing else is asked for."""
 Answer = TypeVar("Answer")
@@ -592,13 +598,16 @@ class Recording:
             ``objects``, ``handed_out``, ``host`` (from the C allocator); NaN where it was folded.
         """
         return device_memory(
-            self._contents.timeline,
-            self.objects,
-            self._contents.checkpoint.totals,
-            times_ns,
-            self.horizon_ns,
-            self._to_ns,
+            self._device_changes, self.objects, self._fold_totals, times_ns, self.horizon_ns
         )
+
+    @cached_property
+    def _device_changes(self) -> DeviceChanges:
+        return DeviceChanges.of(self._contents.timeline, self._to_ns)
+
+    @cached_property
+    def _fold_totals(self) -> FoldTotals:
+        return self._contents.checkpoint.totals
 
     def tape_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
         """What tapes held at each of some times, for rules and as gradients.
@@ -696,6 +705,19 @@ class Recording:
             attributes = {_attribute(name): getattr(self, name) for name in names}
             self._answers.keep({**attributes, question: made})
         return made
+
+    def release_events(self) -> None:
+        """Gives back the memory of a long recording's events, once tables were made of them.
+
+        ``objects`` and what is small stays. What else needs events reads them again, so the
+        recording must have ended.
+        """
+        if self._answers is None or self.event_count < kept_sums.LEAST_EVENTS:
+            return
+        for name in (*small.names, *_OF_EVENTS):
+            getattr(self, name)
+        for name in ("_contents", "_over_time", "_ownership", "_holder_names", "_known"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _answers(self) -> KeptAnswers | None:
