@@ -68,7 +68,7 @@ class Told(SimpleNamespace):
         """Devices of ``objects``."""
         return frozenset(self.objects["device"].tolist())
 
-    def kept(self, question: tuple, answer: Callable[[], Any], with_attributes: bool = False) -> Any:
+    def kept(self, _: tuple, answer: Callable[[], Any], with_attributes: bool = False) -> Any:
         """The answer: nothing is kept of what is simulated."""
         return answer()
 

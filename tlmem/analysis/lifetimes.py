@@ -251,17 +251,19 @@ def tracked_over_time(lives: Lifetimes) -> Iterator[tuple[Ints, Floats]]:
     """
     amount = lives.size * lives.weight if lives.folded else lives.size
     born, died = lives.born, lives.died
-    births = np.arange(len(born)) if (born[1:] >= born[:-1]).all() else np.argsort(born)
+    if not (born[1:] >= born[:-1]).all():
+        births = np.argsort(born)
+        born, died, amount = born[births], died[births], amount[births]
     deaths = np.flatnonzero(died <= lives.judged_ns)
     deaths = deaths[np.argsort(died[deaths])]
     ended = died[deaths]
-    ends = born[births[PART_MOMENTS::PART_MOMENTS]]
+    ends = born[PART_MOMENTS::PART_MOMENTS]
     ends = np.append(np.unique(ends[ends <= lives.judged_ns]), lives.judged_ns + 1)
     before, first, gone = 0.0, 0, 0
     for end in ends.tolist():
-        last = int(np.searchsorted(born, end, sorter=births))
+        last = int(np.searchsorted(born, end))
         lost = int(np.searchsorted(ended, end))
-        new, old = births[first:last], deaths[gone:lost]
+        new, old = slice(first, last), deaths[gone:lost]
         close = [lives.judged_ns] if end > lives.judged_ns else []
         times = np.unique(np.concatenate((born[new], died[old], np.array(close, np.int64))))
         change = np.zeros(len(times))

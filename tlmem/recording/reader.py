@@ -700,11 +700,16 @@ class Recording:
         if found is not NOTHING:
             return cast(Answer, found)
         made = answer()
-        if self._answers and self.event_count >= kept_sums.LEAST_EVENTS:
+        if self._answers and self.keeps_answers:
             names = small.names if with_attributes else ()
             attributes = {_attribute(name): getattr(self, name) for name in names}
             self._answers.keep({**attributes, question: made})
         return made
+
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether ``kept`` keeps answers: the recording is long, and has ended."""
+        return self._answers is not None and self.event_count >= kept_sums.LEAST_EVENTS
 
     def release_events(self) -> None:
         """Gives back the memory of a long recording's events, once tables were made of them.
@@ -712,7 +717,7 @@ class Recording:
         ``objects`` and what is small stays. What else needs events reads them again, so the
         recording must have ended.
         """
-        if self._answers is None or self.event_count < kept_sums.LEAST_EVENTS:
+        if not self.keeps_answers:
             return
         for name in (*small.names, *_OF_EVENTS):
             getattr(self, name)
