@@ -715,12 +715,14 @@ class Recording:
         """Gives back the memory of a long recording's events, once tables were made of them.
 
         ``objects`` and what is small stays. What else needs events reads them again, so the
-        recording must have ended.
+        recording must have ended; those of one with holders are needed, and stay.
         """
         if not self.keeps_answers:
             return
         for name in (*small.names, *_OF_EVENTS):
             getattr(self, name)
+        if len(self.holders):
+            return
         for name in ("_contents", "_over_time", "_ownership", "_holder_names", "_known"):
             self.__dict__.pop(name, None)
 
