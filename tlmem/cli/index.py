@@ -1,4 +1,4 @@
-"""``tlmem index``: keep sums of recordings and answers, so that later commands are fast."""
+"""``tlmem index``: keep sums and answers, so that later commands are fast."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def run(words: list[str]) -> int:
     """Runs ``tlmem index FILE...``."""
     parser = new_parser(
         "index",
-        "Reads recordings once and keeps, in FILE.sums, sums of their older events and what report, "
-        "check, diff, peak and stats ask of them, so that these answer at once. They do it by "
+        "Reads recordings once and keeps, in FILE.sums, sums of their older events and what "
+        "report, check, diff, peak and stats ask, so that these answer at once. They do it by "
         "themselves, too; the file may be deleted at any time.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording")
@@ -33,9 +33,9 @@ def run(words: list[str]) -> int:
         if found.error:
             code = max(code, fail(found.error, found.exit_code))
         elif found.place:
-            about = f"answers about {format_count(found.events)} events"
-            if found.summed:
-                about = f"sums of {format_count(found.summed)} of {format_count(found.events)} events"
+            events = f"{format_count(found.events)} events"
+            summed = f"sums of {format_count(found.summed)} of {events}"
+            about = summed if found.summed else f"answers about {events}"
             size = format_bytes(found.place_bytes)
             to_stdout(f"{found.path}: {about} in {found.place} ({size})\n")
         else:
