@@ -39,28 +39,29 @@ class KeptAnswers:
     Args:
         source: the recording.
         about: what answers depend on besides its bytes, its name and the current directory.
-        owner: answers may have it and its methods in them, which are not written.
+
+    An ``owner`` and its methods may be in answers, and are not written.
     """
 
-    def __init__(self, source: Source, about: Question, owner: object) -> None:
-        self._source, self._about, self._owner = source, about, owner
+    def __init__(self, source: Source, about: Question) -> None:
+        self._source, self._about = source, about
         self._sums = KeptSums(Path(source.path), source.size())
         self._answers = self._sums.answers()
         # Each byte of a file in object storage would be fetched twice; it does not change.
         early = bool(self._answers) or not url_of(source.path)
         self._digest = self._digest_now() if early else ""
 
-    def find(self, question: Question) -> Any:
+    def find(self, question: Question, owner: object) -> Any:
         """An answer; ``NOTHING`` when none is kept."""
         data = self._answers.get(self._key(question))
         if data is None:
             return NOTHING
         try:
-            return _Reader(io.BytesIO(data), self._owner).load()
+            return _Reader(io.BytesIO(data), owner).load()
         except Exception:  # what older libraries have written may raise anything
             return NOTHING
 
-    def keep(self, answers: Mapping[Question, object]) -> None:
+    def keep(self, answers: Mapping[Question, object], owner: object) -> None:
         """Keeps answers, but for long ones, unless the recording is no longer what it was."""
         now = self._digest_now()
         self._digest = self._digest or now
@@ -70,7 +71,7 @@ class KeptAnswers:
         for question, answer in answers.items():
             data = io.BytesIO()
             try:
-                _Writer(data, self._owner).dump(answer)
+                _Writer(data, owner).dump(answer)
             except (pickle.PicklingError, AttributeError, TypeError):
                 continue
             written[self._key(question)] = data.getvalue()

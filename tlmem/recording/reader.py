@@ -143,7 +143,7 @@ class small(Generic[Answer]):
             return self  # type: ignore[return-value]
         if self._name not in owner.__dict__:
             answers: KeptAnswers | None = owner._answers
-            found = answers.find(_attribute(self._name)) if answers else NOTHING
+            found = answers.find(_attribute(self._name), owner) if answers else NOTHING
             owner.__dict__[self._name] = self._compute(owner) if found is NOTHING else found
         value: Answer = owner.__dict__[self._name]
         return value
@@ -696,14 +696,14 @@ class Recording:
             question: says all that the answer depends on besides this recording.
             with_attributes: keep small attributes of the recording with it.
         """
-        found = self._answers.find(question) if self._answers else NOTHING
+        found = self._answers.find(question, self) if self._answers else NOTHING
         if found is not NOTHING:
             return cast(Answer, found)
         made = answer()
         if self._answers and self.keeps_answers:
             names = small.names if with_attributes else ()
             attributes = {_attribute(name): getattr(self, name) for name in names}
-            self._answers.keep({**attributes, question: made})
+            self._answers.keep({**attributes, question: made}, self)
         return made
 
     @property
@@ -732,12 +732,12 @@ class Recording:
         whole = self._bounded and self.start is None and self.stop is None
         if not whole or self.source_roots or self._first_header.state == OPEN:
             return None
-        return KeptAnswers(self._source, (self.detail_events,), self)
+        return KeptAnswers(self._source, (self.detail_events,))
 
     @cached_property
     def _names(self) -> Names:
         answers = None if "_contents" in self.__dict__ else self._answers
-        if answers is None or answers.find(_attribute("event_count")) is NOTHING:
+        if answers is None or answers.find(_attribute("event_count"), self) is NOTHING:
             return self._contents.names
         return read_names(self._source, gather(self._source, Scanner(self._source)).directory, [])
 
