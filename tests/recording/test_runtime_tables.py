@@ -248,8 +248,8 @@ def test_what_devices_held_while_events_were_folded_is_not_known(recorded) -> No
     recording = recorded((DEVICE_ALLOC, 4096, 1000, 0, CPU), (ALLOC, A, 600, 1, CPU))
     objects = recording.objects.assign(folded=True, born_ns=0)
     folded = FoldTotals(device_bytes=5000, live_stride=2)
-    timeline, to_ns = recording._contents.timeline, recording._to_ns
-    memory = device_memory(timeline, objects, folded, np.array([0, 9]), 5, to_ns)
+    changes = recording._device_changes
+    memory = device_memory(changes, objects, folded, np.array([0, 9]), 5)
 
     assert memory["objects"].isna().tolist() == [True, False]
     assert memory.iloc[1].tolist() == [2 * 600, 6000, 6000, 1]

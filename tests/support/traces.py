@@ -7,6 +7,7 @@ clock. Does not cover: files; see ``writer``.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
@@ -56,6 +57,23 @@ class Told(SimpleNamespace):
 
     __hash__ = object.__hash__
     source_lines = SourceLines({}, {})
+
+    @property
+    def heap_count(self) -> int:
+        """Rows of ``heap``."""
+        return len(self.heap)
+
+    @property
+    def object_devices(self) -> frozenset[int]:
+        """Devices of ``objects``."""
+        return frozenset(self.objects["device"].tolist())
+
+    def kept(self, _: tuple, answer: Callable[[], Any], with_attributes: bool = False) -> Any:
+        """The answer: nothing is kept of what is simulated."""
+        return answer()
+
+    def release_events(self) -> None:
+        """Nothing: there are none."""
 
     def source_line(self, file: str, line: int, function: str) -> str:
         """Nothing: no source was recorded."""

@@ -44,7 +44,7 @@ from tlmem.analysis.holders.object_types import with_types, with_types_named
 from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.judge import Evidence, judge
-from tlmem.analysis.leaks.alive_at_end import alive_by_line, live_at_end
+from tlmem.analysis.leaks.alive_at_end import alive_by_line, alive_in, live_at_end
 from tlmem.analysis.leaks.classes import class_findings
 from tlmem.analysis.leaks.facts import exact_findings
 from tlmem.analysis.leaks.filling_caches import filling_finding
@@ -90,8 +90,23 @@ def importance(finding: Finding) -> tuple[int, bool, int]:
     return SEVERITIES.index(finding.severity), finding.passing, -finding.bytes
 
 
-def analyse(recording: Recording) -> Analysis:
-    """All that can be said about one recording; the same events always give the same findings."""
+def analyse(recording: Recording, frugal: bool = False) -> Analysis:
+    """All that can be said about one recording; the same events always give the same findings.
+
+    Args:
+        frugal: give back the memory of a long recording's events before; later tables that need
+            them read them again.
+    """
+
+    def made() -> Analysis:
+        if frugal:
+            recording.release_events()
+        return _analyse(recording)
+
+    return recording.kept(("analysis",), made, with_attributes=True)
+
+
+def _analyse(recording: Recording) -> Analysis:
     evidence = evidence_of(recording)
     places, lives, samples = evidence.places, evidence.lives, evidence.samples
     whole = lifetimes(recording, places, older=True) if is_imported(recording) else lives
@@ -123,6 +138,7 @@ def analyse(recording: Recording) -> Analysis:
         *(fact.finding() for fact in evidence.unseen),
         *live_at_end(whole, places),
     ]
+    alive_in(recording, places)  # so that a comparison finds it kept
     found = with_cohorts(found, lives, places, evidence.growths)
     found = with_holders(found, lives, places)
     found = with_python_holders(found, lives, places, evidence.growths)

@@ -65,6 +65,12 @@ class AllocationStatistics:
 
 def allocation_statistics(recording: Recording, threshold: int = TEMPORARY) -> AllocationStatistics:
     """The statistics of a recording; lines that allocated most bytes come first."""
+    return recording.kept(
+        ("allocation statistics", threshold), lambda: _statistics(recording, threshold), True
+    )
+
+
+def _statistics(recording: Recording, threshold: int) -> AllocationStatistics:
     objects = recording.objects
     listed = ~objects["folded"].to_numpy(bool)
     made = listed & (objects["born_ns"].to_numpy(np.int64) >= 0)

@@ -402,7 +402,7 @@ def _heap_lines_of(side: Side, memory: str) -> dict[Key, _Found[_Samples]]:
     info = side.recordings[0].info
     found: dict[Key, _Found[_Samples]] = {}
     for recording in side.recordings:
-        if not len(recording.heap):
+        if not recording.heap_count:
             continue
         places = Places.of(recording)
         judged_ns = lifetimes(recording, places).judged_ns

@@ -6,6 +6,7 @@ Does not cover: which line grows; see ``growth``. What is alive at the end; see 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 NEVER = np.iinfo(np.int64).max
 """``died_ns`` of an object that was alive when the recording ended."""
+PART_MOMENTS = 100_000
 FEWEST_SAMPLES = 12
 """With fewer samples the run is measured by the clock on the wall: a pause would be most of it."""
 
@@ -241,14 +243,38 @@ def alive_by_group(
     return np.cumsum(change.reshape(groups, width)[:, :-1], axis=1)
 
 
-def tracked_over_time(lives: Lifetimes) -> tuple[Ints, Floats]:
-    """Bytes of tracked objects after each birth and death up to the moment of judging.
+def tracked_over_time(lives: Lifetimes) -> Iterator[tuple[Ints, Floats]]:
+    """Bytes of tracked objects after each birth and death up to the moment of judging, in parts.
 
-    What was folded is known as far as it stayed alive.
+    A part is times (ns, ascending) and the bytes at each of them; it has at most about
+    ``PART_MOMENTS`` births. What was folded is known as far as it stayed alive.
     """
-    moments = np.concatenate((lives.born, lives.died, [lives.judged_ns]))
-    times = np.unique(moments[moments <= lives.judged_ns])
-    return times, alive_at(times, lives.born, lives.died, lives.size * lives.weight)
+    amount = lives.size * lives.weight if lives.folded else lives.size
+    born, died = lives.born, lives.died
+    if not (born[1:] >= born[:-1]).all():
+        births = np.argsort(born)
+        born, died, amount = born[births], died[births], amount[births]
+    deaths = np.flatnonzero(died <= lives.judged_ns)
+    deaths = deaths[np.argsort(died[deaths])]
+    ended = died[deaths]
+    ends = born[PART_MOMENTS::PART_MOMENTS]
+    ends = np.append(np.unique(ends[ends <= lives.judged_ns]), lives.judged_ns + 1)
+    before, first, gone = 0.0, 0, 0
+    for end in ends.tolist():
+        last = int(np.searchsorted(born, end))
+        lost = int(np.searchsorted(ended, end))
+        new, old = slice(first, last), deaths[gone:lost]
+        close = [lives.judged_ns] if end > lives.judged_ns else []
+        times = np.unique(np.concatenate((born[new], died[old], np.array(close, np.int64))))
+        change = np.zeros(len(times))
+        for rows, moments, sign in ((new, born, 1.0), (old, died, -1.0)):
+            at = np.searchsorted(times, moments[rows])
+            change += sign * np.bincount(at, amount[rows], len(times))
+        held = before + np.cumsum(change)
+        first, gone = last, lost
+        if len(held):
+            before = float(held[-1])
+            yield times, held
 
 
 def exact_sums(

@@ -261,10 +261,12 @@ def passed_peak(
     """A peak far above the moment of judging: of resident memory, or else of what is tracked."""
     if not len(lives):
         return None
-    times_ns, held = tracked_over_time(lives)
-    highest = int(np.argmax(held))
-    most, at_ns = int(held[highest]), int(times_ns[highest])
-    left, what = int(held[-1]), "of arrays"
+    most, at_ns, left, what = -1, 0, 0, "of arrays"
+    for times_ns, held in tracked_over_time(lives):
+        highest = int(np.argmax(held))
+        if int(held[highest]) > most:
+            most, at_ns = int(held[highest]), int(times_ns[highest])
+        left = int(held[-1])
     if peak is not None and peak.at_s is not None and level.known:
         resident = peak.parts.resident_bytes
         if is_far_above(resident, level.resident_bytes):

@@ -1,4 +1,4 @@
-"""``tlmem index``: keep the sums of recordings, so that later commands are fast."""
+"""``tlmem index``: keep sums and answers, so that later commands are fast."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def run(words: list[str]) -> int:
     """Runs ``tlmem index FILE...``."""
     parser = new_parser(
         "index",
-        "Reads recordings once and keeps sums of their older events in FILE.sums, so that reports, "
-        "checks and screens read only the newest. These do it by themselves, too; the file may be "
-        "deleted at any time.",
+        "Reads recordings once and keeps, in FILE.sums, sums of their older events and what "
+        "report, check, diff, peak and stats ask, so that these answer at once. They do it by "
+        "themselves, too; the file may be deleted at any time.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording")
     parser.add_argument(
@@ -25,7 +25,7 @@ def run(words: list[str]) -> int:
         help="files that are read at the same time (default: the number of cores)",
     )
     given = parser.parse_args(words)
-    from tlmem.recording.index import index_all
+    from tlmem.report.indexing import index_all
     from tlmem.units import format_bytes, format_count
 
     code = 0
@@ -33,9 +33,11 @@ def run(words: list[str]) -> int:
         if found.error:
             code = max(code, fail(found.error, found.exit_code))
         elif found.place:
-            about = f"{format_count(found.summed)} of {format_count(found.events)} events"
+            events = f"{format_count(found.events)} events"
+            summed = f"sums of {format_count(found.summed)} of {events}"
+            about = summed if found.summed else f"answers about {events}"
             size = format_bytes(found.place_bytes)
-            to_stdout(f"{found.path}: sums of {about} in {found.place} ({size})\n")
+            to_stdout(f"{found.path}: {about} in {found.place} ({size})\n")
         else:
             about = f"{format_count(found.events)} events"
             to_stdout(f"{found.path}: {about}, read as fast without sums: none were kept\n")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tlmem.cli.arguments import add_format, new_parser
 
 if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
     from tlmem.report.plan import Planned
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -30,37 +31,41 @@ def run(words: list[str]) -> int:
             given.target, given.shapes, given.values, given.out, given.format, given.output
         )
     from tlmem.output.atomic_write import write_file
+    from tlmem.recording.reader import read_for_command
     from tlmem.report import write
     from tlmem.report.plan import render_json, render_text
 
-    found = _found(given.target, given.memory, given.objects, given.seconds)
+    recording = read_for_command(given.target)
+    how = (given.memory, given.objects, given.seconds)
     render = render_json if given.format == "json" else render_text
     if given.output is None or Path(given.output).suffix.lower() not in PICTURES:
-        return write(render(found), given.output)
+        question = ("plan", *how, given.format)
+        text = recording.kept(question, lambda: render(_found(recording, *how)), True)
+        return write(text, given.output)
     from tlmem.report import plots
     from tlmem.report.plots import plan as picture
 
+    found = _found(recording, *how)
     size = plots.parse_size(given.size) if given.size else None
     drawn = picture.picture(found, plots.format_of(given.output), size)
     write_file(given.output, lambda place: place.write_bytes(drawn), given.force)
     return write(render(found), None)
 
 
-def _found(path: str, memory: str | None, most: int, seconds: float) -> Planned:
+def _found(recording: Recording, memory: str | None, most: int, seconds: float) -> Planned:
     """What a plan of a recording would need.
 
     Raises:
-        TlmemError: it cannot be read, or has no such memory.
+        TlmemError: it has no such memory.
     """
     from tlmem.planning import planner
-    from tlmem.recording.reader import read_for_command
     from tlmem.report.plan import Placement, find
 
     def place(rows: Any) -> Placement:
         made = planner.plan(rows, seconds=seconds)
         return Placement(made.offsets, made.peak_bytes, made.lower_bound_bytes, made.proven)
 
-    return find(read_for_command(path), place, memory, most)
+    return find(recording, place, memory, most)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -114,10 +114,8 @@ def _run_host(given: argparse.Namespace) -> int:
         agreement=agreement(trace, answers[0]),
         missing=tuple(host_allocators.missing()) if given.sweep else (),
     )
-    made = (
-        host_replay.render_json(found) if given.format == "json" else host_replay.render_text(found)
-    )
-    return write(made, given.output)
+    render = host_replay.render_json if given.format == "json" else host_replay.render_text
+    return write(render(found), given.output)
 
 
 def _seconds(text: str) -> float:

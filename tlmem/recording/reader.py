@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -19,24 +19,33 @@ import pandas as pd
 from tlmem.errors import EmptyRecording
 from tlmem.recording import family
 from tlmem.recording.available_memory import available_memory
-from tlmem.recording.format import limits
+from tlmem.recording.format import kept_sums, limits
 from tlmem.recording.format.chains import Holding
+from tlmem.recording.format.checkpoint import FoldTotals
 from tlmem.recording.format.kept_sums import KeptSums
-from tlmem.recording.format.live_file import Contents, is_empty, read_contents
+from tlmem.recording.format.live_file import (
+    Contents,
+    gather,
+    is_empty,
+    read_contents,
+    read_names,
+)
 from tlmem.recording.format.pairing import Known, Pairing, live_memory
 from tlmem.recording.format.segments import (
     OPEN,
     SEALED,
     STOPPED,
     FileHeader,
+    Scanner,
     Source,
     read_header,
 )
 from tlmem.recording.format.symbols import Names
+from tlmem.recording.kept_answers import NOTHING, KeptAnswers, Question
 from tlmem.recording.source_lines import SourceLines, real_folders
 from tlmem.recording.tables import holdings, memory, object_events, runtime, segments, tapes
 from tlmem.recording.tables.blame import SiteTable, site_table
-from tlmem.recording.tables.device_memory import device_memory
+from tlmem.recording.tables.device_memory import DeviceChanges, device_memory
 from tlmem.recording.tables.holder_names import HolderNames
 from tlmem.recording.tables.ledger import (
     Ledger,
@@ -52,8 +61,14 @@ if TYPE_CHECKING:
 
     from tlmem.recording.parts import Part
 
+_OF_EVENTS = (
+    *("_names", "objects", "sites", "heap", "holders", "scopes", "misuses", "passes"),
+    *("holdings", "holding_objects", "contents", "object_types", "_device_changes", "_fold_totals"),
+)
+"""What an analysis asks for that is made of events, besides small attributes."""
 PART_EVENTS = 500_000
 """Events in a part of a recording, if nothing else is asked for."""
+Answer = TypeVar("Answer")
 STATE_NAMES = {OPEN: "open", SEALED: "sealed", STOPPED: "stopped"}
 
 
@@ -104,6 +119,34 @@ def read_for_command(
     Sums of what is folded are kept beside the file, or found there: see ``format.kept_sums``.
     """
     return Recording(Path(path), start, stop, limits.DETAIL_OF_COMMANDS, source_roots)
+
+
+class small(Generic[Answer]):
+    """An attribute that is small however long the recording is, and may be kept with its sums.
+
+    It is computed once.
+    """
+
+    names: tuple[str, ...] = ()
+
+    def __init__(self, compute: Callable[[Any], Answer]) -> None:
+        self._compute, self._name = compute, compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Notes which attributes there are."""
+        small.names += (name,)
+
+    def __get__(self, owner: Any, kind: object = None) -> Answer:
+        """The attribute, as it was kept if it was."""
+        if owner is None:
+            return self  # type: ignore[return-value]
+        if self._name not in owner.__dict__:
+            answers: KeptAnswers | None = owner._answers
+            found = answers.find(_attribute(self._name), owner) if answers else NOTHING
+            owner.__dict__[self._name] = self._compute(owner) if found is NOTHING else found
+        value: Answer = owner.__dict__[self._name]
+        return value
 
 
 class Recording:
@@ -199,7 +242,7 @@ class Recording:
 
     # ---- what is intact ----
 
-    @property
+    @small
     def problems(self) -> list[str]:
         """What is not intact, a sentence each. Asking for it reads the whole recording."""
         return [
@@ -208,7 +251,7 @@ class Recording:
             *segments.contradictions(self._names),
         ]
 
-    @property
+    @small
     def missing_events(self) -> int:
         """Events that the file should hold, between others that it does hold, and does not."""
         return self._contents.missing_events
@@ -221,17 +264,17 @@ class Recording:
         """
         return self.sealed and self.lost_events == 0 and not self.problems
 
-    @property
+    @small
     def folded_events(self) -> int:
         """Events that are only in sums: of a checkpoint in the file, or folded while reading."""
         return self._contents.checkpoint.totals.events
 
-    @property
+    @small
     def event_count(self) -> int:
         """Events read, and those that were folded."""
         return len(self._contents.timeline) + len(self._contents.heap) + self.folded_events
 
-    @cached_property
+    @small
     def seconds(self) -> float:
         """From the start of the recording to the last thing in it."""
         timeline, header = self._contents.timeline, self._header
@@ -253,13 +296,13 @@ class Recording:
         """Texts of labels, by number: names of marks, scopes, modules of PyTorch."""
         return dict(self._names.labels)
 
-    @property
+    @small
     def fold(self) -> dict[str, int] | None:
         """Sums of the events that were folded; None when every event is in the file."""
         checkpoint = self._contents.checkpoint
         return vars(checkpoint.totals).copy() if checkpoint.number else None
 
-    @property
+    @small
     def horizon_ns(self) -> int:
         """Time up to which events were folded; 0 when none were."""
         ticks = self._contents.checkpoint.totals.horizon_ticks
@@ -284,10 +327,20 @@ class Recording:
         about = (contents.timeline, self._pairing, contents.checkpoint, self._to_ns)
         return memory.objects_table(*about, contents.carried)
 
+    @small
+    def object_devices(self) -> frozenset[int]:
+        """Numbers of the devices that objects are of."""
+        return frozenset(self.objects["device"].unique().tolist())
+
     @cached_property
     def heap(self) -> pd.DataFrame:
         """Sampled blocks of native code and of Python's heap; see ``record --heap``."""
         return memory.heap_table(self._contents.heap, self._names.notes, self._to_ns)
+
+    @small
+    def heap_count(self) -> int:
+        """Rows of ``heap``."""
+        return len(self.heap)
 
     @property
     def heap_sampled(self) -> bool:
@@ -299,7 +352,7 @@ class Recording:
         """One block of ``heap`` was sampled for so many bytes in the mean; 1: every block was."""
         return memory.heap_rate(self._names.notes)
 
-    @property
+    @small
     def samples(self) -> pd.DataFrame:
         """Resident memory and its parts over time."""
         return self._over_time[0]
@@ -309,14 +362,14 @@ class Recording:
         """Call sites: frames with their callers."""
         return memory.sites_table(self._names, self._site_table)
 
-    @cached_property
+    @small
     def site_totals(self) -> pd.DataFrame:
         """Exact sums for each call site, folded events included."""
         return memory.site_totals_table(
             self._contents.timeline, self._pairing, self._contents.checkpoint, self._site_table
         )
 
-    @cached_property
+    @small
     def _marks(self) -> tuple[pd.DataFrame, int | None, int | None]:
         return memory.marks_table(
             self._contents.timeline, self._contents.checkpoint, self._names, self._to_ns
@@ -337,7 +390,7 @@ class Recording:
         """When the program's own code had ended; None when it was killed before."""
         return self._marks[2]
 
-    @cached_property
+    @small
     def threads(self) -> pd.DataFrame:
         """Threads that recorded something."""
         contents = self._contents
@@ -444,7 +497,7 @@ class Recording:
         """What was asked for in each allocation of an imported snapshot."""
         return segments.requests_table(self._names)
 
-    @property
+    @small
     def totals(self) -> memory.Totals:
         """Current, peak and total memory, exact with folded events."""
         return self._over_time[1]
@@ -545,13 +598,16 @@ class Recording:
             ``objects``, ``handed_out``, ``host`` (from the C allocator); NaN where it was folded.
         """
         return device_memory(
-            self._contents.timeline,
-            self.objects,
-            self._contents.checkpoint.totals,
-            times_ns,
-            self.horizon_ns,
-            self._to_ns,
+            self._device_changes, self.objects, self._fold_totals, times_ns, self.horizon_ns
         )
+
+    @cached_property
+    def _device_changes(self) -> DeviceChanges:
+        return DeviceChanges.of(self._contents.timeline, self._to_ns)
+
+    @cached_property
+    def _fold_totals(self) -> FoldTotals:
+        return self._contents.checkpoint.totals
 
     def tape_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
         """What tapes held at each of some times, for rules and as gradients.
@@ -629,9 +685,61 @@ class Recording:
             KeptSums(self.path, self._source.size()) if self._bounded else None,
         )
 
+    # ---- answers that are kept with its sums ----
+
+    def kept(
+        self, question: Question, answer: Callable[[], Answer], with_attributes: bool = False
+    ) -> Answer:
+        """What ``answer`` returns, from the sums where it is kept there; kept, if it was long work.
+
+        Args:
+            question: says all that the answer depends on besides this recording.
+            with_attributes: keep small attributes of the recording with it.
+        """
+        found = self._answers.find(question, self) if self._answers else NOTHING
+        if found is not NOTHING:
+            return cast(Answer, found)
+        made = answer()
+        if self._answers and self.keeps_answers:
+            names = small.names if with_attributes else ()
+            attributes = {_attribute(name): getattr(self, name) for name in names}
+            self._answers.keep({**attributes, question: made}, self)
+        return made
+
     @property
+    def keeps_answers(self) -> bool:
+        """Whether ``kept`` keeps answers: the recording is long, and has ended."""
+        return self._answers is not None and self.event_count >= kept_sums.LEAST_EVENTS
+
+    def release_events(self) -> None:
+        """Gives back the memory of a long recording's events, once tables were made of them.
+
+        ``objects`` and what is small stays. What else needs events reads them again, so the
+        recording must have ended; those of one with holders are needed, and stay.
+        """
+        if not self.keeps_answers:
+            return
+        for name in (*small.names, *_OF_EVENTS):
+            getattr(self, name)
+        if len(self.holders):
+            return
+        for name in ("_contents", "_over_time", "_ownership", "_holder_names", "_known"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _answers(self) -> KeptAnswers | None:
+        """What is kept; None where it may change, or depends on other files or on a range."""
+        whole = self._bounded and self.start is None and self.stop is None
+        if not whole or self.source_roots or self._first_header.state == OPEN:
+            return None
+        return KeptAnswers(self._source, (self.detail_events,))
+
+    @cached_property
     def _names(self) -> Names:
-        return self._contents.names
+        answers = None if "_contents" in self.__dict__ else self._answers
+        if answers is None or answers.find(_attribute("event_count"), self) is NOTHING:
+            return self._contents.names
+        return read_names(self._source, gather(self._source, Scanner(self._source)).directory, [])
 
     @cached_property
     def _site_table(self) -> SiteTable:
@@ -678,6 +786,10 @@ class Recording:
     @property
     def _to_ns(self) -> Callable[[np.ndarray], np.ndarray]:
         return self._contents.to_ns
+
+
+def _attribute(name: str) -> Question:
+    return ("attribute", name)
 
 
 def _why_empty(header: FileHeader) -> str:

@@ -22,7 +22,6 @@ from tlmem.fleets.members import chosen, files_of, is_many
 from tlmem.output.atomic_write import STDOUT, write_file
 from tlmem.output.stdio import fail, to_stdout
 from tlmem.report import json, text
-from tlmem.report.kept_reports import KeptReport
 from tlmem.report.summary import Summary, summarise
 
 
@@ -101,7 +100,7 @@ def run(
         elif len(files) > MOST_IN_FULL and not many.all and not _is_one_in_json(paths, format):
             return _run_fleet(files, paths, format, out, many)
         elif not any(map(is_many, paths)):
-            return write(_kept_or_made(paths, format, source_roots, explain), out)
+            summary = summarise(paths, source_roots)
         else:
             try:
                 summary = summarise(_names(paths, files), source_roots)
@@ -118,22 +117,6 @@ def run(
 def _is_one_in_json(paths: Sequence[str], format: str) -> bool:
     """Whether JSON of one named file is asked for: it has its ``processes``, however many."""
     return format == "json" and len(paths) == 1 and not is_many(paths[0])
-
-
-def _kept_or_made(
-    paths: Sequence[str], format: str, source_roots: Sequence[str], explain: bool
-) -> str | Iterable[str]:
-    """The report of files, from beside the first where it is kept there."""
-    kept = KeptReport.of(paths, format, explain, source_roots)
-    report: str | Iterable[str] | None = kept.find() if kept else None
-    if report is None:
-        summary = summarise(paths, source_roots)
-        report = text.render(summary, True) if explain else FORMATS[format](summary)
-        # Sums may have been made meanwhile.
-        kept = kept or KeptReport.of(paths, format, explain, source_roots)
-        if kept and isinstance(report, str):
-            kept.keep(report)
-    return report
 
 
 def _names(paths: Sequence[str], files: Sequence[Path]) -> list[str]:

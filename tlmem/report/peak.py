@@ -132,7 +132,7 @@ def heap_at(found: Explained) -> tuple[tuple[HeldHeap, ...], int]:
     In a program without arrays and tensors the moment is that of most resident memory.
     """
     recording, time_ns = found.recording, found.moment.time_ns
-    if not len(recording.heap):
+    if not recording.heap_count:
         return (), time_ns
     if found.count == 0 and found.is_peak:
         resident = recording.samples["anon"].fillna(-1.0).to_numpy(np.float64)
@@ -167,7 +167,7 @@ def section(recording: Recording) -> str:
 
 def explained_for_report(recording: Recording) -> Explained | None:
     """What a report says of the peak; None where PyTorch has allocated nothing."""
-    if not recording.objects["device"].isin(SAID_DEVICES).any():
+    if recording.object_devices.isdisjoint(SAID_DEVICES):
         return None
     found = explain(recording)
     return found if found.count else None

@@ -174,7 +174,7 @@ def summarise(
     for file in files:
         try:
             recording = read_for_command(file, source_roots=source_roots)
-            processes.append(Process(recording, analyse(recording)))
+            processes.append(Process(recording, analyse(recording, frugal=True)))
         except TooManyFiles:
             raise
         except TlmemError:

@@ -163,7 +163,7 @@ def process_blocks(process: Process) -> Iterable[str]:
     peak = peak_section(process.recording)
     if peak:
         yield peak
-    objects = (process.recording.objects["device"] >= FIRST_RUNTIME_DEVICE).any()
+    objects = max(process.recording.object_devices, default=0) >= FIRST_RUNTIME_DEVICE
     title = "Blocks" if reserved else "Arrays and objects" if objects else "Arrays"
     yield totals_block(process.totals, title)
     yield recording_block(process)

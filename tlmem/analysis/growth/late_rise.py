@@ -71,10 +71,12 @@ def tracked_rise(lives: Lifetimes) -> float:
     """
     if lives.folded or not len(lives):
         return 0.0
-    times, held = tracked_over_time(lives)
     late_ns = lives.judged_ns - RULES.span * (lives.judged_ns - lives.work_begin_ns)
-    before = float(held[times <= late_ns].max(initial=0.0))
-    rose = float(held[-1]) - before
+    before = left = 0.0
+    for times, held in tracked_over_time(lives):
+        before = float(held[times <= late_ns].max(initial=before))
+        left = float(held[-1])
+    rose = left - before
     return rose if rose >= RULES.backlog * before else 0.0
 
 

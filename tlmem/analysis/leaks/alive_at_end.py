@@ -96,8 +96,12 @@ def alive_by_line(lives: Lifetimes, places: Places) -> LineSums:
 
 def alive_in(recording: Recording, places: Places) -> LineSums:
     """The same of a recording; one that was analysed before is not gone through again."""
-    found = _analysed.get(recording)
-    return alive_by_line(lifetimes(recording, places), places) if found is None else found
+
+    def alive() -> LineSums:
+        found = _analysed.get(recording)
+        return alive_by_line(lifetimes(recording, places), places) if found is None else found
+
+    return recording.kept(("alive at the end, by line",), alive)
 
 
 def line_finding(

@@ -120,6 +120,12 @@ def balance(recording: Recording, site: str | None = None, at_exit: bool = False
     Raises:
         NoSuchSite: nothing was made at such a line; the message names lines that there are.
     """
+    return recording.kept(
+        ("balance", site, at_exit), lambda: _balance(recording, site, at_exit), True
+    )
+
+
+def _balance(recording: Recording, site: str | None, at_exit: bool) -> Balance:
     places = Places.of(recording)
     moment = NEVER if at_exit else lifetimes(recording, places).judged_ns
     acquires = acquires_until(recording, moment)

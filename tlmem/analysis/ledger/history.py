@@ -107,6 +107,10 @@ def history(recording: Recording, which: str, places: Places | None = None) -> H
     Raises:
         NoSuchObject: there is none; the message names the largest that are alive.
     """
+    return recording.kept(("history", which), lambda: _history(recording, which, places), True)
+
+
+def _history(recording: Recording, which: str, places: Places | None) -> History:
     number, others = find_object(recording, which)
     row = recording.objects.loc[[number]].to_dict("records")[0]
     places = places or Places.of(recording)

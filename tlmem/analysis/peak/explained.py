@@ -214,7 +214,11 @@ def explain(
         NoSuchMemory: there is no object in that memory.
         NoSuchMoment: there is no such mark or time.
     """
-    return explain_known(Known.of(recording, names), at, memory)
+
+    def made() -> Explained:
+        return explain_known(Known.of(recording, names), at, memory)
+
+    return made() if names is not None else recording.kept(("peak", at, memory), made)
 
 
 def explain_known(known: Known, at: str | None = None, memory: str | None = None) -> Explained:

@@ -18,7 +18,7 @@ import os
 import stat
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -39,11 +39,11 @@ from tlmem.recording.format.checkpoint import (
 SUFFIX = ".sums"
 SWITCH = "TLMEM_SUMS"
 """Set to ``off`` in the environment, nothing is kept and nothing that was kept is read."""
-MOST_TEXTS, LONGEST_TEXT = 8, 1_000_000
-"""Reports that are kept with the sums, the latest ones, and bytes of one."""
+MOST_ANSWERS, LONGEST_ANSWER = 64, 1_000_000
+"""Answers that are kept with the sums, the latest ones, and bytes of one."""
 LEAST_EVENTS = 1_000_000
-"""Folding fewer is faster than a look at the file."""
-MAGIC = b"tlmsums1"
+"""Of fewer, reading them again is faster than a look at the file."""
+MAGIC = b"tlmsums2"
 _LENGTH = struct.Struct("<Q")
 _MAC_BYTES = 32
 _SECRET_BYTES = 32
@@ -85,14 +85,7 @@ class KeptSums:
         Args:
             ends: the cuts that folding would make, in order.
         """
-        secret = None if os.environ.get(SWITCH) == "off" else _secret(create=False)
-        if secret is None:
-            return None
-        for place in self.places:
-            try:
-                kept, digest, _ = _parsed(_read(place, self._most_bytes), secret)
-            except (OSError, ValueError, KeyError, TypeError):
-                continue
+        for kept, digest, _ in self._all_found():
             count = len(kept.ends)
             if count and kept.ends == ends[:count]:
                 if hmac.compare_digest(identity(kept.ends[-1]).hex(), digest):
@@ -104,7 +97,26 @@ class KeptSums:
         secret = None if os.environ.get(SWITCH) == "off" else _secret(create=True)
         if secret is None:
             return None
-        data = _packed(kept, digest, {}, secret)
+        return self._write(_packed(kept, digest, {}, secret))
+
+    def answers(self) -> dict[str, bytes]:
+        """What was worked out from the recording, by a digest of the question and its events."""
+        found = [each[-1] for each in self._all_found()]
+        return {key: data for answers in reversed(found) for key, data in answers.items()}
+
+    def keep_answers(self, answers: dict[str, bytes]) -> None:
+        """Keeps answers beside the sums; where there are none, beside sums of no events."""
+        secret = None if os.environ.get(SWITCH) == "off" else _secret(create=True)
+        short = {key: data for key, data in answers.items() if len(data) <= LONGEST_ANSWER}
+        if secret is None or not short:
+            return
+        nothing = Kept(Checkpoint.none(), 0, [])
+        kept, digest, before = next(self._all_found(), (nothing, "", {}))
+        every = {key: data for key, data in before.items() if key not in short} | short
+        every = {key: every[key] for key in list(every)[-MOST_ANSWERS:]}
+        self._write(_packed(kept, bytes.fromhex(digest), every, secret))
+
+    def _write(self, data: bytes) -> Path | None:
         if len(data) > self._most_bytes:
             return None
         for place in self.places:
@@ -115,33 +127,14 @@ class KeptSums:
             return place
         return None
 
-    def texts(self) -> dict[str, str] | None:
-        """Reports that are kept beside the sums, by what they were made from; None without sums."""
-        found = self._texts()
-        return found[-1] if found else None
-
-    def keep_text(self, key: str, text: str) -> None:
-        """Keeps a report beside the sums, if there are any and it is short."""
-        found = self._texts()
-        if found is None or len(text) > LONGEST_TEXT:
-            return
-        place, secret, kept, digest, texts = found
-        texts = {**{name: texts[name] for name in list(texts)[1 - MOST_TEXTS :]}, key: text}
-        data = _packed(kept, bytes.fromhex(digest), texts, secret)
-        if len(data) <= self._most_bytes:
-            with suppress(OSError):
-                _write(place, data)
-
-    def _texts(self) -> tuple[Path, bytes, Kept, str, dict[str, str]] | None:
+    def _all_found(self) -> Iterator[tuple[Kept, str, dict[str, bytes]]]:
+        """What this user has written in each place, the best place first."""
         secret = None if os.environ.get(SWITCH) == "off" else _secret(create=False)
         if secret is None:
-            return None
+            return
         for place in self.places:
-            try:
-                return place, secret, *_parsed(_read(place, self._most_bytes), secret)
-            except (OSError, ValueError, KeyError, TypeError):
-                continue
-        return None
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                yield _parsed(_read(place, self._most_bytes), secret)
 
 
 @cache
@@ -157,7 +150,7 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def _packed(kept: Kept, digest: bytes, texts: dict[str, str], secret: bytes) -> bytes:
+def _packed(kept: Kept, digest: bytes, answers: dict[str, bytes], secret: bytes) -> bytes:
     checkpoint = kept.checkpoint
     about = {
         "digest": digest.hex(),
@@ -166,17 +159,17 @@ def _packed(kept: Kept, digest: bytes, texts: dict[str, str], secret: bytes) -> 
         "number": checkpoint.number,
         "totals": asdict(checkpoint.totals),
         "consumed": sorted(checkpoint.consumed.items()),
-        "texts": texts,
+        "answers": {key: len(data) for key, data in answers.items()},
         "rows": {name: len(getattr(checkpoint, name)) for name in _ARRAYS},
     }
     words = json.dumps(about).encode()
     arrays = (getattr(checkpoint, name).astype(of).tobytes() for name, of in _ARRAYS.items())
-    body = b"".join([_LENGTH.pack(len(words)), words, *arrays])
+    body = b"".join([_LENGTH.pack(len(words)), words, *arrays, *answers.values()])
     return MAGIC + _mac(secret, body) + body
 
 
-def _parsed(data: bytes, secret: bytes) -> tuple[Kept, str, dict[str, str]]:
-    """What was kept, the digest of what it was made from, and reports.
+def _parsed(data: bytes, secret: bytes) -> tuple[Kept, str, dict[str, bytes]]:
+    """What was kept, the digest of what it was made from, and answers.
 
     Raises:
         ValueError, KeyError, TypeError: it is not what this user has written.
@@ -195,6 +188,10 @@ def _parsed(data: bytes, secret: bytes) -> tuple[Kept, str, dict[str, str]]:
         count = about["rows"][name]
         arrays[name] = np.frombuffer(body, dtype, count, at).copy()
         at += count * dtype.itemsize
+    answers = {}
+    for key, length in about["answers"].items():
+        answers[key] = body[at : at + length]
+        at += length
     checkpoint = Checkpoint(
         number=about["number"],
         totals=FoldTotals(**about["totals"]),
@@ -202,7 +199,7 @@ def _parsed(data: bytes, secret: bytes) -> tuple[Kept, str, dict[str, str]]:
         **arrays,
     )
     kept = Kept(checkpoint, about["first_ticks"], about["ends"])
-    return kept, about["digest"], about["texts"]
+    return kept, about["digest"], answers
 
 
 def _mac(secret: bytes, body: bytes) -> bytes:

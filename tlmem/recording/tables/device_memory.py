@@ -7,6 +7,7 @@ Does not cover: who the objects belong to (``ledger``), what it means (``analysi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -19,13 +20,27 @@ from tlmem.recording.format.timeline import Timeline
 ToNs = Callable[[np.ndarray], np.ndarray]
 
 
+@dataclass(frozen=True)
+class DeviceChanges:
+    """When drivers of devices handed out memory or got it back: ns, bytes, and the device."""
+
+    time_ns: np.ndarray
+    bytes: np.ndarray
+    device: np.ndarray
+
+    @staticmethod
+    def of(timeline: Timeline, to_ns: ToNs) -> DeviceChanges:
+        """Those of some events."""
+        at, change = device_changes(timeline)
+        return DeviceChanges(to_ns(timeline.ticks[at]), change, timeline.device[at])
+
+
 def device_memory(
-    timeline: Timeline,
+    changes: DeviceChanges,
     objects: pd.DataFrame,
     folded: FoldTotals,
     times_ns: np.ndarray,
     horizon_ns: int,
-    to_ns: ToNs,
 ) -> pd.DataFrame:
     """Bytes at each of some times; NaN up to the horizon, where events were folded.
 
@@ -36,10 +51,9 @@ def device_memory(
         devices, ``host`` of it from the C allocator (the device ``cpu``), in ``host_count`` buffers
         as far as they are not folded.
     """
-    at, change = device_changes(timeline)
-    here = timeline.device[at] != Device.TORCH_ACCELERATOR  # has memory of its own
-    at, change = at[here], change[here]
-    when, host = to_ns(timeline.ticks[at]), timeline.device[at] == Device.CPU
+    here = changes.device != Device.TORCH_ACCELERATOR  # has memory of its own
+    when, change = changes.time_ns[here], changes.bytes[here]
+    host = changes.device[here] == Device.CPU
     device = objects["device"].to_numpy()
     ours = (device >= FIRST_RUNTIME_DEVICE) & (device != Device.FOREIGN)
     size, born, died = (

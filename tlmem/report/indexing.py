@@ -1,6 +1,7 @@
-"""Keeping the sums of recordings before anybody asks for them; ``tlmem index`` is this.
+"""Keeping sums of recordings, and what commands ask of them, ahead of need: ``tlmem index``.
 
-Covers: one file, and many at once on several cores. Does not cover: the sums (``kept_sums``).
+Covers: one file, and many at once on several cores. Does not cover: the sums (``kept_sums``),
+answers (``kept_answers``).
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
+from tlmem.analysis import analyse
+from tlmem.analysis.allocation_statistics import allocation_statistics
+from tlmem.analysis.peak.explained import explain
 from tlmem.errors import TlmemError
 from tlmem.recording.format.kept_sums import KeptSums
 from tlmem.recording.reader import read_for_command
@@ -28,10 +32,14 @@ class Indexed:
 
 
 def index(path: str) -> Indexed:
-    """Reads a recording as commands do, which keeps its sums where there are many events."""
+    """Reads a recording and asks what commands ask, which is kept where there are many events."""
     try:
         recording = read_for_command(path)
         events, summed = recording.event_count, recording.folded_events
+        if recording.keeps_answers:
+            analyse(recording, frugal=True)
+            allocation_statistics(recording)
+            explain(recording)
     except TlmemError as error:
         return Indexed(path, error=str(error), exit_code=error.exit_code)
     for place in KeptSums(recording.path, 0).places:
