@@ -55,6 +55,7 @@ from tlmem.analysis.leaks.garbage import (
     sort_lines,
     unclear_finding,
 )
+from tlmem.analysis.leaks.growing_models import extended_findings
 from tlmem.analysis.leaks.left_on import modes_left_on
 from tlmem.analysis.leaks.loader_workers import worker_findings
 from tlmem.analysis.ledger.misuse import misuse_findings
@@ -111,6 +112,7 @@ def analyse(recording: Recording) -> Analysis:
         *evidence.garbage,
         *evidence.filling,
         *evidence.gathered,
+        *evidence.extended,
         *larger_array_findings(evidence),
         *memory_findings(evidence),
         *heap_lines(recording, places, evidence.rises, lives.judged_ns, evidence.sampled),
@@ -159,7 +161,10 @@ def evidence_of(recording: Recording) -> Evidence:
     joined = {id(result.growth) for result in gathered}
     growths = [growth for growth in growths if id(growth) not in joined]
     lines = sort_lines(recording, places, lives, growths)
-    waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
+    waiting = {
+        id(line.growth)
+        for line in (*lines.garbage, *lines.unclear, *lines.filling, *lines.extended)
+    }
     left = [growth for growth in growths if id(growth) not in waiting]
     memory: list[Asked] = []
     resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
@@ -183,6 +188,7 @@ def evidence_of(recording: Recording) -> Evidence:
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
+        extended=extended_findings(recording, lines.extended),
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=late,
         past=past_findings(lives, places, growing),
