@@ -92,6 +92,8 @@ bool tlmi_own_table_here(void); /* whether the calling thread is the one with a 
 /* ---- system.c: what Linux and macOS do in different ways ---- */
 /* Pages in [start, start + bytes) that are not resident, in bytes; 0 for memory that is gone. Both are multiples of a page. */
 uint64_t tlmi_system_absent_bytes(uintptr_t start, uint64_t bytes);
+/* Copies memory of this process that may not be there. false: it is not, or this system cannot tell. */
+bool tlmi_system_copy(const void *from, void *to, size_t bytes);
 bool tlmi_system_part_files(
     void); /* the calling thread no longer shares open files and has none; false: not possible here */
 #pragma GCC visibility pop

@@ -24,6 +24,7 @@ FAULTS = {
     "torch-gradients-never-cleared",
     "torch-hidden-state",
     "torch-hook-keeps",
+    "torch-kept-contexts",
     "torch-kept-losses",
     "torch-kept-nodes",
     "torch-kv-cache",
@@ -34,6 +35,7 @@ FAULTS = {
     "torch-profiler-left-on",
     "torch-replay-views",
     "torch-retained-graph",
+    "torch-sparse-kept",
     "torch-worker-cache",
 }
 

@@ -45,11 +45,51 @@ HOLDERS = {
         "class T(torch.Tensor): pass\nx = torch.ones(2000).as_subclass(T)",
         "module __main__: x -> tensor",
     ),
+    "sparse tensor": (
+        "x = [torch.sparse_coo_tensor(torch.arange(2000)[None], torch.ones(2000), (2000,))]",
+        "module __main__: x -> list of 1[0] -> SparseTensor -> tensor",
+    ),
+    "sparse tensor in rows": (
+        "x = torch.sparse_csr_tensor(torch.arange(2001), torch.arange(2000), torch.ones(2000))",
+        "module __main__: x -> SparseCsrTensor -> tensor",
+    ),
+    "sparse gradient": (
+        "e = nn.Embedding(8, 1000, sparse=True)\ne(torch.arange(2)).sum().backward()",
+        "module __main__: e -> Embedding._parameters -> dict of 1['weight'] -> Parameter.grad -> "
+        "SparseTensor -> tensor",
+    ),
+    "sparse with a graph": (
+        "w = torch.ones(2000, requires_grad=True)\n"
+        "x = torch.sparse_coo_tensor(torch.arange(2000)[None], w, (2000,)) * 2",
+        "module __main__: x -> SparseTensor -> tensor of MulBackward0",
+    ),
+    "parameter in an optimizer's step": (
+        "class Sgd(torch.optim.Optimizer):\n"
+        "    def __init__(self, parameters):\n"
+        "        super().__init__(parameters, {})\n"
+        "    def step(self):\n"
+        "        mine = [p for g in self.param_groups for p in g['params']]\n"
+        "        tlmem.snapshot()\n"
+        "def main():\n"
+        "    net = nn.Linear(2000, 1, bias=False)\n"
+        "    optimizer = Sgd(net.parameters())\n"
+        "    optimizer.step()\n"
+        "main()",
+        "main() at program.py:13: net -> Linear._parameters -> dict of 2['weight'] -> tensor",
+    ),
     "closure": (
         "def make():\n    x = torch.ones(2000)\n    return lambda: x\nf = make()",
         "module __main__: f -> closure of <lambda>(): x -> tensor",
     ),
 }
+
+SPARSE_BYTES = {
+    "sparse tensor": 3 * BYTES,
+    "sparse tensor in rows": 5 * BYTES + 8,
+    "sparse gradient": BYTES + 16,
+    "sparse with a graph": 3 * BYTES,
+}
+"""Indices of 8 bytes and values; in rows also where each begins."""
 
 
 def recording_of(body: str, folder: Path) -> "tlmem.Recording":
@@ -68,7 +108,7 @@ def test_a_tensor_has_the_chain_that_holds_it(case: str, tmp_path: Path) -> None
 
     assert chain in set(held["chain"]), sorted(set(held["chain"]))
     row = held[held["chain"] == chain].iloc[0]
-    assert row["held_bytes"] == BYTES
+    assert row["held_bytes"] == SPARSE_BYTES.get(case, BYTES)
 
 
 @pytest.mark.parametrize("strategy", ["file_system", "file_descriptor"])

@@ -55,6 +55,7 @@ from tlmem.analysis.leaks.garbage import (
     sort_lines,
     unclear_finding,
 )
+from tlmem.analysis.leaks.growing_models import extended_findings
 from tlmem.analysis.leaks.left_on import modes_left_on
 from tlmem.analysis.leaks.loader_workers import worker_findings
 from tlmem.analysis.leaks.one_pass import within_one_pass
@@ -128,6 +129,7 @@ def _analyse(recording: Recording) -> Analysis:
         *evidence.filling,
         *evidence.gathered,
         *evidence.one_pass,
+        *evidence.extended,
         *larger_array_findings(evidence),
         *memory_findings(evidence),
         *heap_lines(recording, places, evidence.rises, lives.judged_ns, evidence.sampled),
@@ -180,7 +182,10 @@ def evidence_of(recording: Recording) -> Evidence:
     once = {id(each.growth) for each in passing}
     growths = [growth for growth in growths if id(growth) not in once]
     lines = sort_lines(recording, places, lives, growths)
-    waiting = {id(line.growth) for line in (*lines.garbage, *lines.unclear, *lines.filling)}
+    waiting = {
+        id(line.growth)
+        for line in (*lines.garbage, *lines.unclear, *lines.filling, *lines.extended)
+    }
     left = [growth for growth in growths if id(growth) not in waiting]
     memory: list[Asked] = []
     resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
@@ -205,6 +210,7 @@ def evidence_of(recording: Recording) -> Evidence:
         filling=[filling_finding(line) for line in lines.filling],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
         one_pass=[each.finding(lives, places) for each in passing],
+        extended=extended_findings(recording, lines.extended),
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=late,
         past=past_findings(lives, places, growing),

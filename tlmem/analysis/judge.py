@@ -47,12 +47,12 @@ class Evidence:
     that would grow too, but only make what Python's collector will free, ``unclear`` of lines of
     which that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling``
     is of lines that may only fill a cache, ``gathered`` of those whose objects were joined into one
-    and freed, ``one_pass`` of those of a snapshot that grow within one pass of the model, ``early``
-    are those that grew in a run too short to tell. ``unsettled`` is what still rose at the end,
-    ``mapped`` is of pages of files that did. ``past`` is of lines that grew and grow no more,
-    ``unseen`` what the recording did not see. ``lines`` and ``memory`` are the conditions that
-    lines and kinds of memory were asked. ``sampled`` is of lines whose native memory or Python
-    objects grow by their samples.
+    and freed, ``one_pass`` of those of a snapshot that grow within one pass of the model,
+    ``extended`` of models that are extended now and then, ``early`` are those that grew in a run
+    too short to tell. ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files
+    that did. ``past`` is of lines that grew and grow no more, ``unseen`` what the recording did not
+    see. ``lines`` and ``memory`` are the conditions that lines and kinds of memory were asked.
+    ``sampled`` is of lines whose native memory or Python objects grow by their samples.
     """
 
     recording: Recording
@@ -70,6 +70,7 @@ class Evidence:
     filling: list[Finding] = field(default_factory=list)
     gathered: list[Finding] = field(default_factory=list)
     one_pass: list[Finding] = field(default_factory=list)
+    extended: list[Finding] = field(default_factory=list)
     garbage_arrays: int = 0
     early: list[GrowingSite] = field(default_factory=list)
     unsettled: Unsettled | None = None
@@ -105,7 +106,7 @@ class Evidence:
         """Up to how many bytes outside arrays grow with those that do, or that are garbage."""
         waiting = (*self.garbage, *self.unclear)
         arrays = max(self.garbage_arrays, sum(found.count for found in waiting))
-        others = (*self.filling, *self.gathered)
+        others = (*self.filling, *self.gathered, *self.extended)
         waiting = (*waiting, *others)
         arrays += sum(found.count for found in others)
         growths = (*self.growths, *self.early)
@@ -267,6 +268,7 @@ def stable(evidence: Evidence) -> Verdict:
                     evidence.lives.nouns,
                 ),
                 *sentences.waiting(evidence.garbage, evidence.lives.nouns),
+                *sentences.extended(evidence.extended),
                 *(
                     sentences.larger(evidence.places, it, evidence.lives.noun(it.group))
                     for it in evidence.enlargements[:1]

@@ -232,6 +232,15 @@ def waiting(garbage: Sequence[Finding], nouns: str = "arrays") -> list[str]:
     ]
 
 
+def extended(models: Sequence[Finding]) -> list[str]:
+    """How much a model has grown that is extended now and then, as a sentence."""
+    if not models:
+        return []
+    held = format_bytes(sum(found.bytes for found in models))
+    where = f" at {place(models[0].site)}" if models[0].site else ""
+    return [f"A model is extended now and then: {held}{where} so far."]
+
+
 def missing(events: int) -> str:
     """Why nothing is judged when events are missing from the middle."""
     return (

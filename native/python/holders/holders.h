@@ -72,7 +72,8 @@ typedef struct {
 /* Edges. Of a dict: position of the entry; of a list, a tuple, a frame: index; of others: how many were visited before. */
 #define TLMI_EDGE_KEY 0x80000000u      /* the entry's key, not its value */
 #define TLMI_EDGE_GRADIENT 0x50000000u /* of a tensor of PyTorch: its gradient */
-#define TLMI_EDGE_VISIT 0x40000000u    /* of a list, dict or tuple: not an item, visited by its tp_traverse */
+#define TLMI_EDGE_PART 0x60000000u  /* of a tensor of PyTorch: one that it consists of, such as a sparse one's values */
+#define TLMI_EDGE_VISIT 0x40000000u /* of a list, dict or tuple: not an item, visited by its tp_traverse */
 
 enum {
     TLMI_TYPE_SLOTS = 4096,
@@ -193,17 +194,21 @@ void tlmi_search_drain_code(tlmi_search *search);
 /* Calls visit for every object that the object refers to, with the edge; stops when it returns anything but 0. */
 typedef int (*tlmi_meet)(void *context, PyObject *child, uint32_t edge);
 int tlmi_search_each_child(tlmi_search *search, uintptr_t object, tlmi_meet meet, void *context);
+/* Looks into a node as late as into optimizers of PyTorch. */
+void tlmi_search_put_off(tlmi_search *search, uint32_t node);
 /* Counts a root that is an array or a tensor itself. */
 void tlmi_search_note(tlmi_search *search, PyObject *object, uint32_t node);
 
 /* ---- holders_torch.c ---- */
 void tlmi_search_find_torch(tlmi_search *search);
-/* Counts the storage that a tensor shows; node 0: the tensor was met before. */
+/* Counts the storage that a tensor shows, and those of the tensors that it consists of; node 0: the tensor was met before. */
 void tlmi_search_note_torch(tlmi_search *search, PyObject *object, uint32_t node);
 /* Meets the gradient of the tensor at the node. */
 void tlmi_search_meet_gradient(tlmi_search *search, PyObject *object, uint32_t node);
 /* The C++ name of the node of the autograd graph that a tensor, of Python or TLMI_NATIVE, came from and keeps; NULL: none. */
 const char *tlmi_torch_graph_of(uintptr_t object);
+/* The C++ name of the class of a tensor, of Python or TLMI_NATIVE, that consists of others. */
+const char *tlmi_torch_class_of(uintptr_t object);
 
 /* ---- holders_roots.c ---- */
 /* The program's modules, its threads and the exception. `elsewhere`: beginnings of paths, one after another, of modules that

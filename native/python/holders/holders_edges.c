@@ -640,6 +640,12 @@ static bool put_off(tlmi_search *search, uint32_t node)
     return true;
 }
 
+void tlmi_search_put_off(tlmi_search *search, uint32_t node)
+{
+    tlmi_graph_node(&search->graph, node)->kind = TLMI_OPTIMIZER;
+    put_off(search, node);
+}
+
 /* ---- the largest containers ---- */
 
 /* Items of what may have more and more of them, by its own count: no method is called. 0: it is no such thing. */

@@ -188,7 +188,7 @@ static const char *member_name_of(PyObject *object, PyObject *value)
 /* ---- which attribute, variable or item an edge is, found by comparing addresses; which edges are alike ---- */
 
 /* Likenesses of edges that have no name; below every address. */
-enum { ITEM = 0, TEMPORARY = 1, NAMES = 2, BASE = 3, GRADIENT = 4, UNNAMED = 16, MOST_UNNAMED = 16 };
+enum { ITEM = 0, TEMPORARY = 1, NAMES = 2, BASE = 3, GRADIENT = 4, PART = 5, UNNAMED = 16, MOST_UNNAMED = 16 };
 
 /* The dict that has the object's attributes, names or variables; borrowed, NULL: none. */
 static PyObject *attribute_dict_of(tlmi_search *search, uintptr_t object)
@@ -298,7 +298,7 @@ static uint64_t liken_edge(tlmi_search *search, const tlmi_node *parent, const t
 {
     PyObject *value = (PyObject *)node->object;
     if (node->object & TLMI_NATIVE)
-        return GRADIENT;
+        return node->edge == TLMI_EDGE_PART ? PART : GRADIENT;
     pyframe *frame = frame_of(search, parent->object);
     if (frame != NULL) {
         if (node->edge == TLMI_EDGE_VISIT || value == pyinside_names(frame))
@@ -717,17 +717,6 @@ static uint32_t name_array(tlmi_namer *n, uint32_t i)
 
 /* ---- tensors of PyTorch ---- */
 
-static uint32_t name_torch(tlmi_namer *n, uint32_t i)
-{
-    if (!(n->way[i + 1].object & TLMI_NATIVE))
-        return name_object(n, i);
-    begin_step(n);
-    add_type(&n->type, Py_TYPE(object_at(n, i)));
-    add_text(&n->edge, "grad");
-    end_step(n, TLMI_STEP_INSTANCE, 0);
-    return i + 1;
-}
-
 /* The last word of a C++ name, such as "N5torch8autograd9generated16NllLossBackward0E": lengths stand before its parts. */
 static void add_last_part(tlmi_text *text, const char *name)
 {
@@ -749,10 +738,40 @@ static void add_last_part(tlmi_text *text, const char *name)
     add_text(text, word);
 }
 
+/* "SparseTensor" of "N2at16SparseTensorImplE". */
+static void add_class(tlmi_text *text, const char *name)
+{
+    size_t before = text->used;
+    static const char end[] = "Impl";
+    add_last_part(text, name);
+    if (text->used - before > sizeof end - 1 &&
+        memcmp(text->start + text->used - (sizeof end - 1), end, sizeof end - 1) == 0)
+        text->used -= sizeof end - 1;
+}
+
+/* The step from a tensor to its gradient, or from one that consists of others to one of these. */
+static uint32_t name_torch(tlmi_namer *n, uint32_t i)
+{
+    if (!(n->way[i + 1].object & TLMI_NATIVE))
+        return name_object(n, i);
+    begin_step(n);
+    if (n->way[i + 1].edge == TLMI_EDGE_PART) {
+        add_class(&n->type, tlmi_torch_class_of(n->way[i].object));
+        end_step(n, TLMI_STEP_OTHER, 0);
+    } else {
+        add_type(&n->type, Py_TYPE(object_at(n, i)));
+        add_text(&n->edge, "grad");
+        end_step(n, TLMI_STEP_INSTANCE, 0);
+    }
+    return i + 1;
+}
+
 /* What a tensor keeps beside its own memory is worth a step. */
 static void name_graph(tlmi_namer *n)
 {
     uint32_t last = n->count - 1;
+    if (last > 0 && n->count > 0 && n->way[last].edge == TLMI_EDGE_PART && (n->way[last].object & TLMI_NATIVE))
+        last--;
     bool is_tensor = n->count > 0 && (kind_at(n, last) == TLMI_TORCH || (n->way[last].object & TLMI_NATIVE) != 0);
     const char *graph = is_tensor ? tlmi_torch_graph_of(n->way[last].object) : NULL;
     if (graph == NULL)
@@ -768,6 +787,8 @@ static void name_graph(tlmi_namer *n)
 static uint32_t name_step(tlmi_namer *n, uint32_t i)
 {
     PyObject *object = object_at(n, i);
+    if (n->way[i].object & TLMI_NATIVE)
+        return name_torch(n, i);
     /* An edge of a container that is not to one of its items is an attribute. */
     bool is_item = !(n->way[i + 1].edge & TLMI_EDGE_VISIT) || n->way[i + 1].edge == TLMI_EDGE_UNKNOWN;
     switch (kind_at(n, i)) {

@@ -53,6 +53,16 @@ static void search_from(tlmi_search *search, tlmi_root root, uintptr_t object)
         follow(search, root, object);
 }
 
+/* The same, after all data of the program: what it holds has better names. */
+static void put_off(tlmi_search *search, tlmi_root root, uintptr_t object)
+{
+    if (search->is_late || search->graph.is_full || !tlmi_graph_mark(&search->graph, object) || !add_root(search, root))
+        return;
+    uint32_t node = tlmi_graph_append(&search->graph, object, 0, search->roots_count - 1);
+    if (node != 0)
+        tlmi_search_put_off(search, node);
+}
+
 /* ---- modules ---- */
 
 static bool begins_with(PyObject *text, const char *start)
@@ -147,6 +157,16 @@ static bool is_other(const tlmi_module *module)
 
 /* ---- threads ---- */
 
+/* Whether a frame is of a method of an optimizer, or of what one calls in its own module: lists of parameters and states there
+ * name nothing. `before`: the globals of the last such frame around it. */
+static bool is_of_optimizer(tlmi_search *search, pyframe *frame, PyObject *before)
+{
+    PyCodeObject *code = (PyCodeObject *)pyframe_code(frame);
+    PyObject *first = code->co_argcount > 0 && pyinside_values(frame, code) > 0 ? pyinside_local(frame, 0) : NULL;
+    return (before != NULL && pyinside_globals(frame) == before) ||
+           (first != NULL && tlmi_search_kind(search, Py_TYPE(first)) == TLMI_OPTIMIZER);
+}
+
 static void each_frame(tlmi_search *search, PyThreadState *thread)
 {
     uint32_t count = 0;
@@ -154,13 +174,19 @@ static void each_frame(tlmi_search *search, PyThreadState *thread)
         count++;
     pyframe **frames = tlmi_own_alloc(count * sizeof(pyframe *));
     uint32_t met = 0;
+    PyObject *optimizer = NULL;
     for (pyframe *frame = pyframe_current(thread); frames != NULL && frame != NULL; frame = pyframe_outer(frame))
         frames[met++] = frame;
     while (met > 0) {
         pyframe *frame = frames[--met];
         if (pyframe_code(frame) == NULL)
             continue;
-        search_from(search, (tlmi_root){.kind = TLMI_ROOT_FRAME}, (uintptr_t)frame | TLMI_RUNNING);
+        bool is_later = is_of_optimizer(search, frame, optimizer);
+        optimizer = is_later ? pyinside_globals(frame) : optimizer;
+        if (is_later)
+            put_off(search, (tlmi_root){.kind = TLMI_ROOT_FRAME}, (uintptr_t)frame | TLMI_RUNNING);
+        else
+            search_from(search, (tlmi_root){.kind = TLMI_ROOT_FRAME}, (uintptr_t)frame | TLMI_RUNNING);
         if (pyinside_globals(frame) != NULL)
             search_from(search, (tlmi_root){.kind = TLMI_ROOT_GLOBALS}, (uintptr_t)pyinside_globals(frame));
     }

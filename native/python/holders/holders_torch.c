@@ -5,15 +5,20 @@
  * one. PyTorch's traversal for the collector leaves out what C++ holds; of that the gradient is followed here. It may have no
  * Python object: such a node is the address of C++'s tensor with TLMI_NATIVE set, is looked into no further, and ends a way.
  *
+ * Tensors of another C++ class may consist of dense ones: a sparse one of its indices and values, in the coordinates of PyTorch or
+ * in rows. Where such a class has them is found out from the first tensor of the class that is met, as words of it that are
+ * addresses of dense tensors; what is no address is not followed, but asked the system about. Its parts are TLMI_NATIVE nodes too.
+ *
  * No getter of a tensor is called: getters run code of the program (torch functions, hooks), make Python objects and give
- * warnings. Fields are read where source_torch.c found them in a tensor of its own; a tensor of another C++ class (sparse,
- * functional) does not begin with the same table of functions, and is left out.
+ * warnings. Fields are read where source_torch.c found them in a tensor of its own; a tensor of another C++ class does not begin
+ * with the same table of functions.
  */
 #include "python/holders/holders.h"
 
 #ifdef PYINSIDE_KNOWN
 #include <string.h>
 
+#include "platform/heap.h"
 #include "python/sources/sources.h"
 
 static const char *field(const void *of, uint32_t offset)
@@ -28,17 +33,91 @@ static const void *pointer_at(const void *of, uint32_t offset)
     return found;
 }
 
-/* C++'s tensor, when it is one whose fields are known; NULL otherwise. */
+static bool is_address(const void *pointer)
+{
+    return (uintptr_t)pointer > UINT16_MAX && (uintptr_t)pointer % sizeof(void *) == 0;
+}
+
+/* ---- classes of tensors that consist of others ---- */
+
+enum { MOST_CLASSES = 16, MOST_PARTS = 4, MOST_TRIES = 4, CLASS_ROOM = 512 };
+
+/* A C++ class by the table of functions that its objects begin with, and where its parts are. */
+typedef struct {
+    const void *functions;
+    uint32_t tries, count, offsets[MOST_PARTS];
+} tensor_class;
+
+static tensor_class classes[MOST_CLASSES]; /* under the GIL, as all here */
+static uint32_t classes_count;
+
+/* The description of a type stands before its functions, and has its name as the second word. */
+static const void *description_of(const void *functions)
+{
+    return pointer_at((const char *)functions - sizeof(void *), 0);
+}
+
+/* Whether these are the functions of sparse tensors. Others are left alone: not all of them are blocks of the allocator. */
+static bool is_sparse(const void *functions)
+{
+    const char *name = pointer_at(description_of(functions), sizeof(void *));
+    return strstr(name, "SparseTensorImpl") != NULL || strstr(name, "SparseCsrTensorImpl") != NULL;
+}
+
+static void find_parts(tensor_class *of, const void *tensor, const tlmi_torch_layout *layout)
+{
+    size_t room = tlmi_usable_bytes((void *)(uintptr_t)tensor);
+    room = room < CLASS_ROOM ? room : CLASS_ROOM;
+    for (uint32_t at = layout->count; at + sizeof(void *) <= room && of->count < MOST_PARTS; at += sizeof(void *)) {
+        const void *word = pointer_at(tensor, at), *functions;
+        if (is_address(word) && tlmi_system_copy(word, &functions, sizeof functions) && functions == layout->functions)
+            of->offsets[of->count++] = at;
+    }
+}
+
+/* NULL: a class without parts, or one too many. The first tensors of a class may have none yet. */
+static const tensor_class *class_of(const void *tensor, const tlmi_torch_layout *layout)
+{
+    const void *functions = pointer_at(tensor, 0);
+    tensor_class *of = classes;
+    while (of < classes + classes_count && of->functions != functions)
+        of++;
+    if (of == classes + MOST_CLASSES)
+        return NULL;
+    if (of == classes + classes_count) {
+        *of = (tensor_class){.functions = functions, .tries = is_sparse(functions) ? MOST_TRIES : 0};
+        classes_count++;
+    }
+    if (of->count == 0 && of->tries > 0) {
+        of->tries--;
+        find_parts(of, tensor, layout);
+    }
+    return of->count > 0 ? of : NULL;
+}
+
+/* ---- tensors ---- */
+
+/* C++'s tensor, when it is a dense one, whose fields are known; NULL otherwise. */
 static const void *known_tensor(const void *tensor)
 {
     const tlmi_torch_layout *layout = tlmi_torch_known();
-    bool is_address = (uintptr_t)tensor > UINT16_MAX && (uintptr_t)tensor % sizeof(void *) == 0;
-    return layout != NULL && is_address && pointer_at(tensor, 0) == layout->functions ? tensor : NULL;
+    return layout != NULL && is_address(tensor) && pointer_at(tensor, 0) == layout->functions ? tensor : NULL;
 }
 
-static const void *tensor_of(PyObject *object)
+/* The class of a tensor that consists of others; NULL: it does not. */
+static const tensor_class *composed(const void *tensor)
 {
-    return known_tensor(pointer_at(object, sizeof(PyObject)));
+    const tlmi_torch_layout *layout = tlmi_torch_known();
+    bool is_other = layout != NULL && is_address(tensor) && pointer_at(tensor, 0) != layout->functions;
+    return is_other ? class_of(tensor, layout) : NULL;
+}
+
+/* C++'s tensor of a Python object, or of a node of the graph; NULL: it is not one of those that are known. */
+static const void *tensor_at(uintptr_t object)
+{
+    const void *tensor = object & TLMI_NATIVE ? (const void *)(object & ~TLMI_NATIVE)
+                                              : pointer_at((const void *)object, sizeof(PyObject));
+    return known_tensor(tensor) != NULL || composed(tensor) != NULL ? tensor : NULL;
 }
 
 static uint64_t number_at(const void *of, uint32_t offset)
@@ -100,37 +179,64 @@ void tlmi_search_find_torch(tlmi_search *search)
     search->torch_type = type != NULL && PyType_Check(type) ? (PyTypeObject *)type : NULL;
 }
 
+static void note_tensor(tlmi_search *search, const void *tensor, uint32_t node);
+
+/* A tensor without a Python object that another one has: its gradient, or a part of it. */
+static void meet(tlmi_search *search, const void *tensor, uint32_t node, uint32_t edge)
+{
+    bool is_known = known_tensor(tensor) != NULL || composed(tensor) != NULL;
+    if (is_known && tlmi_graph_mark(&search->graph, (uintptr_t)tensor))
+        note_tensor(search, tensor, tlmi_graph_append(&search->graph, (uintptr_t)tensor | TLMI_NATIVE, node, edge));
+}
+
+static void note_tensor(tlmi_search *search, const void *tensor, uint32_t node)
+{
+    if (known_tensor(tensor) != NULL) {
+        note_storage(search, tensor, node);
+        return;
+    }
+    const tensor_class *of = composed(tensor);
+    for (uint32_t i = 0; of != NULL && node != 0 && i < of->count; i++) {
+        const void *part = known_tensor(pointer_at(tensor, of->offsets[i]));
+        if (part != NULL)
+            meet(search, part, node, TLMI_EDGE_PART);
+    }
+}
+
 void tlmi_search_note_torch(tlmi_search *search, PyObject *object, uint32_t node)
 {
-    const void *tensor = tensor_of(object);
+    const void *tensor = tensor_at((uintptr_t)object);
     if (tensor != NULL)
-        note_storage(search, tensor, node);
+        note_tensor(search, tensor, node);
 }
 
 void tlmi_search_meet_gradient(tlmi_search *search, PyObject *object, uint32_t node)
 {
     const tlmi_torch_layout *layout = tlmi_torch_known();
-    const void *tensor = tensor_of(object);
+    const void *tensor = tensor_at((uintptr_t)object);
     const void *const *gradient = tensor != NULL && layout->gradient != NULL ? layout->gradient(tensor) : NULL;
-    const void *found = gradient != NULL ? known_tensor(*gradient) : NULL;
-    if (found == NULL || !tlmi_graph_mark(&search->graph, (uintptr_t)found))
-        return;
-    uint32_t own = tlmi_graph_append(&search->graph, (uintptr_t)found | TLMI_NATIVE, node, TLMI_EDGE_GRADIENT);
-    note_storage(search, found, own);
+    if (gradient != NULL)
+        meet(search, *gradient, node, TLMI_EDGE_GRADIENT);
+}
+
+/* The name of a C++ object's type, such as "N5torch8autograd9generated16NllLossBackward0E". */
+static const char *type_name_of(const void *object)
+{
+    return pointer_at(description_of(pointer_at(object, 0)), sizeof(void *));
 }
 
 const char *tlmi_torch_graph_of(uintptr_t object)
 {
     const tlmi_torch_layout *layout = tlmi_torch_known();
-    /* C++'s handle of a tensor is a pointer to it; a Python object has one. */
-    const void *tensor = object & TLMI_NATIVE ? (const void *)(object & ~TLMI_NATIVE) : tensor_of((PyObject *)object);
+    const void *tensor = tensor_at(object);
+    /* C++'s handle of a tensor is a pointer to it. */
     const void *const *handle = tensor != NULL && layout->graph != NULL ? layout->graph(&tensor) : NULL;
     const void *graph_node = handle != NULL ? *handle : NULL;
-    if (graph_node == NULL)
-        return NULL;
-    /* The table of functions of a C++ object has its type's description before it, and that its name, "...16NllLossBackward0E". */
-    const void *functions = pointer_at(graph_node, 0);
-    const void *description = pointer_at((const char *)functions - sizeof(void *), 0);
-    return pointer_at(description, sizeof(void *));
+    return graph_node != NULL ? type_name_of(graph_node) : NULL;
+}
+
+const char *tlmi_torch_class_of(uintptr_t object)
+{
+    return type_name_of(tensor_at(object));
 }
 #endif

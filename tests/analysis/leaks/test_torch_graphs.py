@@ -35,7 +35,7 @@ from support.traces import Program
 from tlmem.analysis import analyse, sentences
 from tlmem.analysis.growth.process_growth import Rise
 from tlmem.analysis.holders import snapshots
-from tlmem.analysis.leaks import torch_graphs
+from tlmem.analysis.leaks import growing_models
 from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import Rate
@@ -361,6 +361,11 @@ def test_a_later_look_that_ended_early_takes_nothing_back_of_modules() -> None:
 OPTIMIZER = [local("opt"), attribute(ADAM, "state"), STATES, keyed(3, "exp_avg")]
 
 
+def parameters_in(*chain: Step) -> Callable[[list[int]], list[tuple[list[Step], list[int], float]]]:
+    """The inputs of a program are seen as parameters that something holds."""
+    return lambda losses: [([*chain], [loss - 2 for loss in losses], 1.0)]
+
+
 @pytest.mark.parametrize(
     ("steps", "text"),
     [
@@ -380,22 +385,27 @@ OPTIMIZER = [local("opt"), attribute(ADAM, "state"), STATES, keyed(3, "exp_avg")
     ],
 )
 def test_an_optimizer_that_keeps_what_it_was_given(steps: list[Step], text: str) -> None:
-    found = of_losses(steps)
+    found = of_losses(steps, also=parameters_in(*OPTIMIZER[:-1]))
 
     assert found.kind == "optimizer-outlives-params"
     assert text.format("local variable of main() at program.py:12, ") in found.evidence
+    assert "parameters are in no module any more" in found.evidence
 
 
 @pytest.mark.parametrize(
-    ("modules", "kind"), [(150, "modules-grow"), (12, "optimizer-outlives-params")]
+    ("chain", "kind"),
+    [
+        (ADAPTERS, "modules-grow"),
+        ([local("heads"), listed(300), attribute(LINEAR, "_parameters"), keyed(2)], "modules-grow"),
+        (OPTIMIZER[:-1], "optimizer-outlives-params"),
+        ([*OPTIMIZER[:-1], GRADIENT], "modules-grow"),
+    ],
 )
-def test_an_optimizer_with_the_parameters_of_modules_that_stay(modules: int, kind: str) -> None:
-    """Chains are the shortest; modules are seen as containers, twelve of them as a model."""
-    found = of_losses(
-        OPTIMIZER, before=lambda made: made.look((ADAPTERS[:4] + [keyed(modules)], modules, 0))
-    )
-
-    assert found.kind == kind
+def test_states_of_parameters_that_modules_have_or_the_optimizer_alone(
+    chain: list[Step], kind: str
+) -> None:
+    """A gradient that only the optimizer reaches is that of a parameter which was met before."""
+    assert of_losses(OPTIMIZER, also=parameters_in(*chain)).kind == kind
 
 
 def test_shared_memory() -> None:
@@ -554,7 +564,7 @@ def test_a_dict_of_tensors_is_not_the_state_of_an_optimizer() -> None:
 def test_an_optimizer_of_the_program_itself() -> None:
     steps = [local("opt"), attribute("__main__.Lion", "state"), STATES, keyed(1, "momentum")]
 
-    assert of_losses(steps).kind == "optimizer-outlives-params"
+    assert of_losses(steps, also=parameters_in(*steps[:-1])).kind == "optimizer-outlives-params"
     assert words(steps, is_tensor=True).startswith("state 'momentum' of optimizer 'opt' (Lion, ")
 
 
@@ -575,5 +585,5 @@ def test_both_sides_agree_on_the_words_before_a_node_of_a_graph() -> None:
     assert snapshots.WITH_GRAPH == chain_text.WITH_GRAPH
     assert StepKind.GRAPH.name.lower() == snapshots.GRAPH
     assert StepKind.OTHER.name.lower() == snapshots.NATIVE
-    assert set(torch_graphs._OF_MODULE) == set(torch_text.OF_MODULES)
-    assert torch_graphs.CHILDREN == f"'{torch_text.CHILDREN}' of "
+    assert {growing_models.PARAMETERS, growing_models.BUFFERS} == set(torch_text.OF_MODULES)
+    assert growing_models.CHILDREN == torch_text.CHILDREN

@@ -31,6 +31,8 @@ LEAKS = {
     "torch_modules_grow": ("modules-grow", "parameters in 'adapters' of 'model' (Adapted, local"),
     "torch_loader_batches": ("shared-memory-kept", "are in shared memory or mapped files"),
     "torch_replay_views": ("view-pins-base", "deque 'states' of Replay"),
+    "torch_kept_contexts": ("kept-graph", "900 contexts GateBackward, and about as many items in"),
+    "torch_sparse_kept": ("cache-only-grows", "list 'gradients' (local variable of main()"),
     "torch_kv_cache": ("cache-only-grows", "tensors allocated at"),
 }
 """Programs with the class of the line that leaks, and a part of what is said."""

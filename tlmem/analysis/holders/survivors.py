@@ -123,6 +123,11 @@ class Survivors:
         )
 
 
+def is_torch(line: Survivors) -> bool:
+    """Whether the survivors of a line are PyTorch's tensors."""
+    return len(line.rows) > 0 and bool(line.lives.torch[line.rows].all())
+
+
 def ops_of(rows: pd.DataFrame) -> Ints:
     """The op of each row of the ledger whose holder is a tape."""
     return rows["number"].to_numpy(np.int64) >> TAPE_OP_BITS

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.process_growth import Rise
-from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.holders.survivors import Survivors, is_torch
 from tlmem.analysis.leaks.cures import with_fix
 from tlmem.analysis.leaks.loader_workers import in_worker
 from tlmem.analysis.leaks.ownership import OWNERSHIP
@@ -26,7 +26,6 @@ from tlmem.analysis.leaks.torch_graphs import (
     TORCH_LEAKS,
     Graphs,
     graphs_of,
-    is_torch,
     is_unheld,
 )
 from tlmem.analysis.model import Finding

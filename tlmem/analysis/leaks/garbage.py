@@ -23,6 +23,7 @@ from tlmem.analysis.holders.snapshots import holders_of
 from tlmem.analysis.holders.survivors import MOST_LINES, Survivors, survivors_of_lines
 from tlmem.analysis.leaks.bounded_caches import fills_a_bound
 from tlmem.analysis.leaks.filling_caches import fills_up
+from tlmem.analysis.leaks.growing_models import Training, is_extended
 from tlmem.analysis.leaks.ownership import lets_go
 from tlmem.analysis.leaks.python_objects import only_cycles, seen
 from tlmem.analysis.lifetimes import Lifetimes
@@ -62,13 +63,15 @@ class Sorted:
     """Growing lines with what keeps them: those that leak, and those of garbage.
 
     ``unclear`` are those whose survivors are garbage now, but may have been held by functions that
-    have returned since, ``filling`` those that may only fill a cache.
+    have returned since, ``filling`` those that may only fill a cache, ``extended`` those of a model
+    that is extended now and then.
     """
 
     leaks: list[Survivors]
     garbage: list[Survivors]
     unclear: list[Survivors]
     filling: list[Survivors] = field(default_factory=list)
+    extended: list[Survivors] = field(default_factory=list)
 
 
 def sort_lines(
@@ -84,6 +87,7 @@ def sort_lines(
     if len(growths) > MOST_LINES and any(map(waits_for_collector, lines)):
         lines += survivors_of_lines(recording, places, lives, growths[MOST_LINES:])
     found = Sorted([], [], [])
+    training = Training(recording)
     for line in lines:
         waits = waits_for_collector(line)
         if fills_a_bound(line) or fills_up(line):
@@ -92,6 +96,8 @@ def sort_lines(
             found.garbage.append(line)
         elif waits and lets_go(line):
             found.unclear.append(line)
+        elif is_extended(line, training):
+            found.extended.append(line)
         elif is_early(line.growth, lives):
             found.filling.append(line)
         else:

@@ -31,15 +31,21 @@ from tlmem.analysis.holders.snapshots import (
     split_words,
     steps_of,
 )
-from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.holders.survivors import Survivors, is_torch
 from tlmem.analysis.leaks.autograd_cycles import OF_CREATED_GRAPHS, Cycle, autograd_cycles
+from tlmem.analysis.leaks.growing_models import (
+    BUFFERS,
+    PARAMETERS,
+    optimizer_at,
+    parameters_without_module,
+)
 from tlmem.analysis.leaks.python_objects import total, what_views_use
 from tlmem.analysis.model import Finding, StackFrame
 from tlmem.analysis.peak.phases import Phase, SitePhases, site_phases
 from tlmem.analysis.places import place
 from tlmem.analysis.rules import RULES
 from tlmem.events import Device
-from tlmem.units import format_seconds
+from tlmem.units import format_count, format_seconds
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -52,15 +58,14 @@ MOST_GRAPHS = 2
 """Tensors whose graph may be the one that grows, which are named."""
 NO_ACTIVATIONS = (Phase.INIT, Phase.COPY, Phase.OPTIMIZER, Phase.ZERO_GRAD)
 """What is allocated in these phases is not saved for a backward pass."""
+NODES = "Backward"
+"""How the names of classes end of which the contexts of the program's own functions are."""
 OPTIONS = ("create_graph", "retain_graph")
 _RETAINS = re.compile(rf"\b({'|'.join(OPTIONS)})\s*=\s*True\b")
 _HOOKS = re.compile(
     r"_(global_)?((full_)?(forward|backward)(_pre)?|post_accumulate_grad|"
     r"optimizer_step_(pre|post)|(load_)?state_dict(_pre|_post)?)_hooks"
 )
-_OF_MODULE = ("_parameters", "_buffers")
-CHILDREN = "'_modules' of "
-"""Stands in the words for the dict in which a module has those that it consists of."""
 _CONTAINERS = ("list", "dict", "tuple", "set", "deque", "lru_cache")
 
 Ints = NDArray[np.int64]
@@ -100,9 +105,9 @@ class Graphs:
 
     ``growing`` are those that growing lines' survivors keep, most first; ``others`` are the few
     tensors beside them that a snapshot at ``seen_ns`` saw with a graph. ``whole`` says that it had
-    looked at all Python objects. ``modules`` is how many modules the largest container of modules
-    had. ``saved`` says that some growing line's survivors, which no Python object holds, are likely
-    to be parts of a graph: a good part is of forward passes, or the line's last ones have a graph.
+    looked at all Python objects. ``saved`` says that some growing line's survivors, which no Python
+    object holds, are likely to be parts of a graph: a good part is of forward passes, or the line's
+    last ones have a graph.
     ``cycles`` are objects that only autograd nodes hold and that keep tensors with a graph.
     """
 
@@ -112,14 +117,8 @@ class Graphs:
     whole: bool
     phases: SitePhases
     retained: Retained | None
-    modules: int
     saved: bool = False
     cycles: tuple[Cycle, ...] = ()
-
-
-def is_torch(line: Survivors) -> bool:
-    """Whether the survivors of a line are PyTorch's tensors."""
-    return len(line.rows) > 0 and bool(line.lives.torch[line.rows].all())
 
 
 def graphs_of(recording: Recording, lines: Sequence[Survivors]) -> Graphs | None:
@@ -138,7 +137,6 @@ def graphs_of(recording: Recording, lines: Sequence[Survivors]) -> Graphs | None
         whole,
         phases,
         retained_passes(recording, phases),
-        most_modules(recording),
         cycles=autograd_cycles(recording),
     )
     unheld = [line for line in lines if is_unheld(line, graphs)]
@@ -211,6 +209,11 @@ def other_graphs(
     )
 
 
+def class_name(name: str) -> str:
+    """A class without its module."""
+    return name.rpartition(".")[2]
+
+
 def is_kept(steps: Sequence[Step]) -> bool:
     """Whether a chain passes an object or a container on its way to a tensor with its graph."""
     return len(steps) > len(("variable", "graph"))
@@ -233,18 +236,9 @@ def is_hooked(steps: Sequence[Step]) -> bool:
     )
 
 
-def most_modules(recording: Recording) -> int:
-    """How many modules the largest container of modules had when a snapshot last saw it."""
-    table = recording.contents
-    table = table[table["words"].str.contains(CHILDREN, regex=False)]
-    if not len(table):
-        return 0
-    return int(table.groupby("name")["count"].last().max())
-
-
 def items_of_modules(chain: Chain) -> int:
     """How many items the largest container on the way to a module has; 0 of no parameter."""
-    of_module = [at for at, step in enumerate(chain.steps) if step.edge in _OF_MODULE]
+    of_module = [at for at, step in enumerate(chain.steps) if step.edge in (PARAMETERS, BUFFERS)]
     if not of_module:
         return 0
     before = chain.steps[: of_module[0]]
@@ -255,17 +249,7 @@ def items_of_modules(chain: Chain) -> int:
 
 def of_optimizer(chain: Chain) -> bool:
     """Whether a chain passes what an optimizer has: states and groups of parameters."""
-    steps = chain.steps
-    kinds = [step.kind for step in steps]
-    return any(
-        step.kind == "instance"
-        and (
-            (step.edge == "state" and after.type.endswith("defaultdict"))
-            or (step.edge == "param_groups" and after.kind == "list")
-        )
-        and (beyond == "dict" or "optim" in step.type.lower())
-        for step, after, beyond in zip(steps, steps[1:], [*kinds[2:], ""], strict=False)
-    )
+    return optimizer_at(chain.steps) is not None
 
 
 # ---- what a snapshot found of a line
@@ -531,7 +515,7 @@ def graph_chain_grows(line: Survivors, graphs: Graphs) -> Finding | None:
     """What one graph keeps that reaches back over all steps."""
     if graphs.growing or not graphs.others or not is_unheld(line, graphs):
         return None
-    if not may_be_saved(line, graphs):
+    if not may_be_saved(line, graphs) or outlives_graphs(line, graphs):
         return None
     if not looked_ns(line, graphs)[1] and not graphs.saved:
         return None  # the snapshot may have ended before it came to their holder
@@ -541,6 +525,52 @@ def graph_chain_grows(line: Survivors, graphs: Graphs) -> Finding | None:
         f"{line.noun}{activations(line, graphs)} are held by no Python object "
         f"{looked(line, graphs)}, and there are few tensors with an autograd graph: they are kept "
         f"through one graph that reaches back over all steps, that of {names}.",
+    )
+
+
+def outlives_graphs(line: Survivors, graphs: Graphs) -> bool:
+    """Whether the survivors were still there when the program reached those graphs no more."""
+    later = [
+        chain
+        for chain in line.chains
+        if chain.root == NATIVE and chain.whole and chain.time_ns > graphs.seen_ns
+    ]
+    return total(later) >= RULES.majority * len(line.rows)
+
+
+def nodes_kept(recording: Recording) -> Keeper | None:
+    """Autograd nodes of the program's own functions of which a container has about as many items.
+
+    What ``save_for_backward`` was given is in C++, where no snapshot looks.
+    """
+    types, contents = recording.object_types, recording.contents
+    types = types[types["type"].str.endswith(NODES)]
+    if not len(types):
+        return None
+    types = types[types["snapshot"] == types["snapshot"].max()].sort_values("count")
+    most = types.iloc[-1]
+    contents = contents[(contents["snapshot"] == most["snapshot"]) & (contents["what"] == "items")]
+    near = (contents["count"] - most["count"]).abs() <= (1 - RULES.nearly_all) * most["count"]
+    names = contents.loc[near, "words"].tolist()[:MOST_GRAPHS]
+    if most["count"] < RULES.fewest_survivors or not names:
+        return None
+    return Keeper(" or ".join(names), class_name(most["type"]), int(most["count"]), hooked=False)
+
+
+def kept_nodes(line: Survivors, graphs: Graphs) -> Finding | None:
+    """What autograd nodes keep, contexts of the program's own functions, that are in a list."""
+    if graphs.growing or graphs.cycles or not is_unheld(line, graphs):
+        return None
+    nodes = nodes_kept(line.recording) if outlives_graphs(line, graphs) else None
+    if nodes is None:
+        return None
+    return line.finding(
+        "kept-graph",
+        f"{line.noun}{activations(line, graphs)} are held by no Python object (a snapshot looked "
+        f"after {format_seconds(line.chains[0].time_ns / 1e9)}): what a function saved for its "
+        "backward pass stays as long as its context. There are "
+        f"{format_count(nodes.count)} contexts {nodes.node}, and about as many items in "
+        f"{nodes.name}.",
     )
 
 
@@ -569,7 +599,8 @@ def modules_grow(line: Survivors, graphs: Graphs) -> Finding | None:
             "run and stay.",
         )
     chains = are_held_by(line, graphs, of_optimizer)
-    if not chains or not has_modules(chains, graphs):
+    lonely, count = parameters_of_optimizer(line, chains)
+    if not chains or is_left(lonely, count):
         return None
     return line.finding(
         "modules-grow",
@@ -583,21 +614,27 @@ def in_many_modules(chain: Chain) -> bool:
     return items_of_modules(chain) >= RULES.fewest_survivors
 
 
-def has_modules(chains: Sequence[Chain], graphs: Graphs) -> bool:
-    """Whether there are about as many modules as an optimizer would have parameters of."""
-    items = max(step.items for chain in chains for step in chain.steps)
-    return graphs.modules >= max(RULES.fewest_survivors, FOUND * items)
+def parameters_of_optimizer(line: Survivors, chains: Sequence[Chain]) -> tuple[int, int]:
+    """How many parameters only an optimizer had when it was seen, and how many there were."""
+    return parameters_without_module(line.recording, chains[0].time_ns) if chains else (0, 0)
+
+
+def is_left(lonely: int, count: int) -> bool:
+    """Whether so many parameters are without a module that they are what grows."""
+    return lonely >= max(RULES.fewest_survivors, FOUND * count)
 
 
 def optimizer_outlives_params(line: Survivors, graphs: Graphs) -> Finding | None:
-    """Parameters that an optimizer has been given in each step, and their states."""
+    """Parameters of modules that are gone, and their states: the optimizer has them still."""
     chains = are_held_by(line, graphs, of_optimizer)
-    if not chains or has_modules(chains, graphs):
+    lonely, count = parameters_of_optimizer(line, chains)
+    if not chains or not is_left(lonely, count):
         return None
     return line.finding(
         "optimizer-outlives-params",
-        f"{line.noun} are {holders_of(chains)[0].name}: it is given more and more parameters, and "
-        "keeps them and their states, also when their modules are gone.",
+        f"{line.noun} are {holders_of(chains)[0].name}. {format_count(lonely)} of "
+        f"{format_count(count)} parameters are in no module any more: the optimizer was given "
+        "them, and keeps them and their states.",
     )
 
 
@@ -629,7 +666,14 @@ def tensor_view_pins_base(line: Survivors, graphs: Graphs) -> Finding | None:
     )
 
 
-GRAPH_LEAKS = (hook_keeps, retained_graph, hook_cycle, graph_chain_grows, kept_graph)
+GRAPH_LEAKS = (
+    hook_keeps,
+    retained_graph,
+    hook_cycle,
+    graph_chain_grows,
+    kept_nodes,
+    kept_graph,
+)
 """What graphs keep, arrays of NumPy among it over which there are tensors."""
 TORCH_LEAKS = (
     *GRAPH_LEAKS,

@@ -28,6 +28,8 @@ CHILDREN, PARAMETERS, BUFFERS = "_modules", "_parameters", "_buffers"
 OF_MODULES = {PARAMETERS: "parameter", BUFFERS: "buffer"}
 STATE, GROUPS = "state", "param_groups"
 GRADIENT = "grad"
+COMPOSED = ("SparseTensor", "SparseCsrTensor")
+"""Tensors that consist of others."""
 UNITS = {CHILDREN: "module", **OF_MODULES}
 _OF_HOOKS = (
     r"((?:full_)?(?:forward|backward)(?:_pre)?|post_accumulate_grad|optimizer_step_(?:pre|post)|"
@@ -57,6 +59,8 @@ class Held:
 
 def torch_words(steps: Steps, named: Named) -> str:
     """What a chain keeps of a module or an optimizer; empty of a chain of another kind."""
+    if len(steps) > 1 and steps[-1].kind == StepKind.OTHER and steps[-1].type in COMPOSED:
+        steps = steps[:-1]  # the values or indices of a sparse tensor are meant as the whole
     last = steps[-1]
     gradient = last.kind == StepKind.INSTANCE and last.edge == GRADIENT and len(steps) > 1
     held = held_by(steps[:-1] if gradient else steps)
