@@ -41,6 +41,11 @@ def format_count(value: float) -> str:
     return f"{round(value):,}"
 
 
+def format_figure(value: float) -> str:
+    """A number with three significant digits, from 1,000 on as a count: ``0.125``, ``1,200``."""
+    return format_count(value) if abs(value) >= 999.5 else f"{value:.3g}"
+
+
 def format_seconds(seconds: float) -> str:
     """A duration: ``12.3 ms``, ``1.90 s``, ``3 min 20 s``, ``2 h 05 min``."""
     if math.isnan(seconds):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tlmem.analysis import Analysis, analyse
+from tlmem.analysis.leaks.alive_at_end import alive_in
 from tlmem.analysis.ledger.history import History, NoSuchObject, history
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.places import Places, place
@@ -145,6 +146,12 @@ class Loaded:
         """Verdict, attribution and findings."""
         return analyse(self.recording)
 
+    @kept
+    def alive_when_judged(self) -> tuple[int, int]:
+        """Objects and bytes that were alive when the program was judged."""
+        counts, held = alive_in(self.recording, self.places)
+        return int(counts.sum()), int(held.sum())
+
     def history(self, number: int) -> History | None:
         """The life of an object; None of one that the recording does not list."""
         with self._lock:
@@ -174,16 +181,18 @@ class Loaded:
         return self.recording.horizon_ns if self.is_read else 0
 
     def worst_place(self) -> str:
-        """Where the most important finding with a place is, in words that fit behind a verdict."""
+        """Where the most important finding is, in words that fit behind a verdict.
+
+        Empty when that finding has no place: the next one is about something else.
+        """
         findings = self.analysis.findings if self.is_analysed else ()
-        for finding in findings:
-            if finding.site is not None and finding.site.file:
-                where = place(finding.site)
-                if finding.severity not in SERIOUS:
-                    return f"kept at {where}"
-                stable = self.analysis.verdict.outcome == "stable"
-                return f"but {finding.kind} at {where}" if stable else f"at {where}"
-        return ""
+        if not findings or findings[0].site is None or not findings[0].site.file:
+            return ""
+        finding, where = findings[0], place(findings[0].site)
+        if finding.severity not in SERIOUS:
+            return f"kept at {where}"
+        stable = self.analysis.verdict.outcome == "stable"
+        return f"but {finding.kind} at {where}" if stable else f"at {where}"
 
 
 def family_layers(members: Sequence[Loaded], shown: Loaded) -> Layers:

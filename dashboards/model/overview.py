@@ -44,11 +44,18 @@ def top_findings(loaded: Loaded, most: int) -> list[FindingRow]:
 
 
 def totals_rows(loaded: Loaded) -> Rows:
-    """Bytes and counts at exit, at peak, in total; empty before the events are read."""
+    """Bytes and counts when judged, at exit, at peak, in total; empty before the events are read.
+
+    What was alive when the program was judged is what findings and sites show.
+    """
     if not loaded.is_read:
         return []
     totals = loaded.recording.totals
-    return [
+    judged: Rows = []
+    if loaded.is_analysed:
+        count, size = loaded.alive_when_judged
+        judged = [("when judged", format_bytes(size), format_count(count))]
+    return judged + [
         (
             name,
             format_bytes(getattr(totals, f"{key}_bytes")),

@@ -23,7 +23,7 @@ from tlmem.dashboards.model.findings import (
 )
 from tlmem.dashboards.model.tables import TableData
 from tlmem.dashboards.widgets.prompt import Prompt
-from tlmem.dashboards.widgets.text_table import TextTable
+from tlmem.dashboards.widgets.text_table import EMPTY, TextTable
 from tlmem.dashboards.widgets.words import Words
 
 from tlmem.analysis.ledger.history import History
@@ -70,7 +70,7 @@ class FindingsPage(Page):
         """What is shown, the search, table and detail."""
         yield Words(id="shown")
         yield Prompt(placeholder="kind, file, function or holder; Enter keeps it, Esc ends it")
-        table = TextTable("nothing was found")
+        table = TextTable("analysing …")
         detail = VerticalScroll(Words(id="detail"), id="detail-box")
         yield Container(table, detail, id="split")
 
@@ -88,8 +88,13 @@ class FindingsPage(Page):
 
     def follow(self) -> None:
         """Shows the findings as they are known, sorted and searched."""
+        table = self.query_one(TextTable)
         if not self.loaded.is_analysed:
             self.query_one("#shown", Words).show("analysing …")
+            table.nothing = "analysing …"
+            table.show(EMPTY)
+            self.query_one("#detail", Words).show("")
+            self.rows, self._shown, self._told = [], (), None
             return
         now = (id(self.loaded), self.sort, self.search, self.severities)
         if now == self._shown:
@@ -104,7 +109,8 @@ class FindingsPage(Page):
             words.append(f"with '{self.search}'")
         self.query_one("#shown", Words).show(Text(", ".join(words)))
         rows = [row.cells for row in self.rows]
-        self.query_one(TextTable).show(TableData(HEADS, rows, NUMBERS))
+        table.nothing = "nothing matches" if findings else "nothing was found"
+        table.show(TableData(HEADS, rows, NUMBERS))
         self._show_detail()
 
     def on_row_seen(self, message: RowSeen) -> None:
@@ -161,7 +167,7 @@ class FindingsPage(Page):
             return
         self._told, self.life = finding, None
         if finding is None:
-            self.query_one("#detail", Words).show(Text("Nothing was found."))
+            self.query_one("#detail", Words).show("")
             return
         self._show_blocks(finding, None)
         if finding.object is not None:

@@ -18,14 +18,17 @@ from support.screens import (
 from support.story import write_story
 from textual.command import CommandList, CommandPalette
 from tlmem.dashboards.app import KEYS, PAGES, TlmemApp
+from tlmem.dashboards.model.call_tree import METRICS
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.screens.help import HelpPage, key_rows
 from tlmem.dashboards.screens.live import LivePage
 from tlmem.dashboards.screens.page import Page
+from tlmem.dashboards.screens.sites import SitesPage
 from tlmem.dashboards.screens.timeline import TimelinePage
 from tlmem.dashboards.widgets.area_chart import AreaChart
 
 from tlmem.errors import DamagedRecording
+from tlmem.units import format_bytes
 
 pytestmark = pytest.mark.asyncio
 
@@ -47,6 +50,67 @@ async def test_a_healthy_program_is_not_blamed_for_what_is_alive(mended: Path) -
         head = screen_text(app).splitlines()[0]
 
     assert "✓ stable kept at train.py:10" in head
+
+
+async def test_a_title_has_no_place_of_another_finding(story: Path) -> None:
+    loaded = Loaded(story)
+    loaded.read_events()
+    loaded.analyse()
+    first, *rest = loaded.analysis.findings
+    without = replace(first, kind="reference-cycle", severity="info", site=None)
+    loaded.__dict__["analysis"] = replace(loaded.analysis, findings=(without, *rest))
+
+    assert loaded.worst_place() == ""
+
+
+async def test_findings_are_not_said_to_be_none_before_they_are_known(
+    story: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Loaded, "is_analysed", False)
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "3")
+        text = screen_text(app)
+
+    assert "analysing …" in text and "othing was found" not in text
+
+
+async def test_sites_and_overview_say_at_which_moment_what_is_alive_was(mended: Path) -> None:
+    app = app_of(mended)
+    async with opened(app) as pilot:
+        overview = screen_text(app)
+        await press(pilot, "4")
+        sites, page = screen_text(app), app.screen
+        assert isinstance(page, SitesPage) and page.stacks is not None
+        total = page.stacks.root.total[METRICS.index("alive")]
+        await press(pilot, "plus")
+        part = screen_text(app)
+
+    row = next(line for line in overview.splitlines() if "when judged" in line)
+    assert app.loaded.alive_when_judged == (4, total)
+    assert row.split()[-3:] == [*format_bytes(total).split(), "4"]
+    assert "bytes alive when judged, after" in sites
+    assert "bytes alive at 0.750 s" in part
+
+
+@pytest.mark.parametrize("size", [(80, 24), (80, 12), (120, 40)])
+async def test_a_chosen_object_is_on_screen(story: Path, size: tuple[int, int]) -> None:
+    app = app_of(story)
+    async with opened(app, size) as pilot:
+        await press(pilot, "2", "enter", "end", "enter")
+        assert chosen_lane(app) == "#1078"
+        await press(pilot, "escape", "s")
+        await press(pilot, "pageup", "enter")
+        assert chosen_lane(app).startswith("#")
+        await press(pilot, "1", "3", "enter")
+        assert chosen_lane(app) == "#1"
+
+
+def chosen_lane(app: TlmemApp) -> str:
+    """The name of the lane that the cursor is on; the test fails when it is not on screen."""
+    lines = [line for line in screen_text(app).splitlines() if line.startswith("▸")]
+    assert len(lines) == 1
+    return lines[0][1:].split()[0]
 
 
 async def test_what_is_only_known_in_sums_is_said(
