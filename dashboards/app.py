@@ -32,9 +32,9 @@ from .screens.findings import FindingsPage
 from .screens.fleet import FleetPage
 from .screens.help import HelpPage
 from .screens.live import LivePage
+from .screens.moment import MomentPage
 from .screens.overview import OverviewPage
 from .screens.page import Page
-from .screens.peak import PeakPage
 from .screens.pools import PoolsPage
 from .screens.scopes import ScopesPage
 from .screens.sites import SitesPage
@@ -50,7 +50,7 @@ KEYS: dict[str, type[Page]] = {
     "6": PoolsPage,
     "7": TapePage,
     "8": DiffPage,
-    "w": PeakPage,
+    "w": MomentPage,
 }
 """The key that leads to each screen, from every other one."""
 PAGES = tuple(KEYS.values())

@@ -25,7 +25,7 @@ from .frame_table import FrameTable
 from .glance import Glance, glance, script_name
 from .lanes import Lanes
 from .layers import Layers, combined, layers_of
-from .peak import PeakIndex
+from .moments import MomentIndex
 from .pools import PoolIndex
 from .scopes import ScopeIndex
 from .tapes import TapeIndex
@@ -69,7 +69,7 @@ class Loaded:
         self.path = path
         self.first_look: Glance = glance(path)
         self.recording = read_for_command(path, source_roots=source_roots)
-        self.peaks = PeakIndex(self.recording)
+        self.moments = MomentIndex(self.recording)
         self._lock = threading.RLock()
         self._lives: dict[int, History | None] = {}
 
@@ -171,6 +171,7 @@ class Loaded:
         self.lanes.prepare()
         self.pools.prepare()
         self.tapes.prepare()
+        self.moments.prepare()
         for finding in self.analysis.findings[:MOST_LIVES]:
             if finding.object is not None:
                 self.history(finding.object)

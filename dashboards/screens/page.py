@@ -14,12 +14,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from tlmem.dashboards.messages import StageChanged, TimePicked, ViewChanged, Zoomed
+from tlmem.dashboards.messages import PlaceTyped, StageChanged, TimePicked, ViewChanged, Zoomed
+from tlmem.dashboards.model.goto import HINT, Destination, NoSuchPlace, go_to
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.model.time_axis import span
 from tlmem.dashboards.model.view import View
 from tlmem.dashboards.widgets.keys import Keys
 from tlmem.dashboards.widgets.masthead import Masthead
+from tlmem.dashboards.widgets.prompt import GoTo
 from tlmem.dashboards.widgets.screen_tabs import ScreenTabs
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 
@@ -59,6 +61,7 @@ class Page(Screen[None]):
         Binding("0", "whole", "all of the time", show=False),
         Binding("comma", "pan(-0.25)", "earlier", show=False),
         Binding("full_stop", "pan(0.25)", "later", show=False),
+        Binding("g", "go_to", "go to a moment, mark, object", show=False),
     ]
 
     def __init__(self) -> None:
@@ -73,6 +76,7 @@ class Page(Screen[None]):
         """Masthead, names of screens, the screen's own parts, keys."""
         yield Masthead()
         yield ScreenTabs(self.tlmem.screen_names, self.NAME)
+        yield GoTo(HINT)
         yield from self.body()
         yield Keys([*type(self.app).BINDINGS, *type(self).BINDINGS])
 
@@ -195,6 +199,49 @@ class Page(Screen[None]):
     def action_pan(self, share: float) -> None:
         """Earlier or later."""
         self.change(self.view.pan(share))
+
+    def action_go_to(self) -> None:
+        """Shows the line to type a place in."""
+        if self.loaded.is_read:
+            self.query_one(GoTo).ask()
+        else:
+            self.notify("The events are being read; a moment, please.")
+
+    def on_place_typed(self, message: PlaceTyped) -> None:
+        """Goes where the text leads, or says why it leads nowhere."""
+        loaded, text = self.loaded, message.text
+
+        def work() -> Destination | NoSuchPlace:
+            try:
+                return go_to(text, loaded.recording, loaded.lanes)
+            except NoSuchPlace as error:
+                return error
+
+        def show(target: Destination | NoSuchPlace) -> None:
+            if isinstance(target, NoSuchPlace):
+                self.notify(str(target), severity="warning", markup=False)
+                return
+            self.query_one(GoTo).action_leave()
+            self.call_later(self.arrive, target)
+
+        self.in_background(work, show, "go")
+
+    async def arrive(self, target: Destination) -> None:
+        """Shows an object on the timeline, and what was alive at a moment."""
+        view = self.view
+        if target.time_ns is not None:
+            view = view if view.is_whole else view.show(target.time_ns)
+            view = view.move_cursor(target.time_ns)
+        if target.object is not None:
+            self.tlmem.view = replace(view, object=target.object, line=None)
+            await self.tlmem.action_go("timeline")
+            return
+        view = replace(view, moment_ns=target.time_ns, born_ns=target.born_ns)
+        if self.NAME == "moment":
+            self.change(view)
+            return
+        self.tlmem.view = view
+        await self.tlmem.action_go("moment")
 
     def on_time_picked(self, message: TimePicked) -> None:
         """A click moves the cursor, a dragged stretch becomes the one on screen."""

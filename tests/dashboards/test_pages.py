@@ -17,6 +17,7 @@ from support.screens import (
 )
 from support.story import write_story
 from textual.command import CommandList, CommandPalette
+from textual.pilot import Pilot
 from tlmem.dashboards.app import KEYS, PAGES, TlmemApp
 from tlmem.dashboards.model.call_tree import METRICS
 from tlmem.dashboards.model.loading import Loaded
@@ -26,6 +27,7 @@ from tlmem.dashboards.screens.page import Page
 from tlmem.dashboards.screens.sites import SitesPage
 from tlmem.dashboards.screens.timeline import TimelinePage
 from tlmem.dashboards.widgets.area_chart import AreaChart
+from tlmem.dashboards.widgets.prompt import GoTo
 
 from tlmem.errors import DamagedRecording
 from tlmem.units import format_bytes
@@ -104,6 +106,13 @@ async def test_a_chosen_object_is_on_screen(story: Path, size: tuple[int, int]) 
         assert chosen_lane(app).startswith("#")
         await press(pilot, "1", "3", "enter")
         assert chosen_lane(app) == "#1"
+
+
+async def go_to(pilot: Pilot, place: str) -> None:
+    """Types a place after ``g``."""
+    await press(pilot, "g")
+    pilot.app.screen.query_one(GoTo).value = place
+    await press(pilot, "enter")
 
 
 def chosen_lane(app: TlmemApp) -> str:
@@ -262,30 +271,78 @@ async def test_a_selected_stretch_becomes_the_one_on_screen(story: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("typed", "expected"), [("0.25", 250_000_000), ("#1", None), ("epoch 1", None)]
+    ("typed", "shown"),
+    [
+        ("0.25", "at 0.25 s: 4.98 MB alive in 77 objects"),
+        ("#1", "Object 1"),
+        ("epoch 1", "s: 5.90 MB alive in 91 objects"),
+    ],
 )
-async def test_one_can_go_to_a_moment_an_object_or_a_mark(
-    story: Path, typed: str, expected: int | None
+async def test_the_timeline_has_the_numbers_of_the_moment_one_goes_to(
+    story: Path, typed: str, shown: str
 ) -> None:
     app = app_of(story)
     async with opened(app) as pilot:
-        await press(pilot, "2", "g")
-        app.screen.query_one("Prompt").value = typed  # type: ignore[attr-defined]
-        await press(pilot, "enter")
-        assert isinstance(app.screen, TimelinePage)
+        await press(pilot, "2")
+        await go_to(pilot, typed)
+        assert isinstance(app.screen, TimelinePage) and shown in screen_text(app)
+        if typed == "0.25":
+            first = next(row for row in screen_text(app).splitlines() if row[:1] == "▸")
+            assert "train.py:12" in first and " 4.98 MB " in first
+            await press(pilot, "right", "right", "right")
+            later = next(row for row in screen_text(app).splitlines() if row[:1] == "▸")
+            assert first[:26] != later[:26]
+            await press(pilot, "a")
+            assert "Alive " in screen_text(app) and app.current_mode == "moment"
 
-        if expected is not None:
-            assert app.view.cursor_ns == expected
-        if typed == "#1":
-            assert app.view.object == 1 and "Object 1" in screen_text(app)
+
+async def test_going_to_a_moment_shows_what_was_alive_then_on_every_screen(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (100, 40)) as pilot:
+        for key, page in KEYS.items():
+            await press(pilot, key)
+            await go_to(pilot, "epoch 2")
+            assert app.current_mode == ("timeline" if page is TimelinePage else "moment")
+        await press(pilot, "w", "1")
+        await go_to(pilot, "0.3")
+        text = said(app)
+        assert "Alive 6.30 MB in 97 blocks, 300 ms after the start" in text
+        assert "train.py:12 train" in text and "reader" in text
+        assert "acquired at train.py:21" in text and "the peak is 23.6 MB" in text
+        await press(pilot, "greater_than_sign")
+        assert "Alive 6." in said(app) and "300 ms after" not in said(app)
+        await press(pilot, "w")
+        assert "Peak 23.6 MB in 363 blocks" in screen_text(app)
+
+
+async def test_what_was_born_between_two_moments_is_a_generation(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (100, 40)) as pilot:
+        await go_to(pilot, "epoch 1..epoch 2")
+        assert "Alive 5.90 MB in 90 blocks allocated after 285 ms and up to" in said(app)
+        await go_to(pilot, "epoch 1..epoch 2..0.3")
+        assert "in 6 blocks allocated after 285 ms" in said(app) and ", 300 ms after" in said(app)
+        await press(pilot, "w", "b")
+        assert any("Zoom into a stretch first" in note.message for note in app._notifications)
+        await press(pilot, "plus", "b")
+        assert "allocated after 150 ms and up to 650 ms" in said(app)
+        await press(pilot, "b")
+        assert "blocks allocated after" not in said(app)
+
+
+def said(app: TlmemApp) -> str:
+    """What is on screen, in one line."""
+    return " ".join(screen_text(app).split())
 
 
 async def test_going_nowhere_is_told(story: Path) -> None:
     app = app_of(story)
     async with opened(app, (100, 40)) as pilot:
-        await press(pilot, "2", "g", *"lunch", "enter")
+        await press(pilot, "g", *"lunch", "enter")
 
         assert any("nothing to go to" in note.message for note in app._notifications)
+        await press(pilot, "escape", "3")
+        assert app.current_mode == "findings"
 
 
 async def test_the_events_of_an_object_are_walked_through(story: Path) -> None:

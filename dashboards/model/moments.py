@@ -1,21 +1,21 @@
-"""What memory consisted of at its peak: by role, module and line, and what would lower it.
+"""What memory consisted of at its peak, or at another moment: by role, module and line.
 
-Covers: one computation for each memory of a recording, its rows and sentences as they are shown.
-Does not cover: roles, modules and replays themselves; see ``tlmem.analysis.peak``.
+Covers: one computation for each memory and moment, its rows and sentences as they are shown.
+Does not cover: roles, modules, holders and replays themselves; see ``tlmem.analysis.peak``.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
-from tlmem.analysis.peak.blocks import HOST
-from tlmem.analysis.peak.explained import Explained, Known, RoleSum, explain_known
+from tlmem.analysis.model import StackFrame
+from tlmem.analysis.peak.explained import Explained, Known, LineSum, RoleSum, explain_known
 from tlmem.analysis.places import place
 from tlmem.recording.reader import Recording
-from tlmem.report.peak import change_text, module_parts, role_list, when
+from tlmem.report.peak import change_text, holder_words, module_parts, role_list, sentence
 from tlmem.units import format_bytes, format_count, format_seconds
 
 from .bars import share_bar
@@ -24,16 +24,20 @@ from .tables import MOST_ROWS, TableData
 ROLE, MODULE, LINE = "role", "module", "line"
 BAR = 8
 MOST_PARTS = 3
+MOST_NAMED = 2
+MOST_KEPT = 64
+"""So many moments are kept once they were computed."""
 NO_ROLES = "no roles: no module, backward pass or optimizer of PyTorch; l shows lines"
 NO_MODULES = "no modules: PyTorch ran none; l shows lines"
 
 
 @dataclass(frozen=True)
-class PeakShown:
-    """The peak of one memory: a sentence, a table for each of role, module and line, sentences.
+class MomentShown:
+    """What was alive in one memory: a sentence, a table for each of role, module and line.
 
     ``by`` is the table to begin with; ``memories`` are all there are, the one with the highest peak
-    first; ``time_ns`` is the moment.
+    first; ``time_ns`` is the moment. ``lines`` are the lines of the table of lines, with all that
+    is known of each in ``about``; ``lower`` says, of the peak, what would have made it lower.
     """
 
     sentence: str
@@ -44,10 +48,16 @@ class PeakShown:
     memory: str
     memories: tuple[str, ...]
     time_ns: int
+    is_peak: bool = True
+    lines: tuple[StackFrame, ...] = ()
+    about: tuple[str, ...] = field(default=(), repr=False)
 
 
-class PeakIndex:
-    """The peaks of one recording; cheap to make, computed when first asked for, in any thread.
+Born = tuple[int, int]
+
+
+class MomentIndex:
+    """The moments of one recording; cheap to make, computed when asked for, in any thread.
 
     It has a lock of its own: what takes seconds holds up nothing else that is asked of a recording.
     """
@@ -56,22 +66,44 @@ class PeakIndex:
         self._recording = recording
         self._lock = threading.Lock()
         self._known: Known | None = None
-        self._shown: dict[str | None, PeakShown] = {}
+        self._shown: dict[tuple[str | None, int | None, Born | None], MomentShown] = {}
 
-    def shown(self, memory: str | None = None) -> PeakShown:
-        """The peak of a memory, by name; None for the one with the highest peak."""
+    def prepare(self) -> None:
+        """Reads what any moment is answered from."""
         with self._lock:
-            if self._known is None:
-                self._known = Known.of(self._recording)
-            if memory not in self._shown:
-                blocks = self._known.blocks
+            _ = self._all_known().blocks.by_peak
+
+    def shown(
+        self, memory: str | None = None, at_ns: int | None = None, born_ns: Born | None = None
+    ) -> MomentShown:
+        """What was alive in a memory at a moment.
+
+        Args:
+            memory: by name; None for the one with the highest peak.
+            at_ns: None for the peak, or, of a generation, for the moment of judging.
+            born_ns: only what was allocated between these two moments.
+        """
+        key = (memory, at_ns, born_ns)
+        with self._lock:
+            known = self._all_known()
+            if key not in self._shown:
+                blocks = known.blocks
                 names = tuple(blocks.memories[number] for number in blocks.by_peak)
-                self._shown[memory] = _shown(explain_known(self._known, None, memory), names)
-            return self._shown[memory]
+                found = explain_known(known, at_ns, memory, born_ns, held=True)
+                while len(self._shown) >= MOST_KEPT:
+                    del self._shown[next(iter(self._shown))]
+                self._shown[key] = _shown(found, names)
+            return self._shown[key]
+
+    def _all_known(self) -> Known:
+        if self._known is None:
+            self._known = Known.of(self._recording)
+        return self._known
 
 
-def _shown(found: Explained, memories: tuple[str, ...]) -> PeakShown:
-    return PeakShown(
+def _shown(found: Explained, memories: tuple[str, ...]) -> MomentShown:
+    listed = found.lines[:MOST_ROWS]
+    return MomentShown(
         sentence=_sentence(found),
         tables={ROLE: roles(found), MODULE: modules(found), LINE: lines(found)},
         lower=tuple(_gain(found, number) for number in range(len(found.lowered))),
@@ -80,6 +112,9 @@ def _shown(found: Explained, memories: tuple[str, ...]) -> PeakShown:
         memory=found.memory,
         memories=memories,
         time_ns=found.moment.time_ns,
+        is_peak=found.is_peak,
+        lines=tuple(each.site for each in listed),
+        about=tuple(_about(found, each) for each in listed),
     )
 
 
@@ -111,19 +146,41 @@ def modules(found: Explained) -> TableData:
 
 
 def lines(found: Explained) -> TableData:
-    """What each line's blocks have, most bytes first."""
+    """What each line's blocks have, most bytes first, with who held them and since when."""
     rows = []
     for each in islice(found.lines, MOST_ROWS):
-        site = each.site
-        where = f"{place(site)} {site.function}" if site.file else "no Python stack"
-        numbers = _numbers(found, each.bytes, format_count(each.count))
-        rows.append((*numbers, where, role_list(each.roles, MOST_PARTS) if found.phased else ""))
+        size, share, count = _numbers(found, each.bytes, format_count(each.count))
+        named = ", ".join(holder.name for holder in each.holders[:MOST_NAMED])
+        since = format_seconds(each.since_ns / 1e9)
+        kept_for = role_list(each.roles, MOST_PARTS) if found.phased else ""
+        rows.append((size, share, _line(each), named or "–", since, count, kept_for))
     note = _left_out(len(found.lines), "lines")
-    heads = ("bytes", "share", "blocks", "line", "roles" if found.phased else "")
-    return TableData(heads, rows, NUMBERS, note)
+    heads = ("bytes", "share", "line", "held by", "since", "blocks")
+    return TableData((*heads, "roles" if found.phased else ""), rows, NUMBERS, note)
 
 
-NUMBERS = ("bytes", "blocks", "own")
+def _line(each: LineSum) -> str:
+    return f"{place(each.site)} {each.site.function}" if each.site.file else "no Python stack"
+
+
+def _about(found: Explained, each: LineSum) -> str:
+    """All that is known of a line's blocks: where, since when, who held them, and how."""
+    site = each.site
+    blocks = "block" if each.count == 1 else "blocks"
+    text = [f"{site} in {site.function}" if site.file else "no Python stack"]
+    text += [f"    {site.text}"] if site.text else []
+    text.append(
+        f"{format_bytes(each.bytes)} in {format_count(each.count)} {blocks}, the oldest allocated "
+        f"after {format_seconds(each.since_ns / 1e9)}"
+        + (f"; {role_list(each.roles, MOST_PARTS)}" if found.phased else "")
+    )
+    for holder in each.holders:
+        text.append(holder_words(holder))
+        text += [f"    {holder.chain}"] if holder.chain else []
+    return "\n".join(text)
+
+
+NUMBERS = ("bytes", "since", "blocks", "own")
 
 
 def _numbers(found: Explained, size: int, third: str) -> tuple[str, str, str]:
@@ -154,12 +211,10 @@ def _parts(found: Explained, role: RoleSum) -> Iterator[str]:
 
 def _sentence(found: Explained) -> str:
     """How much, when, in which step and phase, at which line."""
-    if not found.count:
-        return "Nothing was allocated."
-    of = "" if found.memory == HOST else f" of {found.memory}"
-    blocks = "block" if found.count == 1 else "blocks"
-    size = f"{format_bytes(found.bytes)} in {format_count(found.count)} {blocks}"
-    return f"Peak{of} {size}, {when(found.moment)}"
+    if found.count:
+        return sentence(found)
+    when = "" if found.is_peak else f" after {format_seconds(found.moment.time_ns / 1e9)}"
+    return f"Nothing was alive{when}." if when else "Nothing was allocated."
 
 
 def _gain(found: Explained, number: int) -> str:
