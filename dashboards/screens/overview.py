@@ -126,10 +126,13 @@ class OverviewPage(Page):
         for row in top_findings(self.loaded, MOST_FINDINGS):
             colour = SEVERITIES.get(row.severity[0], "")
             grid.add_row(
-                Text(row.severity, style=colour),
+                Text(row.severity[0], style=colour),
                 Text(row.bytes, justify="right"),
                 Text(row.place, style="bold", no_wrap=True, overflow="ellipsis"),
-                Text(row.kind, no_wrap=True, overflow="ellipsis"),
+                Text(row.name, no_wrap=True, overflow="ellipsis"),
+                Text(
+                    f"held by {row.holder}" if row.holder else "", no_wrap=True, overflow="ellipsis"
+                ),
             )
         return grid
 

@@ -177,7 +177,7 @@ async def test_a_table_that_is_too_wide_is_moved_sideways(story: Path) -> None:
     async with opened(app, (60, 24)) as pilot:
         await press(pilot, "3")
         lines = screen_text(app).splitlines()
-        heads = next(line for line in lines if "place" in line and "growth" in line)
+        heads = next(line for line in lines if "place" in line and "what" in line)
         assert heads.rstrip().endswith("›") and "‹" not in heads
         await press(pilot, *["right"] * 6)
         text = screen_text(app)
@@ -233,13 +233,15 @@ async def test_findings_are_sorted_searched_and_copied(story: Path) -> None:
         await press(pilot, "3", "s")
         assert "sorted by place" in screen_text(app)
         await press(pilot, "f")
-        assert "2 of 4 findings" in screen_text(app)
-        await press(pilot, "f", "f", "slash", *"over")
-        assert "1 of 4 findings" in screen_text(app) and "with 'over'" in screen_text(app)
+        assert "4 findings at 1 of 2 places" in screen_text(app)
+        await press(pilot, "f", "f", "slash", *"released")
+        text = screen_text(app)
+        assert "4 findings at 1 of 2 places" in text and "with 'released'" in text
         await press(pilot, "enter", "c")
-        assert app.clipboard.startswith("### ! warning: over-retained at train.py:12")
+        assert app.clipboard.startswith("### ‼ error: never freed at train.py:12 · growing-site")
+        assert "#### ! warning: acquired, never released at train.py:12" in app.clipboard
         await press(pilot, "escape")
-        assert "4 of 4 findings" in screen_text(app)
+        assert "4 findings at 2 places" in screen_text(app)
 
 
 async def test_a_line_opens_into_its_objects_and_back(story: Path) -> None:
