@@ -213,7 +213,7 @@ def finding_blocks(
 
 
 def _heading(finding: Finding) -> str:
-    """Severity, plain name, place and code: ``! warning: cache never shrinks at a.py:3 · cache-only-grows``."""
+    """Severity, plain name, place, code: ``· info: alive when judged at a.py:3 · live-at-end``."""
     at = f" at {where(finding)}" if finding.site is not None and finding.site.file else ""
     return f"{MARKS[finding.severity]}: {kind_name(finding.kind)}{at} · {finding.kind}"
 

@@ -171,10 +171,26 @@ class Loaded:
         self.lanes.prepare()
         self.pools.prepare()
         self.tapes.prepare()
+        _ = self._empty
         self.moments.prepare()
         for finding in self.analysis.findings[:MOST_LIVES]:
             if finding.object is not None:
                 self.history(finding.object)
+
+    @property
+    def empty_screens(self) -> tuple[str, ...]:
+        """Names of screens that have nothing to show; none before ``prepare`` has ended."""
+        return self._empty if "_empty" in self.__dict__ else ()
+
+    @kept
+    def _empty(self) -> tuple[str, ...]:
+        recording = self.recording
+        things = {
+            "scopes": (recording.scopes,),
+            "pools": (recording.pools, recording.devices),
+            "tape": (recording.ops, recording.passes),
+        }
+        return tuple(name for name, tables in things.items() if not any(map(len, tables)))
 
     @property
     def detail_from_ns(self) -> int:

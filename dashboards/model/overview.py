@@ -43,6 +43,11 @@ def top_findings(loaded: Loaded, most: int) -> list[FindingRow]:
     return finding_rows(findings)[: max(most, 0)]
 
 
+def tail(text: str, most: int) -> str:
+    """The end of a text, at most so many letters."""
+    return text if len(text) <= most else f"…{text[1 - most :]}"
+
+
 def totals_rows(loaded: Loaded) -> Rows:
     """Bytes and counts when judged, at exit, at peak, in total; empty before the events are read.
 

@@ -101,6 +101,7 @@ class MomentPage(Page):
                 inside = replace(view, cursor_ns=self.found.time_ns)
                 self.query_one(Level).show(total, inside, alive)
                 self.query_one(TimeAxis).show(inside, loaded.recording.marks)
+                self.shade(self.query_one(Level))
                 self._show()
 
         self.in_background(work, show)

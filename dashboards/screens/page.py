@@ -17,12 +17,15 @@ from textual.widget import Widget
 from tlmem.dashboards.messages import PlaceTyped, StageChanged, TimePicked, ViewChanged, Zoomed
 from tlmem.dashboards.model.goto import HINT, Destination, NoSuchPlace, go_to
 from tlmem.dashboards.model.loading import Loaded
-from tlmem.dashboards.model.time_axis import span
+from tlmem.dashboards.model.tables import TableData
+from tlmem.dashboards.model.time_axis import shaded, span
 from tlmem.dashboards.model.view import View
 from tlmem.dashboards.widgets.keys import Keys
 from tlmem.dashboards.widgets.masthead import Masthead
+from tlmem.dashboards.widgets.picture import Picture
 from tlmem.dashboards.widgets.prompt import GoTo
 from tlmem.dashboards.widgets.screen_tabs import ScreenTabs
+from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 
 if TYPE_CHECKING:
@@ -87,6 +90,12 @@ class Page(Screen[None]):
     def follow(self) -> None:
         """Shows the recording and the view as they are now."""
 
+    def table(self) -> TableData | None:
+        """The rows that are saved as CSV: of the table that has the keys, else of the first one."""
+        tables = [each for each in self.query(TextTable) if each.display and each.shown.rows]
+        focused = [each for each in tables if each.has_focus]
+        return next((each.shown for each in (*focused, *tables)), None)
+
     # ---- what the application has ----
 
     @property
@@ -149,6 +158,8 @@ class Page(Screen[None]):
             notes.append(f"process {self.tlmem.number} of {len(self.tlmem.members)}")
         if self.tlmem.stage:
             notes.append(self.tlmem.stage)
+        empty = {*loaded.empty_screens, *(() if self.tlmem.other is not None else ("diff",))}
+        self.query_one(ScreenTabs).dim(empty if loaded.is_analysed else set())
         outcome = loaded.analysis.verdict.outcome if loaded.is_analysed else ""
         self.query_one(Masthead).show(loaded.script, outcome, loaded.worst_place(), tuple(notes))
 
@@ -185,6 +196,12 @@ class Page(Screen[None]):
         changed = now != self._shown_of
         self._shown_of = now
         return changed
+
+    def shade(self, *pictures: Picture) -> None:
+        """Every second epoch has another background on some pictures of the view."""
+        marks = self.loaded.recording.marks
+        for picture in pictures:
+            picture.shade(shaded(self.view, picture.columns, marks))
 
     # ---- time ----
 

@@ -16,6 +16,7 @@ from tlmem.dashboards.model.bars import count_bar, line_bar, object_bar
 from tlmem.dashboards.model.findings import step_line
 from tlmem.dashboards.model.goto import Destination
 from tlmem.dashboards.model.lanes import NEVER, SORTS
+from tlmem.dashboards.model.overview import tail
 from tlmem.dashboards.model.time_axis import moment
 from tlmem.dashboards.model.timeline import TimelineData, compute
 from tlmem.dashboards.widgets.lane_list import Lane, LaneList
@@ -127,6 +128,7 @@ class TimelinePage(Page):
         self.query_one(TimeAxis).show(view, loaded.recording.marks, scopes)
         lanes = self.query_one(LaneList)
         lanes.view = view
+        self.shade(lanes, self.query_one("#total", Level))
         kept = (
             before is not None
             and self.view.object is None
@@ -171,7 +173,7 @@ class TimelinePage(Page):
         now = format_bytes(bytes_) if lane.highest_bytes else f"{format_count(count)} ×"
         room = (WIDE if self.size.width >= 120 else NARROW) - 13
         name = place(lane.frame) if lane.frame.file else "no Python stack"
-        name = name if len(name) <= room else f"…{name[1 - room :]}"
+        name = tail(name, room)
         return Lane(f"{name:<{room}}{now:>9}", line_bar(lane), BLUE)
 
     def _object_lane(self, row: int) -> Lane:
@@ -223,7 +225,7 @@ class TimelinePage(Page):
             return ""
         bytes_, count = self.loaded.lanes.all_at(self.view.cursor_ns)
         many = "s" if count != 1 else ""
-        return f": {format_bytes(bytes_)} alive in {format_count(count)} object{many}"
+        return f": {format_bytes(bytes_)} in {format_count(count)} object{many}"
 
     def _tell_about(self) -> None:
         """A few lines about the row of the cursor, or the steps of the selected object."""

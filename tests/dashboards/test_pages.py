@@ -28,6 +28,7 @@ from tlmem.dashboards.screens.sites import SitesPage
 from tlmem.dashboards.screens.timeline import TimelinePage
 from tlmem.dashboards.widgets.area_chart import AreaChart
 from tlmem.dashboards.widgets.prompt import GoTo
+from tlmem.dashboards.widgets.screen_tabs import ScreenTabs
 
 from tlmem.errors import DamagedRecording
 from tlmem.units import format_bytes
@@ -272,30 +273,24 @@ async def test_a_selected_stretch_becomes_the_one_on_screen(story: Path) -> None
     assert 500_000_000 < app.view.stop_ns < 700_000_000
 
 
-@pytest.mark.parametrize(
-    ("typed", "shown"),
-    [
-        ("0.25", "at 0.25 s: 4.98 MB alive in 77 objects"),
-        ("#1", "Object 1"),
-        ("epoch 1", "s: 5.90 MB alive in 91 objects"),
-    ],
-)
-async def test_the_timeline_has_the_numbers_of_the_moment_one_goes_to(
-    story: Path, typed: str, shown: str
-) -> None:
+async def test_the_timeline_has_the_numbers_of_the_moment_one_goes_to(story: Path) -> None:
     app = app_of(story)
     async with opened(app) as pilot:
         await press(pilot, "2")
-        await go_to(pilot, typed)
-        assert isinstance(app.screen, TimelinePage) and shown in screen_text(app)
-        if typed == "0.25":
-            first = next(row for row in screen_text(app).splitlines() if row[:1] == "▸")
-            assert "train.py:12" in first and " 4.98 MB " in first
-            await press(pilot, "right", "right", "right")
-            later = next(row for row in screen_text(app).splitlines() if row[:1] == "▸")
-            assert first[:26] != later[:26]
-            await press(pilot, "a")
-            assert "Alive " in screen_text(app) and app.current_mode == "moment"
+        await go_to(pilot, "epoch 1")
+        assert "s: 5.90 MB in 91 objects" in screen_text(app)
+        await go_to(pilot, "0.25")
+        assert isinstance(app.screen, TimelinePage)
+        assert "at 0.25 s: 4.98 MB in 77 objects" in screen_text(app)
+        first = next(row for row in screen_text(app).splitlines() if row[:1] == "▸")
+        assert "train.py:12" in first and " 4.98 MB " in first
+        await press(pilot, "right", "right", "right")
+        later = next(row for row in screen_text(app).splitlines() if row[:1] == "▸")
+        assert first[:26] != later[:26]
+        await press(pilot, "a")
+        assert "Alive " in screen_text(app) and app.current_mode == "moment"
+        await go_to(pilot, "#1")
+        assert isinstance(app.screen, TimelinePage) and "Object 1" in screen_text(app)
 
 
 async def test_going_to_a_moment_shows_what_was_alive_then_on_every_screen(story: Path) -> None:
@@ -441,6 +436,43 @@ async def test_a_file_to_compare_with_can_be_typed_and_a_wrong_one_is_told(
         await press(pilot, "enter")
 
         assert "nothing.tlm does not exist; check the path" in screen_text(app)
+
+
+async def test_help_begins_with_the_screen_in_front(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (80, 24)) as pilot:
+        for key, name in (("6", "Pools"), ("2", "Timeline")):
+            await press(pilot, key, "question_mark")
+            assert f"{name}: " in screen_text(app)
+            await press(pilot, "escape")
+
+
+async def test_names_of_screens_without_anything_are_dim(net: Path, story: Path) -> None:
+    for path, empty in ((net, {"scopes", "pools", "tape", "diff"}), (story, {"diff"})):
+        app = app_of(path)
+        async with opened(app) as pilot:
+            await press(pilot, "1")
+            tabs = app.screen.query_one(ScreenTabs)
+            assert tabs.empty == empty
+            dim = [span for span in tabs.render().spans if span.style == "dim"]
+            assert len(dim) == len(empty)
+
+
+async def test_the_number_of_a_line_stays_where_names_are_long(tmp_path: Path) -> None:
+    script = "/home/ada/a_module_with_a_very_long_name_of_a_project.py"
+    app = app_of(write_story(tmp_path / "long.tlm", script=script))
+    async with opened(app, (80, 24)) as pilot:
+        for key in ("1", "2", "4"):
+            await press(pilot, key)
+            rows = screen_text(app).splitlines()[2:]
+            assert any("project.py:12" in row for row in rows if "leak" not in row), key
+
+
+async def test_keys_that_do_not_fit_are_left_out_whole(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (80, 24)) as pilot:
+        await press(pilot, "w")
+        assert screen_text(app).splitlines()[-1].rstrip().endswith("w the peak")
 
 
 async def test_help_names_every_key(story: Path) -> None:
