@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from .app import TlmemApp
 from .model.loading import Loaded, family_of
-from .widgets.prompt import GoTo
 
 SIZE = (100, 30)
 SIZES = ((80, 24), (120, 40), (200, 60))
@@ -46,8 +46,9 @@ _SHORTER = (
     (re.compile(r"<clipPath id=\"[^\"]*-line-\d+\">.*?</clipPath>\s*", re.DOTALL), ""),
     (re.compile(r" clip-path=\"url\(#[^)]*-line-\d+\)\""), ""),
     (re.compile(r"terminal-\d+-"), "t-"),
-    (re.compile(r"(\d\.\d)\d+"), r"\1"),
-    (re.compile(r"(?<=\d)\.0(?=\")"), ""),
+    (re.compile(r"(=\"\d+\.\d)\d+(?=\")"), r"\1"),
+    (re.compile(r"(=\"\d+)\.0(?=\")"), r"\1"),
+    (re.compile(r"&#160;"), "\N{NO-BREAK SPACE}"),
     (re.compile(r" shape-rendering=\"crispEdges\""), ""),
     (re.compile(r"\n\s*"), "\n"),
 )
@@ -77,7 +78,7 @@ async def picture(
         await settle(pilot, app)
         for key in keys:
             if key.startswith(PLACE):
-                app.screen.query_one(GoTo).value = key.removeprefix(PLACE)
+                app.screen.query_one("GoTo", Input).value = key.removeprefix(PLACE)
                 key = "enter"
             await pilot.press(key)
             await settle(pilot, app)

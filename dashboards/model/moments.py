@@ -16,7 +16,7 @@ from tlmem.analysis.peak.explained import Explained, Known, LineSum, RoleSum, ex
 from tlmem.analysis.places import place
 from tlmem.recording.reader import Recording
 from tlmem.report.peak import change_text, holder_words, module_parts, role_list, sentence
-from tlmem.units import format_bytes, format_count, format_seconds
+from tlmem.units import format_bytes, format_count, format_seconds, parse_bytes
 
 from .bars import share_bar
 from .tables import MOST_ROWS, TableData
@@ -51,6 +51,37 @@ class MomentShown:
     is_peak: bool = True
     lines: tuple[StackFrame, ...] = ()
     about: tuple[str, ...] = field(default=(), repr=False)
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    def matching(self, by: str, words: str) -> list[int]:
+        """The rows of a table that have each of some words, in any case.
+
+        ``>1MB`` and ``<64kB`` are bytes that a row has more or less than.
+        """
+        wanted = [(word, _limit(word)) for word in words.casefold().split()]
+        sizes = self.sizes[by]
+
+        def fits(number: int, row: tuple[str, ...]) -> bool:
+            text = " ".join(row).casefold()
+            return all(
+                word in text
+                if limit is None
+                else word[0] == "<"
+                and sizes[number] < limit
+                or word[0] == ">"
+                and sizes[number] > limit
+                for word, limit in wanted
+            )
+
+        return [number for number, row in enumerate(self.tables[by].rows) if fits(number, row)]
+
+
+def _limit(word: str) -> int | None:
+    """The bytes of ``>1MB``; None for a word that is no limit."""
+    try:
+        return parse_bytes(word[1:]) if word[:1] in ("<", ">") else None
+    except ValueError:
+        return None
 
 
 Born = tuple[int, int]
@@ -115,6 +146,11 @@ def _shown(found: Explained, memories: tuple[str, ...]) -> MomentShown:
         is_peak=found.is_peak,
         lines=tuple(each.site for each in listed),
         about=tuple(_about(found, each) for each in listed),
+        sizes={
+            ROLE: tuple(each.bytes for each in found.roles),
+            MODULE: _module_sizes(found),
+            LINE: tuple(each.bytes for each in listed),
+        },
     )
 
 
@@ -143,6 +179,13 @@ def modules(found: Explained) -> TableData:
             rows.append((*_numbers(found, size, ""), "(of no known module)", role))
     note = _left_out(len(inside), "modules")
     return TableData(("bytes", "share", "own", "module", "roles"), rows, NUMBERS, note)
+
+
+def _module_sizes(found: Explained) -> tuple[int, ...]:
+    """Bytes of the rows of ``modules``."""
+    inside = [each.bytes for each in found.modules if each.path][:MOST_ROWS]
+    outside = [each for each in found.modules if not each.path]
+    return (*inside, *(size for each in outside for size in each.roles.values()))
 
 
 def lines(found: Explained) -> TableData:

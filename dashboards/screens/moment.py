@@ -11,10 +11,12 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
+from textual.widgets import Input
 from tlmem.dashboards.messages import RowChosen, RowSeen, TimePicked
 from tlmem.dashboards.model.curves import Floats
 from tlmem.dashboards.model.moments import LINE, MODULE, NO_MODULES, NO_ROLES, ROLE, MomentShown
 from tlmem.dashboards.widgets.level import Level
+from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
@@ -42,6 +44,8 @@ class MomentPage(Page):
         Binding("r", "by('role')", "roles"),
         Binding("m", "by('module')", "modules"),
         Binding("d", "memory", "other memory", show=False),
+        Binding("slash", "search", "filter by line, holder, role, size", show=False),
+        Binding("escape", "close_search", "end the filter", show=False),
         Binding("enter", "timeline", "timeline"),
         Binding("tab", "app.focus_next", "table or what is known of the row", show=False),
     ]
@@ -51,6 +55,8 @@ class MomentPage(Page):
         self.by = ""
         self.memory: str | None = None
         self.found: MomentShown | None = None
+        self.search = ""
+        self.rows: list[int] = []
         self._asked: tuple[object, ...] = ()
 
     def body(self) -> Iterable[Widget]:
@@ -58,6 +64,7 @@ class MomentPage(Page):
         yield Words(id="shown")
         yield Level("alive", BLUE, format_bytes, id="alive")
         yield TimeAxis()
+        yield Prompt(placeholder="line, holder, role, >1MB, <64kB; Enter keeps it, Esc ends it")
         yield TextTable("")
         yield VerticalScroll(Words(id="about"), id="about-box")
 
@@ -114,10 +121,13 @@ class MomentPage(Page):
         if len(found.memories) > 1:
             at = found.memories.index(found.memory) + 1
             text.append(f" │ memory {at} of {len(found.memories)} (d)", style="italic")
+        table, whole = self.query_one(TextTable), found.tables[self._by]
+        self.rows = found.matching(self._by, self.search)
+        if self.search:
+            text.append(f" │ {len(self.rows)} of {len(whole.rows)} rows with '{self.search}'")
         self.query_one("#shown", Words).show(text)
-        table = self.query_one(TextTable)
-        table.nothing = NOTHING[self._by]
-        table.show(found.tables[self._by])
+        table.nothing = NOTHING[self._by] if not whole.rows else "nothing matches"
+        table.show(replace(whole, rows=[whole.rows[at] for at in self.rows]))
         self._tell_about()
 
     @property
@@ -125,13 +135,19 @@ class MomentPage(Page):
         """The table on screen."""
         return self.by or (self.found.by if self.found is not None else LINE)
 
+    @property
+    def _row(self) -> int:
+        """The row of the cursor among all of the table, however it is filtered."""
+        at = self.query_one(TextTable).row
+        return self.rows[at] if at < len(self.rows) else -1
+
     def _tell_about(self) -> None:
         """What is known of the line of the cursor; of the peak, what would lower it."""
         found = self.found
         if found is None:
             return
-        about, row = Text(), self.query_one(TextTable).row
-        if self._by == LINE and row < len(found.about):
+        about, row = Text(), self._row
+        if self._by == LINE and 0 <= row < len(found.about):
             first, _, rest = found.about[row].partition("\n")
             about.append(f"{first}\n", style="bold")
             about.append(f"{rest}\n")
@@ -139,6 +155,26 @@ class MomentPage(Page):
             about.append("What would lower it\n", style="bold")
         about.append("\n".join((*(f"· {each}" for each in found.lower), *found.notes)))
         self.query_one("#about", Words).show(about)
+
+    # ---- the filter ----
+
+    def action_search(self) -> None:
+        """Shows the line to type in."""
+        self.query_one(Prompt).ask()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filters while one types."""
+        self.search = event.value.strip()
+        self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Back to the table."""
+        self.query_one(TextTable).focus()
+
+    def action_close_search(self) -> None:
+        """All rows again."""
+        self.query_one(Prompt).leave()
+        self.query_one(TextTable).focus()
 
     # ---- keys ----
 
@@ -204,8 +240,8 @@ class MomentPage(Page):
         found = self.found
         if found is None:
             return
-        row, line = self.query_one(TextTable).row, None
-        if self._by == LINE and row < len(found.lines) and found.lines[row].file:
+        row, line = self._row, None
+        if self._by == LINE and 0 <= row < len(found.lines) and found.lines[row].file:
             line = self.loaded.places.frames.index(found.lines[row])
         view = self.view if self.view.is_whole else self.view.show(found.time_ns)
         self.tlmem.view = replace(view.move_cursor(found.time_ns), line=line, object=None)

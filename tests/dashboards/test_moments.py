@@ -119,6 +119,34 @@ async def test_keys_lead_from_roles_to_modules_lines_and_the_timeline(net: Path)
     assert app.view.cursor_ns == Loaded(net).moments.shown().time_ns
 
 
+def test_rows_are_filtered_by_words_and_sizes(story: Path, peak: MomentShown) -> None:
+    found = Loaded(story).moments.shown()
+
+    assert found.matching(LINE, "") == [0, 1, 2, 3]
+    assert found.matching(LINE, "READER") == [0]
+    assert found.matching(LINE, ">20kB <1MB") == [1]
+    assert found.matching(LINE, "train.py:1 <20kB step") == [2]
+    assert found.matching(LINE, ">1zebra") == []
+    for table in (ROLE, MODULE, LINE):
+        assert len(peak.sizes[table]) == len(peak.tables[table].rows)
+    assert [peak.tables[ROLE].rows[at][3] for at in peak.matching(ROLE, ">500kB")] == [
+        "activations"
+    ]
+
+
+@pytest.mark.asyncio
+async def test_a_filter_leaves_the_line_of_the_cursor_right(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "w", "slash", *"pool", "enter")
+        text = " ".join(screen_text(app).split())
+        assert "1 of 4 rows with 'pool'" in text and "train.py:10 in train" in text
+        await press(pilot, "enter")
+        assert app.current_mode == "timeline" and "train.py:10 › 1 object" in screen_text(app)
+        await press(pilot, "w", "escape")
+        assert "rows with" not in screen_text(app)
+
+
 @pytest.mark.asyncio
 async def test_roles_of_a_program_without_pytorch_are_not_there(story: Path) -> None:
     app = app_of(story)

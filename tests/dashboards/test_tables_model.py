@@ -159,9 +159,9 @@ def test_a_difference_names_what_came_and_what_changed(loaded: Loaded, mended: P
     found = difference([loaded], mended)
     findings, lines = finding_changes(found), line_changes(found)
 
-    assert [row[:3] for row in findings.rows] == [
-        ("+ new", "‼ error", "growing-site"),
-        ("+ new", "! warning", "over-retained"),
+    assert [(*row[:4], row[-1]) for row in findings.rows] == [
+        ("+ new", "‼ error", "train.py:12", "never freed", "growing-site"),
+        ("+ new", "! warning", "train.py:12", "acquired, never released", "over-retained"),
     ]
     assert lines.rows[0][-1] == "train.py:12 train"
     assert lines.rows[0][2].startswith("+23.")
