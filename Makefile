@@ -98,9 +98,10 @@ pictures: setup ## draw the pictures in docs/images from a scenario
 	$(BIN)/tlmem plot $(VENV)/pictures.tlm --kind objects -f -o docs/images/objects.png
 	$(BIN)/tlmem plot $(VENV)/pictures.tlm --kind growth -f -o docs/images/growth.png
 
-screenshots: setup ## write pictures of the screens to docs/images
-	PYTHONPATH=tests $(BIN)/python -m support.story $(VENV)/train.tlm
+screenshots: setup ## write pictures of the screens to docs/images, of every screen in three sizes below it
+	PYTHONPATH=tests $(BIN)/python -m support.story $(VENV)/train.tlm $(VENV)/before.tlm
 	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images
+	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images/screens --all --diff $(VENV)/before.tlm
 
 house: setup ## draw the folders and write their table into docs/design.md
 	$(BIN)/python docs/house.py

@@ -17,9 +17,11 @@ from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.driver import Driver
 from textual.events import ScreenSuspend
+from textual.filter import LineFilter
 
 from tlmem.errors import TlmemError
 
+from .ascii_only import AsciiFilter, wants_ascii
 from .background import Background
 from .messages import StageChanged, ViewChanged
 from .model.fleet import FleetIndex
@@ -27,14 +29,15 @@ from .model.live import Follower
 from .model.loading import Loaded
 from .model.view import View
 from .palette import TlmemCommands
+from .saving import save
 from .screens.diff import DiffPage
 from .screens.findings import FindingsPage
 from .screens.fleet import FleetPage
 from .screens.help import HelpPage
 from .screens.live import LivePage
+from .screens.moment import MomentPage
 from .screens.overview import OverviewPage
 from .screens.page import Page
-from .screens.peak import PeakPage
 from .screens.pools import PoolsPage
 from .screens.scopes import ScopesPage
 from .screens.sites import SitesPage
@@ -50,7 +53,7 @@ KEYS: dict[str, type[Page]] = {
     "6": PoolsPage,
     "7": TapePage,
     "8": DiffPage,
-    "w": PeakPage,
+    "w": MomentPage,
 }
 """The key that leads to each screen, from every other one."""
 PAGES = tuple(KEYS.values())
@@ -91,6 +94,7 @@ class TlmemApp(App[None]):
         Binding("question_mark", "help", "help", key_display="?"),
         *(Binding(key, f"go('{page.NAME}')", page.NAME, show=False) for key, page in KEYS.items()),
         Binding("9", "go('live')", "live", show=False),
+        Binding("S", "save", "save the screen: SVG, CSV", show=False),
         Binding("ctrl+z", "suspend_process", "suspend", show=False, key_display="Ctrl+Z"),
         Binding("p", "process(1)", "next process", show=False),
         Binding("P", "process(-1)", "process before", show=False),
@@ -116,7 +120,12 @@ class TlmemApp(App[None]):
         self.view = View.whole(self.loaded.end_ns)
         self.stage = "reading events …"
         self.has_page = False
+        self.is_plain = wants_ascii()
         self.background = Background(self, self.show_failure)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Those of Textual; the last one leaves ASCII alone where the terminal has no more."""
+        return [*super().get_line_filters(), *([AsciiFilter()] if self.is_plain else [])]
 
     def get_driver_class(self) -> type[Driver]:
         """Textual's choice, but for the terminal one of ours."""
@@ -194,7 +203,12 @@ class TlmemApp(App[None]):
         self._advance(loaded, "")
         self.read()
         if loaded is self.loaded:
-            self.background.run("reading", loaded.prepare, lambda _: self.read())
+            self.background.run("reading", loaded.prepare, lambda _: self._prepared())
+
+    def _prepared(self) -> None:
+        """Which screens have nothing to show is known, too."""
+        self.read()
+        self.announce()
 
     def _advance(self, loaded: Loaded, stage: str) -> None:
         """One more step of reading is done."""
@@ -247,7 +261,26 @@ class TlmemApp(App[None]):
     def action_help(self) -> None:
         """Every key, and what it does."""
         if not isinstance(self.screen, HelpPage):
-            self.push_screen(HelpPage(self.help_pages))
+            self.push_screen(HelpPage(self.help_pages, self.current_mode))
+
+    def action_save(self) -> None:
+        """What is on screen as a picture, the rows of its table as CSV, in the current folder."""
+        screen = self.screen
+        table = screen.table() if isinstance(screen, Page) else None
+        title = f"tlmem {self.loaded.script}"
+        try:
+            written = save(
+                Path.cwd(),
+                self.loaded.path.stem,
+                self.current_mode,
+                self.export_screenshot(title=title),
+                table,
+            )
+        except TlmemError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        names = " and ".join(path.name for path in written)
+        self.notify(f"Wrote {names}.", markup=False)
 
     def action_help_quit(self) -> None:
         """Ctrl+C, which copies in many terminals, ends nothing."""

@@ -55,3 +55,10 @@ class Zoomed(Message):
 
     time_ns: int
     factor: float
+
+
+@dataclass
+class PlaceTyped(Message):
+    """A place in time was typed: a moment, an object, an event, a mark, a generation."""
+
+    text: str

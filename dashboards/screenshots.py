@@ -1,28 +1,58 @@
 """Pictures of screens for documents: ``python -m tlmem.dashboards.screenshots FILE FOLDER``.
 
-Covers: driving the application without a terminal and writing what it shows as SVG.
+Covers: driving the application without a terminal and writing what it shows as SVG, with ``--all``
+every screen in three sizes. Fonts are not part of the pictures, so that they stay small.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import re
 import sys
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from .app import TlmemApp
 from .model.loading import Loaded, family_of
 
 SIZE = (100, 30)
+SIZES = ((80, 24), (120, 40), (200, 60))
+PLACE = "@"
+"""Before a place that is typed after ``g``."""
 SCREENS = {
     "overview": ("1",),
     "findings": ("3",),
     "timeline": ("2", "enter", "enter"),
     "sites": ("4",),
     "flames": ("4", "b", "v"),
+    "moment": ("g", f"{PLACE}epoch 2"),
 }
 """Names of pictures, and the keys that lead to them from the first screen."""
+EVERY_SCREEN = {
+    **SCREENS,
+    "lines": ("2",),
+    "scopes": ("5", "plus", "plus", "plus"),
+    "pools": ("6",),
+    "tape": ("7",),
+    "diff": ("8",),
+    "peak": ("w",),
+    "help": ("question_mark",),
+}
+_SHORTER = (
+    (re.compile(r"\s*@font-face \{[^}]*\}"), ""),
+    (re.compile(r"<clipPath id=\"[^\"]*-line-\d+\">.*?</clipPath>\s*", re.DOTALL), ""),
+    (re.compile(r" clip-path=\"url\(#[^)]*-line-\d+\)\""), ""),
+    (re.compile(r"terminal-\d+-"), "t-"),
+    (re.compile(r"(=\"\d+\.\d)\d+(?=\")"), r"\1"),
+    (re.compile(r"(=\"\d+)\.0(?=\")"), r"\1"),
+    (re.compile(r"&#160;"), "\N{NO-BREAK SPACE}"),
+    (re.compile(r" shape-rendering=\"crispEdges\""), ""),
+    (re.compile(r"\n\s*"), "\n"),
+)
+"""What a picture is made smaller by: fonts, a clip for each line, long names and numbers."""
 
 
 async def settle(pilot: Pilot[None], app: TlmemApp) -> None:
@@ -35,33 +65,61 @@ async def settle(pilot: Pilot[None], app: TlmemApp) -> None:
             await pilot.pause(0.01)
 
 
-async def take(path: Path, folder: Path) -> list[Path]:
-    """Writes a picture of each screen and returns their files.
+async def picture(
+    path: Path, keys: tuple[str, ...], size: tuple[int, int], other: Path | None = None
+) -> str:
+    """What a terminal of a size shows after some keys, as SVG.
 
     Raises:
         TlmemError: the recording cannot be read.
     """
-    taken = []
-    for name, keys in SCREENS.items():
-        app = TlmemApp([Loaded(member) for member in family_of(path)])
-        async with app.run_test(size=SIZE) as pilot:
+    app = TlmemApp([Loaded(member) for member in family_of(path)], other)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot, app)
+        for key in keys:
+            if key.startswith(PLACE):
+                app.screen.query_one("GoTo", Input).value = key.removeprefix(PLACE)
+                key = "enter"
+            await pilot.press(key)
             await settle(pilot, app)
-            for key in keys:
-                await pilot.press(key)
-                await settle(pilot, app)
-            picture = app.export_screenshot(title=f"tlmem tui {path.name}")
-        taken.append(folder / f"tui-{name}.svg")
-        taken[-1].write_text(picture, encoding="utf-8")
+        drawn = app.export_screenshot(title=f"tlmem tui {path.name}")
+    for pattern, short in _SHORTER:
+        drawn = pattern.sub(short, drawn)
+    return drawn
+
+
+async def take(path: Path, folder: Path, every: bool, other: Path | None = None) -> list[Path]:
+    """Writes a picture of each screen and returns their files.
+
+    Args:
+        every: all screens in three sizes, and not those that the documents show.
+        other: an earlier recording, for the screen that compares.
+    Raises:
+        TlmemError: a recording cannot be read.
+    """
+    taken = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for size in SIZES if every else (SIZE,):
+        for name, keys in (EVERY_SCREEN if every else SCREENS).items():
+            end = f"-{size[0]}x{size[1]}" if every else ""
+            taken.append(folder / f"tui-{name}{end}.svg")
+            drawn = await picture(path, keys, size, other)
+            taken[-1].write_text(drawn, encoding="utf-8")
     return taken
 
 
 def main(words: list[str]) -> int:
     """Runs the command; prints the files that were written."""
-    if len(words) != 2:
-        sys.stderr.write("usage: python -m tlmem.dashboards.screenshots FILE FOLDER\n")
-        return 2
-    for picture in asyncio.run(take(Path(words[0]), Path(words[1]))):
-        print(picture)
+    parser = argparse.ArgumentParser(
+        "python -m tlmem.dashboards.screenshots", description="Writes pictures of screens as SVG."
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="where the pictures go")
+    parser.add_argument("--all", action="store_true", help="every screen in three sizes")
+    parser.add_argument("--diff", metavar="OTHER", type=Path, help="an earlier recording")
+    given = parser.parse_args(words)
+    for made in asyncio.run(take(given.file, given.folder, given.all, given.diff)):
+        print(made)
     return 0
 
 

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tlmem.units import format_bytes, format_count, format_rate, format_seconds, parse_bytes
+from tlmem.units import (
+    format_bytes,
+    format_count,
+    format_figure,
+    format_rate,
+    format_seconds,
+    parse_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +28,16 @@ from tlmem.units import format_bytes, format_count, format_rate, format_seconds,
 )
 def test_bytes_have_three_digits_and_an_si_unit(value: float, text: str) -> None:
     assert format_bytes(value) == text
+
+
+def test_figures_have_three_digits_and_no_exponent() -> None:
+    assert [format_figure(value) for value in (0.125, 2, 999.4, 999.6, 1_234.5)] == [
+        "0.125",
+        "2",
+        "999",
+        "1,000",
+        "1,234",
+    ]
 
 
 def test_rates_and_counts() -> None:

@@ -1,6 +1,6 @@
 """Numbers as people read and write them: bytes, durations and counts in SI units.
 
-Covers: formatting for reports and parsing of sizes given by users.
+Covers: formatting for reports and parsing of sizes and times given by users.
 Does not cover: machine-readable output; JSON has plain numbers.
 """
 
@@ -41,6 +41,11 @@ def format_count(value: float) -> str:
     return f"{round(value):,}"
 
 
+def format_figure(value: float) -> str:
+    """A number with three significant digits, from 1,000 on as a count: ``0.125``, ``1,200``."""
+    return format_count(value) if abs(value) >= 999.5 else f"{value:.3g}"
+
+
 def format_seconds(seconds: float) -> str:
     """A duration: ``12.3 ms``, ``1.90 s``, ``3 min 20 s``, ``2 h 05 min``."""
     if math.isnan(seconds):
@@ -55,6 +60,23 @@ def format_seconds(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+_SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0}
+
+
+def parse_seconds(text: str) -> float | None:
+    """Seconds of a time such as ``12``, ``1.5 s``, ``20ms``, ``2 min`` or ``1:30``.
+
+    None for what is not a time.
+    """
+    clock = re.fullmatch(r"\s*(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,2}(?:\.[0-9]+)?)\s*", text)
+    if clock is not None:
+        return 3600.0 * int(clock[1] or 0) + 60.0 * int(clock[2]) + float(clock[3])
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zµ]*)\s*", text)
+    if match is None or match[2] not in _SECONDS:
+        return None
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def parse_bytes(text: str) -> int:

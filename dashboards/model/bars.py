@@ -76,6 +76,28 @@ def stacked_heights(values: NDArray[np.float64], rows: int) -> list[str]:
     return [heights((level - row).clip(0, 1), 1.0) for row in range(rows - 1, -1, -1)]
 
 
+def stacked_cells(
+    tops: NDArray[np.float64], low: float, high: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """One row of stacked areas: of each cell the two layers that have most of it.
+
+    Args:
+        tops: ``[layer, column]``, where each layer ends; NaN where nothing is known.
+        low, high: the values at the lower and the upper edge of the row.
+    Returns:
+        The eighths of each cell that the lower one of the two has, the lower and the upper one;
+        the number of layers stands for what is above all of them.
+    """
+    floor = np.zeros((1, tops.shape[1]))
+    ceiling = np.full((1, tops.shape[1]), high)
+    edges = np.concatenate([floor, np.nan_to_num(tops), ceiling]).clip(low, high)
+    share = np.diff(np.maximum.accumulate(edges, axis=0), axis=0)
+    two = np.sort(np.argsort(-share, axis=0, kind="stable")[:2], axis=0)
+    lower, upper = np.take_along_axis(share, two, axis=0)
+    eighths = np.rint(8 * lower / np.maximum(lower + upper, 1e-12)).astype(np.int64)
+    return eighths, two[0], two[1]
+
+
 def count_bar(view: View, width: int, steps: Sequence[tuple[int, int | None]], died_ns: int) -> str:
     """The reference count of one object at the end of each column; ``+`` for more than 9.
 

@@ -27,7 +27,7 @@ METRICS = ("alive", "bytes", "objects", "churn")
 made and freed again in it. All of a recording ends for this where the program is judged, as in
 reports: what a function held until it returned at the very end is alive."""
 METRIC_WORDS = {
-    "alive": "bytes still alive",
+    "alive": "bytes alive",
     "bytes": "bytes allocated",
     "objects": "objects allocated",
     "churn": "bytes allocated and freed",

@@ -9,6 +9,7 @@ from pathlib import Path
 from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.report.diff import changed_by, held, line_name
 from tlmem.report.heap import HEAP_NAMES, range_of
+from tlmem.report.kinds import kind_name
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count
 
@@ -47,12 +48,13 @@ def finding_changes(found: Difference) -> TableData:
                 (
                     name,
                     MARKS[finding.severity],
-                    finding.kind,
                     where(finding),
+                    kind_name(finding.kind),
                     format_bytes(finding.bytes) if finding.bytes else "",
+                    finding.kind,
                 )
             )
-    return TableData(("", "severity", "kind", "place", "bytes"), rows, ("bytes",))
+    return TableData(("", "severity", "place", "what", "bytes", "code"), rows, ("bytes",))
 
 
 def heap_changes(found: Difference) -> TableData:

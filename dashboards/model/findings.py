@@ -1,7 +1,7 @@
 """The table of findings, and all about one of them: evidence, cure, holders, stacks, a history.
 
-Covers: sorting and filtering rows; the blocks that the detail beside the table shows, and the same
-as Markdown for an issue.
+Covers: one row for each line, with all that was found of it, sorted and filtered; the blocks that
+the detail beside the table shows, and the same as Markdown for an issue.
 Does not cover: how findings are made (``tlmem.analysis``).
 """
 
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.ledger.history import History, HistoryStep
-from tlmem.analysis.ledger.misuse import EARLIER
+from tlmem.analysis.ledger.misuse import EARLIER, WHAT
 from tlmem.analysis.model import SEVERITIES, Finding, StackFrame
 from tlmem.analysis.places import place
 from tlmem.report.cohorts import cohort_lines
+from tlmem.report.kinds import kind_name
 from tlmem.report.markdown import fenced, words
 from tlmem.report.text import circumstances
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
@@ -25,6 +26,8 @@ MARKS = {"error": "‼ error", "warning": "! warning", "info": "· info"}
 SORTS = ("severity", "place", "bytes", "objects", "growth", "kind")
 
 MOST_FRAMES = 20
+SOURCE = " " * 6
+"""Before the text of a line below its frame."""
 MOST_STEPS = 40
 MOST_TAKEN = 2
 WIDTH = 88
@@ -33,10 +36,16 @@ WIDTH = 88
 
 @dataclass(frozen=True)
 class FindingRow:
-    """One row, as it is shown; ``index`` is the place of the finding among all."""
+    """One row, as it is shown; ``index`` is the place of its finding among all.
+
+    ``others`` are those of less important findings of the same line.
+    """
 
     index: int
+    others: tuple[int, ...]
     severity: str
+    name: str
+    holder: str
     kind: str
     bytes: str
     objects: str
@@ -47,10 +56,21 @@ class FindingRow:
     @property
     def cells(self) -> tuple[str, ...]:
         """Under the heads of ``HEADS``."""
-        return (self.severity, self.place, self.bytes, self.objects, self.growth, self.kind)
+        return (
+            self.severity,
+            self.place,
+            self.name,
+            self.holder,
+            self.bytes,
+            self.growth,
+            self.objects,
+            self.kind,
+        )
 
 
-HEADS = ("severity", "place", "bytes", "objects", "growth", "kind")
+HEADS = ("severity", "place", "what", "held by", "bytes", "growth", "objects", "code")
+APART = (*WHAT, "misuse")
+"""Findings that are not about what a line keeps have rows of their own."""
 
 
 def finding_rows(
@@ -68,9 +88,10 @@ def finding_rows(
         severities: those that are shown.
     """
     wanted = [
-        (index, finding)
-        for index, finding in enumerate(findings)
-        if finding.severity in severities and _matches(finding, search.casefold())
+        (group[0], findings[group[0]], group[1:])
+        for group in _by_line(findings)
+        if findings[group[0]].severity in severities
+        and any(_matches(findings[index], search.casefold()) for index in group)
     ]
     keys = {
         "severity": lambda pair: pair[0],
@@ -81,7 +102,23 @@ def finding_rows(
         "place": lambda pair: where(pair[1]),
     }
     wanted.sort(key=keys[sort])
-    return [_row(index, finding) for index, finding in wanted]
+    return [_row(index, finding, tuple(others)) for index, finding, others in wanted]
+
+
+def _by_line(findings: Sequence[Finding]) -> list[list[int]]:
+    """The places of findings; those about what one line keeps together, most important first."""
+    groups: list[list[int]] = []
+    of_line: dict[StackFrame, list[int]] = {}
+    for index, finding in enumerate(findings):
+        site = finding.site
+        if site is None or not site.file or finding.kind in APART:
+            groups.append([index])
+        elif site in of_line:
+            of_line[site].append(index)
+        else:
+            of_line[site] = [index]
+            groups.append(of_line[site])
+    return groups
 
 
 def where(finding: Finding) -> str:
@@ -89,11 +126,20 @@ def where(finding: Finding) -> str:
     return place(finding.site) if finding.site is not None and finding.site.file else "–"
 
 
-def _row(index: int, finding: Finding) -> FindingRow:
+def holder_of(finding: Finding) -> str:
+    """Who holds most of the objects; empty where that is not known."""
+    named = [holder.name for holder in finding.holders if holder.kind != "none"]
+    return named[0] if named else ""
+
+
+def _row(index: int, finding: Finding, others: tuple[int, ...]) -> FindingRow:
     slope = finding.slope_bytes_per_s
     return FindingRow(
         index=index,
+        others=others,
         severity=MARKS[finding.severity],
+        name=kind_name(finding.kind),
+        holder=holder_of(finding),
         kind=finding.kind,
         bytes=format_bytes(finding.bytes) if finding.bytes else "",
         objects=format_count(finding.count) if finding.count else "",
@@ -107,33 +153,42 @@ def _matches(finding: Finding, search: str) -> bool:
     if not search:
         return True
     site = finding.site
-    texts = [finding.kind, finding.evidence, *(holder.name for holder in finding.holders)]
+    texts = [finding.kind, kind_name(finding.kind), finding.evidence]
+    texts += [holder.name for holder in finding.holders]
     texts += [str(site), site.function] if site else []
     return any(search in text.casefold() for text in texts)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A heading and lines below it; ``code`` says that the lines are set as they are."""
+    """A heading and lines below it; ``code`` says that the lines are set as they are.
+
+    Of a stack, ``frames`` has a place for each line; source lines have that of their frame.
+    """
 
     heading: str
     lines: tuple[str, ...]
     code: bool = False
+    frames: tuple[StackFrame | None, ...] = ()
 
 
 def finding_blocks(
-    finding: Finding, life: History | None = None, width: int = WIDTH
+    finding: Finding,
+    life: History | None = None,
+    width: int = WIDTH,
+    others: Sequence[Finding] = (),
 ) -> list[Block]:
     """Everything that is known of a finding.
 
     Args:
         life: the history of its example object.
         width: letters for which a line has room; tables that can be narrower are.
+        others: less important findings of the same line.
     """
-    heading = f"{MARKS[finding.severity]}: {finding.kind} at {where(finding)}"
-    blocks = [Block(heading, _head(finding))]
-    if fix := fix_of(finding):
-        blocks.append(Block("Fix", (f"{fix[:1].upper()}{fix[1:]}.",)))
+    blocks = [Block(_heading(finding), _head(finding)), *_fix(finding)]
+    for other in others:
+        if other.kind != "live-at-end":
+            blocks += [Block(_heading(other), (other.evidence,)), *_fix(other)]
     if finding.holders:
         blocks.append(Block("Held by", tuple(_holders(finding, life))))
     if finding.cohorts is not None:
@@ -147,20 +202,36 @@ def finding_blocks(
     )
     for heading, stack in stacks:
         if stack:
-            blocks.append(Block(heading, tuple(stack_lines(stack, finding.site)), code=True))
+            blocks.append(stack_block(heading, stack, finding.site))
+    alive = next((other for other in others if other.kind == "live-at-end"), None)
+    if alive is not None:
+        blocks.append(Block(kind_name(alive.kind).capitalize(), (alive.evidence,)))
     if life is not None:
         blocks += _takings(finding, life)
         blocks.append(Block(f"History of object {life.object}", tuple(history_lines(life)), True))
     return blocks
 
 
-def markdown(finding: Finding, life: History | None, origin: str) -> str:
+def _heading(finding: Finding) -> str:
+    """Severity, plain name, place, code: ``· info: alive when judged at a.py:3 · live-at-end``."""
+    at = f" at {where(finding)}" if finding.site is not None and finding.site.file else ""
+    return f"{MARKS[finding.severity]}: {kind_name(finding.kind)}{at} · {finding.kind}"
+
+
+def _fix(finding: Finding) -> list[Block]:
+    fix = fix_of(finding)
+    return [Block("Fix", (f"{fix[:1].upper()}{fix[1:]}.",))] if fix else []
+
+
+def markdown(
+    finding: Finding, life: History | None, origin: str, others: Sequence[Finding] = ()
+) -> str:
     """The blocks as Markdown for an issue; ``origin`` says which recording they are from.
 
     Names cannot become links, mentions or HTML there, nor end a fence.
     """
     parts = []
-    for number, block in enumerate(finding_blocks(finding, life)):
+    for number, block in enumerate(finding_blocks(finding, life, others=others)):
         level = "###" if number == 0 else "####"
         lines = "\n".join(f"{words(line)}  " for line in block.lines)
         body = fenced(block.lines) if block.code else lines
@@ -168,15 +239,20 @@ def markdown(finding: Finding, life: History | None, origin: str) -> str:
     return "\n\n".join([*parts, f"From {words(origin)}."]) + "\n"
 
 
-def stack_lines(stack: Sequence[StackFrame], blamed: StackFrame | None = None) -> Iterator[str]:
+def stack_block(
+    heading: str, stack: Sequence[StackFrame], blamed: StackFrame | None = None
+) -> Block:
     """A stack, innermost first, each frame with its source line; the blamed one is marked ``>``."""
+    lines: list[tuple[str, StackFrame | None]] = []
     for frame in stack[:MOST_FRAMES]:
         mark = ">" if blamed is not None and frame == blamed else " "
-        yield f"{mark} {frame.file}:{frame.line} in {frame.function}"
+        lines.append((f"{mark} {frame.file}:{frame.line} in {frame.function}", frame))
         if frame.text:
-            yield f"      {frame.text}"
+            lines.append((f"{SOURCE}{frame.text}", frame))
     if len(stack) > MOST_FRAMES:
-        yield f"  and {len(stack) - MOST_FRAMES} more frames"
+        lines.append((f"  and {len(stack) - MOST_FRAMES} more frames", None))
+    texts, frames = zip(*lines, strict=True)
+    return Block(heading, texts, code=True, frames=frames)
 
 
 def history_lines(life: History) -> Iterator[str]:
@@ -211,7 +287,7 @@ def _takings(finding: Finding, life: History) -> Iterator[Block]:
     for step in life.held[:MOST_TAKEN]:
         if step.stack and step.stack != finding.stack:
             heading = f"{step.holder or 'no holder'} acquired object {life.object}, never released"
-            yield Block(heading, tuple(stack_lines(step.stack, step.site)), code=True)
+            yield stack_block(heading, step.stack, step.site)
 
 
 def _head(finding: Finding) -> tuple[str, ...]:

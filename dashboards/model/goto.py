@@ -1,4 +1,4 @@
-"""Where a text typed into "go to" leads: a moment, an event, an object, a mark.
+"""Where a text typed into "go to" leads: a moment, an event, an object, a mark, a generation.
 
 Covers: what can be typed. Raises a sentence that says so where it leads nowhere.
 """
@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from tlmem.errors import TlmemError
 from tlmem.recording.reader import Recording
-from tlmem.units import format_count, format_seconds
+from tlmem.units import format_count, format_seconds, parse_seconds
 
 from .lanes import Lanes
 
-HINT = "seconds (1.25), #object, event e1009, or the name of a mark (epoch 3)"
+HINT = "12, 1:30, 20ms, #object, e1009 (event), epoch 3 (mark); 3..12: born between them"
+BETWEEN = ".."
 
 
 class NoSuchPlace(TlmemError):
@@ -22,10 +23,15 @@ class NoSuchPlace(TlmemError):
 
 @dataclass(frozen=True)
 class Destination:
-    """A moment, and the object that is meant, if one is."""
+    """A moment, and the object that is meant, if one is.
 
-    time_ns: int
+    Of a generation ``born_ns`` are the moments between which it was allocated; without a moment of
+    its own (``A..B``) ``time_ns`` is None, and that of judging is meant.
+    """
+
+    time_ns: int | None
     object: int | None = None
+    born_ns: tuple[int, int] | None = None
 
 
 def go_to(text: str, recording: Recording, lanes: Lanes) -> Destination:
@@ -35,18 +41,30 @@ def go_to(text: str, recording: Recording, lanes: Lanes) -> Destination:
         NoSuchPlace: nothing of this recording.
     """
     word = text.strip()
+    if BETWEEN in word:
+        return _generation(word, recording, lanes)
     if word.startswith("#"):
         return _object(word[1:], lanes)
     if word[:1] in "eE" and word[1:].isdecimal():
         return _event(int(word[1:]), recording)
-    try:
-        seconds = float(word.removesuffix("s").strip())
-    except ValueError:
+    seconds = parse_seconds(word)
+    if seconds is None:
         return _mark(word, recording)
-    if not 0 <= seconds <= recording.seconds:
+    if seconds > recording.seconds:
         length = format_seconds(recording.seconds)
         raise NoSuchPlace(f"{word} is not in the recording, which lasts {length}")
     return Destination(int(seconds * 1e9))
+
+
+def _generation(word: str, recording: Recording, lanes: Lanes) -> Destination:
+    """``A..B``, or ``A..B..C``: allocated between A and B, and alive at C."""
+    times = [go_to(part, recording, lanes).time_ns for part in word.split(BETWEEN)]
+    if len(times) > 3:
+        raise NoSuchPlace(
+            f"'{word}' has more than three moments; A..B..C: born in A to B, alive at C"
+        )
+    first, last = sorted(time or 0 for time in times[:2])
+    return Destination(times[2] if len(times) == 3 else None, born_ns=(first, last))
 
 
 def _object(word: str, lanes: Lanes) -> Destination:
@@ -70,8 +88,9 @@ def _event(number: int, recording: Recording) -> Destination:
 
 def _mark(word: str, recording: Recording) -> Destination:
     marks = recording.marks
-    names = marks["label"].astype(object) + " " + marks["index"].astype(str).astype(object)
-    found = marks[(names == word) | (marks["label"] == word)]
+    labels, indices = marks["label"].astype(object), marks["index"].astype(str).astype(object)
+    indexed = (labels + " " + indices == word) | (labels + ":" + indices == word)
+    found = marks[indexed | (labels == word)]
     if not len(found):
         raise NoSuchPlace(f"'{word}' is nothing to go to; type {HINT}")
     return Destination(int(found["time_ns"].iloc[0]))

@@ -233,6 +233,18 @@ class Lanes:
             int(thread): sums[at * count : (at + 1) * count] for at, thread in enumerate(threads)
         }
 
+    def at(self, line: int, time_ns: int) -> tuple[float, float]:
+        """Bytes and objects of a line that are alive at a moment."""
+        edges = np.array([time_ns], np.int64)
+        made, freed = self._births.until(line, edges), self._deaths.until(line, edges)
+        return float(made[0][0] - freed[0][0]), float(made[1][0] - freed[1][0])
+
+    def all_at(self, time_ns: int) -> tuple[float, float]:
+        """Bytes and objects of all lines that are alive at a moment."""
+        edges = np.array([time_ns], np.int64)
+        made, freed = (side.until(0, edges) for side in self._of_all)
+        return float(made[0][0] - freed[0][0]), float(made[1][0] - freed[1][0])
+
     def total(self, view: View, width: int) -> Floats:
         """Bytes alive in all at the end of each column."""
         edges = np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1).astype(np.int64)[1:]

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Layer:
-    """One part: its name in words, the sign it is filled with, and its colour where there is one.
+    """One part: its name in words, its colour, and the sign that fills it where there is none.
 
     The signs differ, so that layers are distinguished without colour.
     """
@@ -29,16 +29,16 @@ class Layer:
     colour: str
 
 
-ARRAYS = Layer("arrays", "█", "#4e9fe5")
-POOLS = Layer("pools", "▓", "#e5a84e")
-PYTHON = Layer("Python", "▒", "#e5d24e")
-FREED = Layer("freed, kept", "░", "#8a93a6")
-RECORDER = Layer("recorder", ":", "#7c6fd0")
-OTHER = Layer("files+native", "·", "#5aa87f")
-RESIDUAL = Layer("unexplained", "?", "#c96a8b")
+ARRAYS = Layer("arrays", "#", "#3d7ebd")
+POOLS = Layer("pools", "%", "#c08a3e")
+PYTHON = Layer("Python", "=", "#a89a3c")
+FREED = Layer("freed, kept", "-", "#6b7486")
+RECORDER = Layer("recorder", ":", "#6a5fb0")
+OTHER = Layer("files+native", ".", "#3f7d60")
+RESIDUAL = Layer("unexplained", "?", "#8f5069")
 PARTS = (ARRAYS, POOLS, PYTHON, FREED, RECORDER, OTHER, RESIDUAL)
-ANONYMOUS = Layer("anonymous", "▒", "#4e9fe5")
-FILES = Layer("files", "·", "#5aa87f")
+ANONYMOUS = Layer("anonymous", "=", "#3d7ebd")
+FILES = Layer("files", ".", "#3f7d60")
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,24 @@ def _mapped_by(pid: int) -> Path | None:
     return None
 
 
+Run = tuple[int, ...]
+"""What differs between two recordings of one name: their files, processes and first moments."""
+
+
+def run_of(path: Path) -> Run:
+    """Which run a file is of; another one may have taken the place of the first.
+
+    Raises:
+        TlmemError: the file is missing or no recording.
+    """
+    header = read_header(Source(path))
+    try:
+        about = os.stat(path)
+    except OSError:
+        raise MissingFile(f"{path} does not exist; check the path") from None
+    return about.st_dev, about.st_ino, header.pid, header.created_unix_ns, header.first_ns
+
+
 @dataclass
 class Member:
     """One process of the family: the last look at it and the last full reading of it."""
@@ -149,6 +167,7 @@ class Member:
     path: Path
     scanner: Scanner
     look: Glance
+    run: Run
     full: Loaded | None = None
     read_at: float = 0.0
     took_s: float = 0.0
@@ -185,24 +204,31 @@ class Member:
 
 @dataclass
 class Follower:
-    """The family of a recording that grows."""
+    """The family of a recording that grows; ``runs`` counts the programs that wrote its file."""
 
     path: Path
     members: list[Member] = field(default_factory=list)
+    runs: int = 0
 
     def look(self) -> None:
         """Looks at every process again, and for new ones; costs a few milliseconds each.
 
+        When another run has taken the place of the file, nothing of the one before is kept.
+
         Raises:
             TlmemError: the recording of the first process cannot be read any more.
         """
+        if not self.members or run_of(self.path) != self.members[0].run:
+            self.members = [_first_look(self.path)]
+            self.runs += 1
         known = {member.path: member for member in self.members}
         for path in [self.path, *family.find(self.path)]:
             member = known.get(path)
             try:
                 if member is None:
-                    scanner = Scanner(Source(path))
-                    self.members.append(Member(path, scanner, glance(path, scanner)))
+                    self.members.append(_first_look(path))
+                elif run_of(path) != member.run:
+                    self.members[self.members.index(member)] = _first_look(path)
                 elif member.look.running:
                     member.look = glance(path, member.scanner)
             except TlmemError:
@@ -219,9 +245,12 @@ class Follower:
                     full = Loaded(member.path)
                     full.read_events()
                     _ = full.lanes
+                    replaced = run_of(member.path) != member.run
                 except TlmemError:
                     member.read_at = now  # the next look says what is wrong with it
                     return False
+                if replaced:
+                    return False  # the next look sees the other run
                 member.full, member.took_s = full, time.monotonic() - began
                 member.read_at = now + member.took_s
                 return True
@@ -251,6 +280,11 @@ class Follower:
         """Memory of one process, or of all together, on the clock of the first one."""
         members = self.members if chosen is None else [chosen]
         return combined([(self.shift_ns(m), m.layers, m.ended) for m in members])
+
+
+def _first_look(path: Path) -> Member:
+    run, scanner = run_of(path), Scanner(Source(path))
+    return Member(path, scanner, glance(path, scanner), run)
 
 
 def together(follower: Follower, chosen: Member | None, time_ns: int) -> str:

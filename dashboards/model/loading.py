@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tlmem.analysis import Analysis, analyse
+from tlmem.analysis.leaks.alive_at_end import alive_in
 from tlmem.analysis.ledger.history import History, NoSuchObject, history
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.places import Places, place
@@ -24,7 +25,7 @@ from .frame_table import FrameTable
 from .glance import Glance, glance, script_name
 from .lanes import Lanes
 from .layers import Layers, combined, layers_of
-from .peak import PeakIndex
+from .moments import MomentIndex
 from .pools import PoolIndex
 from .scopes import ScopeIndex
 from .tapes import TapeIndex
@@ -68,7 +69,7 @@ class Loaded:
         self.path = path
         self.first_look: Glance = glance(path)
         self.recording = read_for_command(path, source_roots=source_roots)
-        self.peaks = PeakIndex(self.recording)
+        self.moments = MomentIndex(self.recording)
         self._lock = threading.RLock()
         self._lives: dict[int, History | None] = {}
 
@@ -145,6 +146,12 @@ class Loaded:
         """Verdict, attribution and findings."""
         return analyse(self.recording)
 
+    @kept
+    def alive_when_judged(self) -> tuple[int, int]:
+        """Objects and bytes that were alive when the program was judged."""
+        counts, held = alive_in(self.recording, self.places)
+        return int(counts.sum()), int(held.sum())
+
     def history(self, number: int) -> History | None:
         """The life of an object; None of one that the recording does not list."""
         with self._lock:
@@ -164,9 +171,26 @@ class Loaded:
         self.lanes.prepare()
         self.pools.prepare()
         self.tapes.prepare()
+        _ = self._empty
+        self.moments.prepare()
         for finding in self.analysis.findings[:MOST_LIVES]:
             if finding.object is not None:
                 self.history(finding.object)
+
+    @property
+    def empty_screens(self) -> tuple[str, ...]:
+        """Names of screens that have nothing to show; none before ``prepare`` has ended."""
+        return self._empty if "_empty" in self.__dict__ else ()
+
+    @kept
+    def _empty(self) -> tuple[str, ...]:
+        recording = self.recording
+        things = {
+            "scopes": (recording.scopes,),
+            "pools": (recording.pools, recording.devices),
+            "tape": (recording.ops, recording.passes),
+        }
+        return tuple(name for name, tables in things.items() if not any(map(len, tables)))
 
     @property
     def detail_from_ns(self) -> int:
@@ -174,16 +198,18 @@ class Loaded:
         return self.recording.horizon_ns if self.is_read else 0
 
     def worst_place(self) -> str:
-        """Where the most important finding with a place is, in words that fit behind a verdict."""
+        """Where the most important finding is, in words that fit behind a verdict.
+
+        Empty when that finding has no place: the next one is about something else.
+        """
         findings = self.analysis.findings if self.is_analysed else ()
-        for finding in findings:
-            if finding.site is not None and finding.site.file:
-                where = place(finding.site)
-                if finding.severity not in SERIOUS:
-                    return f"kept at {where}"
-                stable = self.analysis.verdict.outcome == "stable"
-                return f"but {finding.kind} at {where}" if stable else f"at {where}"
-        return ""
+        if not findings or findings[0].site is None or not findings[0].site.file:
+            return ""
+        finding, where = findings[0], place(findings[0].site)
+        if finding.severity not in SERIOUS:
+            return f"kept at {where}"
+        stable = self.analysis.verdict.outcome == "stable"
+        return f"but {finding.kind} at {where}" if stable else f"at {where}"
 
 
 def family_layers(members: Sequence[Loaded], shown: Loaded) -> Layers:

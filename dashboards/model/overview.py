@@ -43,12 +43,24 @@ def top_findings(loaded: Loaded, most: int) -> list[FindingRow]:
     return finding_rows(findings)[: max(most, 0)]
 
 
+def tail(text: str, most: int) -> str:
+    """The end of a text, at most so many letters."""
+    return text if len(text) <= most else f"…{text[1 - most :]}"
+
+
 def totals_rows(loaded: Loaded) -> Rows:
-    """Bytes and counts at exit, at peak, in total; empty before the events are read."""
+    """Bytes and counts when judged, at exit, at peak, in total; empty before the events are read.
+
+    What was alive when the program was judged is what findings and sites show.
+    """
     if not loaded.is_read:
         return []
     totals = loaded.recording.totals
-    return [
+    judged: Rows = []
+    if loaded.is_analysed:
+        count, size = loaded.alive_when_judged
+        judged = [("when judged", format_bytes(size), format_count(count))]
+    return judged + [
         (
             name,
             format_bytes(getattr(totals, f"{key}_bytes")),

@@ -165,11 +165,13 @@ class PoolIndex:
         kept = np.flatnonzero(self._kept_at(view) & self._listed)
         table = pd.DataFrame({"pool": self._holder[kept], "size": self._size[kept]})
         counts = table.groupby(["pool", "size"], sort=False).size().rename("count").reset_index()
+        counts["name"] = self._names.to_numpy(object)[counts["pool"]] if len(counts) else ""
+        counts = pd.concat([counts, self._buffers(view)], ignore_index=True)
         counts = counts.assign(bytes=counts["size"] * counts["count"])
         counts = counts.sort_values("bytes", ascending=False, kind="stable")[:MOST_ROWS]
         rows = [
             (
-                str(self._names[row["pool"]]),
+                str(row["name"]),
                 format_bytes(row["size"]),
                 format_count(row["count"]),
                 format_bytes(row["bytes"]),
@@ -179,6 +181,24 @@ class PoolIndex:
         return TableData(
             ("kept in", "size", "objects", "bytes"), rows, ("size", "objects", "bytes")
         )
+
+    def _buffers(self, view: View) -> pd.DataFrame:
+        """Freed buffers that devices keep at the end of the stretch: name, size, count."""
+        which, kind, size, times = self._events
+        last = int(np.searchsorted(times, view.stop_ns, side="right"))
+        mine = np.flatnonzero(~self._is_pool[which[:last]])
+        change = np.zeros(256, np.int64)
+        for word, sign in KEPT.items():
+            change[KINDS[word]] = sign
+        table = pd.DataFrame(
+            {
+                "name": self._shown["name"].to_numpy(object)[which[mine]],
+                "size": size[mine].astype(np.int64),
+                "count": change[kind[mine]],
+            }
+        )
+        sums = table.groupby(["name", "size"], sort=False)["count"].sum().reset_index()
+        return sums[sums["count"] > 0]
 
     def _kept_at(self, view: View) -> NDArray[np.bool_]:
         """Which objects lie in a pool at the end of the stretch."""

@@ -6,6 +6,7 @@ Covers: which text stands in which column. Does not cover: colours and widgets.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,16 @@ from .view import View
 APART = 4
 """Columns that at least lie between two labels of ticks."""
 _ROUND = (1, 2, 5)
+UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+LEAST_CLOCK_NS = 120e9
+"""From two minutes on an axis has minutes and seconds."""
+CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200)
+"""Steps of such an axis, in seconds."""
+MOST_TICKS = 1000
+LEAST_LETTERS = 3
+"""Fewer letters of a label say nothing."""
+LEAST_BAND = 4
+"""Columns that an epoch has at least where epochs are shaded."""
 
 
 def column_of(view: View, time_ns: float, width: int) -> int:
@@ -35,21 +46,64 @@ def moment(time_ns: float, step_ns: float = 1.0) -> str:
     return f"{time_ns / 1e9:.{digits}f} s"
 
 
+def clock(time_ns: float, step_ns: float, stop_ns: float) -> str:
+    """A moment on the axis, as people say it: ``250 ms``, ``1.5 s``, ``1:30``, ``1:02:00``.
+
+    Args:
+        step_ns: that of the axis, which says how many digits are needed.
+        stop_ns: where the axis ends, which says in which unit.
+    """
+    minutes = stop_ns >= LEAST_CLOCK_NS
+    unit, name = next(pair for pair in UNITS if stop_ns >= pair[0] or pair[0] == 1.0)
+    digits = max(0, math.ceil(math.log10(unit) - math.log10(max(step_ns, 1e-3)) - 1e-9))
+    if not minutes or time_ns < 60e9:
+        return f"{time_ns / unit:.{digits}f} {name}"
+    whole, rest = divmod(round(time_ns / 1e9, digits), 60)
+    seconds = f"{rest:0{digits + 3 if digits else 2}.{digits}f}"
+    if whole < 60:
+        return f"{whole:.0f}:{seconds}"
+    return f"{whole // 60:.0f}:{whole % 60:02.0f}:{seconds}"
+
+
 def ticks(view: View, width: int) -> list[tuple[int, str]]:
     """Columns and labels of round moments, apart from each other."""
     if width <= 0:
         return []
-    longest = len(moment(view.stop_ns, view.length_ns / 10)) + APART
-    least = view.length_ns / max(width / longest, 1)
-    power = 10 ** math.floor(math.log10(max(least, 1)))
-    step = next((power * base for base in _ROUND if power * base >= least), power * 10)
+    for step in _steps(view.length_ns):
+        longest = (
+            max(len(clock(at, step, view.stop_ns)) for at in (view.start_ns, view.stop_ns)) + APART
+        )
+        if view.length_ns / step * longest <= width:
+            break
     first = math.ceil(view.start_ns / step) * step
     found = []
     for time_ns in np.arange(first, view.stop_ns + 1, step):
         column = column_of(view, time_ns, width)
         if 0 <= column < width:
-            found.append((column, moment(time_ns, step)))
+            found.append((column, clock(time_ns, step, view.stop_ns)))
     return found
+
+
+def _steps(length_ns: int) -> Iterator[float]:
+    """Round steps of a stretch of time, small ones first; the last one is longer than all of it."""
+    power = 10.0 ** math.floor(math.log10(max(length_ns, 1) / MOST_TICKS))
+    while True:
+        for base in _ROUND:
+            step = power * base
+            if step < 1e9 or length_ns < LEAST_CLOCK_NS:
+                yield step
+            if step > length_ns and (step < 1e9 or length_ns < LEAST_CLOCK_NS):
+                return
+        power *= 10
+        if power >= 1e9 and length_ns >= LEAST_CLOCK_NS:
+            break
+    for seconds in CLOCK_STEPS:
+        yield seconds * 1e9
+    day = 86_400e9
+    while day <= length_ns:
+        yield day
+        day *= 2
+    yield day
 
 
 def tick_line(view: View, width: int) -> str:
@@ -63,7 +117,10 @@ def tick_line(view: View, width: int) -> str:
 
 
 def mark_line(view: View, width: int, marks: pd.DataFrame) -> str:
-    """The program's marks: a sign at each, its label behind it where there is room."""
+    """The program's marks: a sign at each, behind it as much of its label as there is room for.
+
+    Where the label does not fit its index does, where that is not there either the first letters.
+    """
     cells = [" "] * max(width, 0)
     times = marks["time_ns"].to_numpy(np.int64)
     inside = np.flatnonzero((times >= view.start_ns) & (times <= view.stop_ns))
@@ -77,10 +134,39 @@ def mark_line(view: View, width: int, marks: pd.DataFrame) -> str:
     texts = zip(marks["label"].iloc[rows], marks["index"].iloc[rows], strict=True)
     for column, after, (label, index) in zip(columns.tolist(), following, texts, strict=True):
         cells[column] = "◆"
-        text = f"{label} {index}"
-        if after - column > len(text) + 1:
-            cells[column + 1 : column + 1 + len(text)] = text
+        room = after - column - 1 - (after < width)
+        text = _shortened(str(label), str(index), room)
+        cells[column + 1 : column + 1 + len(text)] = text
     return "".join(cells)
+
+
+def _shortened(label: str, index: str, room: int) -> str:
+    """A mark in so many columns: ``epoch 12``, ``epo 12``, ``12``, or nothing."""
+    if len(label) + 1 + len(index) <= room:
+        return f"{label} {index}"
+    letters = room - 1 - len(index)
+    if letters >= LEAST_LETTERS:
+        return f"{label[:letters]} {index}"
+    return index if len(index) <= room else ""
+
+
+def shaded(view: View, width: int, marks: pd.DataFrame) -> tuple[tuple[int, int], ...]:
+    """Columns from and to which every second epoch lasts: what lies between marks of one label.
+
+    The label is the one with most marks that still leave ``LEAST_BAND`` columns for each.
+    """
+    if width <= 0 or len(marks) < 2:
+        return ()
+    times = marks["time_ns"].to_numpy(np.int64)
+    inside = marks[(times >= view.start_ns) & (times <= view.stop_ns)]
+    counts, whole = inside["label"].value_counts(), marks["label"].value_counts()
+    counts = counts[(whole.reindex(counts.index) >= 2) & (counts * LEAST_BAND <= width)]
+    if not len(counts):
+        return ()
+    every = marks[marks["label"] == counts.idxmax()]["time_ns"].to_numpy(np.int64)
+    edges = [min(max(column_of(view, time, width), 0), width) for time in (*every, view.stop_ns)]
+    bands = zip(edges[::2], edges[1::2], strict=False)
+    return tuple((begin, end) for begin, end in bands if end > begin)
 
 
 def scope_line(view: View, width: int, scopes: pd.DataFrame) -> str:

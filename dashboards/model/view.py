@@ -19,7 +19,9 @@ class View:
     """A stretch of ``start_ns`` to ``stop_ns`` of a recording of ``end_ns``, and what is selected.
 
     ``line`` is the number of a blamed line, ``object`` that of an object, ``thread`` that of a
-    thread; None: not selected. ``cursor_ns`` is a moment inside the stretch.
+    thread; None: not selected. ``cursor_ns`` is a moment inside the stretch. ``moment_ns`` is the
+    one that the screen of that name shows (None: the peak), of what was allocated in ``born_ns``
+    alone (None: whenever it was).
     """
 
     end_ns: int
@@ -29,6 +31,8 @@ class View:
     line: int | None = None
     object: int | None = None
     thread: int | None = None
+    moment_ns: int | None = None
+    born_ns: tuple[int, int] | None = None
 
     @classmethod
     def whole(cls, end_ns: int) -> View:

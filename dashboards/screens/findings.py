@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import ClassVar
 
+from rich.syntax import Syntax
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
@@ -15,6 +16,7 @@ from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.findings import (
     HEADS,
     SORTS,
+    SOURCE,
     Block,
     FindingRow,
     finding_blocks,
@@ -23,14 +25,16 @@ from tlmem.dashboards.model.findings import (
 )
 from tlmem.dashboards.model.tables import TableData
 from tlmem.dashboards.widgets.prompt import Prompt
-from tlmem.dashboards.widgets.text_table import TextTable
+from tlmem.dashboards.widgets.text_table import EMPTY, TextTable
 from tlmem.dashboards.widgets.words import Words
 
 from tlmem.analysis.ledger.history import History
 from tlmem.analysis.model import SEVERITIES, Finding
+from tlmem.recording.tables.blame import is_users
 
 from .page import Page
 
+HIGHLIGHTER = Syntax("", "python", theme="ansi_dark", background_color="default")
 NUMBERS = ("bytes", "objects", "growth")
 WIDE = 130
 """Columns from which on the detail is beside the table, with 6 of 11 parts: see ``app.tcss``."""
@@ -70,7 +74,7 @@ class FindingsPage(Page):
         """What is shown, the search, table and detail."""
         yield Words(id="shown")
         yield Prompt(placeholder="kind, file, function or holder; Enter keeps it, Esc ends it")
-        table = TextTable("nothing was found")
+        table = TextTable("analysing …")
         detail = VerticalScroll(Words(id="detail"), id="detail-box")
         yield Container(table, detail, id="split")
 
@@ -88,8 +92,13 @@ class FindingsPage(Page):
 
     def follow(self) -> None:
         """Shows the findings as they are known, sorted and searched."""
+        table = self.query_one(TextTable)
         if not self.loaded.is_analysed:
             self.query_one("#shown", Words).show("analysing …")
+            table.nothing = "analysing …"
+            table.show(EMPTY)
+            self.query_one("#detail", Words).show("")
+            self.rows, self._shown, self._told = [], (), None
             return
         now = (id(self.loaded), self.sort, self.search, self.severities)
         if now == self._shown:
@@ -97,14 +106,18 @@ class FindingsPage(Page):
         self._shown = now
         findings = self.loaded.analysis.findings
         self.rows = finding_rows(findings, self.sort, self.search, self.severities)
-        words = [f"{len(self.rows)} of {len(findings)} findings", f"sorted by {self.sort}"]
+        every = len(finding_rows(findings))
+        of = f"{len(self.rows)} of {every}" if len(self.rows) != every else f"{every}"
+        places = "place" if every == 1 else "places"
+        words = [f"{len(findings)} findings at {of} {places}", f"sorted by {self.sort}"]
         if self.severities != SEVERITIES:
             words.append(f"{' and '.join(self.severities)}s only")
         if self.search:
             words.append(f"with '{self.search}'")
         self.query_one("#shown", Words).show(Text(", ".join(words)))
         rows = [row.cells for row in self.rows]
-        self.query_one(TextTable).show(TableData(HEADS, rows, NUMBERS))
+        table.nothing = "nothing matches" if findings else "nothing was found"
+        table.show(TableData(HEADS, rows, NUMBERS))
         self._show_detail()
 
     def on_row_seen(self, message: RowSeen) -> None:
@@ -122,6 +135,14 @@ class FindingsPage(Page):
         if not 0 <= at < len(self.rows):
             return None
         return self.loaded.analysis.findings[self.rows[at].index]
+
+    @property
+    def others(self) -> list[Finding]:
+        """What else was found of the same line."""
+        at = self.query_one(TextTable).row
+        if not 0 <= at < len(self.rows):
+            return []
+        return [self.loaded.analysis.findings[index] for index in self.rows[at].others]
 
     def action_sort(self) -> None:
         """The next order."""
@@ -161,7 +182,7 @@ class FindingsPage(Page):
             return
         self._told, self.life = finding, None
         if finding is None:
-            self.query_one("#detail", Words).show(Text("Nothing was found."))
+            self.query_one("#detail", Words).show("")
             return
         self._show_blocks(finding, None)
         if finding.object is not None:
@@ -175,8 +196,9 @@ class FindingsPage(Page):
             self.in_background(lambda: loaded.history(number), show, "history")
 
     def _show_blocks(self, finding: Finding, life: History | None) -> None:
-        blocks = finding_blocks(finding, life, self._detail_width)
-        self.query_one("#detail", Words).show(as_text(blocks))
+        blocks = finding_blocks(finding, life, self._detail_width, self.others)
+        info = self.loaded.recording.info
+        self.query_one("#detail", Words).show(as_text(blocks, lambda file: is_users(file, info)))
 
     @property
     def _detail_width(self) -> int:
@@ -188,7 +210,8 @@ class FindingsPage(Page):
         """The finding as Markdown, to the clipboard of the terminal."""
         finding = self.finding
         if finding is not None:
-            self.app.copy_to_clipboard(markdown(finding, self.life, self.loaded.path.name))
+            origin = self.loaded.path.name
+            self.app.copy_to_clipboard(markdown(finding, self.life, origin, self.others))
             self.notify("The finding is in the clipboard as Markdown.")
 
     async def action_timeline(self) -> None:
@@ -199,12 +222,28 @@ class FindingsPage(Page):
             await self.tlmem.action_go("timeline")
 
 
-def as_text(blocks: Iterable[Block]) -> Text:
-    """Blocks with bold headings; marked lines stand out."""
+def as_text(blocks: Iterable[Block], users: Callable[[str], bool] = lambda file: True) -> Text:
+    """Blocks with bold headings; marked lines stand out, source is coloured, libraries are dim.
+
+    Args:
+        users: whether a file is the user's own.
+    """
     text = Text()
     for number, block in enumerate(blocks):
         text.append(("" if number == 0 else "\n") + block.heading + "\n", style="bold")
-        for line in block.lines:
-            style = "bold" if block.code and line[:1] in (">", "!") else ""
-            text.append(f"{line}\n", style=style)
+        for at, line in enumerate(block.lines):
+            frame = block.frames[at] if at < len(block.frames) else None
+            if frame is not None and not users(frame.file):
+                text.append(f"{line}\n", style="dim")
+            elif frame is not None and line.startswith(SOURCE):
+                text.append(coloured(line))
+            else:
+                style = "bold" if block.code and line[:1] in (">", "!") else ""
+                text.append(f"{line}\n", style=style)
     return text
+
+
+def coloured(line: str) -> Text:
+    """A line of Python with the colours of an editor and a line feed at its end."""
+    code = line.removeprefix(SOURCE)
+    return Text.assemble(SOURCE, HIGHLIGHTER.highlight(code))

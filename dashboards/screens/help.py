@@ -1,4 +1,4 @@
-"""Help: every key on every screen, written from the bindings themselves."""
+"""Help: every key, those of the screen in front first, written from the bindings themselves."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class HelpPage(ModalScreen[None]):
         Binding("q", "dismiss", "close", show=False),
     ]
 
-    def __init__(self, pages: Iterable[type[Page]]) -> None:
+    def __init__(self, pages: Iterable[type[Page]], shown: str) -> None:
         super().__init__()
         keep_styles(self)
-        self.pages = tuple(pages)
+        self.pages = sorted(pages, key=lambda page: page.NAME != shown)
 
     def compose(self) -> ComposeResult:
         """The list."""
@@ -48,11 +48,12 @@ class HelpPage(ModalScreen[None]):
         text = Text()
         text.append("Keys", style="bold")
         text.append("   (Esc closes)\n")
-        _list(text, "Everywhere", key_rows([*type(self.app).BINDINGS, *Page.BINDINGS]))
-        _list(text, "", [("Ctrl+P", "all commands by name")])
-        for page in self.pages:
+        for number, page in enumerate(self.pages):
             own = page.__dict__.get("BINDINGS", [])
             _list(text, f"{page.NAME.capitalize()}: {page.ABOUT}", key_rows(own))
+            if number == 0:
+                _list(text, "Everywhere", key_rows([*type(self.app).BINDINGS, *Page.BINDINGS]))
+                _list(text, "", [("Ctrl+P", "all commands by name")])
         _list(text, "Mouse", MOUSE)
         return text
 

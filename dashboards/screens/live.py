@@ -64,6 +64,7 @@ class LivePage(Page):
         self.stretch = View.whole(1)
         self.chosen: Member | None = None
         self._reading = False
+        self._run = 0
 
     @property
     def follower(self) -> Follower:
@@ -90,16 +91,17 @@ class LivePage(Page):
     # ---- looking ----
 
     def tick(self) -> None:
-        """Looks for what is new, unless paused, ended, or not on screen.
+        """Looks for what is new, unless paused or not on screen.
 
-        A full reading may take long; looks go on meanwhile.
+        A full reading may take long; looks go on meanwhile, and after the end: another run may
+        take the place of the file.
         """
         follower = self.follower
-        done = follower.ended and not any(m.wants_reading(float("inf")) for m in follower.members)
-        if self.paused or done or not self.is_current:
+        if self.paused or not self.is_current:
             return
         self.in_background(self._look, self._has_looked, "look", 0.0)
-        if not self._reading:
+        due = not follower.ended or any(m.wants_reading(float("inf")) for m in follower.members)
+        if due and not self._reading:
             self._reading = True
             self.in_background(follower.read, self._has_read, "read", 0.0)
 
@@ -128,6 +130,8 @@ class LivePage(Page):
         if not self.is_mounted:
             return
         follower = self.follower
+        if self._run != follower.runs:
+            self._begin_again()
         if not self.paused:
             grown = self.stretch.grown(follower.end_ns)
             self.stretch = replace(grown, cursor_ns=follower.end_ns)
@@ -154,6 +158,14 @@ class LivePage(Page):
             self.query_one("#lines", TextTable).show(line_table(lines))
 
         self.in_background(work, show, "lines")
+
+    def _begin_again(self) -> None:
+        """Another run has taken the place of the file: nothing that was chosen is of it."""
+        if self._run:
+            self.notify("The file was replaced: another run is followed now.", markup=False)
+            self.paused = False
+        self._run, self.chosen = self.follower.runs, None
+        self.stretch = View.whole(self.follower.end_ns)
 
     def _show_state(self) -> None:
         follower = self.follower

@@ -16,6 +16,7 @@ from tlmem.dashboards.model.loading import Loaded, family_layers
 from tlmem.dashboards.model.overview import (
     completeness,
     severity_counts,
+    tail,
     top_findings,
     totals_rows,
     verdict_sentence,
@@ -28,6 +29,8 @@ from tlmem.dashboards.widgets.words import Words
 from .page import Page
 
 MOST_FINDINGS = 4
+MOST_PLACE = 22
+"""Letters of a place; what is cut off is at its begin, so that the number of the line stays."""
 
 
 class OverviewPage(Page):
@@ -72,6 +75,8 @@ class OverviewPage(Page):
         marks = recording.marks if loaded.is_read else None
         scopes = recording.scopes if loaded.is_analysed else None
         self.query_one(TimeAxis).show(view, marks, scopes)
+        if loaded.is_read:
+            self.shade(self.query_one(AreaChart))
         self.query_one("#complete", Words).show(Text(completeness(loaded)))
 
     def _show_tables(self) -> None:
@@ -126,10 +131,13 @@ class OverviewPage(Page):
         for row in top_findings(self.loaded, MOST_FINDINGS):
             colour = SEVERITIES.get(row.severity[0], "")
             grid.add_row(
-                Text(row.severity, style=colour),
+                Text(row.severity[0], style=colour),
                 Text(row.bytes, justify="right"),
-                Text(row.place, style="bold", no_wrap=True, overflow="ellipsis"),
-                Text(row.kind, no_wrap=True, overflow="ellipsis"),
+                Text(tail(row.place, MOST_PLACE), style="bold", no_wrap=True),
+                Text(row.name, no_wrap=True, overflow="ellipsis"),
+                Text(
+                    f"held by {row.holder}" if row.holder else "", no_wrap=True, overflow="ellipsis"
+                ),
             )
         return grid
 

@@ -14,13 +14,18 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from tlmem.dashboards.messages import StageChanged, TimePicked, ViewChanged, Zoomed
+from tlmem.dashboards.messages import PlaceTyped, StageChanged, TimePicked, ViewChanged, Zoomed
+from tlmem.dashboards.model.goto import HINT, Destination, NoSuchPlace, go_to
 from tlmem.dashboards.model.loading import Loaded
-from tlmem.dashboards.model.time_axis import span
+from tlmem.dashboards.model.tables import TableData
+from tlmem.dashboards.model.time_axis import shaded, span
 from tlmem.dashboards.model.view import View
 from tlmem.dashboards.widgets.keys import Keys
 from tlmem.dashboards.widgets.masthead import Masthead
+from tlmem.dashboards.widgets.picture import Picture
+from tlmem.dashboards.widgets.prompt import GoTo
 from tlmem.dashboards.widgets.screen_tabs import ScreenTabs
+from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 
 if TYPE_CHECKING:
@@ -59,6 +64,7 @@ class Page(Screen[None]):
         Binding("0", "whole", "all of the time", show=False),
         Binding("comma", "pan(-0.25)", "earlier", show=False),
         Binding("full_stop", "pan(0.25)", "later", show=False),
+        Binding("g", "go_to", "go to a moment, mark, object", show=False),
     ]
 
     def __init__(self) -> None:
@@ -73,6 +79,7 @@ class Page(Screen[None]):
         """Masthead, names of screens, the screen's own parts, keys."""
         yield Masthead()
         yield ScreenTabs(self.tlmem.screen_names, self.NAME)
+        yield GoTo(HINT)
         yield from self.body()
         yield Keys([*type(self.app).BINDINGS, *type(self).BINDINGS])
 
@@ -82,6 +89,12 @@ class Page(Screen[None]):
 
     def follow(self) -> None:
         """Shows the recording and the view as they are now."""
+
+    def table(self) -> TableData | None:
+        """The rows that are saved as CSV: of the table that has the keys, else of the first one."""
+        tables = [each for each in self.query(TextTable) if each.display and each.shown.rows]
+        focused = [each for each in tables if each.has_focus]
+        return next((each.shown for each in (*focused, *tables)), None)
 
     # ---- what the application has ----
 
@@ -145,6 +158,8 @@ class Page(Screen[None]):
             notes.append(f"process {self.tlmem.number} of {len(self.tlmem.members)}")
         if self.tlmem.stage:
             notes.append(self.tlmem.stage)
+        empty = {*loaded.empty_screens, *(() if self.tlmem.other is not None else ("diff",))}
+        self.query_one(ScreenTabs).dim(empty if loaded.is_analysed else set())
         outcome = loaded.analysis.verdict.outcome if loaded.is_analysed else ""
         self.query_one(Masthead).show(loaded.script, outcome, loaded.worst_place(), tuple(notes))
 
@@ -182,6 +197,12 @@ class Page(Screen[None]):
         self._shown_of = now
         return changed
 
+    def shade(self, *pictures: Picture) -> None:
+        """Every second epoch has another background on some pictures of the view."""
+        marks = self.loaded.recording.marks
+        for picture in pictures:
+            picture.shade(shaded(self.view, picture.columns, marks))
+
     # ---- time ----
 
     def action_zoom(self, factor: float) -> None:
@@ -195,6 +216,49 @@ class Page(Screen[None]):
     def action_pan(self, share: float) -> None:
         """Earlier or later."""
         self.change(self.view.pan(share))
+
+    def action_go_to(self) -> None:
+        """Shows the line to type a place in."""
+        if self.loaded.is_read:
+            self.query_one(GoTo).ask()
+        else:
+            self.notify("The events are being read; a moment, please.")
+
+    def on_place_typed(self, message: PlaceTyped) -> None:
+        """Goes where the text leads, or says why it leads nowhere."""
+        loaded, text = self.loaded, message.text
+
+        def work() -> Destination | NoSuchPlace:
+            try:
+                return go_to(text, loaded.recording, loaded.lanes)
+            except NoSuchPlace as error:
+                return error
+
+        def show(target: Destination | NoSuchPlace) -> None:
+            if isinstance(target, NoSuchPlace):
+                self.notify(str(target), severity="warning", markup=False)
+                return
+            self.query_one(GoTo).action_leave()
+            self.call_later(self.arrive, target)
+
+        self.in_background(work, show, "go")
+
+    async def arrive(self, target: Destination) -> None:
+        """Shows an object on the timeline, and what was alive at a moment."""
+        view = self.view
+        if target.time_ns is not None:
+            view = view if view.is_whole else view.show(target.time_ns)
+            view = view.move_cursor(target.time_ns)
+        if target.object is not None:
+            self.tlmem.view = replace(view, object=target.object, line=None)
+            await self.tlmem.action_go("timeline")
+            return
+        view = replace(view, moment_ns=target.time_ns, born_ns=target.born_ns)
+        if self.NAME == "moment":
+            self.change(view)
+            return
+        self.tlmem.view = view
+        await self.tlmem.action_go("moment")
 
     def on_time_picked(self, message: TimePicked) -> None:
         """A click moves the cursor, a dragged stretch becomes the one on screen."""

@@ -34,7 +34,7 @@ from tlmem.dashboards.widgets.tree_list import TreeList
 from tlmem.dashboards.widgets.words import Words
 
 from tlmem.analysis.model import HeldHeap, StackFrame
-from tlmem.units import format_bytes, format_count
+from tlmem.units import format_bytes, format_count, format_seconds
 
 from .page import Page
 
@@ -181,6 +181,8 @@ class SitesPage(Page):
     def _heading(self) -> Text:
         assert self.stacks is not None
         words = [METRIC_WORDS[self.metric], f"by {self.order}"]
+        if self.metric == METRICS[0]:
+            words[0] += f" {self._alive_when()}"
         words += ["callers below"] if self.options.inverted else []
         words += ["without imports"] if not self.options.imports else []
         words += ["user's frames only"] if not self.options.library else []
@@ -193,6 +195,13 @@ class SitesPage(Page):
         if self.stacks.left_out:
             words.append(f"{format_count(self.stacks.left_out)} smallest stacks left out")
         return Text(" │ ".join(words), no_wrap=True, overflow="ellipsis")
+
+    def _alive_when(self) -> str:
+        """At which moment what is alive was: the overview has totals at exit, too."""
+        if not self.view.is_whole:
+            return f"at {moment(self.view.stop_ns, self.view.length_ns / 100)}"
+        judged_ns = self.loaded.analysis.judged_ns
+        return f"when judged, after {format_seconds(judged_ns / 1e9)}"
 
     @property
     def node(self) -> CallNode | None:

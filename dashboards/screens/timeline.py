@@ -11,17 +11,16 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
-from textual.widgets import Input
 from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.bars import count_bar, line_bar, object_bar
 from tlmem.dashboards.model.findings import step_line
-from tlmem.dashboards.model.goto import HINT, Destination, NoSuchPlace, go_to
+from tlmem.dashboards.model.goto import Destination
 from tlmem.dashboards.model.lanes import NEVER, SORTS
+from tlmem.dashboards.model.overview import tail
 from tlmem.dashboards.model.time_axis import moment
 from tlmem.dashboards.model.timeline import TimelineData, compute
 from tlmem.dashboards.widgets.lane_list import Lane, LaneList
 from tlmem.dashboards.widgets.level import Level
-from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
 
@@ -46,7 +45,8 @@ class TimelinePage(Page):
         Binding("minus", "zoom(2.0)", "out", key_display="-"),
         Binding("left_square_bracket", "begin", "from here", key_display="["),
         Binding("right_square_bracket", "end", "to here", key_display="]"),
-        Binding("g", "go", "go to"),
+        Binding("g", "go_to", "go to"),
+        Binding("a", "moment", "alive here"),
         Binding("s", "sort", "sort"),
         Binding("o", "objects", "objects"),
         Binding("escape,backspace", "back", "back", key_display="Esc"),
@@ -72,7 +72,6 @@ class TimelinePage(Page):
     def body(self) -> Iterable[Widget]:
         """What is shown, the sum, lanes, axis, and about the row of the cursor."""
         yield Words(id="shown")
-        yield Prompt(placeholder=HINT)
         yield Level("alive", BLUE, format_bytes, id="total")
         yield LaneList()
         yield TimeAxis()
@@ -123,12 +122,13 @@ class TimelinePage(Page):
         self._computing = False
         self.shown, self.life = shown, life if self.view.object is not None else None
         view = shown.view
-        self.query_one("#total", Level).show(shown.total, view)
+        self._show_total(shown)
         loaded = self.loaded
         scopes = loaded.recording.scopes if loaded.is_analysed else None
         self.query_one(TimeAxis).show(view, loaded.recording.marks, scopes)
         lanes = self.query_one(LaneList)
         lanes.view = view
+        self.shade(lanes, self.query_one("#total", Level))
         kept = (
             before is not None
             and self.view.object is None
@@ -150,24 +150,31 @@ class TimelinePage(Page):
         then, now = self.shown.view, self.view
         if then != now and (then.start_ns, then.stop_ns) == (now.start_ns, now.stop_ns):
             self.shown = replace(self.shown, view=self.view)
-            for picture in (*self.query(LaneList), *self.query(Level), *self.query(TimeAxis)):
+            self._show_total(self.shown)
+            for picture in (*self.query(LaneList), *self.query(TimeAxis)):
                 picture.view = self.view
                 picture.refresh()
+            if self.shown.rows is None:
+                self.query_one(LaneList).forget()
             self.query_one("#shown", Words).show(self._heading())
-            if self.life is not None:
-                self._tell_about()
+            self._tell_about()
+
+    def _show_total(self, shown: TimelineData) -> None:
+        """The sum of everything, with its value at the cursor."""
+        alive = self.loaded.lanes.all_at(shown.view.cursor_ns)[0]
+        self.query_one("#total", Level).show(shown.total, shown.view, alive)
 
     # ---- lanes ----
 
     def _line_lane(self, row: int) -> Lane:
         assert self.shown is not None
         lane = self.shown.lines[row]
-        bytes_ = lane.highest_bytes
-        most = format_bytes(bytes_) if bytes_ else f"{format_count(lane.live_count.max())} ×"
+        bytes_, count = self.loaded.lanes.at(lane.line, self.shown.view.cursor_ns)
+        now = format_bytes(bytes_) if lane.highest_bytes else f"{format_count(count)} ×"
         room = (WIDE if self.size.width >= 120 else NARROW) - 13
         name = place(lane.frame) if lane.frame.file else "no Python stack"
-        name = name if len(name) <= room else f"…{name[1 - room :]}"
-        return Lane(f"{name:<{room}}{most:>9}", line_bar(lane), BLUE)
+        name = tail(name, room)
+        return Lane(f"{name:<{room}}{now:>9}", line_bar(lane), BLUE)
 
     def _object_lane(self, row: int) -> Lane:
         assert self.shown is not None and self.shown.rows is not None
@@ -191,8 +198,9 @@ class TimelinePage(Page):
     # ---- words ----
 
     def _heading(self) -> Text:
-        words = []
-        shown = self.shown
+        words, shown, step = [], self.shown, self.view.length_ns / 100
+        if self.mark_ns is not None:
+            words.append(f"[ at {moment(self.mark_ns, step)}, ] ends the selection")
         if shown is None:
             words.append("reading lifetimes …")
         elif shown.rows is None:
@@ -204,15 +212,20 @@ class TimelinePage(Page):
             many = "s" if len(shown.rows) != 1 else ""
             count = f"{format_count(len(shown.rows))} object{many}"
             words.append(f"{where} › {count}, {ORDERS[self.order]}")
-        step = self.view.length_ns / 100
-        words.append(f"cursor {moment(self.view.cursor_ns, step)}")
+        words.append(f"at {moment(self.view.cursor_ns, step)}{self._alive_then()}")
         detail_ns = self.loaded.detail_from_ns
         if self.view.start_ns < detail_ns:
             words.append(f"before {moment(detail_ns, 1e7)} only what stayed alive is known")
         words += ["computing …"] if self._computing and shown is not None else []
-        if self.mark_ns is not None:
-            words.append(f"[ at {moment(self.mark_ns, step)}, ] ends the selection")
         return Text(" │ ".join(words), no_wrap=True, overflow="ellipsis")
+
+    def _alive_then(self) -> str:
+        """How much of everything was alive at the cursor."""
+        if self.shown is None:
+            return ""
+        bytes_, count = self.loaded.lanes.all_at(self.view.cursor_ns)
+        many = "s" if count != 1 else ""
+        return f": {format_bytes(bytes_)} in {format_count(count)} object{many}"
 
     def _tell_about(self) -> None:
         """A few lines about the row of the cursor, or the steps of the selected object."""
@@ -233,7 +246,9 @@ class TimelinePage(Page):
         elif shown is not None and shown.rows is None and lanes.row < len(shown.lines):
             lane = shown.lines[lanes.row]
             text.append(f"{lane.frame} in {lane.frame.function}\n", style="bold")
+            bytes_, count = self.loaded.lanes.at(lane.line, self.view.cursor_ns)
             text.append(
+                f"At the cursor {format_count(count)} alive, {format_bytes(bytes_)}. "
                 f"{format_count(lane.made.sum())} allocated here in this stretch, "
                 f"{format_count(lane.live_count[-1])} alive at its end, "
                 f"{format_bytes(lane.live_bytes[-1])}; at most {format_bytes(lane.highest_bytes)}"
@@ -275,11 +290,7 @@ class TimelinePage(Page):
 
     def action_back(self) -> None:
         """From an object to its line, from there to all lines."""
-        prompt = self.query_one(Prompt)
-        if prompt.display:
-            prompt.leave()
-            self.query_one(LaneList).focus()
-        elif self.view.object is not None:
+        if self.view.object is not None:
             self.life = None
             self.change(replace(self.view, object=None, line=self._line_of_rows()))
         else:
@@ -327,28 +338,17 @@ class TimelinePage(Page):
         if after:
             self.change(self.view.move_cursor(min(after) if step > 0 else max(after)))
 
-    def action_go(self) -> None:
-        """Shows the line to type a place in."""
-        self.query_one(Prompt).ask()
+    async def arrive(self, target: Destination) -> None:
+        """The cursor goes to a moment, and the numbers beside the lanes are those of it."""
+        if target.time_ns is None or target.born_ns is not None:
+            await super().arrive(target)
+            return
+        view = self.view if self.view.is_whole else self.view.show(target.time_ns)
+        view = replace(view.move_cursor(target.time_ns), object=target.object)
+        view = replace(view, moment_ns=target.time_ns, born_ns=None)
+        self.change(replace(view, line=None) if target.object is not None else view)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Goes where the text leads, or says why it leads nowhere."""
-        loaded, text = self.loaded, event.value
-
-        def work() -> Destination | NoSuchPlace:
-            try:
-                return go_to(text, loaded.recording, loaded.lanes)
-            except NoSuchPlace as error:
-                return error
-
-        def show(target: Destination | NoSuchPlace) -> None:
-            if isinstance(target, NoSuchPlace):
-                self.notify(str(target), severity="warning", markup=False)
-                return
-            self.query_one(Prompt).leave()
-            self.query_one(LaneList).focus()
-            view = self.view if self.view.is_whole else self.view.show(target.time_ns)
-            view = replace(view.move_cursor(target.time_ns), object=target.object)
-            self.change(replace(view, line=None) if target.object is not None else view)
-
-        self.in_background(work, show, "go")
+    async def action_moment(self) -> None:
+        """What was alive at the cursor, with who held it."""
+        self.tlmem.view = replace(self.view, moment_ns=self.view.cursor_ns, born_ns=None)
+        await self.tlmem.action_go("moment")

@@ -1,4 +1,4 @@
-"""Resident memory over time as stacked areas, each layer with a sign of its own."""
+"""Resident memory over time as stacked areas; without colours each layer has a sign of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 from rich.text import Text
+from tlmem.dashboards.model.bars import HEIGHTS, stacked_cells
 from tlmem.dashboards.model.layers import PARTS, Layers
 from tlmem.dashboards.model.view import View
 
@@ -17,7 +18,7 @@ HEADROOM = 1.03
 
 
 class AreaChart(Picture):
-    """Stacked areas; a cell shows the layer that covers its middle."""
+    """Stacked areas; a cell shows the two layers that have most of it, in eighths of its height."""
 
     DEFAULT_CSS = "AreaChart { height: 1fr; min-height: 4; }"
 
@@ -40,7 +41,7 @@ class AreaChart(Picture):
         there = self.memory.values.max(axis=1, initial=0.0) > 0
         for layer, shown in zip(self.memory.layers, there.tolist(), strict=True):
             if shown:
-                text.append(layer.sign * 2, style=layer.colour)
+                text.append(layer.sign * 2 if self.is_plain else "██", style=layer.colour)
                 text.append(f" {layer.name}  ")
         return text
 
@@ -64,16 +65,30 @@ class AreaChart(Picture):
                 text = "memory was not sampled".center(self.columns)
                 yield text, ""
             return
-        level = (self.size.height - row - 0.5) / self.size.height * self._highest
-        last = len(self.memory.layers) - 1
-        covering = (self._tops <= level).sum(axis=0)
-        empty = np.isnan(self._tops[-1]) | (covering > last)
-        for layer, nothing in zip(covering.tolist(), empty.tolist(), strict=True):
-            if nothing:
-                yield " ", ""
+        height = self.size.height
+        low = (height - row - 1) / height * self._highest
+        high = (height - row) / height * self._highest
+        if self.is_plain:
+            yield from self._signs((low + high) / 2)
+            return
+        empty = len(self.memory.layers)
+        colours = [layer.colour for layer in self.memory.layers]
+        found = (part.tolist() for part in stacked_cells(self._tops, low, high))
+        for eighths, lower, upper in zip(*found, strict=True):
+            one = lower if eighths == 8 else upper if eighths == 0 else None
+            if one is not None:
+                yield " ", f"on {colours[one]}" if one != empty else ""
+            elif upper == empty:
+                yield HEIGHTS[eighths], colours[lower]
             else:
-                chosen = self.memory.layers[layer]
-                yield chosen.sign, chosen.colour
+                yield HEIGHTS[eighths], f"{colours[lower]} on {colours[upper]}"
+
+    def _signs(self, level: float) -> Iterable[Cell]:
+        """The row without colours: the sign of the layer that covers its middle."""
+        layers = self.memory.layers
+        covering = (np.nan_to_num(self._tops) <= level).sum(axis=0)
+        for layer in covering.tolist():
+            yield (layers[layer].sign if layer < len(layers) else " "), ""
 
     def _prepare(self) -> None:
         """Computes the columns for the size on screen, once."""

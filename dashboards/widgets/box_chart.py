@@ -58,7 +58,11 @@ class BoxChart(Lines, can_focus=True):
             row.sort(key=lambda number: boxes[number].left)
         self.chosen = min(max(chosen, 0), max(len(boxes) - 1, 0))
         self._keep_in_sight()
-        self.refresh()
+        self.refresh(layout=self.size.height != self.get_content_height())
+
+    def get_content_height(self, *_: object) -> int:
+        """As many rows as there are, where the height is left to the chart."""
+        return max(self._rows, default=0) + 1
 
     def render_line(self, y: int) -> Strip:
         """One row of boxes."""

@@ -60,6 +60,9 @@ class Keys(Widget):
         self._places = []
         for binding in self.shown:
             begin = len(text)
+            width = len(written(binding)[0]) + len(binding.description) + 3
+            if begin + width > self.size.width + 1:
+                break
             text.append(f" {written(binding)[0]}", style="bold yellow")
             text.append(f" {binding.description} ")
             self._places.append((begin, len(text), binding.action))

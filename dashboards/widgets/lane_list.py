@@ -45,6 +45,11 @@ class LaneList(Rows, Picture):
         self._lane, self.below, self._kept = lane, below, {}
         self.set_rows(count, row, len(below))
 
+    def forget(self) -> None:
+        """The lanes on screen say something else now; they are asked for again."""
+        self._kept = {}
+        self.refresh()
+
     def label(self, row: int) -> str:
         """The name of a lane, ``▸`` before that of the cursor."""
         lane, at_cursor = self._on_screen(row)

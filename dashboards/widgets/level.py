@@ -23,19 +23,28 @@ class Level(Picture):
         self.colour = colour
         self.write = write
         self.values: NDArray[np.float64] = np.empty(0)
+        self.now: float | None = None
 
-    def show(self, values: NDArray[np.float64], view: View) -> None:
-        """Shows other values, one for each column."""
-        self.values, self.view = values, view
+    def show(self, values: NDArray[np.float64], view: View, now: float | None = None) -> None:
+        """Shows other values, one for each column; ``now`` is the one at the cursor."""
+        self.values, self.view, self.now = values, view, now
         self.refresh()
 
     def label(self, row: int) -> str:
-        """The highest value, and what it is of."""
+        """The highest value; below it what it is of, with the value at the cursor."""
         last = self.size.height - 1
         highest = self.write(float(self.values.max(initial=0.0)))
+        now = None if self.now is None else self.write(self.now)
         if last == 0:
-            return f"{self.title} {highest}"
-        return highest if row == 0 else self.title if row == last else ""
+            return f"{self.title} {highest if now is None else now}"
+        if row == last:
+            room = self.margin - 1
+            words = [f"{self.title} {now}", str(now)] if now is not None else [self.title]
+            return next((each for each in words if len(each) <= room), words[-1])
+        if row != 0:
+            return ""
+        word = "" if now is None or len(highest) + 4 >= self.margin else "max "
+        return f"{word}{highest}"
 
     def cells(self, row: int) -> Iterable[Cell]:
         """One row of the columns."""

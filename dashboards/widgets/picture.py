@@ -6,8 +6,8 @@ Does not cover: what a row of the picture shows; that is ``cells`` of each pictu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise
 from operator import itemgetter
 
 from rich.segment import Segment
@@ -21,10 +21,21 @@ from tlmem.dashboards.model.view import View
 from .lines import Lines
 
 Cell = tuple[str, str]
-"""Characters, one or more, and their colour; an empty colour is the text's own."""
+"""Characters, one or more, and their colour, as ``#4e9fe5``, ``#4e9fe5 on #3f7d60`` or
+``on #3f7d60``; an empty colour is the text's own."""
 
 MARGIN = 10
 """Columns at the left, for scales and names."""
+SHADES = {True: "#262b36", False: "#e4e8f0"}
+"""The background of every second epoch, on dark and on light screens."""
+
+
+def thin_cursor(text: str, style: Style, is_filled: bool) -> tuple[str, Style]:
+    """The cell of the cursor: a line, or the letter or digit that stands there, inverted."""
+    if text.isalnum():
+        return text, style + Style(reverse=True)
+    ground = style.bgcolor if is_filled else style.color if text == "█" else style.bgcolor
+    return "│", style + Style(color="#ffffff", bgcolor=ground, bold=True)
 
 
 class Picture(Lines):
@@ -36,6 +47,7 @@ class Picture(Lines):
         super().__init__(id=id)
         self.view = View.whole(1)
         self.cursor_shown = False
+        self.bands: tuple[tuple[int, int], ...] = ()
         self._pressed: int | None = None
 
     @property
@@ -51,22 +63,39 @@ class Picture(Lines):
         """The columns of a row, from the left."""
         return ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing may depend on colour."""
+        return self.app.no_color or getattr(self.app, "is_plain", False)
+
+    def shade(self, bands: Sequence[tuple[int, int]]) -> None:
+        """Columns from and to which the background is another one: every second epoch."""
+        if tuple(bands) != self.bands:
+            self.bands = tuple(bands)
+            self.refresh()
+
     def render_line(self, y: int) -> Strip:
         """One row, with the margin."""
         base = self.base
         segments = [Segment(self.label(y)[: self.margin].rjust(self.margin - 1) + " ", base)]
         cursor = min(column_of(self.view, self.view.cursor_ns, self.columns), self.columns - 1)
+        cursor = cursor if self.cursor_shown else -1
+        shaded = Style(bgcolor=SHADES[self.app.current_theme.dark])
+        edges = sorted({edge for band in self.bands for edge in band})
         x = 0
         for colour, run in groupby(self.cells(y), key=itemgetter(1)):
             text = "".join(map(itemgetter(0), run))
-            style = base + Style(color=colour) if colour else base
-            if self.cursor_shown and x <= cursor < x + len(text):
-                at = cursor - x
-                segments.append(Segment(text[:at], style))
-                segments.append(Segment(text[at], style + Style(reverse=True)))
-                segments.append(Segment(text[at + 1 :], style))
-            else:
-                segments.append(Segment(text, style))
+            style = base + Style.parse(colour) if colour else base
+            cuts = [edge - x for edge in edges if x < edge < x + len(text)]
+            if x <= cursor < x + len(text):
+                cuts = sorted({*cuts, cursor - x, cursor - x + 1} - {0, len(text)})
+            for first, last in pairwise((0, *cuts, len(text))):
+                part, look = text[first:last], style
+                if any(begin <= x + first < end for begin, end in self.bands):
+                    look = shaded + style if "on " in colour else style + shaded
+                if x + first == cursor:
+                    part, look = thin_cursor(part, look, "on " in colour)
+                segments.append(Segment(part, look))
             x += len(text)
         return Strip(segments).adjust_cell_length(self.size.width, base)
 

@@ -103,7 +103,10 @@ class Rows(Lines, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """The cursor stays in sight."""
+        before = self.top
         self._keep_in_sight()
+        if self.top != before:
+            self.refresh()  # what was drawn for this size began with another row
 
     def on_click(self, event: events.Click) -> None:
         """The first click moves the cursor, one more opens."""

@@ -16,7 +16,14 @@ class ScreenTabs(Widget):
         super().__init__()
         self.names = names
         self.shown = shown
+        self.empty: set[str] = set()
         self._places: list[tuple[int, int, str]] = []
+
+    def dim(self, names: set[str]) -> None:
+        """These screens have nothing to show: their names are dim."""
+        if names != self.empty:
+            self.empty = names
+            self.refresh()
 
     def render(self) -> Text:
         """The line; short names where the screen is narrow."""
@@ -29,7 +36,7 @@ class ScreenTabs(Widget):
             if name.lower() == self.shown:
                 text.append(f"[{key} {word}]", style="bold reverse")
             else:
-                text.append(f" {key} {word} ")
+                text.append(f" {key} {word} ", style="dim" if name.lower() in self.empty else "")
             text.append(" ")
             self._places.append((begin, len(text), name.lower()))
         return text

@@ -67,7 +67,10 @@ class TextTable(Rows):
         at, _ = self.row_at(y)
         if at is None:
             return Strip([Segment("", base)]).adjust_cell_length(width, base)
-        return self._row(at, base).adjust_cell_length(width, base)
+        chosen = at == self.row and self.has_focus
+        return self._row(at, base).adjust_cell_length(
+            width, base + Style(reverse=True) if chosen else base
+        )
 
     def _row(self, at: int, base: Style) -> Strip:
         chosen = at == self.row

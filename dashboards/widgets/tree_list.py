@@ -9,6 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 from tlmem.dashboards.model.bars import share_bar
 from tlmem.dashboards.model.call_tree import METRICS, CallNode
+from tlmem.dashboards.model.overview import tail
 
 from tlmem.analysis.model import StackFrame
 from tlmem.analysis.places import place
@@ -17,6 +18,10 @@ from tlmem.units import format_bytes, format_count
 from .rows import Rows
 
 BAR = 8
+NUMBERS = 2 + 3 * 10 + BAR + 2
+"""Columns before the frame."""
+LEAST_LETTERS = 3
+"""Fewer letters of a function say nothing."""
 
 
 class TreeList(Rows):
@@ -65,7 +70,7 @@ class TreeList(Rows):
         segments = [
             Segment(f"{sign} {self._numbers(node)} ", style),
             Segment(self._bar(node), style),
-            Segment(f"  {self._described(node)}", style),
+            Segment(f"  {self._described(node, width - NUMBERS)}", style),
         ]
         return Strip(segments).adjust_cell_length(width, style)
 
@@ -80,7 +85,15 @@ class TreeList(Rows):
         share = float(node.total[METRICS.index(self.metric)]) / self.whole if self.whole else 0.0
         return share_bar(share, BAR)
 
-    def _described(self, node: CallNode) -> str:
+    def _described(self, node: CallNode, room: int) -> str:
+        """Function and place; where both do not fit, the number of the line stays."""
         sign = "·" if node.leaf else "▾" if node.path in self.opened else "▸"
         where = place(node.frame) if node.frame.file else ""
-        return f"{'  ' * min(node.depth, 20)}{sign} {node.frame.function} {where}".rstrip()
+        indent = "  " * min(node.depth, 20)
+        text = f"{indent}{sign} {node.frame.function} {where}".rstrip()
+        if len(text) <= room or not where:
+            return text
+        indent = indent[: max(room - 2 - len(where), 0) // 2]
+        left = room - len(indent) - 4 - len(where)
+        name = f"{node.frame.function[:left]}… " if left >= LEAST_LETTERS else ""
+        return f"{indent}{sign} {name}{tail(where, max(room - len(indent) - 2, 1))}"

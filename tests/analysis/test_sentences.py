@@ -102,6 +102,15 @@ def test_steps_say_what_each_of_them_keeps() -> None:
     assert sentences.by_steps(lives, NO_MARKS, growth) == ""
 
 
+def test_thousands_of_objects_for_each_step_are_written_out() -> None:
+    times = np.arange(1, 101, dtype=np.int64) * SECOND
+    marks = Marks({"epoch": times}, {"epoch": np.arange(100)})
+    lives = lives_of(born=np.repeat(times + 1, 1_200))
+    growth = line(rows=np.arange(120_000))
+
+    assert sentences.by_steps(lives, marks, growth).startswith(", 1,200 arrays and ")
+
+
 def test_callers_are_named_nearest_first() -> None:
     assert sentences.called_from(line(callers=(CALLER, MAIN))) == (
         ", called from app.py:7, from main.py:3,"

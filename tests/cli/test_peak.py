@@ -96,6 +96,14 @@ def test_another_moment(folder: Path) -> None:
     assert said(folder, "numpy.tlm", "--at", "0").startswith("Nothing was alive in ")
 
 
+def test_a_generation_is_what_two_moments_have_between_them(folder: Path) -> None:
+    text = said(folder, "numpy.tlm", "--born", "load:1..load:2")
+
+    assert text.startswith("Alive 1.00 kB in 1 block allocated after ")
+    refused = programs.command(("peak", "numpy.tlm", "--born", "7"), folder)
+    assert refused.returncode == 2 and b"is not two moments; write for" in refused.stderr
+
+
 def test_json_has_every_sum(folder: Path) -> None:
     found = json.loads(said(folder, "train.tlm", "--format", "json"))
 
@@ -106,6 +114,7 @@ def test_json_has_every_sum(folder: Path) -> None:
         "peak_before_detail",
         "memory",
         "at",
+        "born",
         "is_peak",
         "bytes",
         "count",

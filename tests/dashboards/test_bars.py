@@ -3,7 +3,14 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tlmem.dashboards.model.bars import count_bar, heights, line_bar, object_bar, stacked_heights
+from tlmem.dashboards.model.bars import (
+    count_bar,
+    heights,
+    line_bar,
+    object_bar,
+    stacked_cells,
+    stacked_heights,
+)
 from tlmem.dashboards.model.lanes import NEVER, LineLane
 from tlmem.dashboards.model.view import View
 
@@ -58,3 +65,17 @@ def test_counts_are_digits_and_a_plus_beyond_nine() -> None:
     steps = [(10_000, 1), (30_000, 2), (40_000, None), (50_000, 12), (80_000, 1)]
 
     assert count_bar(VIEW, 10, steps, 95_000) == " 1122+++11"
+
+
+def test_a_cell_of_stacked_areas_has_its_two_largest_layers_in_eighths() -> None:
+    tops = np.array([[0.0, 4.0, 8.0, 1.0, np.nan], [6.0, 6.0, 8.0, 1.5, np.nan]])
+    eighths, lower, upper = (part.tolist() for part in stacked_cells(tops, 0.0, 8.0))
+
+    # nothing below the second layer; two layers and a rest; one layer; mostly empty; not known
+    assert (lower[0], upper[0], eighths[0]) == (1, 2, 6)
+    assert (lower[1], eighths[1]) == (0, 5)
+    assert (lower[2], eighths[2]) == (0, 8)
+    assert (lower[3], upper[3], eighths[3]) == (0, 2, 1)
+    assert upper[4] == 2 and eighths[4] == 0
+    whole = [part.tolist() for part in stacked_cells(tops[:, 2:3], 8.0, 16.0)]
+    assert whole[0] == [0] and whole[2] == [2]

@@ -7,19 +7,36 @@ import pytest
 from support.screens import app_of, opened, press, screen_text
 from support.traces import Program
 from tlmem.dashboards.model import loading
-from tlmem.dashboards.model.findings import SORTS, finding_blocks, finding_rows, markdown
+from tlmem.dashboards.model.findings import (
+    SORTS,
+    finding_blocks,
+    finding_rows,
+    markdown,
+    stack_block,
+)
 from tlmem.dashboards.model.loading import Loaded
+from tlmem.dashboards.screens.findings import as_text
 
 from tlmem.analysis import analyse
 from tlmem.analysis.ledger.history import history
 from tlmem.analysis.model import Finding, Holder, StackFrame
 from tlmem.events import Device
 from tlmem.recording.format.chains import ChainStep, StepKind
+from tlmem.report.kinds import NAMES
 
 FINDINGS = (
     Finding("growing-site", "error", 5, 1000, "grows", site=StackFrame("/a/b.py", 3, "f")),
     Finding("floating", "warning", 900, 10, "floats", holders=(Holder("scope", "epoch"),)),
     Finding("live-at-end", "info", 7, 9_000_000, "lives", site=StackFrame("/a/a.py", 4, "g")),
+)
+
+
+LINE = StackFrame("/a/b.py", 3, "f")
+SAME_LINE = (
+    FINDINGS[0],
+    Finding("use-after-free", "error", 1, 8, "used", site=LINE),
+    Finding("cache-only-grows", "warning", 5, 1000, "kept by 'cache'", site=LINE),
+    Finding("live-at-end", "info", 5, 1000, "lives", site=LINE),
 )
 
 
@@ -51,6 +68,42 @@ def test_a_search_looks_at_kind_place_holder_and_evidence(search: str, expected:
     assert order(search=search) == expected
 
 
+def test_what_was_found_of_one_line_is_one_row_but_for_misuse() -> None:
+    rows = finding_rows(SAME_LINE)
+
+    assert [(row.index, row.others) for row in rows] == [(0, (2, 3)), (1, ())]
+    assert [row.index for row in finding_rows(SAME_LINE, search="cache")] == [0]
+    headings = [block.heading for block in finding_blocks(SAME_LINE[0], others=SAME_LINE[2:])]
+    assert headings == [
+        "‼ error: never freed at b.py:3 · growing-site",
+        "! warning: cache never shrinks at b.py:3 · cache-only-grows",
+        "Fix",
+        "Alive when judged",
+    ]
+
+
+def test_every_kind_that_the_reference_names_has_a_plain_name() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith("| `finding.kind` |"))
+    kinds = set(
+        re.findall(r"`([a-z]+(?:-[a-z]+)+|retained|gathered|floating|fragmentation|misuse)`", row)
+    )
+
+    assert kinds == set(NAMES)
+    assert all(len(name) <= 30 and name not in NAMES for name in NAMES.values())
+
+
+def test_source_is_coloured_and_frames_of_libraries_are_dim() -> None:
+    mine = StackFrame("/a/b.py", 3, "f", lambda *_: "return x + 1")
+    library = StackFrame("/lib/site-packages/numpy/pad.py", 7, "pad", lambda *_: "pass")
+    text = as_text([stack_block("Stack", [mine, library], mine)], lambda file: file == "/a/b.py")
+    styles = {text.plain[span.start : span.end].strip(): str(span.style) for span in text.spans}
+
+    assert styles["return"] not in ("", "bold", "dim")
+    assert styles["> /a/b.py:3 in f"] == "bold"
+    assert styles["/lib/site-packages/numpy/pad.py:7 in pad"] == styles["pass"] == "dim"
+
+
 def test_severities_can_be_left_out() -> None:
     assert order(severities=("error", "warning")) == [0, 1]
 
@@ -66,7 +119,7 @@ def test_a_finding_is_told_with_holder_stacks_and_history(loaded: Loaded) -> Non
     blocks = {block.heading: "\n".join(block.lines) for block in finding_blocks(finding, life)}
 
     assert list(blocks) == [
-        "‼ error: growing-site at train.py:12",
+        "‼ error: never freed at train.py:12 · growing-site",
         "Held by",
         "Still alive, of the objects allocated in each part of the run",
         "Stack",
@@ -132,7 +185,7 @@ def test_markdown_can_be_put_into_an_issue(loaded: Loaded) -> None:
     finding = loaded.analysis.findings[0]
     text = markdown(finding, history(loaded.recording, "1"), "story.tlm")
 
-    assert text.startswith("### ‼ error: growing-site at train.py:12\n")
+    assert text.startswith("### ‼ error: never freed at train.py:12 · growing-site\n")
     assert text.count("```") % 2 == 0 and "#### Stack\n\n```text\n" in text
     assert text.endswith("From story.tlm.\n")
 
@@ -158,7 +211,7 @@ async def test_a_list_of_losses_is_shown_as_a_holder_with_its_graph(
         await press(pilot, "c")
     detail = " ".join(text.replace("│", " ").split())
 
-    assert "2 of " in text and "kept-graph at program.py:30" in detail
+    assert "kept with its autograd graph at program.py:30 · kept-graph" in detail
     assert "Held by list 'history' (local variable of main() at program.py:12, 300 items)" in detail
     assert "with the autograd graph (NllLossBackward0)" in detail
     assert "history -> list of 300[] -> tensor of NllLossBackward0" in detail

@@ -7,7 +7,8 @@ from tlmem.dashboards.model.loading import Loaded
 
 def test_seconds_are_a_moment(loaded: Loaded) -> None:
     assert go_to(" 0.5 ", loaded.recording, loaded.lanes) == Destination(500_000_000)
-    assert go_to("0.5 s", loaded.recording, loaded.lanes) == Destination(500_000_000)
+    for text in ("0.5 s", "500ms", "0:00.5", ".5"):
+        assert go_to(text, loaded.recording, loaded.lanes) == Destination(500_000_000)
 
 
 def test_an_object_is_its_birth(loaded: Loaded) -> None:
@@ -25,7 +26,8 @@ def test_an_event_is_its_moment(loaded: Loaded) -> None:
 def test_a_mark_is_known_by_its_name(loaded: Loaded) -> None:
     marks = loaded.recording.marks
 
-    assert go_to("epoch 2", loaded.recording, loaded.lanes).time_ns == marks["time_ns"].iloc[2]
+    for text in ("epoch 2", "epoch:2"):
+        assert go_to(text, loaded.recording, loaded.lanes).time_ns == marks["time_ns"].iloc[2]
     assert go_to("epoch", loaded.recording, loaded.lanes).time_ns == marks["time_ns"].iloc[0]
 
 
@@ -33,8 +35,9 @@ def test_a_mark_is_known_by_its_name(loaded: Loaded) -> None:
     ("text", "words"),
     [
         ("99", "lasts"),
-        ("-1", "lasts"),
-        ("nan", "lasts"),
+        ("-1", "nothing to go to"),
+        ("nan", "nothing to go to"),
+        ("1:99", "lasts"),
         ("#9999", "no object 9999"),
         ("#x", "no object x"),
         ("e999999", "no event"),

@@ -203,6 +203,26 @@ def test_a_file_that_grows_is_read_again(tmp_path: Path) -> None:
     assert not follower.ended
 
 
+def test_a_file_that_is_replaced_by_another_run_is_followed_from_its_begin(tmp_path: Path) -> None:
+    path = write_story(tmp_path / "x.tlm", "compact", pid=os.getpid())
+    follower = Follower(path)
+    follower.look()
+    assert follower.read()
+    other = write_story(tmp_path / "y.tlm", "compact", leaks=False, pid=os.getpid())
+    other.replace(path)
+    follower.look()
+
+    (member,) = follower.members
+    assert member.full is None and follower.runs == 2
+    assert follower.read()
+    lines = {str(line.frame): line for line in lines_at(follower, None, follower.end_ns, "alive")}
+    assert lines["/home/ada/train.py:12"].alive_count == 0
+
+    path.write_bytes(write_story(tmp_path / "z.tlm", "compact", pid=7).read_bytes())
+    follower.look()
+    assert follower.members[0].look.pid == 7 and follower.runs == 3
+
+
 def test_a_file_that_vanishes_while_it_is_read_ends_nothing(tmp_path: Path) -> None:
     path = write_story(tmp_path / "x.tlm", "compact", pid=os.getpid())
     follower = Follower(path)

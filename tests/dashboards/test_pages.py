@@ -17,15 +17,21 @@ from support.screens import (
 )
 from support.story import write_story
 from textual.command import CommandList, CommandPalette
+from textual.pilot import Pilot
 from tlmem.dashboards.app import KEYS, PAGES, TlmemApp
+from tlmem.dashboards.model.call_tree import METRICS
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.screens.help import HelpPage, key_rows
 from tlmem.dashboards.screens.live import LivePage
 from tlmem.dashboards.screens.page import Page
+from tlmem.dashboards.screens.sites import SitesPage
 from tlmem.dashboards.screens.timeline import TimelinePage
 from tlmem.dashboards.widgets.area_chart import AreaChart
+from tlmem.dashboards.widgets.prompt import GoTo
+from tlmem.dashboards.widgets.screen_tabs import ScreenTabs
 
 from tlmem.errors import DamagedRecording
+from tlmem.units import format_bytes
 
 pytestmark = pytest.mark.asyncio
 
@@ -47,6 +53,74 @@ async def test_a_healthy_program_is_not_blamed_for_what_is_alive(mended: Path) -
         head = screen_text(app).splitlines()[0]
 
     assert "✓ stable kept at train.py:10" in head
+
+
+async def test_a_title_has_no_place_of_another_finding(story: Path) -> None:
+    loaded = Loaded(story)
+    loaded.read_events()
+    loaded.analyse()
+    first, *rest = loaded.analysis.findings
+    without = replace(first, kind="reference-cycle", severity="info", site=None)
+    loaded.__dict__["analysis"] = replace(loaded.analysis, findings=(without, *rest))
+
+    assert loaded.worst_place() == ""
+
+
+async def test_findings_are_not_said_to_be_none_before_they_are_known(
+    story: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Loaded, "is_analysed", False)
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "3")
+        text = screen_text(app)
+
+    assert "analysing …" in text and "othing was found" not in text
+
+
+async def test_sites_and_overview_say_at_which_moment_what_is_alive_was(mended: Path) -> None:
+    app = app_of(mended)
+    async with opened(app) as pilot:
+        overview = screen_text(app)
+        await press(pilot, "4")
+        sites, page = screen_text(app), app.screen
+        assert isinstance(page, SitesPage) and page.stacks is not None
+        total = page.stacks.root.total[METRICS.index("alive")]
+        await press(pilot, "plus")
+        part = screen_text(app)
+
+    row = next(line for line in overview.splitlines() if "when judged" in line)
+    assert app.loaded.alive_when_judged == (4, total)
+    assert row.split()[-3:] == [*format_bytes(total).split(), "4"]
+    assert "bytes alive when judged, after" in sites
+    assert "bytes alive at 0.750 s" in part
+
+
+@pytest.mark.parametrize("size", [(80, 24), (80, 12), (120, 40)])
+async def test_a_chosen_object_is_on_screen(story: Path, size: tuple[int, int]) -> None:
+    app = app_of(story)
+    async with opened(app, size) as pilot:
+        await press(pilot, "2", "enter", "end", "enter")
+        assert chosen_lane(app) == "#1078"
+        await press(pilot, "escape", "s")
+        await press(pilot, "pageup", "enter")
+        assert chosen_lane(app).startswith("#")
+        await press(pilot, "1", "3", "enter")
+        assert chosen_lane(app) == "#1"
+
+
+async def go_to(pilot: Pilot, place: str) -> None:
+    """Types a place after ``g``."""
+    await press(pilot, "g")
+    pilot.app.screen.query_one(GoTo).value = place
+    await press(pilot, "enter")
+
+
+def chosen_lane(app: TlmemApp) -> str:
+    """The name of the lane that the cursor is on; the test fails when it is not on screen."""
+    lines = [line for line in screen_text(app).splitlines() if line.startswith("▸")]
+    assert len(lines) == 1
+    return lines[0][1:].split()[0]
 
 
 async def test_what_is_only_known_in_sums_is_said(
@@ -104,7 +178,7 @@ async def test_a_table_that_is_too_wide_is_moved_sideways(story: Path) -> None:
     async with opened(app, (60, 24)) as pilot:
         await press(pilot, "3")
         lines = screen_text(app).splitlines()
-        heads = next(line for line in lines if "place" in line and "growth" in line)
+        heads = next(line for line in lines if "place" in line and "what" in line)
         assert heads.rstrip().endswith("›") and "‹" not in heads
         await press(pilot, *["right"] * 6)
         text = screen_text(app)
@@ -160,13 +234,15 @@ async def test_findings_are_sorted_searched_and_copied(story: Path) -> None:
         await press(pilot, "3", "s")
         assert "sorted by place" in screen_text(app)
         await press(pilot, "f")
-        assert "2 of 4 findings" in screen_text(app)
-        await press(pilot, "f", "f", "slash", *"over")
-        assert "1 of 4 findings" in screen_text(app) and "with 'over'" in screen_text(app)
+        assert "4 findings at 1 of 2 places" in screen_text(app)
+        await press(pilot, "f", "f", "slash", *"released")
+        text = screen_text(app)
+        assert "4 findings at 1 of 2 places" in text and "with 'released'" in text
         await press(pilot, "enter", "c")
-        assert app.clipboard.startswith("### ! warning: over-retained at train.py:12")
+        assert app.clipboard.startswith("### ‼ error: never freed at train.py:12 · growing-site")
+        assert "#### ! warning: acquired, never released at train.py:12" in app.clipboard
         await press(pilot, "escape")
-        assert "4 of 4 findings" in screen_text(app)
+        assert "4 findings at 2 places" in screen_text(app)
 
 
 async def test_a_line_opens_into_its_objects_and_back(story: Path) -> None:
@@ -197,31 +273,73 @@ async def test_a_selected_stretch_becomes_the_one_on_screen(story: Path) -> None
     assert 500_000_000 < app.view.stop_ns < 700_000_000
 
 
-@pytest.mark.parametrize(
-    ("typed", "expected"), [("0.25", 250_000_000), ("#1", None), ("epoch 1", None)]
-)
-async def test_one_can_go_to_a_moment_an_object_or_a_mark(
-    story: Path, typed: str, expected: int | None
-) -> None:
+async def test_the_timeline_has_the_numbers_of_the_moment_one_goes_to(story: Path) -> None:
     app = app_of(story)
     async with opened(app) as pilot:
-        await press(pilot, "2", "g")
-        app.screen.query_one("Prompt").value = typed  # type: ignore[attr-defined]
-        await press(pilot, "enter")
+        await press(pilot, "2")
+        await go_to(pilot, "epoch 1")
+        assert "s: 5.90 MB in 91 objects" in screen_text(app)
+        await go_to(pilot, "0.25")
         assert isinstance(app.screen, TimelinePage)
+        assert "at 0.25 s: 4.98 MB in 77 objects" in screen_text(app)
+        first = next(row for row in screen_text(app).splitlines() if row[:1] == "▸")
+        assert "train.py:12" in first and " 4.98 MB " in first
+        await press(pilot, "right", "right", "right")
+        later = next(row for row in screen_text(app).splitlines() if row[:1] == "▸")
+        assert first[:26] != later[:26]
+        await press(pilot, "a")
+        assert "Alive " in screen_text(app) and app.current_mode == "moment"
+        await go_to(pilot, "#1")
+        assert isinstance(app.screen, TimelinePage) and "Object 1" in screen_text(app)
 
-        if expected is not None:
-            assert app.view.cursor_ns == expected
-        if typed == "#1":
-            assert app.view.object == 1 and "Object 1" in screen_text(app)
+
+async def test_going_to_a_moment_shows_what_was_alive_then_on_every_screen(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (100, 40)) as pilot:
+        for key, page in KEYS.items():
+            await press(pilot, key)
+            await go_to(pilot, "epoch 2")
+            assert app.current_mode == ("timeline" if page is TimelinePage else "moment")
+        await press(pilot, "w", "1")
+        await go_to(pilot, "0.3")
+        text = said(app)
+        assert "Alive 6.30 MB in 97 blocks, 300 ms after the start" in text
+        assert "train.py:12 train" in text and "reader" in text
+        assert "acquired at train.py:21" in text and "the peak is 23.6 MB" in text
+        await press(pilot, "greater_than_sign")
+        assert "Alive 6." in said(app) and "300 ms after" not in said(app)
+        await press(pilot, "w")
+        assert "Peak 23.6 MB in 363 blocks" in screen_text(app)
+
+
+async def test_what_was_born_between_two_moments_is_a_generation(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (100, 40)) as pilot:
+        await go_to(pilot, "epoch 1..epoch 2")
+        assert "Alive 5.90 MB in 90 blocks allocated after 285 ms and up to" in said(app)
+        await go_to(pilot, "epoch 1..epoch 2..0.3")
+        assert "in 6 blocks allocated after 285 ms" in said(app) and ", 300 ms after" in said(app)
+        await press(pilot, "w", "b")
+        assert any("Zoom into a stretch first" in note.message for note in app._notifications)
+        await press(pilot, "plus", "b")
+        assert "allocated after 150 ms and up to 650 ms" in said(app)
+        await press(pilot, "b")
+        assert "blocks allocated after" not in said(app)
+
+
+def said(app: TlmemApp) -> str:
+    """What is on screen, in one line."""
+    return " ".join(screen_text(app).split())
 
 
 async def test_going_nowhere_is_told(story: Path) -> None:
     app = app_of(story)
     async with opened(app, (100, 40)) as pilot:
-        await press(pilot, "2", "g", *"lunch", "enter")
+        await press(pilot, "g", *"lunch", "enter")
 
         assert any("nothing to go to" in note.message for note in app._notifications)
+        await press(pilot, "escape", "3")
+        assert app.current_mode == "findings"
 
 
 async def test_the_events_of_an_object_are_walked_through(story: Path) -> None:
@@ -318,6 +436,43 @@ async def test_a_file_to_compare_with_can_be_typed_and_a_wrong_one_is_told(
         await press(pilot, "enter")
 
         assert "nothing.tlm does not exist; check the path" in screen_text(app)
+
+
+async def test_help_begins_with_the_screen_in_front(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (80, 24)) as pilot:
+        for key, name in (("6", "Pools"), ("2", "Timeline")):
+            await press(pilot, key, "question_mark")
+            assert f"{name}: " in screen_text(app)
+            await press(pilot, "escape")
+
+
+async def test_names_of_screens_without_anything_are_dim(net: Path, story: Path) -> None:
+    for path, empty in ((net, {"scopes", "pools", "tape", "diff"}), (story, {"diff"})):
+        app = app_of(path)
+        async with opened(app) as pilot:
+            await press(pilot, "1")
+            tabs = app.screen.query_one(ScreenTabs)
+            assert tabs.empty == empty
+            dim = [span for span in tabs.render().spans if span.style == "dim"]
+            assert len(dim) == len(empty)
+
+
+async def test_the_number_of_a_line_stays_where_names_are_long(tmp_path: Path) -> None:
+    script = "/home/ada/a_module_with_a_very_long_name_of_a_project.py"
+    app = app_of(write_story(tmp_path / "long.tlm", script=script))
+    async with opened(app, (80, 24)) as pilot:
+        for key in ("1", "2", "4"):
+            await press(pilot, key)
+            rows = screen_text(app).splitlines()[2:]
+            assert any("project.py:12" in row for row in rows if "leak" not in row), key
+
+
+async def test_keys_that_do_not_fit_are_left_out_whole(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (80, 24)) as pilot:
+        await press(pilot, "w")
+        assert screen_text(app).splitlines()[-1].rstrip().endswith("w the peak")
 
 
 async def test_help_names_every_key(story: Path) -> None:

@@ -23,7 +23,7 @@ KEYS = {
     "pools": ["6"],
     "tape": ["7"],
     "diff": ["8"],
-    "peak-lines": ["w"],
+    "moment": ["w"],
     "help": ["question_mark"],
 }
 

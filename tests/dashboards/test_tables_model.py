@@ -47,6 +47,29 @@ def test_pools_have_a_hit_rate_and_what_they_keep(loaded: Loaded, whole: View) -
     assert list(sizes.rows) == [("pool 'buffers'", "4.10 kB", "1", "4.10 kB")]
 
 
+def test_buffers_that_a_device_keeps_are_among_the_sizes(tmp_path: Path) -> None:
+    kinds = np.repeat([forge.POOL_PUT, forge.POOL_HIT, forge.POOL_PUT], [300, 100, 102])
+    events = forge.rows(len(kinds), forge.POOL_PUT, object=0, arg=4_096, device=16)
+    events["kind"], events["arg"][400:] = kinds, 1_048_576
+    path = tmp_path / "buffers.tlm"
+    path.write_bytes(forge.with_events(events))
+    loaded = Loaded(path)
+    loaded.read_events()
+    whole = View.whole(loaded.end_ns)
+    kept = row_of(loaded.pools.table(whole), "buffers of cpu")
+    times = loaded.recording.events["time_ns"].to_numpy()
+    part = whole.select(0, int(times[299]))
+
+    assert (kept["kept"], kept["kept bytes"]) == ("302", "108 MB")
+    assert list(loaded.pools.size_classes(whole).rows) == [
+        ("buffers of cpu", "1.05 MB", "102", "107 MB"),
+        ("buffers of cpu", "4.10 kB", "200", "819 kB"),
+    ]
+    assert list(loaded.pools.size_classes(part).rows) == [
+        ("buffers of cpu", "4.10 kB", "300", "1.23 MB")
+    ]
+
+
 def test_devices_have_what_their_drivers_handed_out(loaded: Loaded) -> None:
     cpu = row_of(tables.devices(loaded.recording), "cpu")
 
@@ -136,9 +159,9 @@ def test_a_difference_names_what_came_and_what_changed(loaded: Loaded, mended: P
     found = difference([loaded], mended)
     findings, lines = finding_changes(found), line_changes(found)
 
-    assert [row[:3] for row in findings.rows] == [
-        ("+ new", "‼ error", "growing-site"),
-        ("+ new", "! warning", "over-retained"),
+    assert [(*row[:4], row[-1]) for row in findings.rows] == [
+        ("+ new", "‼ error", "train.py:12", "never freed", "growing-site"),
+        ("+ new", "! warning", "train.py:12", "acquired, never released", "over-retained"),
     ]
     assert lines.rows[0][-1] == "train.py:12 train"
     assert lines.rows[0][2].startswith("+23.")

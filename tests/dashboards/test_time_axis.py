@@ -10,6 +10,7 @@ from tlmem.dashboards.model.time_axis import (
     mark_line,
     moment,
     scope_line,
+    shaded,
     span,
     tick_line,
     ticks,
@@ -63,7 +64,51 @@ def test_marks_have_their_label_where_there_is_room() -> None:
     line = mark_line(view, 40, marks((0, "epoch", 0), (5, "epoch", 1), (5.5, "epoch", 2)))
 
     assert line.startswith("◆epoch 0")
-    assert line[20] == line[22] == "◆" and "epoch 1" not in line and "epoch 2" in line
+    assert line[20:24] == "◆1◆e" or line[20:23] == "◆ ◆"
+    assert line[22:].startswith("◆epoch 2")
+
+
+def test_labels_of_marks_are_shortened_before_they_are_dropped() -> None:
+    every = [(second, "epoch", second) for second in range(10)]
+    view, table = View.whole(10 * SECOND), marks(*every)
+
+    assert mark_line(view, 100, table).startswith("◆epoch 0  ◆epoch 1  ")
+    assert mark_line(view, 80, table).startswith("◆epoc 0 ◆epoc 1 ")
+    assert mark_line(view, 40, table).startswith("◆0  ◆1  ")
+    assert mark_line(view, 20, table).startswith("◆ ◆ ◆ ")
+
+
+def test_every_second_epoch_is_shaded() -> None:
+    rows = [(0, "load", 0), *((second, "epoch", second) for second in (2, 4, 6))]
+    steps = [(second / 10, "step", second) for second in range(100)]
+    view, table = View.whole(10 * SECOND), marks(*sorted([*rows, *steps]))
+
+    assert shaded(view, 50, table) == ((10, 20), (30, 50))
+    assert shaded(view.select(3 * SECOND, 5 * SECOND), 40, table) != ()
+    assert shaded(view, 3, table) == shaded(view, 0, table) == ()
+    assert shaded(view, 50, marks((1, "end", 0))) == ()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "labels"),
+    [
+        (0.5, ["0 ms", "100 ms", "200 ms"]),
+        (30, ["0 s", "5 s", "10 s"]),
+        (130, ["0 s", "15 s", "30 s", "45 s", "1:00"]),
+        (4_000, ["0 s", "15:00", "30:00", "45:00"]),
+        (90_000, ["0 s", "12:00:00"]),
+    ],
+)
+def test_an_axis_says_time_as_people_do(seconds: float, labels: list[str]) -> None:
+    found = [label for _, label in ticks(View.whole(int(seconds * SECOND)), 70)]
+
+    assert found[: len(labels)] == labels
+
+
+def test_a_short_stretch_of_a_long_run_has_seconds_with_their_digits() -> None:
+    view = View.whole(600 * SECOND).select(125 * SECOND, 125 * SECOND + 1_000_000)
+
+    assert [label for _, label in ticks(view, 70)][:2] == ["2:05.0000", "2:05.0002"]
 
 
 def test_a_million_marks_are_one_sign_for_each_column() -> None:

@@ -159,3 +159,5 @@ if __name__ == "__main__":
     import sys
 
     print(write_story(Path(sys.argv[1])))
+    for mended in sys.argv[2:]:
+        print(write_story(Path(mended), leaks=False))

@@ -21,7 +21,7 @@ from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import Places, allocated_at, place
 from tlmem.analysis.rules import RULES
-from tlmem.units import format_bytes, format_count, format_rate, format_seconds
+from tlmem.units import format_bytes, format_count, format_figure, format_rate, format_seconds
 
 LATE_SHARE = 0.15
 """Growth that begins after this share of the time until it is judged is said to last since then."""
@@ -120,8 +120,8 @@ def by_steps(lives: Lifetimes, marks: Marks, growth: GrowingSite) -> str:
     step = step_of_line(marks, lives.born[growth.rows], lives.size[growth.rows])
     if step is None:
         return ""
-    objects = f"{step.objects:.3g} {lives.noun(growth.group)}{'' if step.objects == 1 else 's'}"
-    return f", {objects} and {format_bytes(step.bytes)} per {step.label}"
+    noun = f"{lives.noun(growth.group)}{'' if step.objects == 1 else 's'}"
+    return f", {format_figure(step.objects)} {noun} and {format_bytes(step.bytes)} per {step.label}"
 
 
 def called_from(growth: GrowingSite) -> str:

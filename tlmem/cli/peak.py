@@ -23,8 +23,14 @@ def run(words: list[str]) -> int:
     parser.add_argument(
         "--at",
         metavar="TIME|MARK",
-        help="another moment than the peak: seconds since the start (1.5, 20ms), the label of a "
-        "mark (of several that at which most was alive), or LABEL:INDEX",
+        help="another moment than the peak: seconds since the start (1.5, 20ms, 1:30), the label "
+        "of a mark (of several that at which most was alive), or LABEL:INDEX",
+    )
+    parser.add_argument(
+        "--born",
+        metavar="A..B",
+        help="only what was allocated between two such moments and is alive at the one of --at "
+        "(default: when the program is judged)",
     )
     parser.add_argument(
         "--memory",
@@ -45,4 +51,5 @@ def run(words: list[str]) -> int:
         given.format,
         given.output,
         given.source_root,
+        given.born,
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from tlmem.analysis.model import Asked, Check, Question, Verdict
 from tlmem.analysis.rules import RULES, Rule
-from tlmem.units import format_bytes, format_count
+from tlmem.units import format_bytes, format_figure
 
 WIDTH = 100
 MOST_ASKED = 6
@@ -60,7 +60,7 @@ def worded(figure: float, unit: str) -> str:
     """A figure in the unit of its rule."""
     if unit == "bytes":
         return format_bytes(figure)
-    return format_count(figure) if figure >= 1000 else f"{figure:.3g}"
+    return format_figure(figure)
 
 
 def rule_of(check: Check) -> Rule:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tlmem.analysis.heap_samples import held_heap
-from tlmem.analysis.model import HeldHeap, StackFrame
+from tlmem.analysis.model import HeldHeap, Holder, StackFrame
 from tlmem.analysis.peak.blocks import HOST
 from tlmem.analysis.peak.explained import Explained, Lowered, Moment, RoleSum, explain
 from tlmem.analysis.peak.lowering import BATCH, CHECKPOINT, CLEAR, Path
@@ -35,6 +35,7 @@ WIDTH = 100
 MOST_ROWS = 20
 MOST_PARTS = 3
 MOST_ROLES = 2
+MOST_HOLDERS = 2
 MOST_LOWERED = 4
 MOST_IN_REPORT = 2
 MOST_LINES_IN_REPORT = 5
@@ -58,9 +59,12 @@ def run_peak(
     format: str = "text",
     out: str | None = None,
     source_roots: Sequence[str] = (),
+    born: str | None = None,
 ) -> int:
     """Writes what memory consisted of at its peak, or at another moment; returns the exit code.
 
+    Args:
+        born: two moments with ``..`` between them: only what was allocated between them.
     Returns:
         0; 2 when the file is missing or no recording, has no such memory, mark or time, or the
         output cannot be written; 3 when the recording is empty or damaged beyond use.
@@ -69,7 +73,9 @@ def run_peak(
     from tlmem.report.json import document, heap_dict
 
     try:
-        found = explain(read_for_command(path, source_roots=source_roots), at, memory)
+        recording = read_for_command(path, source_roots=source_roots)
+        held = format == "json" or by != "role"
+        found = explain(recording, at, memory, born=born, held=held)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
     if format == "json":
@@ -101,10 +107,11 @@ def _blocks(found: Explained, by: str) -> Iterator[str]:
             if found.is_peak
             else f" {format_seconds(found.moment.time_ns / 1e9)} after the start"
         )
-        yield _wrap(f"Nothing was alive in {found.recording.path}{when}.")
+        what = f"Nothing that was {born_words(found)}" if found.born else "Nothing"
+        yield _wrap(f"{what} was alive in {found.recording.path}{when}.")
         yield from _heap_block(found)
         return
-    yield _wrap(_sentence(found))
+    yield _wrap(sentence(found))
     if by == "role":
         yield "\n".join(_role_rows(found))
     elif by == "module":
@@ -159,7 +166,7 @@ def section(recording: Recording) -> str:
     found = explained_for_report(recording)
     if found is None:
         return ""
-    rows = [_wrap(_sentence(found))]
+    rows = [_wrap(sentence(found))]
     rows += _role_rows(found) if found.phased else _line_rows(found, MOST_LINES_IN_REPORT)
     rows += [_wrap(f"Lower: {_gain(found, each)}", "  ") for each in found.lowered[:MOST_IN_REPORT]]
     return "\n".join(rows)
@@ -173,16 +180,25 @@ def explained_for_report(recording: Recording) -> Explained | None:
     return found if found.count else None
 
 
-def _sentence(found: Explained) -> str:
+def sentence(found: Explained) -> str:
     """How much, when, in which step and phase, at which line."""
     what = "Peak" if found.is_peak else "Alive"
     of = "" if found.memory == HOST else f" of {found.memory}"
     words = f"{what}{of} {format_bytes(found.bytes)}"
     words += f" in {format_count(found.count)} " + ("blocks" if found.count != 1 else "block")
+    words += f" {born_words(found)}" if found.born else ""
     words += f", {when(found.moment)}"
     if not found.is_peak and found.peak_bytes:
         words += f"; the peak is {format_bytes(found.peak_bytes)}"
     return words
+
+
+def born_words(found: Explained) -> str:
+    """Between which moments everything was allocated that is shown; empty: whenever it was."""
+    if found.born is None:
+        return ""
+    first, last = (format_seconds(each / 1e9) for each in found.born)
+    return f"allocated after {first} and up to {last}"
 
 
 def when(moment: Moment) -> str:
@@ -314,11 +330,23 @@ def _line_rows(found: Explained, most: int = MOST_ROWS) -> Iterator[str]:
         where = f"{place(each.site)} {each.site.function}" if each.site.file else "no Python stack"
         roles = f"  {role_list(each.roles, MOST_ROLES)}" if found.phased else ""
         yield _share_row(found, each.bytes, f"{where}{roles}", each.count)
+        for holder in each.holders[:MOST_HOLDERS]:
+            yield f"{'':29}{holder_words(holder)}"
     rest = found.lines[most:]
     if rest:
         size, count = sum(each.bytes for each in rest), sum(each.count for each in rest)
         yield _share_row(found, size, f"{format_count(len(rest))} other lines", count)
     yield _share_row(found, found.bytes, "total", found.count)
+
+
+def holder_words(holder: Holder) -> str:
+    """A holder with how many objects it holds, and where it took them or when it was seen."""
+    words = f"held by {_clipped(holder.name)}: {format_count(holder.count)}"
+    if holder.seen_ns is not None:
+        return f"{words}, seen after {format_seconds(holder.seen_ns / 1e9)}"
+    if holder.site is None or not holder.site.file:
+        return words
+    return f"{words}, acquired at {place(holder.site)}"
 
 
 def _mark_rows(found: Explained) -> Iterator[str]:
@@ -428,6 +456,8 @@ def _clipped(path: str) -> str:
 
 def to_dict(found: Explained) -> dict[str, Any]:
     """Everything as plain dicts, lists, texts and numbers; fields: docs/reference/json.md."""
+    from tlmem.report.json import holder_dict
+
     recording = found.recording
     return {
         "schema": SCHEMA,
@@ -458,6 +488,8 @@ def to_dict(found: Explained) -> dict[str, Any]:
                 "bytes": each.bytes,
                 "count": each.count,
                 "roles": each.roles,
+                "since_seconds": round(each.since_ns / 1e9, 9),
+                "holders": [holder_dict(holder) for holder in each.holders],
             }
             for each in found.lines
         ],
@@ -479,6 +511,12 @@ def peak_dict(found: Explained) -> dict[str, Any]:
     return {
         "memory": found.memory,
         "at": moment_dict(found.moment),
+        "born": None
+        if found.born is None
+        else {
+            "after_seconds": round(found.born[0] / 1e9, 9),
+            "until_seconds": round(found.born[1] / 1e9, 9),
+        },
         "is_peak": found.is_peak,
         "bytes": found.bytes,
         "count": found.count,

@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import training
 from support.story import write_story
+from support.traces import Program
 from support.training import Loop, trained
 
+from tlmem.analysis.holders.snapshots import Snapshots
 from tlmem.analysis.peak.blocks import blocks_of, memory_names
 from tlmem.analysis.peak.explained import Explained, NoSuchMemory, NoSuchMoment, explain
 from tlmem.analysis.peak.roles import Named, Role
+from tlmem.recording.format.chains import ChainStep, StepKind
 from tlmem.recording.reader import Recording, read
 
 UNIT = 16_384
@@ -384,3 +387,63 @@ def test_long_runs_whose_gradients_stay_take_little_time(tmp_path: Path) -> None
 
     assert time.process_time() - begin < 10
     assert found.moment.steps == 1_500
+
+
+# ---- who held it, and what was born between two moments ----
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """A reader that keeps every batch; an epoch has 90 of them."""
+    return read(write_story(tmp_path_factory.mktemp("story") / "story.tlm"))
+
+
+def test_lines_have_the_holders_of_that_moment(story: Recording) -> None:
+    found = explain(story, "epoch 1", held=True)
+    batch = next(each for each in found.lines if each.site.line == 12)
+    (holder,) = batch.holders
+
+    assert_sums_are_exact(found)
+    assert (batch.count, holder.name, holder.count) == (90, "reader", 90)
+    assert str(holder.site) == "/home/ada/train.py:21"
+    assert batch.since_ns == int(story.objects["born_ns"].loc[1])
+    assert explain(story, "epoch 1").lines[0].holders == ()
+
+
+def test_a_generation_is_what_was_born_between_two_moments_and_lives(story: Recording) -> None:
+    objects = story.objects
+    marks = story.marks[story.marks["label"] == "epoch"]["time_ns"].to_numpy()
+    born, died = objects["born_ns"], objects["died_ns"]
+    own = objects["size_bytes"] > 0
+    for text, until in (("epoch 1..epoch 2", None), ("epoch:1 .. epoch:2", "0.9")):
+        found = explain(story, until, born=text)
+        at = found.moment.time_ns
+        there = (born > marks[1]) & (born <= marks[2]) & own & ((died < 0) | (died > at))
+
+        assert_sums_are_exact(found)
+        assert found.count == int(there.sum()) == 90
+        assert not found.is_peak and found.born == (marks[1], marks[2])
+    assert explain(story, "0.5", born="0..0.1").count < explain(story, "0.5").count
+
+
+def test_objects_in_python_have_the_holder_of_the_snapshot_that_is_nearest() -> None:
+    lists = [ChainStep(StepKind.LOCAL, "f\n/a.py\n3", name) for name in ("first", "second")]
+    program, kept = Program(), []
+    for step in range(200):
+        kept.append(program.alloc(30, 4_000))
+        program.wait(1_000_000)
+        if step in (100, 180):
+            chain = [lists[step == 180], ChainStep(StepKind.LIST, "list", "[]", len(kept))]
+            program.snapshot((chain, kept, 1.0))
+    recording = program.recording()
+    numbers = recording.objects.index.to_numpy()[:50]
+    times = recording.holdings["time_ns"].tolist()
+    near = [Snapshots(recording).chains_of(numbers, at_ns)[0] for at_ns in times]
+
+    assert "'first'" in near[0].words and "'second'" in near[1].words
+
+
+@pytest.mark.parametrize("born", ["3", "..", "epoch..", "0..lunch"])
+def test_two_moments_that_are_none_are_refused_in_a_sentence(story: Recording, born: str) -> None:
+    with pytest.raises(NoSuchMoment, match="two moments|no mark"):
+        explain(story, born=born)

@@ -144,10 +144,14 @@ class Snapshots:
         """Every object that a snapshot names, once each, rising."""
         return np.unique(self._object)
 
-    def chains_of(self, objects: Ints) -> list[Chain]:
+    def chains_of(self, objects: Ints, at_ns: int | None = None) -> list[Chain]:
         """The chains that held these objects (numbers, rising), most objects first.
 
-        Empty when no snapshot names one of them.
+        Args:
+            at_ns: of the snapshots that saw enough of them, the one nearest to this moment speaks;
+                None: the latest one that ran while the program did.
+        Returns:
+            Nothing when no snapshot names one of them.
         """
         if not self or not len(objects):
             return []
@@ -164,8 +168,13 @@ class Snapshots:
             return []
         cut_short = numbers[:, None] == snapshot[~table["complete"].to_numpy(bool)][None, :]
         enough = np.where(cut_short.any(axis=1), CUT_SHORT_SPEAKS_FROM, SPEAKS_FROM)
-        speaks = numbers[np.flatnonzero(seen >= enough * seen.max())[-1]]
-        speaks = self._while_it_ran(speaks, objects, arrays, counts)
+        able = numbers[seen >= enough * seen.max()]
+        if at_ns is None:
+            speaks = self._while_it_ran(int(able[-1]), objects, arrays, counts)
+        else:
+            first = np.array([np.argmax(snapshot == each) for each in able])
+            away = np.abs(table["time_ns"].to_numpy(np.int64)[first] - at_ns)
+            speaks = int(able[np.argmin(away)])
         rows = np.flatnonzero((snapshot == speaks) & (counts > 0))
         rows = rows[np.argsort(-arrays[rows], kind="stable")]
         return [

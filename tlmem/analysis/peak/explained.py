@@ -1,7 +1,8 @@
 """A moment of a recording, and everything that was alive then: by role, module and line.
 
-Covers: which moment is meant, the sums, which step and phase it was in. Every sum adds up to the
-bytes that were alive. Does not cover: text; see ``report.peak``.
+Covers: which moment is meant, the sums, which step and phase it was in; the same of what was
+allocated between two moments alone (a generation). Every sum adds up to the bytes that were alive.
+Does not cover: text; see ``report.peak``.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.lifetimes import alive_at
-from tlmem.analysis.model import StackFrame
+from tlmem.analysis.holders.snapshots import Snapshots
+from tlmem.analysis.lifetimes import alive_at, lifetimes
+from tlmem.analysis.model import Holder, StackFrame
 from tlmem.analysis.peak.blocks import HOST, Blocks, Ints, blocks_of
+from tlmem.analysis.peak.held import holders_by_line
 from tlmem.analysis.peak.lowering import Lowering, Path, Replay, lowerings
 from tlmem.analysis.peak.modules import Modules, modules_of, with_parameters
 from tlmem.analysis.peak.names import names_of
@@ -26,13 +30,18 @@ from tlmem.analysis.peak.roles import NAMES, Named, Role, Roles, roles_of
 from tlmem.analysis.places import Places
 from tlmem.errors import TlmemError
 from tlmem.events import Kind
+from tlmem.units import parse_seconds
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
-_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|ms|)")
+_INDEXED = re.compile(r"(.*)[: ](-?[0-9]{1,18})", re.DOTALL)
 _NAMED_MARKS = 5
 """So many labels are named when there is none of the name that was asked for."""
+MOST_HELD = 100
+"""Of so many lines, those with most bytes, it is found out who held what they allocated."""
+BETWEEN = ".."
+"""Stands between the two moments of a generation."""
 
 
 class NoSuchMemory(TlmemError):
@@ -93,12 +102,17 @@ class ModuleSum:
 
 @dataclass(frozen=True)
 class LineSum:
-    """What is alive of what one line allocated."""
+    """What is alive of what one line allocated, the oldest of it after ``since_ns``.
+
+    ``holders`` are those of that moment, as far as they are known and were asked for.
+    """
 
     site: StackFrame
     bytes: int
     count: int
     roles: dict[str, int]
+    since_ns: int = 0
+    holders: tuple[Holder, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,7 +146,8 @@ class Explained:
     memories, in bytes. ``earlier`` is a higher peak, bytes and ns, in events of which only sums are
     known. ``estimated``: the list of live objects was thinned by a size limit. ``phased`` says that
     PyTorch's blocks are there and that modules, backward passes or optimizers are known, from which
-    their roles follow; ``training`` that there are backward passes.
+    their roles follow; ``training`` that there are backward passes. ``born`` are the two moments
+    between which everything was allocated that counts, in ns; None: whenever it was.
     """
 
     recording: Recording
@@ -153,6 +168,7 @@ class Explained:
     training: bool = False
     earlier: tuple[int, int] | None = None
     estimated: bool = False
+    born: tuple[int, int] | None = None
 
     def module_text(self, path: Path) -> str:
         """A path as it is written; the root is left out where there is only one."""
@@ -171,6 +187,16 @@ class Known:
     role: Roles
     places: Places
     names: Mapping[int, Named]
+
+    @cached_property
+    def judged_ns(self) -> int:
+        """The last moment at which what the program holds is still held."""
+        return int(lifetimes(self.recording, self.places).judged_ns)
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """The recording's snapshots of holders."""
+        return Snapshots(self.recording)
 
     @classmethod
     def of(cls, recording: Recording, names: Mapping[int, Named] | None = None) -> Known:
@@ -201,27 +227,44 @@ def explain(
     at: str | None = None,
     memory: str | None = None,
     names: Mapping[int, Named] | None = None,
+    born: str | None = None,
+    held: bool = False,
 ) -> Explained:
     """What was alive at the peak of a recording, or at another moment.
 
     Args:
-        at: a time in seconds since the start (``1.5``, ``20ms``), or a mark: ``epoch`` for the one
-            of this label at which most was alive, ``epoch:3`` for the one with this index.
+        at: a time in seconds since the start (``1.5``, ``20ms``, ``1:30``), or a mark: ``epoch``
+            for the one of this label at which most was alive, ``epoch:3`` or ``epoch 3`` for the
+            one with this index.
         memory: by name; the one with the highest peak when none is named.
         names: roles and names of objects, by number; those of the recording's snapshots when
             none are given.
+        born: two such moments with ``..`` between them: only what was allocated between them
+            counts, and without ``at`` the moment is that of judging.
+        held: the lines with most bytes have holders.
     Raises:
         NoSuchMemory: there is no object in that memory.
         NoSuchMoment: there is no such mark or time.
     """
 
     def made() -> Explained:
-        return explain_known(Known.of(recording, names), at, memory)
+        return explain_known(Known.of(recording, names), at, memory, born, held)
 
-    return made() if names is not None else recording.kept(("peak", at, memory), made)
+    plain = names is None and not held
+    return recording.kept(("peak", at, memory, born), made) if plain else made()
 
 
-def explain_known(known: Known, at: str | None = None, memory: str | None = None) -> Explained:
+At = str | int
+"""A moment: as it is typed, or in ns since the start."""
+
+
+def explain_known(
+    known: Known,
+    at: At | None = None,
+    memory: str | None = None,
+    born: str | tuple[int, int] | None = None,
+    held: bool = False,
+) -> Explained:
     """The same of what has been read."""
     blocks, recording = known.blocks, known.recording
     chosen = _memory(known, memory)
@@ -232,23 +275,30 @@ def explain_known(known: Known, at: str | None = None, memory: str | None = None
         return Explained(recording, HOST, moment, 0, 0, at is None, 0)
     peak, event = blocks.peaks[chosen]
     rows = np.flatnonzero(blocks.memory == chosen)
-    if at is not None:
-        event = _event_at(known, rows, at)
+    is_peak = at is None and born is None
+    if not is_peak:
+        event = _event_at(known, rows, known.judged_ns if at is None else at)
     alive = rows[blocks.alive(event)[rows]]
+    between = None
+    if born is not None:
+        first, last = (_event_at(known, rows, each) for each in _two_moments(born))
+        alive = alive[(blocks.born[alive] > first) & (blocks.born[alive] <= last)]
+        between = (blocks.time_of(first), blocks.time_of(last))
     size = blocks.size[alive]
-    replay = Replay(blocks, known.passes, known.modules, known.role, rows)
-    lowered = lowerings(replay) if at is None else []
+    lowered = (
+        lowerings(Replay(blocks, known.passes, known.modules, known.role, rows)) if is_peak else []
+    )
     return Explained(
         recording=recording,
         memory=blocks.memories[chosen],
-        moment=_moment(known, event, at is None),
+        moment=_moment(known, event, is_peak),
         bytes=int(size.sum()),
         count=len(alive),
-        is_peak=at is None,
+        is_peak=is_peak,
         peak_bytes=peak,
         roles=tuple(_roles(known, alive)),
         modules=tuple(_modules(known, alive)),
-        lines=tuple(_lines(known, alive)),
+        lines=tuple(_lines(known, alive, blocks.time_of(event) if held else None)),
         marks=tuple(_marks(known, alive)),
         lowered=tuple(_lowered(known, each, peak) for each in lowered),
         others={
@@ -261,7 +311,25 @@ def explain_known(known: Known, at: str | None = None, memory: str | None = None
         training=known.passes.is_training,
         earlier=_earlier(recording, peak, len(blocks.memories)),
         estimated=blocks.thinned,
+        born=between,
     )
+
+
+def _two_moments(born: str | tuple[int, int]) -> tuple[At, At]:
+    """The two moments of a generation, the earlier one first where both are times.
+
+    Raises:
+        NoSuchMoment: there are not two of them.
+    """
+    if not isinstance(born, str):
+        return min(born), max(born)
+    first, between, last = born.partition(BETWEEN)
+    if not (between and first.strip() and last.strip()):
+        raise NoSuchMoment(
+            f"'{born}' is not two moments; write for example 3{BETWEEN}12, or "
+            f"'epoch 1{BETWEEN}epoch 2'."
+        )
+    return first.strip(), last.strip()
 
 
 def _memory(known: Known, wanted: str | None) -> int | None:
@@ -293,7 +361,7 @@ def _earlier(recording: Recording, peak: int, memories: int) -> tuple[int, int] 
 # ---- moments ----
 
 
-def _event_at(known: Known, rows: Ints, at: str) -> int:
+def _event_at(known: Known, rows: Ints, at: At) -> int:
     """The last event of a moment.
 
     Args:
@@ -301,19 +369,20 @@ def _event_at(known: Known, rows: Ints, at: str) -> int:
     Raises:
         NoSuchMoment: there is no such mark or time.
     """
+    if isinstance(at, int):
+        return known.blocks.event_before(at)
     marks = known.recording.marks
     labels = marks["label"].astype(str).to_numpy(object)
     index = marks["index"].to_numpy(np.int64)
-    label, colon, number = at.rpartition(":")
     chosen = labels == at
-    if not chosen.any() and colon and re.fullmatch(r"-?[0-9]{1,18}", number):
-        chosen = (labels == label) & (index == int(number))
+    indexed = _INDEXED.fullmatch(at)
+    if not chosen.any() and indexed is not None:
+        chosen = (labels == indexed[1]) & (index == int(indexed[2]))
     if chosen.any():
         return _highest_mark(known, rows, marks["time_ns"].to_numpy(np.int64)[chosen])
-    time = _TIME.fullmatch(at.strip())
+    wanted = parse_seconds(at)
     seconds = known.recording.seconds
-    if time is not None:
-        wanted = float(time[1]) / (1000 if time[2] == "ms" else 1)
+    if wanted is not None:
         if wanted <= seconds:
             return known.blocks.event_before(round(wanted * 1e9))
         raise NoSuchMoment(
@@ -439,13 +508,33 @@ def _modules(known: Known, alive: Ints) -> Iterable[ModuleSum]:
         yield ModuleSum((), int(table[0].sum()), int(table[0].sum()), _named(table[0]))
 
 
-def _lines(known: Known, alive: Ints) -> Iterable[LineSum]:
-    """What is alive of each line, most bytes first."""
-    size, group = known.blocks.size[alive], _groups(known, alive)
-    table = _table(group, known.places.count, known.role[alive], size)
-    counts = np.bincount(group, minlength=known.places.count)
-    for line, total in _largest(group, size):
-        yield LineSum(known.places.frames[line], total, int(counts[line]), _named(table[line]))
+def _lines(known: Known, alive: Ints, held_ns: int | None) -> Iterable[LineSum]:
+    """What is alive of each line, most bytes first.
+
+    Args:
+        held_ns: the moment, where holders are asked for.
+    """
+    blocks, places = known.blocks, known.places
+    size, group = blocks.size[alive], _groups(known, alive)
+    table = _table(group, places.count, known.role[alive], size)
+    counts = np.bincount(group, minlength=places.count)
+    since = np.full(places.count, np.iinfo(np.int64).max)
+    np.minimum.at(since, group, blocks.born_ns[alive])
+    largest = _largest(group, size)
+    holders: dict[int, tuple[Holder, ...]] = {}
+    if held_ns is not None:
+        objects = blocks.number[alive], blocks.device[alive], group
+        lines = [line for line, _ in largest[:MOST_HELD]]
+        holders = holders_by_line(known.recording, places, known.snapshots, objects, lines, held_ns)
+    for line, total in largest:
+        yield LineSum(
+            site=places.frames[line],
+            bytes=total,
+            count=int(counts[line]),
+            roles=_named(table[line]),
+            since_ns=int(since[line]),
+            holders=holders.get(line, ()),
+        )
 
 
 def _marks(known: Known, alive: Ints) -> Iterable[MarkSum]:

@@ -1,4 +1,4 @@
-"""The screen of the peak: its tables add up, and keys lead through roles, modules and memories."""
+"""The screen of the moment: tables add up, keys lead through moments, roles, modules, memories."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from support.screens import app_of, opened, press, screen_text, settle
 from tlmem.dashboards.app import TlmemApp
 from tlmem.dashboards.model.bars import share_bar
 from tlmem.dashboards.model.loading import Loaded
-from tlmem.dashboards.model.peak import LINE, MODULE, ROLE, PeakShown
+from tlmem.dashboards.model.moments import LINE, MODULE, ROLE, MomentShown
 
 from tlmem.units import parse_bytes
 
@@ -16,12 +16,12 @@ UNIT = 16_384
 
 
 @pytest.fixture(scope="module")
-def peak(net: Path) -> PeakShown:
+def peak(net: Path) -> MomentShown:
     """The peak of the net."""
-    return Loaded(net).peaks.shown()
+    return Loaded(net).moments.shown()
 
 
-def column(found: PeakShown, table: str, head: str) -> list[str]:
+def column(found: MomentShown, table: str, head: str) -> list[str]:
     """The texts below a head."""
     shown = found.tables[table]
     return [row[shown.heads.index(head)] for row in shown.rows]
@@ -30,7 +30,7 @@ def column(found: PeakShown, table: str, head: str) -> list[str]:
 # ---- the model ----
 
 
-def test_roles_have_bytes_shares_and_parts(peak: PeakShown) -> None:
+def test_roles_have_bytes_shares_and_parts(peak: MomentShown) -> None:
     rows = {row[3]: row[:3] for row in peak.tables[ROLE].rows}
 
     assert peak.by == ROLE and peak.memories == (peak.memory,) == ("host",)
@@ -43,7 +43,7 @@ def test_roles_have_bytes_shares_and_parts(peak: PeakShown) -> None:
 
 
 @pytest.mark.parametrize("table", [ROLE, LINE])
-def test_a_table_adds_up_to_the_peak(peak: PeakShown, table: str) -> None:
+def test_a_table_adds_up_to_the_peak(peak: MomentShown, table: str) -> None:
     total = sum(parse_bytes(text) for text in column(peak, table, "bytes"))
     blocks = sum(int(text) for text in column(peak, table, "blocks"))
 
@@ -51,7 +51,7 @@ def test_a_table_adds_up_to_the_peak(peak: PeakShown, table: str) -> None:
     assert blocks == 24
 
 
-def test_modules_are_a_tree_and_the_rest_is_of_none(peak: PeakShown) -> None:
+def test_modules_are_a_tree_and_the_rest_is_of_none(peak: MomentShown) -> None:
     names = column(peak, MODULE, "module")
     bytes_of = dict(zip(names, column(peak, MODULE, "bytes"), strict=True))
 
@@ -65,7 +65,7 @@ def test_modules_are_a_tree_and_the_rest_is_of_none(peak: PeakShown) -> None:
     assert column(peak, MODULE, "roles")[-1] == "kept by Python"
 
 
-def test_what_would_lower_it_has_numbers(peak: PeakShown) -> None:
+def test_what_would_lower_it_has_numbers(peak: MomentShown) -> None:
     assert peak.lower[1] == (
         "checkpoint h.* (4 modules, each by itself): peak 688 kB, 164 kB (19%) lower; "
         "then it is in backward"
@@ -73,7 +73,7 @@ def test_what_would_lower_it_has_numbers(peak: PeakShown) -> None:
 
 
 def test_without_pytorch_there_are_lines_only(story: Path) -> None:
-    found = Loaded(story).peaks.shown()
+    found = Loaded(story).moments.shown()
 
     assert found.by == LINE
     assert column(found, LINE, "line")[0] == "train.py:12 train"
@@ -90,7 +90,7 @@ def test_bars_are_as_long_as_shares(share: float, bar: str) -> None:
 def test_a_recording_without_objects_has_nothing_at_its_peak(tmp_path: Path) -> None:
     loop = training.Loop()
     loop.mark("nothing")
-    found = Loaded(loop.write(tmp_path / "empty.tlm")).peaks.shown()
+    found = Loaded(loop.write(tmp_path / "empty.tlm")).moments.shown()
 
     assert found.sentence == "Nothing was allocated."
     assert list(found.tables[LINE].rows) == []
@@ -105,7 +105,7 @@ async def test_keys_lead_from_roles_to_modules_lines_and_the_timeline(net: Path)
     async with opened(app) as pilot:
         await press(pilot, "w")
         text = screen_text(app)
-        assert "[w Peak]" in text and "optimizer state" in text and "Peak 852 kB" in text
+        assert "[w Moment]" in text and "optimizer state" in text and "Peak 852 kB" in text
         assert "What would lower it" in text and "checkpoint h.*" in text
         await press(pilot, "m")
         assert "h.0.fc" in screen_text(app) and "optimizer state" in screen_text(app)
@@ -116,7 +116,35 @@ async def test_keys_lead_from_roles_to_modules_lines_and_the_timeline(net: Path)
         await press(pilot, "enter")
         assert app.current_mode == "timeline"
 
-    assert app.view.cursor_ns == Loaded(net).peaks.shown().time_ns
+    assert app.view.cursor_ns == Loaded(net).moments.shown().time_ns
+
+
+def test_rows_are_filtered_by_words_and_sizes(story: Path, peak: MomentShown) -> None:
+    found = Loaded(story).moments.shown()
+
+    assert found.matching(LINE, "") == [0, 1, 2, 3]
+    assert found.matching(LINE, "READER") == [0]
+    assert found.matching(LINE, ">20kB <1MB") == [1]
+    assert found.matching(LINE, "train.py:1 <20kB step") == [2]
+    assert found.matching(LINE, ">1zebra") == []
+    for table in (ROLE, MODULE, LINE):
+        assert len(peak.sizes[table]) == len(peak.tables[table].rows)
+    assert [peak.tables[ROLE].rows[at][3] for at in peak.matching(ROLE, ">500kB")] == [
+        "activations"
+    ]
+
+
+@pytest.mark.asyncio
+async def test_a_filter_leaves_the_line_of_the_cursor_right(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "w", "slash", *"pool", "enter")
+        text = " ".join(screen_text(app).split())
+        assert "1 of 4 rows with 'pool'" in text and "train.py:10 in train" in text
+        await press(pilot, "enter")
+        assert app.current_mode == "timeline" and "train.py:10 › 1 object" in screen_text(app)
+        await press(pilot, "w", "escape")
+        assert "rows with" not in screen_text(app)
 
 
 @pytest.mark.asyncio

@@ -1,0 +1,76 @@
+"""What the kinds of findings are called where people read them; their codes are in JSON.
+
+Covers: a name of at most 30 letters for each kind.
+"""
+
+from __future__ import annotations
+
+NAMES = {
+    "growing-site": "never freed",
+    "growing-array": "ever larger arrays",
+    "gathered": "result that is gathered",
+    "live-at-end": "alive when judged",
+    "grew-and-kept": "grew earlier, still there",
+    "native-growth": "native memory grows",
+    "native-site": "native memory grows here",
+    "python-growth": "Python's heap grows",
+    "python-site": "Python objects grow here",
+    "driver-growth": "memory of a driver grows",
+    "tape-growth": "tapes grow",
+    "retained": "freed, but still resident",
+    "fragmentation": "free memory in pieces",
+    "mapped-files": "mapped files",
+    "bounded-cache": "cache with a bound",
+    "filling-cache": "cache that is not full yet",
+    "untracked-arrays": "arrays that are not recorded",
+    "unseen-allocator": "allocator that is not recorded",
+    "unseen-processes": "processes not recorded",
+    "unseen-native": "native memory not recorded",
+    "passed-peak": "a peak that has passed",
+    "over-retained": "acquired, never released",
+    "floating": "has no holder",
+    "field-forgotten": "field that is never cleared",
+    "view-pins-base": "view keeps its base alive",
+    "reference-cycle": "reference cycle",
+    "scope-not-left": "scope that is never left",
+    "cache-only-grows": "cache never shrinks",
+    "tape-not-released": "tape without backward pass",
+    "saved-outlives-backward": "graph kept after backward",
+    "grads-outlive-step": "gradients outlive their step",
+    "pool-never-hits": "pool that is never used again",
+    "kept-graph": "kept with its autograd graph",
+    "graph-chain-grows": "graph reaches over all steps",
+    "retained-graph": "retain_graph keeps the graph",
+    "hook-keeps": "hook keeps tensors",
+    "hook-cycle": "hook in a cycle of the graph",
+    "modules-grow": "ever more modules",
+    "optimizer-outlives-params": "optimizer keeps old parameters",
+    "shared-memory-kept": "shared memory kept",
+    "worker-grows": "DataLoader worker grows",
+    "profiler-left-on": "profiler left on",
+    "anomaly-left-on": "anomaly mode left on",
+    "use-after-free": "used after it was freed",
+    "double-free": "freed twice",
+    "over-release": "released too often",
+    "wrong-device": "used on the wrong device",
+    "past-the-end": "used behind its end",
+    "written-after-free": "written after it was freed",
+    "stale-record": "record of a freed object",
+    "double-register": "registered twice",
+    "unpaired-register": "unregistered without a scope",
+    "no-frame": "frame memory without a frame",
+    "unbalanced-scope": "scopes left out of order",
+    "unbalanced-frame": "frames left out of order",
+    "outlives-frame": "outlives its frame",
+    "double-pool": "put into a pool twice",
+    "pooled-while-held": "in a pool while held",
+    "not-in-scope": "escapes without a scope",
+    "in-place-on-saved": "saved object was changed",
+    "second-backward": "second backward pass",
+    "misuse": "misuse of ownership",
+}
+
+
+def kind_name(kind: str) -> str:
+    """The name of a kind; of one that has none, its code."""
+    return NAMES.get(kind, kind)
