@@ -39,7 +39,8 @@ def index(path: str) -> Indexed:
         if recording.keeps_answers:
             analyse(recording, frugal=True)
             allocation_statistics(recording)
-            explain(recording)
+            for held in (False, True):  # by role, and by line with holders
+                explain(recording, held=held)
     except TlmemError as error:
         return Indexed(path, error=str(error), exit_code=error.exit_code)
     for place in KeptSums(recording.path, 0).places:

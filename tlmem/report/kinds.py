@@ -9,6 +9,8 @@ NAMES = {
     "growing-site": "never freed",
     "growing-array": "ever larger arrays",
     "gathered": "result that is gathered",
+    "one-pass": "within one pass of a model",
+    "growing-model": "model that is extended",
     "live-at-end": "alive when judged",
     "grew-and-kept": "grew earlier, still there",
     "native-growth": "native memory grows",

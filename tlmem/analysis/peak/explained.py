@@ -250,8 +250,7 @@ def explain(
     def made() -> Explained:
         return explain_known(Known.of(recording, names), at, memory, born, held)
 
-    plain = names is None and not held
-    return recording.kept(("peak", at, memory, born), made) if plain else made()
+    return made() if names is not None else recording.kept(("peak", at, memory, born, held), made)
 
 
 At = str | int
