@@ -84,6 +84,8 @@ def _limit(word: str) -> int | None:
         return None
 
 
+MOST_BLOCKS_KEPT = 250_000
+"""What is known of more blocks, about 240 bytes of each, is read anew for each moment."""
 Born = tuple[int, int]
 
 
@@ -100,9 +102,10 @@ class MomentIndex:
         self._shown: dict[tuple[str | None, int | None, Born | None], MomentShown] = {}
 
     def prepare(self) -> None:
-        """Reads what any moment is answered from."""
+        """Reads what any moment is answered from, unless it would be too much to keep."""
         with self._lock:
-            _ = self._all_known().blocks.by_peak
+            if self._is_kept:
+                _ = self._all_known().blocks.by_peak
 
     def shown(
         self, memory: str | None = None, at_ns: int | None = None, born_ns: Born | None = None
@@ -126,10 +129,15 @@ class MomentIndex:
                 self._shown[key] = _shown(found, names)
             return self._shown[key]
 
+    @property
+    def _is_kept(self) -> bool:
+        return len(self._recording.objects) <= MOST_BLOCKS_KEPT
+
     def _all_known(self) -> Known:
-        if self._known is None:
-            self._known = Known.of(self._recording)
-        return self._known
+        known = self._known or Known.of(self._recording)
+        if self._is_kept:
+            self._known = known
+        return known
 
 
 def _shown(found: Explained, memories: tuple[str, ...]) -> MomentShown:

@@ -50,7 +50,7 @@ def test_a_stable_program_answers_every_question_with_no_and_says_what_failed() 
     summary = summary_of(keeps=False)
     shown = "\n".join(rows_of(summary))
 
-    assert answers(summary) == ["no"] * 10
+    assert answers(summary) == ["no"] * 11
     assert "native memory: does not grow\n        native_bytes " in shown
     assert "at least 150 kB     no\n          native_bytes: native memory of a healthy" in shown
 
@@ -59,7 +59,7 @@ def test_a_short_run_ends_at_the_question_about_its_length() -> None:
     summary = summary_of(keeps=False, steps=20)
 
     assert summary.verdict.outcome == "cannot-judge"
-    assert answers(summary) == ["no"] * 6 + ["yes"]
+    assert answers(summary) == ["no"] * 7 + ["yes"]
     assert "7. Are there too few samples of resident memory?" in rows_of(summary)[-1]
 
 
