@@ -60,7 +60,7 @@ def test_a_short_run_ends_at_the_question_about_its_length() -> None:
 
     assert summary.verdict.outcome == "cannot-judge"
     assert answers(summary) == ["no"] * 7 + ["yes"]
-    assert "7. Are there too few samples of resident memory?" in rows_of(summary)[-1]
+    assert "8. Are there too few samples of resident memory?" in rows_of(summary)[-1]
 
 
 def test_the_report_has_it_behind_the_verdict_only_on_request() -> None:
