@@ -77,7 +77,7 @@ class MomentShown:
 
 
 def _limit(word: str) -> int | None:
-    """The bytes of ``>1MB``; None for a word that is no limit."""
+    """The bytes of ``>1MB``; None when the word does not set a limit."""
     try:
         return parse_bytes(word[1:]) if word[:1] in ("<", ">") else None
     except ValueError:

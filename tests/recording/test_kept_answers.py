@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import writer
-from support.oracle import Program, write
+from support.oracle import Program, operations, write
 
 from tlmem.analysis import analyse
 from tlmem.cli import main
@@ -35,11 +35,7 @@ COMMANDS = (
     ("stats",),
     ("balance",),
 )
-OPERATIONS = st.lists(
-    st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),
-    min_size=1,
-    max_size=60,
-)
+OPERATIONS = operations()
 
 
 @pytest.fixture(autouse=True, scope="module")

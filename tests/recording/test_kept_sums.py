@@ -14,18 +14,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.oracle import Program, write
+from support.oracle import Program, operations, write
 
 from tlmem.recording.format import checkpoint, kept_sums
 from tlmem.recording.format.kept_sums import Kept, KeptSums
 from tlmem.recording.reader import Recording
 from tlmem.recording.tables.schema import SCHEMA
 
-OPERATIONS = st.lists(
-    st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),
-    min_size=1,
-    max_size=60,
-)
+OPERATIONS = operations()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import writer
-from support.oracle import META, Program, write
+from support.oracle import META, Program, operations, write
 
 from tlmem.errors import TablesTooLarge
 from tlmem.events import Device, Kind, Metric
@@ -21,11 +21,7 @@ from tlmem.recording import available_memory, reader
 from tlmem.recording.format import limits
 from tlmem.recording.reader import Recording, read
 
-OPERATIONS = st.lists(
-    st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),
-    min_size=1,
-    max_size=80,
-)
+OPERATIONS = operations(80)
 FORMS = st.sampled_from(["compact", "raw", "sealed"])
 IN_TURN = ("events", "marks", "misuses")
 ENDING = ("objects", "heap")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from hypothesis import strategies as st
 from support import writer
 from support.writer import EVENT
 
@@ -24,6 +25,12 @@ ADDRESSES = [0x7F00_0000_0000 + 16 * i for i in range(12)] + [
 META = [writer.label(1, "step"), *(writer.site(n, n - 1, 1, n) for n in range(2, 12))]
 """Names of what programs record: the label of their marks, and their sites."""
 OLD_ADDRESSES = [0x6600_0000_0000 + 64 * i for i in range(8)]
+
+
+def operations(most: int = 60) -> st.SearchStrategy[list[tuple[int, int, int, bool]]]:
+    """Random operations, at least one, for ``Program.run``."""
+    one = st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans())
+    return st.lists(one, min_size=1, max_size=most)
 
 
 @dataclass

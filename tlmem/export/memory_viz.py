@@ -234,7 +234,7 @@ class Accelerators:
         return bool(len(mine)) and bool(mine["expandable"].all())
 
     def moments(self, number: int) -> list[dict[str, Any]]:
-        """Entries of an imported trace that are no memory: where none was left, and snapshots."""
+        """Entries of an imported trace other than allocations: out of memory, and snapshots."""
         info = self.recording.info
         key = f"snapshot.{number}"
         if self.marks is None or key not in info:

@@ -35,7 +35,7 @@ def write_file(path: str | os.PathLike[str], write: Callable[[Path], object], fo
     file, such as /dev/stdout or a pipe, is written directly; ``-`` is standard output.
 
     Raises:
-        CannotWrite: the file exists and ``force`` is not given, or there is no room or no right;
+        CannotWrite: the file exists and ``force`` is not given, the disk is full, or permission is denied;
             what is not text would go to a terminal.
     """
     if os.fspath(path) == STDOUT:
@@ -72,7 +72,7 @@ def write_folder(
             the names in ``known``.
         known: names of files that an earlier call may have written.
     Raises:
-        CannotWrite: the place is taken, or there is no room or no right.
+        CannotWrite: the place is taken, the disk is full, or permission is denied.
     """
     if os.fspath(path) == STDOUT:
         raise CannotWrite("a folder of files cannot go to standard output; name one with -o.")

@@ -62,7 +62,7 @@ class KeptAnswers:
             return NOTHING
 
     def keep(self, answers: Mapping[Question, object], owner: object) -> None:
-        """Keeps answers, but for long ones, unless the recording is no longer what it was."""
+        """Keeps short answers, provided the recording has not changed since it was read."""
         now = self._digest_now()
         self._digest = self._digest or now
         if not now or now != self._digest:

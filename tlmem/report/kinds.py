@@ -45,7 +45,7 @@ NAMES = {
     "retained-graph": "retain_graph keeps the graph",
     "hook-keeps": "hook keeps tensors",
     "hook-cycle": "hook in a cycle of the graph",
-    "modules-grow": "ever more modules",
+    "modules-grow": "number of modules grows",
     "optimizer-outlives-params": "optimizer keeps old parameters",
     "shared-memory-kept": "shared memory kept",
     "worker-grows": "DataLoader worker grows",

@@ -648,7 +648,7 @@ void tlmi_search_put_off(tlmi_search *search, uint32_t node)
 
 /* ---- the largest containers ---- */
 
-/* Items of what may have more and more of them, by its own count: no method is called. 0: it is no such thing. */
+/* The length of a container, read without calling a method; 0 when the object is not a container. */
 static uint64_t items_of(PyObject *object, tlmi_kind kind)
 {
     switch (kind) {

@@ -7,7 +7,7 @@
  *
  * Tensors of another C++ class may consist of dense ones: a sparse one of its indices and values, in the coordinates of PyTorch or
  * in rows. Where such a class has them is found out from the first tensor of the class that is met, as words of it that are
- * addresses of dense tensors; what is no address is not followed, but asked the system about. Its parts are TLMI_NATIVE nodes too.
+ * addresses of dense tensors; an address is checked with the system before it is followed. Its parts are TLMI_NATIVE nodes too.
  *
  * No getter of a tensor is called: getters run code of the program (torch functions, hooks), make Python objects and give
  * warnings. Fields are read where source_torch.c found them in a tensor of its own; a tensor of another C++ class does not begin
