@@ -35,8 +35,8 @@ def write_file(path: str | os.PathLike[str], write: Callable[[Path], object], fo
     file, such as /dev/stdout or a pipe, is written directly; ``-`` is standard output.
 
     Raises:
-        CannotWrite: the file exists and ``force`` is not given, the disk is full, or permission is denied;
-            what is not text would go to a terminal.
+        CannotWrite: the file exists and ``force`` is not given, the disk is full, permission is
+            denied, or binary data would go to a terminal.
     """
     if os.fspath(path) == STDOUT:
         _to_stdout(write)
