@@ -27,7 +27,8 @@ from typing import Any, TypeVar
 
 from tlmem.errors import TlmemError
 from tlmem.fleets.comparing import Unreadable
-from tlmem.fleets.digest import Digest, digest_file, from_dict
+from tlmem.fleets.digest import Digest, from_dict
+from tlmem.fleets.kept_digests import digest_and_keep, kept_digest
 from tlmem.fleets.members import absolute
 
 FILES_PER_TASK = 8
@@ -62,7 +63,7 @@ def analyse_files(names: Sequence[str]) -> list[dict[str, Any]]:
 
 def _analyse_file(name: str) -> dict[str, Any]:
     try:
-        return digest_file(name).to_dict()
+        return digest_and_keep(name).to_dict()
     except TlmemError as error:
         return {"path": name, "sentence": str(error), "exit_code": error.exit_code}
     except MemoryError:
@@ -90,9 +91,23 @@ def digests(
         jobs: how many of them; None: as many as cores. 1, or little work, is done in this process.
         stopped: whether to leave out the rest.
     """
-    names = [str(file) for file in files]
+    names = []
+    for name in map(str, files):
+        kept = kept_digest(name) if executor is None and _is_short(name) else None
+        if kept is None:
+            names.append(name)
+        elif not stopped():
+            yield kept
     for _, values in spread(analyse_files, names, executor, jobs, _ended, stopped):
         yield Unreadable(**values) if "exit_code" in values else from_dict(values)
+
+
+def _is_short(name: str) -> bool:
+    """Whether a look at all of its bytes is faster than a process that does it."""
+    try:
+        return os.path.getsize(name) < SMALL_BYTES
+    except OSError:
+        return False
 
 
 def _ended(name: str) -> dict[str, Any]:
