@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -124,23 +123,21 @@ uint64_t tlmi_file_slot_offset(uint32_t slot)
     return TLMI_HEADER_BYTES + (uint64_t)slot * TLMI_SLOT_BYTES;
 }
 
-static bool open_path(tlmi_own_file *again, const char *path, int flags)
+static bool take_if_ours(tlmi_own_file *again, int fd)
 {
-    tlmi_own_file_keep(again, open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | flags));
+    tlmi_own_file_keep(again, fd);
     if (again->fd >= 0 && again->device == tlmi_file.file.device && again->inode == tlmi_file.file.inode)
         return true;
     tlmi_own_file_close(again);
     return false;
 }
 
-/* Opens the file by its path or, where that is another file's by now, by the number that the program's table has for it. */
+/* Opens the file by its path or, where that is another file's by now or none, as in another root, takes it from the program's
+ * table. */
 static bool open_again(tlmi_own_file *again)
 {
-    char number[64];
-    if (open_path(again, tlmi_file.path, O_NOFOLLOW))
-        return true;
-    snprintf(number, sizeof number, "/proc/self/fd/%d", tlmi_file.file.fd);
-    return tlmi_own_table_here() && open_path(again, number, 0);
+    return take_if_ours(again, open(tlmi_file.path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) ||
+           (tlmi_own_table_here() && take_if_ours(again, tlmi_system_borrow_file(tlmi_file.file.fd)));
 }
 
 /* A program that took our number is often about to take many, the new one among them: it is only used if it was still ours

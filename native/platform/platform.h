@@ -96,6 +96,9 @@ uint64_t tlmi_system_absent_bytes(uintptr_t start, uint64_t bytes);
 bool tlmi_system_copy(const void *from, void *to, size_t bytes);
 bool tlmi_system_part_files(
     void); /* the calling thread no longer shares open files and has none; false: not possible here */
+/* The file that the main thread has under a number, open in the calling thread's table too; -1: none, or not possible here. It
+ * needs no path, so it works where the program has another root or no /proc. */
+int tlmi_system_borrow_file(int number);
 #pragma GCC visibility pop
 
 #pragma GCC visibility push(hidden)

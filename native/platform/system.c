@@ -62,6 +62,21 @@ bool tlmi_system_part_files(void)
 #endif
 }
 
+int tlmi_system_borrow_file(int number)
+{
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_getfd)
+    int process = (int)syscall(SYS_pidfd_open, getpid(), 0); /* Linux 5.3 and 5.6 */
+    if (process < 0)
+        return -1;
+    int file = (int)syscall(SYS_pidfd_getfd, process, number, 0);
+    close(process);
+    return file;
+#else
+    (void)number;
+    return -1;
+#endif
+}
+
 void tlmi_system_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

@@ -103,6 +103,14 @@ def test_native_blocks_that_were_never_touched_are_not_resident() -> None:
     assert closes(parts)
 
 
+def test_native_blocks_in_arenas_that_were_never_touched_are_not_resident() -> None:
+    parts = attribute(table(picture(1, malloc_used=135, allocator_resident=40)), SECOND)
+
+    assert parts.residual_bytes == 0
+    assert parts.native_bytes == 32 * MB  # of 109: the arenas handed out 77 more than they have
+    assert closes(parts)
+
+
 def test_what_the_kernel_and_the_allocator_contradict_each_other_in_is_the_residual() -> None:
     parts = attribute(table(picture(1, allocator_resident=64)), SECOND)
 

@@ -375,6 +375,17 @@ PROGRAMS: dict[str, str | Program] = {
         """,
         spoken=True,
     ),
+    "the root is another folder when the recorder's thread starts again": Program(
+        """
+        import numpy as np, os
+        if os.getuid() == 0: os.chroot("/tmp")
+        pid = os.fork()
+        if pid == 0: os._exit(0)
+        os.waitpid(pid, 0)
+        """
+        + ARRAYS.replace("2000", "20000"),
+        spoken=True,
+    ),
     "the recording is deleted": Program(
         """
         import os

@@ -95,6 +95,7 @@ class Program:
     sample_every_ns: int = 10_000_000
     now_ns: int = 0
     native: float = 0.0
+    native_untouched: float = 0.0
     python: float = 5e6
     python_large: float = 0.0
     kept: float = 0.0
@@ -277,7 +278,11 @@ class Program:
             "recorder": self.recorder + self.tapes + self.quarantined,
             "tapes": self.tapes,
             "modules": self.modules,
-            "malloc_used": self.live_bytes + self.native + self.pool_bytes + self.quarantined,
+            "malloc_used": self.live_bytes
+            + self.native
+            + self.native_untouched
+            + self.pool_bytes
+            + self.quarantined,
             "malloc_free": self.kept,
             "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + self.recorder,
             "file": 30e6,

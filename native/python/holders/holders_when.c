@@ -38,6 +38,7 @@ enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384
 #define LOOK_AGAIN_NS (50 * MS)
 #define LEAST_MEMORY_BYTES (UINT64_C(1) << 20)
 #define WORTHWHILE_BYTES (UINT64_C(64) << 10)
+#define LEAST_CHANGE_BYTES (UINT64_C(512) << 10) /* of Python's heap: half of what counts as growth */
 #define SNAPSHOT_BYTES (UINT64_C(64) << 10)
 #define ALL_SNAPSHOTS_BYTES (UINT64_C(16) << 20)
 
@@ -55,6 +56,7 @@ static struct {
     _Atomic uint64_t rare;          /* taken without being asked for */
     uint64_t epoch;
     uint64_t counted_at_ns;         /* since the start, when objects were last counted by type */
+    uint64_t counted_heap_bytes;    /* of Python's heap, then; 0: not yet */
     uint32_t last_owners;           /* found by the last one */
     uint64_t each_bytes, all_bytes; /* room in the file */
     tlm_holders_statistics statistics;
@@ -136,12 +138,19 @@ static void note_taken(uint8_t trigger, uint64_t tracked, uint64_t found, uint64
     state.statistics.last_ns = took_ns;
 }
 
-/* Going through all objects is seldom worth it where only the ways to arrays are wanted. */
+/* Going through all objects is seldom worth it where only the ways to arrays are wanted, and never where Python's heap is as large
+ * as the last time: then there is no growth to be explained. */
 static bool counts_types(uint8_t trigger, uint64_t elapsed_ns)
 {
-    if (trigger != ASKED && trigger != AT_END && elapsed_ns < state.counted_at_ns / 2 * 3)
+    bool arenas_known, large_known;
+    uint64_t heap = tlmi_pyheap_arena_bytes(&arenas_known) + tlmi_pyheap_large_bytes(&large_known);
+    uint64_t before = state.counted_heap_bytes, change = heap > before ? heap - before : before - heap;
+    bool has_changed = !arenas_known || !large_known || change >= LEAST_CHANGE_BYTES;
+    bool is_late = trigger == AT_END || elapsed_ns >= state.counted_at_ns / 2 * 3;
+    if (trigger != ASKED && !(is_late && has_changed))
         return false;
     state.counted_at_ns = elapsed_ns;
+    state.counted_heap_bytes = heap;
     return true;
 }
 
@@ -314,7 +323,7 @@ tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes)
     state.all_bytes = limit_bytes != 0 && limit_bytes / 8 < ALL_SNAPSHOTS_BYTES ? limit_bytes / 8 : ALL_SNAPSHOTS_BYTES;
     state.epoch = atomic_load(&tlmi_recording_epoch);
     state.last_owners = 0;
-    state.counted_at_ns = 0;
+    state.counted_at_ns = state.counted_heap_bytes = 0;
     set(&state.start_ns, tlmi_clock_ns());
     set(&state.spent_ns, 0);
     set(&state.estimate_ns, FIRST_ESTIMATE_NS);

@@ -6,7 +6,10 @@ from support.sampled import LINE, OTHER, STEP_NS, STEPS, Sampled
 from support.traces import Program
 
 from tlmem.analysis import analyse
+from tlmem.analysis.growth.heap_lines import is_sure, sampled_growths
+from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import Analysis
+from tlmem.analysis.places import Places
 
 
 def judged(program: Program) -> Analysis:
@@ -111,6 +114,23 @@ def test_samples_of_blocks_that_are_freed_are_no_leak() -> None:
 
 def test_samples_without_resident_memory_are_no_leak() -> None:
     assert noisy(1, 40_000, resident=False).verdict.outcome in ("stable", "cannot-judge")
+
+
+@pytest.mark.parametrize("handed_out", [True, False])
+def test_a_line_is_believed_where_the_allocator_handed_out_what_is_never_touched(
+    handed_out: bool,
+) -> None:
+    program = Sampled()
+    for _ in range(STEPS):
+        program.keep(LINE, 40_000)
+        program.native_untouched += 40_000 if handed_out else 0
+        program.wait(STEP_NS)
+    recording = program.recording()
+    places = Places.of(recording)
+    lives = lifetimes(recording, places)
+    (growth,) = sampled_growths(recording, places, lives)
+
+    assert is_sure(growth, recording.samples, lives) == handed_out
 
 
 def test_a_leak_of_1_kB_in_each_of_20_000_iterations_is_named_in_99_of_100_runs() -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tlmem.analysis.growth.curves import Window, large_objects, resident_bytes
+from tlmem.analysis.growth.curves import Curve, Window, large_objects, memory_curve
 from tlmem.analysis.growth.growing_sites import GrowingSite, growing_lines, is_early
 from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.process_growth import Resident, Rise
@@ -199,19 +199,27 @@ def without_overhead(
 def is_sure(growth: SampledGrowth, samples: pd.DataFrame, lives: Lifetimes) -> bool:
     """Whether a line's samples alone are enough to say that the program leaks.
 
-    They are many, and resident memory rose as well, by a good part of what they stand for.
+    They are many, and memory rose as well, by a good part of what they stand for: resident memory,
+    or what the allocator says that it handed out, of which much may never have been touched.
     """
     line, about = growth.line, growth.about
     if line.survivors < RULES.late_survivors or about.low <= 0:
         return False
     window = Window(samples, lives.work_begin_ns, lives.judged_ns)
-    rows = window.taken("anon") & (window.time_ns >= line.first_ns)
-    if rows.sum() < RULES.fewest_survivors:
-        return False
-    resident = resident_bytes(window)[rows]
-    tenth = max(1, len(resident) // 10)
-    rose = float(resident[-tenth:].min() - resident[:tenth].min())
-    return rose >= RULES.majority * about.low
+    least = RULES.majority * about.low
+    return any(
+        rise_since(memory_curve(window, name), line.first_ns) >= least
+        for name in ("resident", growth.memory)
+    )
+
+
+def rise_since(curve: Curve, since_ns: int) -> float:
+    """By how much a curve rose for good since a moment; 0 with few samples."""
+    values = curve.values[curve.taken & (curve.time_ns >= since_ns)]
+    if len(values) < RULES.fewest_survivors:
+        return 0.0
+    tenth = max(1, len(values) // 10)
+    return float(values[-tenth:].min() - values[:tenth].min())
 
 
 def heap_lines(

@@ -44,7 +44,7 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
     ``listed`` is all anonymous memory. ``mapped_by_others`` are mappings of unknown
     origin: what libraries and the program mapped themselves (``mmap``, an allocator of their own).
     ``allocator_kept`` is free and resident in the C allocator's arenas. ``native_untouched`` is of
-    blocks that it mapped singly for native code, ``idle_untouched`` of what devices hold unused,
+    blocks that it handed out to native code, ``idle_untouched`` of what devices hold unused,
     ``python_untouched`` of Python's newest arena: what is not resident. ``mappings_ns`` is its
     time. Where a mapping snapshot has no ``anon`` of its own, it is ``listed``.
 
@@ -76,6 +76,7 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
     kept = np.clip(taken("allocator_resident") - in_use, 0.0, taken("malloc_free"))
     idle = np.clip(-others, 0.0, np.minimum(taken("device_unused"), on_devices(taken)))
     blocks_untouched = np.clip(-others - idle, 0.0, native)
+    in_arenas = untouched_in_arenas(taken, in_use)
     newest = np.minimum(taken("python_arena"), ARENA_BYTES)
     return samples.assign(
         anon=samples["anon"].fillna(pd.Series(column(listed), samples.index)),
@@ -83,7 +84,7 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
         mapped_by_others=column(np.maximum(others, 0.0)),
         allocator_kept=column(kept),
         idle_untouched=column(idle),
-        native_untouched=column(blocks_untouched),
+        native_untouched=column(blocks_untouched + in_arenas),
         python_untouched=column(np.clip(-others - idle - blocks_untouched, 0.0, newest)),
         mappings_ns=column(samples["time_ns"].to_numpy(np.float64)[chosen]),
     )
@@ -109,6 +110,21 @@ def untouched_of_mapped(taken: Taken) -> Floats:
     in_heap = taken("malloc_used") - taken("malloc_mapped") - taken("allocator_resident")
     in_heap = np.clip(in_heap, 0.0, taken("untouched"))
     return np.minimum(taken("untouched") - in_heap, taken("malloc_mapped"))
+
+
+def untouched_in_arenas(taken: Taken, in_use: Floats) -> Floats:
+    """How much of what the C allocator's arenas handed out to native code is not resident.
+
+    A parser that takes 4 kB for each tree and writes to the first page has a quarter of it.
+
+    Args:
+        in_use: what the arenas handed out, but for what is known to be untouched.
+    """
+    resident = taken("allocator_resident")
+    arrays = taken("tracked") - taken("device_objects") + taken("device_host")
+    others = np.maximum(arrays - taken("untouched"), 0.0) + taken("python_large")
+    native = np.maximum(in_use - np.maximum(others - taken("malloc_mapped"), 0.0), 0.0)
+    return np.where(resident > 0, np.clip(in_use - resident, 0.0, native), 0.0)
 
 
 def mapped_file_findings(level: Attribution, growth: Change | None) -> list[Finding]:
