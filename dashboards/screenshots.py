@@ -105,7 +105,20 @@ async def take(path: Path, folder: Path, every: bool, other: Path | None = None)
             taken.append(folder / f"tui-{name}{end}.svg")
             drawn = await picture(path, keys, size, other)
             taken[-1].write_text(drawn, encoding="utf-8")
-    return taken
+    return [*taken, gallery(folder)] if every else taken
+
+
+def gallery(folder: Path) -> Path:
+    """Writes the page that shows every screen in every size, and returns its file."""
+    lines = ["# Every screen in three sizes", "", "Written by `make screenshots`.", ""]
+    for name in EVERY_SCREEN:
+        lines += [f"## {name.capitalize()}", ""]
+        for width, height in SIZES:
+            about = f"{name} in a terminal of {width} x {height}"
+            lines += [f"![{about}](tui-{name}-{width}x{height}.svg)", ""]
+    page = folder / "README.md"
+    page.write_text("\n".join(lines), encoding="utf-8")
+    return page
 
 
 def main(words: list[str]) -> int:
