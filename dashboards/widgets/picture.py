@@ -31,12 +31,12 @@ SHADES = {True: "#262b36", False: "#e4e8f0"}
 """The background of every second epoch, on dark and on light screens."""
 
 
-def thin_cursor(text: str, style: Style, is_filled: bool) -> tuple[str, Style]:
+def thin_cursor(text: str, style: Style, is_filled: bool, dark: bool) -> tuple[str, Style]:
     """The cell of the cursor: a line, or the letter or digit that stands there, inverted."""
     if text.isalnum():
         return text, style + Style(reverse=True)
     ground = style.bgcolor if is_filled else style.color if text == "█" else style.bgcolor
-    return "│", style + Style(color="#ffffff", bgcolor=ground, bold=True)
+    return "│", style + Style(color="#ffffff" if dark else "#000000", bgcolor=ground, bold=True)
 
 
 class Picture(Lines):
@@ -97,7 +97,8 @@ class Picture(Lines):
                 # Bands lie between edges: an odd number of edges up to here is inside one.
                 look = self._look(colour, bisect_right(self._edges, first) % 2 == 1)
                 if first == cursor:
-                    part, look = thin_cursor(part, look, "on " in colour)
+                    dark = self.app.current_theme.dark
+                    part, look = thin_cursor(part, look, "on " in colour, dark)
                 segments.append(Segment(part, look))
             x = end
         return Strip(segments).adjust_cell_length(self.size.width, base)
