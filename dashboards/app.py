@@ -126,6 +126,7 @@ class TlmemApp(App[None]):
         self.background = Background(self, self.show_failure)
         self.keeps_theme = False
         """Whether to begin with the theme that was chosen last, and to keep another choice."""
+        self._theme_before = self.theme
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Those of Textual; the last one leaves ASCII alone where the terminal has no more."""
@@ -162,6 +163,7 @@ class TlmemApp(App[None]):
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if self.keeps_theme and (name := kept_theme()) in self.available_themes:
             self.theme = name
+        self._theme_before = self.theme
         self.theme_changed_signal.subscribe(self, lambda _: self._theme_changed())
         self.begin()
         if self.hurried:
@@ -190,6 +192,9 @@ class TlmemApp(App[None]):
 
     def _theme_changed(self) -> None:
         """Draws everything in the new colours, and keeps the choice."""
+        if self.theme == self._theme_before:
+            return
+        self._theme_before = self.theme
         self.announce()
         if not self.keeps_theme:
             return

@@ -57,10 +57,12 @@ async def test_a_chosen_theme_is_there_in_the_next_run(story: Path) -> None:
         async with app.run_test() as pilot:
             await settle(pilot, app)
             assert app.theme == begins_with
+            assert kept_theme() in ("", begins_with)
             await pilot.press("T")
             await pilot.pause()
             assert type(app.screen).__name__ == "CommandPalette"
             await pilot.press("escape")
+            assert file_of_theme().exists() == (begins_with != "textual-dark")
             app.theme = chosen
             await settle(pilot, app)
         assert kept_theme() == chosen
