@@ -28,9 +28,9 @@ HEAD = """\
 # Where memory goes
 
 Written by `make attribution`: programs of different kinds are recorded once each, and every part of
-their resident memory is explained by `tlmem report`: as it was when the program was judged, and
-what it grew by in the steady state. What stays unexplained, the *residual*, should be below 2 MB or 5 % of
-the growth. What each part is and how it is known stands [below](#parts).
+their resident memory is explained by `tlmem report`: as it was when the program was judged,
+and what it grew by in the steady state. What stays unexplained, the *residual*, should be below
+2 MB or 5 % of the growth. What each part is and how it is known stands [below](#parts).
 
 """
 PARTS = """\
