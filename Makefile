@@ -14,7 +14,7 @@ export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup house demo test test-python test-native hostile bench detection pictures attribution corpus ablation soak foreign mutants lint format clean
+.PHONY: help setup site house screenshots demo test test-python test-native hostile bench detection pictures attribution corpus ablation soak foreign mutants lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,11 @@ screenshots: setup ## write pictures of the screens to docs/images, of every scr
 	PYTHONPATH=tests $(BIN)/python -m support.story $(VENV)/train.tlm $(VENV)/before.tlm
 	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images
 	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images/screens --all --diff $(VENV)/before.tlm
+
+site: ## the docs as a site in build/site; fails where a link leads nowhere
+	@[ -x $(VENV)/site/bin/python ] || $(PYTHON) -m venv $(VENV)/site
+	$(VENV)/site/bin/python -m pip install --quiet --no-compile "$$(sed -n 's/^site = \["\(.*\)"\]$$/\1/p' pyproject.toml)"
+	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --strict
 
 house: setup ## draw the folders and write their table into docs/design.md
 	$(BIN)/python docs/house.py

@@ -95,7 +95,7 @@ def look(path: Path) -> dict[str, float | list[float]]:
     found["analysed"] = time.perf_counter() - began
     # The lanes and the tree are built when they are first looked at.
     screen.press("2", r"\d+ lines, most bytes first")
-    screen.press("4", r"bytes still alive")
+    screen.press("4", r"bytes alive")
     screen.answers_s = []
     for key, pattern in AFTERWARDS:
         screen.press(key, pattern)

@@ -43,6 +43,7 @@ from .screens.scopes import ScopesPage
 from .screens.sites import SitesPage
 from .screens.tape import TapePage
 from .screens.timeline import TimelinePage
+from .themes import keep_theme, kept_theme
 
 KEYS: dict[str, type[Page]] = {
     "1": OverviewPage,
@@ -94,6 +95,7 @@ class TlmemApp(App[None]):
         Binding("question_mark", "help", "help", key_display="?"),
         *(Binding(key, f"go('{page.NAME}')", page.NAME, show=False) for key, page in KEYS.items()),
         Binding("9", "go('live')", "live", show=False),
+        Binding("T", "change_theme", "choose a theme, kept for later", show=False),
         Binding("S", "save", "save the screen: SVG, CSV", show=False),
         Binding("ctrl+z", "suspend_process", "suspend", show=False, key_display="Ctrl+Z"),
         Binding("p", "process(1)", "next process", show=False),
@@ -122,6 +124,9 @@ class TlmemApp(App[None]):
         self.has_page = False
         self.is_plain = wants_ascii()
         self.background = Background(self, self.show_failure)
+        self.keeps_theme = False
+        """Whether to begin with the theme that was chosen last, and to keep another choice."""
+        self._theme_before = self.theme
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Those of Textual; the last one leaves ASCII alone where the terminal has no more."""
@@ -156,6 +161,10 @@ class TlmemApp(App[None]):
         """Begins to read."""
         # Textual takes the terminal back after Ctrl+Z, but what is on it is the shell's by then.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
+        if self.keeps_theme and (name := kept_theme()) in self.available_themes:
+            self.theme = name
+        self._theme_before = self.theme
+        self.theme_changed_signal.subscribe(self, lambda _: self._theme_changed())
         self.begin()
         if self.hurried:
             self.set_timer(BETWEEN_S, self._make_page)
@@ -180,6 +189,19 @@ class TlmemApp(App[None]):
                 screen.post_message(ScreenSuspend())
         self._was_led = False
         self.set_timer(BETWEEN_S, self._make_page)
+
+    def _theme_changed(self) -> None:
+        """Draws everything in the new colours, and keeps the choice."""
+        if self.theme == self._theme_before:
+            return
+        self._theme_before = self.theme
+        self.announce()
+        if not self.keeps_theme:
+            return
+        try:
+            keep_theme(self.theme)
+        except (OSError, RuntimeError) as error:
+            self.notify(f"The theme is not kept: {error}.", severity="warning", markup=False)
 
     # ---- reading ----
 

@@ -114,6 +114,7 @@ def _run(app: TlmemApp) -> int:
     """Runs the application until the reader quits; returns its exit code."""
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(YOUNGEST, *gc.get_threshold()[1:])
+    app.keeps_theme = True
     app.run()
     return app.return_code or 0
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input
 
 from .app import TlmemApp
@@ -66,15 +67,20 @@ async def settle(pilot: Pilot[None], app: TlmemApp) -> None:
 
 
 async def picture(
-    path: Path, keys: tuple[str, ...], size: tuple[int, int], other: Path | None = None
+    path: Path,
+    keys: tuple[str, ...],
+    size: tuple[int, int],
+    other: Path | None = None,
+    theme: str | None = None,
 ) -> str:
-    """What a terminal of a size shows after some keys, as SVG.
+    """What a terminal of a size shows after some keys, as SVG; in Textual's theme unless named.
 
     Raises:
         TlmemError: the recording cannot be read.
     """
     app = TlmemApp([Loaded(member) for member in family_of(path)], other)
     async with app.run_test(size=size) as pilot:
+        app.theme = theme or app.theme
         await settle(pilot, app)
         for key in keys:
             if key.startswith(PLACE):
@@ -88,12 +94,19 @@ async def picture(
     return drawn
 
 
-async def take(path: Path, folder: Path, every: bool, other: Path | None = None) -> list[Path]:
+async def take(
+    path: Path,
+    folder: Path,
+    every: bool,
+    other: Path | None = None,
+    theme: str | None = None,
+) -> list[Path]:
     """Writes a picture of each screen and returns their files.
 
     Args:
         every: all screens in three sizes, and not those that the documents show.
         other: an earlier recording, for the screen that compares.
+        theme: the name of a theme.
     Raises:
         TlmemError: a recording cannot be read.
     """
@@ -103,9 +116,22 @@ async def take(path: Path, folder: Path, every: bool, other: Path | None = None)
         for name, keys in (EVERY_SCREEN if every else SCREENS).items():
             end = f"-{size[0]}x{size[1]}" if every else ""
             taken.append(folder / f"tui-{name}{end}.svg")
-            drawn = await picture(path, keys, size, other)
+            drawn = await picture(path, keys, size, other, theme)
             taken[-1].write_text(drawn, encoding="utf-8")
-    return taken
+    return [*taken, gallery(folder)] if every else taken
+
+
+def gallery(folder: Path) -> Path:
+    """Writes the page that shows every screen in every size, and returns its file."""
+    lines = ["# Every screen in three sizes", "", "Written by `make screenshots`.", ""]
+    for name in EVERY_SCREEN:
+        lines += [f"## {name.capitalize()}", ""]
+        for width, height in SIZES:
+            about = f"{name} in a terminal of {width} x {height}"
+            lines += [f"![{about}](tui-{name}-{width}x{height}.svg)", ""]
+    page = folder / "README.md"
+    page.write_text("\n".join(lines), encoding="utf-8")
+    return page
 
 
 def main(words: list[str]) -> int:
@@ -117,8 +143,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where the pictures go")
     parser.add_argument("--all", action="store_true", help="every screen in three sizes")
     parser.add_argument("--diff", metavar="OTHER", type=Path, help="an earlier recording")
+    parser.add_argument("--theme", choices=sorted(BUILTIN_THEMES), help="default: textual-dark")
     given = parser.parse_args(words)
-    for made in asyncio.run(take(given.file, given.folder, given.all, given.diff)):
+    for made in asyncio.run(take(given.file, given.folder, given.all, given.diff, given.theme)):
         print(made)
     return 0
 

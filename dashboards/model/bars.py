@@ -77,25 +77,34 @@ def stacked_heights(values: NDArray[np.float64], rows: int) -> list[str]:
 
 
 def stacked_cells(
-    tops: NDArray[np.float64], low: float, high: float
+    tops: NDArray[np.float64], edges: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """One row of stacked areas: of each cell the two layers that have most of it.
+    """Rows of stacked areas: of each cell the two layers that have most of it.
 
     Args:
         tops: ``[layer, column]``, where each layer ends; NaN where nothing is known.
-        low, high: the values at the lower and the upper edge of the row.
+        edges: the values at the lower edge of the lowest row and at the upper edge of each.
     Returns:
-        The eighths of each cell that the lower one of the two has, the lower and the upper one;
-        the number of layers stands for what is above all of them.
+        ``[row, column]``, the lowest row first: the eighths of each cell that the lower one of the
+        two has, the lower and the upper one; the number of layers stands for what is above all.
     """
-    floor = np.zeros((1, tops.shape[1]))
-    ceiling = np.full((1, tops.shape[1]), high)
-    edges = np.concatenate([floor, np.nan_to_num(tops), ceiling]).clip(low, high)
-    share = np.diff(np.maximum.accumulate(edges, axis=0), axis=0)
-    two = np.sort(np.argsort(-share, axis=0, kind="stable")[:2], axis=0)
-    lower, upper = np.take_along_axis(share, two, axis=0)
-    eighths = np.rint(8 * lower / np.maximum(lower + upper, 1e-12)).astype(np.int64)
-    return eighths, two[0], two[1]
+    floor, ceiling = np.zeros((1, tops.shape[1])), np.full((1, tops.shape[1]), edges[-1])
+    ends = np.maximum.accumulate(np.concatenate([floor, np.nan_to_num(tops), ceiling]), axis=0)
+    low, high = edges[:-1, None, None], edges[1:, None, None]
+    share = np.diff(ends[None].clip(low, high), axis=1)
+    most = share.argmax(axis=1, keepdims=True)
+    having = np.take_along_axis(share, most, axis=1)
+    np.put_along_axis(share, most, -1.0, axis=1)
+    next_most = share.argmax(axis=1, keepdims=True)
+    rest = np.take_along_axis(share, next_most, axis=1)
+    is_lower = most < next_most
+    lower = np.where(is_lower, having, rest)
+    eighths = np.rint(8 * lower / np.maximum(having + rest, 1e-12)).astype(np.int64)
+    return (
+        eighths[:, 0],
+        np.minimum(most, next_most)[:, 0],
+        np.maximum(most, next_most)[:, 0],
+    )
 
 
 def count_bar(view: View, width: int, steps: Sequence[tuple[int, int | None]], died_ns: int) -> str:

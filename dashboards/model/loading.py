@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.leaks.alive_at_end import alive_in
 from tlmem.analysis.ledger.history import History, NoSuchObject, history
@@ -29,6 +32,7 @@ from .moments import MomentIndex
 from .pools import PoolIndex
 from .scopes import ScopeIndex
 from .tapes import TapeIndex
+from .time_axis import epochs_of
 
 SERIOUS = ("error", "warning")
 MOST_LIVES = 50
@@ -120,6 +124,11 @@ class Loaded:
     def lanes(self) -> Lanes:
         """Lifetimes of all objects."""
         return Lanes(self.recording, self.places)
+
+    @kept
+    def epochs(self) -> list[NDArray[np.int64]]:
+        """Times of marks that may divide the run."""
+        return epochs_of(self.recording.marks)
 
     @kept
     def frames(self) -> FrameTable:

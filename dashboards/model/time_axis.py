@@ -6,10 +6,11 @@ Covers: which text stands in which column. Does not cover: colours and widgets.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tlmem.units import format_seconds
 
@@ -150,20 +151,35 @@ def _shortened(label: str, index: str, room: int) -> str:
     return index if len(index) <= room else ""
 
 
-def shaded(view: View, width: int, marks: pd.DataFrame) -> tuple[tuple[int, int], ...]:
+def epochs_of(marks: pd.DataFrame) -> list[NDArray[np.int64]]:
+    """The times of the marks of each label that may divide the run: those set more than once."""
+    times, (label, names) = marks["time_ns"].to_numpy(np.int64), pd.factorize(marks["label"])
+    found = (times[label == number] for number in range(len(names)))
+    return [each for each in found if len(each) > 1]
+
+
+def shaded(
+    view: View, width: int, epochs: Sequence[NDArray[np.int64]]
+) -> tuple[tuple[int, int], ...]:
     """Columns from and to which every second epoch lasts: what lies between marks of one label.
 
     The label is the one with most marks that still leave ``LEAST_BAND`` columns for each.
+
+    Args:
+        epochs: those of ``epochs_of``.
     """
-    if width <= 0 or len(marks) < 2:
+    most, chosen = 0, None
+    for times in epochs:
+        first, last = np.searchsorted(times, (view.start_ns, view.stop_ns + 1))
+        if most < last - first and (last - first) * LEAST_BAND <= width:
+            most, chosen = int(last - first), times
+    if chosen is None:
         return ()
-    times = marks["time_ns"].to_numpy(np.int64)
-    inside = marks[(times >= view.start_ns) & (times <= view.stop_ns)]
-    counts, whole = inside["label"].value_counts(), marks["label"].value_counts()
-    counts = counts[(whole.reindex(counts.index) >= 2) & (counts * LEAST_BAND <= width)]
-    if not len(counts):
-        return ()
-    every = marks[marks["label"] == counts.idxmax()]["time_ns"].to_numpy(np.int64)
+    # Epochs before and after the stretch on screen are none of its columns.
+    first, last = np.searchsorted(chosen, (view.start_ns, view.stop_ns + 1))
+    begin = max(int(first) - 1, 0)
+    begin -= begin % 2
+    every = chosen[begin : int(last) + 1].tolist()
     edges = [min(max(column_of(view, time, width), 0), width) for time in (*every, view.stop_ns)]
     bands = zip(edges[::2], edges[1::2], strict=False)
     return tuple((begin, end) for begin, end in bands if end > begin)

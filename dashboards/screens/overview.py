@@ -22,7 +22,7 @@ from tlmem.dashboards.model.overview import (
     verdict_sentence,
 )
 from tlmem.dashboards.widgets.area_chart import AreaChart
-from tlmem.dashboards.widgets.colours import SEVERITIES
+from tlmem.dashboards.widgets.colours import SEVERITIES, readable
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
 
@@ -130,6 +130,7 @@ class OverviewPage(Page):
         grid.title_justify = "left"
         for row in top_findings(self.loaded, MOST_FINDINGS):
             colour = SEVERITIES.get(row.severity[0], "")
+            colour = readable(colour, self.app.current_theme.dark)
             grid.add_row(
                 Text(row.severity[0], style=colour),
                 Text(row.bytes, justify="right"),

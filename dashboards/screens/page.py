@@ -199,9 +199,8 @@ class Page(Screen[None]):
 
     def shade(self, *pictures: Picture) -> None:
         """Every second epoch has another background on some pictures of the view."""
-        marks = self.loaded.recording.marks
         for picture in pictures:
-            picture.shade(shaded(self.view, picture.columns, marks))
+            picture.shade(shaded(self.view, picture.columns, self.loaded.epochs))
 
     # ---- time ----
 

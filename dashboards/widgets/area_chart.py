@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.text import Text
 from tlmem.dashboards.model.bars import HEIGHTS, stacked_cells
 from tlmem.dashboards.model.layers import PARTS, Layers
@@ -28,6 +29,7 @@ class AreaChart(Picture):
         self._tops = np.empty((0, 0))
         self._highest = 1.0
         self._drawn: tuple[View, int, int] | None = None
+        self._cells: tuple[NDArray[np.int64], ...] | None = None
 
     def show(self, layers: Layers, view: View) -> None:
         """Shows other layers, or another stretch of time."""
@@ -66,14 +68,15 @@ class AreaChart(Picture):
                 yield text, ""
             return
         height = self.size.height
-        low = (height - row - 1) / height * self._highest
-        high = (height - row) / height * self._highest
         if self.is_plain:
-            yield from self._signs((low + high) / 2)
+            yield from self._signs((height - row - 0.5) / height * self._highest)
             return
+        if self._cells is None:
+            edges = np.linspace(0.0, self._highest, height + 1)
+            self._cells = stacked_cells(self._tops, edges)
         empty = len(self.memory.layers)
         colours = [layer.colour for layer in self.memory.layers]
-        found = (part.tolist() for part in stacked_cells(self._tops, low, high))
+        found = (part[height - row - 1].tolist() for part in self._cells)
         for eighths, lower, upper in zip(*found, strict=True):
             one = lower if eighths == 8 else upper if eighths == 0 else None
             if one is not None:
@@ -99,4 +102,5 @@ class AreaChart(Picture):
         self._tops = np.cumsum(columns, axis=0)
         highest = np.nanmax(self._tops[-1], initial=0.0) if self._tops.size else 0.0
         self._highest = max(float(highest) * HEADROOM, 1.0)
+        self._cells = None
         self._drawn = now

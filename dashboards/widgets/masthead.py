@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from textual.widget import Widget
 
-from .colours import GREEN, RED, YELLOW
+from .colours import GREEN, RED, YELLOW, readable
 
 SIGNS = {
     "stable": ("✓", GREEN),
@@ -45,6 +45,7 @@ class Masthead(Widget):
             pass
         elif self.outcome:
             sign, colour = SIGNS.get(self.outcome, ("?", YELLOW))
+            colour = readable(colour, self.app.current_theme.dark)
             text.append(f"  {sign} {self.outcome}", style=f"bold {colour}")
         else:
             text.append("  … analysing", style="italic")

@@ -6,6 +6,7 @@ Does not cover: what a row of the picture shows; that is ``cells`` of each pictu
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -30,12 +31,12 @@ SHADES = {True: "#262b36", False: "#e4e8f0"}
 """The background of every second epoch, on dark and on light screens."""
 
 
-def thin_cursor(text: str, style: Style, is_filled: bool) -> tuple[str, Style]:
+def thin_cursor(text: str, style: Style, is_filled: bool, dark: bool) -> tuple[str, Style]:
     """The cell of the cursor: a line, or the letter or digit that stands there, inverted."""
     if text.isalnum():
         return text, style + Style(reverse=True)
     ground = style.bgcolor if is_filled else style.color if text == "█" else style.bgcolor
-    return "│", style + Style(color="#ffffff", bgcolor=ground, bold=True)
+    return "│", style + Style(color="#ffffff" if dark else "#000000", bgcolor=ground, bold=True)
 
 
 class Picture(Lines):
@@ -48,6 +49,9 @@ class Picture(Lines):
         self.view = View.whole(1)
         self.cursor_shown = False
         self.bands: tuple[tuple[int, int], ...] = ()
+        self._edges: list[int] = []
+        self._looks: dict[tuple[str, bool], Style] = {}
+        self._looks_of: tuple[Style, str] | None = None
         self._pressed: int | None = None
 
     @property
@@ -72,6 +76,7 @@ class Picture(Lines):
         """Columns from and to which the background is another one: every second epoch."""
         if tuple(bands) != self.bands:
             self.bands = tuple(bands)
+            self._edges = [edge for band in self.bands for edge in band]
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -80,24 +85,37 @@ class Picture(Lines):
         segments = [Segment(self.label(y)[: self.margin].rjust(self.margin - 1) + " ", base)]
         cursor = min(column_of(self.view, self.view.cursor_ns, self.columns), self.columns - 1)
         cursor = cursor if self.cursor_shown else -1
-        shaded = Style(bgcolor=SHADES[self.app.current_theme.dark])
-        edges = sorted({edge for band in self.bands for edge in band})
         x = 0
         for colour, run in groupby(self.cells(y), key=itemgetter(1)):
             text = "".join(map(itemgetter(0), run))
-            style = base + Style.parse(colour) if colour else base
-            cuts = [edge - x for edge in edges if x < edge < x + len(text)]
-            if x <= cursor < x + len(text):
-                cuts = sorted({*cuts, cursor - x, cursor - x + 1} - {0, len(text)})
-            for first, last in pairwise((0, *cuts, len(text))):
-                part, look = text[first:last], style
-                if any(begin <= x + first < end for begin, end in self.bands):
-                    look = shaded + style if "on " in colour else style + shaded
-                if x + first == cursor:
-                    part, look = thin_cursor(part, look, "on " in colour)
+            end = x + len(text)
+            cuts = [edge for edge in self._edges if x < edge < end]
+            if x <= cursor < end:
+                cuts = sorted({*cuts, cursor, cursor + 1} - {x, end})
+            for first, last in pairwise((x, *cuts, end)):
+                part = text[first - x : last - x]
+                # Bands lie between edges: an odd number of edges up to here is inside one.
+                look = self._look(colour, bisect_right(self._edges, first) % 2 == 1)
+                if first == cursor:
+                    dark = self.app.current_theme.dark
+                    part, look = thin_cursor(part, look, "on " in colour, dark)
                 segments.append(Segment(part, look))
-            x += len(text)
+            x = end
         return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def _look(self, colour: str, in_band: bool) -> Style:
+        """The style of a cell, kept as long as the widget and the theme have theirs."""
+        about = (self.base, self.app.theme)
+        if about != self._looks_of:
+            self._looks, self._looks_of = {}, about
+        found = self._looks.get((colour, in_band))
+        if found is None:
+            found = self.base + Style.parse(colour) if colour else self.base
+            if in_band:
+                shade = Style(bgcolor=SHADES[self.app.current_theme.dark])
+                found = shade + found if "on " in colour else found + shade
+            self._looks[colour, in_band] = found
+        return found
 
     # ---- the mouse ----
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.strip import Strip
 from tlmem.dashboards.model.tables import TableData
 
-from .colours import SEVERITIES
+from .colours import SEVERITIES, readable
 from .rows import Rows
 
 GAP = "  "
@@ -79,6 +79,7 @@ class TextTable(Rows):
         cells = zip(self.shown.heads, self.shown.rows[at], self._widths, strict=True)
         for head, text, width in cells:
             colour = SEVERITIES.get(text[:1])
+            colour = readable(colour, self.app.current_theme.dark) if colour else None
             cell = style + Style(color=colour) if colour and not chosen else style
             segments += [Segment(self._cell(head, text, width), cell), Segment(GAP, style)]
         mark = Strip([Segment("▸ " if chosen else "  ", style)])

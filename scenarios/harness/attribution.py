@@ -28,9 +28,9 @@ HEAD = """\
 # Where memory goes
 
 Written by `make attribution`: programs of different kinds are recorded once each, and every part of
-their resident memory is told by `tlmem report`: as it was when the program was judged, and what it
-grew by in the steady state. What nobody explains, the *residual*, should be below 2 MB or 5 % of
-the growth. What each part is and how it is known stands [below](#parts).
+their resident memory is explained by `tlmem report`: as it was when the program was judged,
+and what it grew by in the steady state. What stays unexplained, the *residual*, should be below
+2 MB or 5 % of the growth. What each part is and how it is known stands [below](#parts).
 
 """
 PARTS = """\
@@ -68,7 +68,7 @@ part of the residual.
 On a busy machine the sampler may have to wait in the middle of a picture while the program goes
 on: then, and when the picture before it contradicts itself less, that one is taken.
 
-Limits: what a library maps for itself is `mapped`, and nobody says by which library. Native blocks
+Limits: what a library maps for itself is `mapped`, but not which library did. Native blocks
 that were never touched count as native memory only as far as the kernel shows pages for them. A
 forked child has its parent's arrays as well, which its own recording does not know: native there.
 Where the sampler waits in the middle of a picture while a program frees what it had, what is gone

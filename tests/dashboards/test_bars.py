@@ -69,7 +69,9 @@ def test_counts_are_digits_and_a_plus_beyond_nine() -> None:
 
 def test_a_cell_of_stacked_areas_has_its_two_largest_layers_in_eighths() -> None:
     tops = np.array([[0.0, 4.0, 8.0, 1.0, np.nan], [6.0, 6.0, 8.0, 1.5, np.nan]])
-    eighths, lower, upper = (part.tolist() for part in stacked_cells(tops, 0.0, 8.0))
+    eighths, lower, upper = (
+        part[0].tolist() for part in stacked_cells(tops, np.array([0.0, 8.0, 16.0]))
+    )
 
     # nothing below the second layer; two layers and a rest; one layer; mostly empty; not known
     assert (lower[0], upper[0], eighths[0]) == (1, 2, 6)
@@ -77,5 +79,5 @@ def test_a_cell_of_stacked_areas_has_its_two_largest_layers_in_eighths() -> None
     assert (lower[2], eighths[2]) == (0, 8)
     assert (lower[3], upper[3], eighths[3]) == (0, 2, 1)
     assert upper[4] == 2 and eighths[4] == 0
-    whole = [part.tolist() for part in stacked_cells(tops[:, 2:3], 8.0, 16.0)]
+    whole = [part[1, 2:3].tolist() for part in stacked_cells(tops, np.array([0.0, 8.0, 16.0]))]
     assert whole[0] == [0] and whole[2] == [2]

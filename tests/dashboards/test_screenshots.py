@@ -31,4 +31,6 @@ def test_each_picture_is_a_file(
     monkeypatch.setattr(screenshots, "SIZES", ((80, 24),))
 
     assert screenshots.main([str(story), str(tmp_path / "screens"), "--all"]) == 0
-    assert [path.name for path in (tmp_path / "screens").iterdir()] == ["tui-pools-80x24.svg"]
+    made = sorted(path.name for path in (tmp_path / "screens").iterdir())
+    assert made == ["README.md", "tui-pools-80x24.svg"]
+    assert "(tui-pools-80x24.svg)" in (tmp_path / "screens" / "README.md").read_text()

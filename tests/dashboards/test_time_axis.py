@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tlmem.dashboards.model.time_axis import (
     column_of,
+    epochs_of,
     mark_line,
     moment,
     scope_line,
@@ -81,12 +82,12 @@ def test_labels_of_marks_are_shortened_before_they_are_dropped() -> None:
 def test_every_second_epoch_is_shaded() -> None:
     rows = [(0, "load", 0), *((second, "epoch", second) for second in (2, 4, 6))]
     steps = [(second / 10, "step", second) for second in range(100)]
-    view, table = View.whole(10 * SECOND), marks(*sorted([*rows, *steps]))
+    view, table = View.whole(10 * SECOND), epochs_of(marks(*sorted([*rows, *steps])))
 
     assert shaded(view, 50, table) == ((10, 20), (30, 50))
     assert shaded(view.select(3 * SECOND, 5 * SECOND), 40, table) != ()
     assert shaded(view, 3, table) == shaded(view, 0, table) == ()
-    assert shaded(view, 50, marks((1, "end", 0))) == ()
+    assert shaded(view, 50, epochs_of(marks((1, "end", 0)))) == ()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from support import programs
 from support.browser import Browser, find
+from support.summaries import leaking
+
+from tlmem.report import html
+from tlmem.report.summary import Summary
 
 pytestmark = [
     pytest.mark.xdist_group("browser"),
@@ -18,11 +22,17 @@ pytestmark = [
 ]
 
 SCRIPT = """\
+import threading
 import time
 import numpy as np
 import tlmem
 
 kept = []
+slots = {}
+
+def prefetch():
+    for step in range(500):
+        slots[step % 10] = np.ones(500)
 
 def load(step):
     return np.ones(2000 + step)
@@ -31,6 +41,9 @@ def smooth(values):
     return np.convolve(values, np.ones(5))
 
 def main():
+    other = threading.Thread(target=prefetch)
+    other.start()
+    other.join()
     for step in range(1500):
         if step % 100 == 0:
             tlmem.mark("epoch", step // 100)
@@ -199,6 +212,75 @@ def test_a_finding_leads_to_its_line_in_the_flame_graph(fresh: Browser) -> None:
     said = fresh.evaluate("document.querySelector('.shown').textContent")
     assert said.endswith("%") and not said.startswith("0 B")
     assert fresh.evaluate("document.querySelectorAll('.boxes .found').length") == 1
+
+
+def test_the_verdict_leads_to_its_finding_its_holder_and_the_life_of_an_object(
+    fresh: Browser,
+) -> None:
+    way = "document.querySelector('.verdict .ways a[href*={}]')"
+    holder, known = way.format("holders"), "[...document.querySelectorAll('.verdict a')].at(-1)"
+    held = fresh.evaluate(f"{holder}.hash.slice(1)")
+    shown = f"document.getElementById('{held}').checkVisibility()"
+
+    assert fresh.evaluate(f"{way.format('finding')}.textContent").endswith("b.py:14")
+    assert fresh.evaluate(f"{holder}.textContent").startswith("held by list 'kept'")
+    assert not fresh.evaluate(shown)
+    fresh.click(".verdict .ways a[href*=holders]")
+    assert fresh.evaluate(shown)
+
+    fresh.click(".verdict .ways a:last-child")
+    life = f"document.getElementById({known}.hash.slice(1))"
+    bars = fresh.evaluate(
+        f"[...{life}.querySelectorAll('.lane')].map(e => [e.querySelector('.of').textContent,"
+        "e.querySelector('.span').getBoundingClientRect().width])"
+    )
+    assert fresh.evaluate(f"{life}.matches(':target')")
+    assert bars[0][0] == "alive" and bars[0][1] > 1
+    assert any(name.startswith("list 'kept'") and width > 1 for name, width in bars)
+    assert fresh.evaluate(f"{life}.querySelector('a').hash") == "#p0-finding-0"
+
+
+def test_threads_have_bars_as_long_as_what_they_hold(fresh: Browser) -> None:
+    rows = fresh.evaluate(
+        "[...document.querySelectorAll('.threads tbody tr')].map(row => [row.cells[0].textContent,"
+        "Number(row.cells[1].dataset.value), Number(row.cells[4].textContent.replace(',', '')),"
+        "parseFloat(getComputedStyle(row.cells[1]).backgroundSize)])"
+    )
+    (main, most, _, whole), (_, held, made, share) = rows
+
+    assert main.startswith("main thread")
+    assert held == 40_000 and made >= 500
+    assert whole == 100 and share == pytest.approx(100 * held / most, abs=0.06)
+
+
+def test_a_heat_map_says_what_is_below_the_mouse_and_opens_that_process(
+    browser: Browser, tmp_path: Path
+) -> None:
+    family = Summary((leaking(pid=7), leaking(pid=8)))
+    (tmp_path / "family.html").write_text(html.render(family))
+    browser.open(tmp_path / "family.html")
+    lower = "#process-1[open]"
+
+    def at(share: float) -> tuple[float, float]:
+        return browser.evaluate(
+            "(() => { const r = document.getElementById('heat-cells').getBoundingClientRect();"
+            f"return [r.x + r.width / 2, r.y + {share} * r.height]; }})()"
+        )
+
+    said = []
+    for share in (0.25, 0.75):
+        x, y = at(share)
+        browser.command("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        said.append(browser.evaluate("document.querySelector('.reading').textContent"))
+    assert [text.split(" · ")[0] for text in said] == ["process 7", "process 8"]
+    assert all(text.split(" · ")[2].endswith(" MB") for text in said)
+
+    assert browser.evaluate(f"document.querySelector('{lower}')") is None
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.command(
+            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+        )
+    assert browser.evaluate(f"document.querySelector('{lower} .verdict') !== null")
 
 
 def test_a_column_is_sorted_by_its_numbers_and_turned_round(fresh: Browser) -> None:

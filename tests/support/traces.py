@@ -403,7 +403,9 @@ class Program:
                 },
                 index=pd.Index(self.scopes.keys(), name="scope", dtype=np.int64),
             ),
-            threads=pd.DataFrame({"main": [True]}, index=pd.Index([1], name="thread")),
+            threads=pd.DataFrame(
+                {"name": [""], "main": [True]}, index=pd.Index([1], name="thread")
+            ),
             passes=pd.DataFrame(self.passes, columns=PASSES),
             pools=pd.DataFrame(self.pools, columns=POOLS),
             held_at=self.held_at,

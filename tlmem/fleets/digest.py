@@ -17,6 +17,7 @@ from tlmem.analysis import analyse
 from tlmem.analysis.compare import GROWING
 from tlmem.analysis.model import SEVERITIES, Analysis, Finding, MarkGrowth
 from tlmem.recording.identity import Identity, identity
+from tlmem.recording.memory_curves import memory_curves
 from tlmem.recording.reader import Recording, read_for_command
 
 MOST_LINES = 3
@@ -164,6 +165,7 @@ def digest(recording: Recording, found: Analysis) -> Digest:
     growth = _growth_per_step(verdict.outcome, steps, verdict.slope_bytes_per_s, step_s)
     severities = [finding.severity for finding in found.findings]
     seconds = float(recording.seconds)
+    curves = memory_curves(recording, CURVE_POINTS)
     return Digest(
         path=str(recording.path),
         pid=who.pid,
@@ -192,7 +194,8 @@ def digest(recording: Recording, found: Analysis) -> Digest:
         errors=severities.count(SEVERITIES[0]),
         warnings=severities.count(SEVERITIES[1]),
         lines=_lines(found, step_s, growth),
-        **_curves(recording, seconds),
+        tracked_curve=curves.tracked,
+        resident_curve=curves.resident,
     )
 
 
@@ -244,33 +247,6 @@ def _seconds_per_step(recording: Recording, steps: MarkGrowth | None) -> float |
     marks = recording.marks
     times = marks.loc[marks["label"] == steps.label, "time_ns"].to_numpy(np.int64)[-steps.count :]
     return float(times[-1] - times[0]) / 1e9 / (len(times) - 1) if len(times) > 1 else None
-
-
-def _curves(recording: Recording, seconds: float) -> dict[str, tuple[int, ...]]:
-    """Tracked and resident memory over time; empty where memory was never sampled."""
-    samples = recording.samples
-    resident = (samples["anon"] + samples["file"].ffill().fillna(0.0)).to_numpy(np.float64)
-    times = samples["time_ns"].to_numpy(np.int64)
-    edges = np.linspace(0.0, max(seconds, 1e-9) * 1e9, CURVE_POINTS + 1)[1:-1]
-    part = np.searchsorted(edges, times, side="right")
-    return {
-        "tracked_curve": _highest(part, samples["tracked"].to_numpy(np.float64)),
-        "resident_curve": _highest(part, resident),
-    }
-
-
-def _highest(part: np.ndarray, values: np.ndarray) -> tuple[int, ...]:
-    """The highest value of each part, in thousands of bytes; of one without any the one before."""
-    known = ~np.isnan(values)
-    if not known.any():
-        return ()
-    highest = np.full(CURVE_POINTS, -1.0)
-    np.maximum.at(highest, part[known], values[known] / 1e3)
-    filled, last = [], 0
-    for value in highest.tolist():
-        last = round(value) if value >= 0 else last
-        filled.append(last)
-    return tuple(filled)
 
 
 def _rounded(number: float | None) -> float | None:

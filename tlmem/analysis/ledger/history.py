@@ -107,10 +107,15 @@ def history(recording: Recording, which: str, places: Places | None = None) -> H
     Raises:
         NoSuchObject: there is none; the message names the largest that are alive.
     """
-    return recording.kept(("history", which), lambda: _history(recording, which, places), True)
+    return recording.kept(("history", which), lambda: life_of(recording, which, places), True)
 
 
-def _history(recording: Recording, which: str, places: Places | None) -> History:
+def life_of(recording: Recording, which: str, places: Places | None = None) -> History:
+    """The same as ``history``, worked out anew and not kept.
+
+    Raises:
+        NoSuchObject: as ``history``.
+    """
     number, others = find_object(recording, which)
     row = recording.objects.loc[[number]].to_dict("records")[0]
     places = places or Places.of(recording)

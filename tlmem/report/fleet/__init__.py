@@ -2,7 +2,7 @@
 
 In: a ``fleets.comparing.FleetAnalysis``. Out: text.
 May import: units, fleets, analysis, report. Inside functions: report.html.
-Third-party: numpy. Inside functions: matplotlib.
+Third-party: nothing.
 
 ``run`` decides between this page and the report on a single family; ``words`` has what the formats
 share.

@@ -12,11 +12,11 @@ from tlmem.analysis.model import StackFrame, Verdict
 from tlmem.fleets.comparing import FleetAnalysis, Group, Spread
 from tlmem.fleets.digest import Digest
 from tlmem.report.fleet import words
-from tlmem.report.fleet.heat_map import heat_map
 from tlmem.report.fleet.text import MISSING
 from tlmem.report.html import page, process_parts, sections
-from tlmem.report.html.figures import embedded
+from tlmem.report.html.heat import heat_figure
 from tlmem.report.html.markup import Markup, element
+from tlmem.report.plots.processes import RESIDENT, TRACKED, ProcessRow
 from tlmem.report.summary import summarise
 from tlmem.units import format_bytes, format_count, format_seconds
 
@@ -25,7 +25,6 @@ MOST_UNFOLDED = 16
 MOST_GROUPS = 200
 MOST_OUTLIERS = 50
 MOST_UNREADABLE = 200
-CAPTION = "Memory of every process over time: the darker, the more"
 
 
 def render(found: FleetAnalysis, paths: Sequence[str]) -> str:
@@ -51,11 +50,8 @@ def parts(found: FleetAnalysis, paths: Sequence[str]) -> list[Markup]:
     made += [element("h2", "Groups of alike processes"), groups_table(found)]
     if found.outliers:
         made += [element("h2", "Outliers"), outliers_table(found)]
-    drawn = heat_map(found)
-    if drawn is not None:
-        picture = Markup(embedded(drawn.decode(), "fleet-", CAPTION))
-        made.append(element("h2", "Memory over time"))
-        made.append(element("figure", picture, class_="picture fleet"))
+    if (figure := memory_of_each(found)) is not None:
+        made += [element("h2", "Memory over time"), figure]
     every = f"All {words.processes(len(found.processes))}"
     made += [
         element("h2", "Processes"),
@@ -73,9 +69,24 @@ def parts(found: FleetAnalysis, paths: Sequence[str]) -> list[Markup]:
     return [
         *made,
         element("h2", f"In full: {found.worst.name}"),
-        sections.verdict(worst.analysis.verdict),
         *process_parts(worst, "p0"),
     ]
+
+
+def memory_of_each(found: FleetAnalysis) -> Markup | None:
+    """The heat map of all processes, each from its own begin on."""
+    rows = [
+        ProcessRow(
+            process.identity.short,
+            0.0,
+            process.seconds,
+            process.resident_curve if found.has_resident else process.tracked_curve,
+        )
+        for process in found.processes
+    ]
+    targets = [f"process-{number}" for number in range(len(rows))]
+    what = RESIDENT if found.has_resident else TRACKED
+    return heat_figure(rows, targets, what, "the start of each process")
 
 
 def groups_table(found: FleetAnalysis) -> Markup:
@@ -128,15 +139,18 @@ def processes_table(found: FleetAnalysis) -> Markup:
     growth = f"-growth per {found.step or 's'}"
     heads = ("process", "verdict", growth, "-resident peak", "-arrays at peak", "-untracked",
              "-ran for", "line", "recording")  # fmt: skip
-    rows = [process_row(found, process) for process in found.processes[:MOST_PROCESSES]]
+    rows = [
+        process_row(found, process, f"process-{number}")
+        for number, process in enumerate(found.processes[:MOST_PROCESSES])
+    ]
     made = sections.table(heads, rows)
     more = len(found.processes) - MOST_PROCESSES
     note = element("p", f"and {format_count(more)} more (JSON has them)") if more > 0 else ""
     return Markup(made + note)
 
 
-def process_row(found: FleetAnalysis, process: Digest) -> Markup:
-    """One process; what is not known is an empty cell."""
+def process_row(found: FleetAnalysis, process: Digest, name: str) -> Markup:
+    """One process; what is not known is an empty cell. ``name`` is that of the row, in the page."""
     amounts = (
         found.growth_of(process),
         process.resident_peak_bytes,
@@ -152,6 +166,7 @@ def process_row(found: FleetAnalysis, process: Digest) -> Markup:
         sections.number(process.seconds, format_seconds(process.seconds)),
         element("td", line.place if line else "", class_="place"),
         element("td", process.path.rpartition("/")[2], title=process.path, class_="place"),
+        id=name,
     )
 
 

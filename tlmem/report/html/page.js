@@ -299,6 +299,54 @@ for (const button of document.querySelectorAll("button.seek")) {
   });
 }
 
+// ---- from one part of the page to another ----
+
+// What a link leads to may be folded.
+function unfoldTo(name) {
+  const target = document.getElementById(name);
+  for (let part = target; part; part = part.parentElement) {
+    if (part.localName === "details") part.open = true;
+  }
+  return target;
+}
+
+function unfoldChosen() {
+  if (location.hash) unfoldTo(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href^='#']");
+  if (link) unfoldTo(decodeURIComponent(link.getAttribute("href").slice(1)));
+});
+addEventListener("hashchange", unfoldChosen);
+unfoldChosen();
+
+// ---- heat maps of processes ----
+
+for (const figure of document.querySelectorAll("figure.heat")) {
+  const data = JSON.parse(figure.querySelector("script").textContent);
+  const cells = document.getElementById(data.cells);
+  const reading = figure.querySelector(".reading"), caption = reading.textContent;
+  const rowAt = (event) => {
+    const box = cells.getBoundingClientRect();
+    const row = Math.floor((event.clientY - box.top) / box.height * data.rows.length);
+    const seconds = (event.clientX - box.left) / box.width * data.end_s;
+    return [Math.min(Math.max(row, 0), data.rows.length - 1), seconds];
+  };
+  cells.addEventListener("mousemove", (event) => {
+    const [row, seconds] = rowAt(event), curve = data.curves[row];
+    const [name, , begin, lasted] = data.rows[row];
+    const point = Math.floor((seconds - begin) / lasted * curve.length);
+    const memory = point >= 0 && point < curve.length ? bytesText(curve[point] * 1e3) : "not running";
+    reading.textContent = [name, secondsText(seconds * 1e9), memory, "click to open"].join(" \u00b7 ");
+  });
+  cells.addEventListener("mouseleave", () => { reading.textContent = caption; });
+  cells.addEventListener("click", (event) => {
+    location.hash = data.rows[rowAt(event)[0]][1];
+    unfoldChosen();
+  });
+}
+
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details")) part.open = true;
 });

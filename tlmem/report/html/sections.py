@@ -1,6 +1,7 @@
-"""The parts of a page about one recording: verdict, findings, where memory is, lines, totals.
+"""The parts of a page about one recording: verdict, findings, where memory is, threads, lines.
 
-Covers: their HTML. Does not cover: pictures (``figures``), the flame graph (``flame``).
+Covers: their HTML. Does not cover: pictures (``figures``), the flame graph (``flame``),
+single objects (``lives``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Cohorts, Finding, HeldHeap, Holder, StackFrame, Verdict
+from tlmem.analysis.places import place as place_of
 from tlmem.recording.identity import identity_of, lowered
 from tlmem.recording.reader import Recording
 from tlmem.report import heap as heap_words
@@ -18,8 +20,10 @@ from tlmem.report import text
 from tlmem.report.cohorts import cohort_table
 from tlmem.report.ending import ending_sentence
 from tlmem.report.html.markup import Markup, element, joined
+from tlmem.report.object_lives import Chosen
 from tlmem.report.site_sums import LineTotals
 from tlmem.report.summary import Process
+from tlmem.report.thread_sums import ThreadTotals
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
 
 SIGNS = {"stable": ("fine", "\u2713"), "retained": ("doubt", "\u25cb"),
@@ -30,13 +34,17 @@ SEVERITY_SIGNS = {"error": "\u2717 error", "warning": "! warning", "info": "info
 MOST_FINDINGS = 200
 
 
-def verdict(found: Verdict) -> Markup:
-    """The answer, by word and sign, not by colour alone."""
+def verdict(found: Verdict, more: Markup | None = None) -> Markup:
+    """The answer, by word and sign, not by colour alone.
+
+    Args:
+        more: what stands below it.
+    """
     look, sign = SIGNS.get(found.outcome, GROWS)
     return element(
-        "p",
-        element("strong", f"{sign} {found.outcome}"),
-        element("span", found.sentence),
+        "div",
+        element("p", element("strong", f"{sign} {found.outcome}"), element("span", found.sentence)),
+        more,
         class_=f"verdict {look}",
     )
 
@@ -57,14 +65,26 @@ def about(recording: Recording) -> Markup:
     )
 
 
-def findings(found: Sequence[Finding]) -> Markup:
-    """A table with a row for each finding, its details folded."""
+def findings(found: Sequence[Finding], prefix: str, chosen: Sequence[Sequence[Chosen]]) -> Markup:
+    """A table with a row for each finding, its details folded.
+
+    Args:
+        prefix: stands before each name in the page.
+        chosen: objects of each finding whose lives are in the page.
+    """
     if not found:
         return element("p", "None.")
     unfolded = [finding for finding in found if finding.cohorts][: text.MOST_COHORTS]
     rows = [
-        finding_row(finding, any(finding is one for one in unfolded))
-        for finding in found[:MOST_FINDINGS]
+        finding_row(
+            finding,
+            any(finding is one for one in unfolded),
+            f"{prefix}-finding-{number}",
+            ways(finding, prefix, number, objects),
+        )
+        for number, (finding, objects) in enumerate(
+            zip(found[:MOST_FINDINGS], chosen, strict=False)
+        )
     ]
     more = len(found) - MOST_FINDINGS
     return joined(
@@ -77,8 +97,46 @@ def findings(found: Sequence[Finding]) -> Markup:
     )
 
 
-def finding_row(finding: Finding, with_cohorts: bool = False) -> Markup:
-    """One finding; its cohorts are to be seen at once, or with the rest of the details."""
+def ways(
+    finding: Finding,
+    prefix: str,
+    number: int,
+    objects: Sequence[Chosen],
+    with_place: bool = False,
+) -> Markup:
+    """What leads on from a finding: to its line in the flame graph, its holder, single objects.
+
+    Args:
+        with_place: the row of the finding is linked, too, by its line.
+    """
+    where = place_of(finding.site) if finding.site and finding.site.file else finding.kind
+    held = finding.holders[0] if finding.holders else None
+    return element(
+        "p",
+        link(f"{prefix}-finding-{number}", where) if with_place else None,
+        seek(finding.site),
+        link(f"{prefix}-holders-{number}", f"held by {held.name}") if held else None,
+        *(
+            link(f"{prefix}-object-{each.number}", f"{each.why}: object {each.number}")
+            for each in objects
+        ),
+        class_="ways",
+    )
+
+
+def link(target: str, words: str) -> Markup:
+    """A link to an element of the page."""
+    return element("a", words, href=f"#{target}")
+
+
+def finding_row(finding: Finding, with_cohorts: bool, name: str, onward: Markup) -> Markup:
+    """One finding.
+
+    Args:
+        with_cohorts: they are to be seen at once, and not with the rest of the details.
+        name: of the row, in the page.
+        onward: what leads on from it.
+    """
     rank = list(SEVERITY_SIGNS).index(finding.severity)
     rate = finding.slope_bytes_per_s
     return element(
@@ -91,11 +149,12 @@ def finding_row(finding: Finding, with_cohorts: bool = False) -> Markup:
         element(
             "td",
             finding.evidence,
+            onward,
             cohorts(finding.cohorts) if with_cohorts else None,
-            details(finding, with_cohorts),
-            seek(finding.site),
+            details(finding, with_cohorts, name.replace("finding", "holders")),
             class_="what",
         ),
+        id=name,
     )
 
 
@@ -105,7 +164,7 @@ def seek(frame: StackFrame | None) -> Markup | None:
         return None
     return element(
         "button",
-        "Find this line in the flame graph",
+        "line in the flame graph",
         type="button",
         class_="seek",
         data_place=f"{frame.file}:{frame.line}",
@@ -113,16 +172,17 @@ def seek(frame: StackFrame | None) -> Markup | None:
     )
 
 
-def details(finding: Finding, with_cohorts: bool = False) -> Markup | None:
+def details(finding: Finding, with_cohorts: bool, name: str) -> Markup | None:
     """What stands behind a finding: the fix, who holds, the stacks.
 
     Args:
         with_cohorts: they have been shown.
+        name: of the part about holders, in the page.
     """
     fix = fix_of(finding)
     parts = [
         element("p", f"Fix: {fix}.") if fix else None,
-        holders(finding.holders),
+        holders(finding.holders, name),
         None if with_cohorts else cohorts(finding.cohorts),
         stack("Stack", finding.stack, finding.site),
         stack("Allocated at", finding.allocated),
@@ -170,12 +230,12 @@ def cohorts(found: Cohorts | None) -> Markup | None:
 
 def cohort_cell(words: str, share: float | None) -> Markup:
     """How many live, shaded by which share of their part that is."""
-    shade = f"--alive: {share:.2f}" if share else None
+    shade = f"--lives: {share:.2f}" if share else None
     return element("td", words, class_="number", style=shade)
 
 
-def holders(held: Sequence[Holder]) -> Markup | None:
-    """Who keeps the objects."""
+def holders(held: Sequence[Holder], name: str) -> Markup | None:
+    """Who keeps the objects; ``name`` is that of the part, in the page."""
     if not held:
         return None
     rows = [
@@ -187,7 +247,7 @@ def holders(held: Sequence[Holder]) -> Markup | None:
         )
         for holder in held
     ]
-    return joined(element("p", "Held by"), element("ul", *rows))
+    return element("div", element("p", "Held by"), element("ul", *rows), id=name)
 
 
 def circumstances(holder: Holder) -> Markup | str | None:
@@ -252,6 +312,42 @@ def lines(rows: Sequence[LineTotals]) -> Markup:
             for row in rows
         ],
     )
+
+
+def threads(rows: Sequence[ThreadTotals], known_from_ns: int = 0) -> Markup:
+    """What each thread allocated, with a bar for its share of all that is alive, and of all made.
+
+    Args:
+        known_from_ns: before this, which thread allocated is not known.
+    """
+    most_alive = max((row.alive_bytes for row in rows), default=0)
+    most_made = max((row.made_bytes for row in rows), default=0)
+    made = table(
+        ("thread", "-alive", "-objects alive", "-allocated", "-objects allocated", "its main line"),
+        [
+            element(
+                "tr",
+                element("td", row.name, class_="name"),
+                bar(row.alive_bytes, most_alive),
+                number(row.alive_count, format_count(row.alive_count)),
+                bar(row.made_bytes, most_made),
+                number(row.made_count, format_count(row.made_count)),
+                element("td", place(row.line)),
+            )
+            for row in rows
+        ],
+        "threads",
+    )
+    if not known_from_ns:
+        return made
+    since = f"Allocated: since {format_seconds(known_from_ns / 1e9)}; older events are folded."
+    return joined(made, element("p", since, class_="quiet"))
+
+
+def bar(value: int, most: int) -> Markup:
+    """A cell with bytes, and a bar as long as their share of the most."""
+    share = f"--share: {100 * value / most:.1f}%" if most else None
+    return element("td", format_bytes(value), class_="number bar", data_value=value, style=share)
 
 
 def heap(held: HeldHeap) -> Markup:
