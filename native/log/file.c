@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -133,11 +134,16 @@ static bool take_if_ours(tlmi_own_file *again, int fd)
 }
 
 /* Opens the file by its path or, where that is another file's by now or none, as in another root, takes it from the program's
- * table. */
+ * table; where the system does not let us, through /proc. */
 static bool open_again(tlmi_own_file *again)
 {
-    return take_if_ours(again, open(tlmi_file.path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) ||
-           (tlmi_own_table_here() && take_if_ours(again, tlmi_system_borrow_file(tlmi_file.file.fd)));
+    enum { FLAGS = O_RDWR | O_CLOEXEC | O_NONBLOCK };
+    char number[64];
+    if (take_if_ours(again, open(tlmi_file.path, FLAGS | O_NOFOLLOW)))
+        return true;
+    snprintf(number, sizeof number, "/proc/self/fd/%d", tlmi_file.file.fd);
+    return tlmi_own_table_here() && (take_if_ours(again, tlmi_system_borrow_file(tlmi_file.file.fd)) ||
+                                     take_if_ours(again, open(number, FLAGS)));
 }
 
 /* A program that took our number is often about to take many, the new one among them: it is only used if it was still ours
