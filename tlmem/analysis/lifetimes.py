@@ -265,7 +265,8 @@ def tracked_over_time(lives: Lifetimes) -> Iterator[tuple[Ints, Floats]]:
         lost = int(np.searchsorted(ended, end))
         new, old = slice(first, last), deaths[gone:lost]
         close = [lives.judged_ns] if end > lives.judged_ns else []
-        times = np.unique(np.concatenate((born[new], died[old], np.array(close, np.int64))))
+        times = np.sort(np.concatenate((born[new], died[old], np.array(close, np.int64))))
+        times = times[np.append(True, times[1:] != times[:-1])[: len(times)]]
         change = np.zeros(len(times))
         for rows, moments, sign in ((new, born, 1.0), (old, died, -1.0)):
             at = np.searchsorted(times, moments[rows])
