@@ -1,7 +1,8 @@
 """How much memory this process may still take: of the machine, and of its control group.
 
 Covers: physical memory by psutil, limits of version 1 and 2 of Linux's control groups, as
-containers and batch systems set them; giving back what is free in the C allocator. Does not cover: swap, which is not counted on.
+containers and batch systems set them; giving back what is free in the C allocator. Does not
+cover: swap, which is not counted on.
 """
 
 from __future__ import annotations

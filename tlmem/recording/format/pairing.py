@@ -144,9 +144,7 @@ def numbers_of(pairing: Pairing, rows: np.ndarray) -> np.ndarray:
     return np.where(rows >= 0, pairing.number[rows], -1) if len(pairing.size) else rows
 
 
-def _link(
-    order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.ndarray
-) -> np.ndarray:
+def _link(order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
     """For each row, the index that ends it, or -1; ``rows`` of frees and touches are filled in.
 
     Args:

@@ -280,9 +280,7 @@ class Loader:
         earliest = np.minimum.accumulate(later[::-1])[::-1]
         return sound & (ticks - np.minimum(earliest, ticks) <= tolerance)
 
-    def _merge(
-        self, arrays: dict[str, np.ndarray], first_ticks: int, last_ticks: int
-    ) -> Timeline:
+    def _merge(self, arrays: dict[str, np.ndarray], first_ticks: int, last_ticks: int) -> Timeline:
         """The events in time order; ``arrays`` go one by one, as room for all twice is large."""
         if arrays["site"].max(initial=0) > self._site_limit:
             self.cut_sites = True
@@ -297,7 +295,9 @@ class Loader:
             first = start + int(np.searchsorted(stretch, np.uint64(first_ticks)))
             after = start + int(np.searchsorted(stretch, np.uint64(last_ticks), side="right"))
             wanted.append((first, max(after, first)))
-        role = arrays["role"] = resize_roles(arrays["kind"], arrays["arg"], thread, arrays["device"])
+        role = arrays["role"] = resize_roles(
+            arrays["kind"], arrays["arg"], thread, arrays["device"]
+        )
         if len(wanted) == 1:
             only = slice(*wanted[0])
             arrays = {name: array[only] for name, array in arrays.items()}

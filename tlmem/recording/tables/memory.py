@@ -303,9 +303,7 @@ def site_totals_table(
     sums["alloc_bytes"] += _sum_by(born[new], pairing.size[new], count)
     sums["freed_count"] += _sum_by(born[dead], None, count)
     sums["freed_bytes"] += _sum_by(born[dead], pairing.size[dead], count)
-    sums["free_calls"] += _sum_by(
-        sites.rows_of(timeline.site[frees].astype(np.int64)), None, count
-    )
+    sums["free_calls"] += _sum_by(sites.rows_of(timeline.site[frees].astype(np.int64)), None, count)
     used = (sums["alloc_count"] > 0) | (sums["free_calls"] > 0)
     return frame(
         "site_totals",
