@@ -91,7 +91,7 @@ def glance(path: Path, scanner: Scanner | None = None) -> Glance:
     known = checkpoint.known()
     pairing = pair(timeline, known)
     live = live_memory(pairing, known, 0, 0)
-    samples = samples_table(timeline, pairing, live, checkpoint, contents.to_ns)
+    samples = samples_table(timeline, pairing, live, checkpoint, contents.header.to_ns)
     unknown = [name for name in ("tracked", "tracked_count") if len(few) < len(events)]
     samples = samples.assign(**dict.fromkeys(unknown, np.nan))
     last = max(int(header.last_ticks), int(timeline.ticks.max(initial=header.first_ticks)))
@@ -107,7 +107,7 @@ def glance(path: Path, scanner: Scanner | None = None) -> Glance:
         state=STATE_NAMES.get(header.state, "open"),
         events=header.total_events or counted,
         lost_events=header.lost_events,
-        seconds=float(contents.to_ns(np.array([last], np.uint64))[0]) / 1e9,
+        seconds=float(contents.header.to_ns(np.array([last], np.uint64))[0]) / 1e9,
         info=dict(read_names(source, directory, problems, only=NOTE).notes),
         samples=samples,
     )

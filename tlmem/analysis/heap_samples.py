@@ -38,13 +38,11 @@ def estimate(size: Numbers, weight: Numbers) -> Estimate:
 
     Source: Fay and Feuer, "Confidence intervals for directly standardized rates", 1997.
     """
-    from scipy.stats import chi2
-
     whole = float((size * weight).sum())
     variance = float((size**2 * weight * (weight - 1)).sum())
     if variance <= 0:
         return Estimate(whole, whole, whole, float(weight.sum()))
-    low = variance / (2 * whole) * chi2.ppf((1 - CONFIDENCE) / 2, 2 * whole**2 / variance)
+    low = variance / (2 * whole) * chi_squared((1 - CONFIDENCE) / 2, 2 * whole**2 / variance)
     high = high_end(whole, variance, float((size * (weight - 1)).max()))
     return Estimate(whole, float(low), high, float(weight.sum()))
 
@@ -63,13 +61,22 @@ def unseen(size: Numbers, rate: float) -> Estimate:
 
 def high_end(whole: float, variance: float, one_more: float) -> float:
     """The high end of an interval: if one more block had been sampled, the one that adds most."""
-    from scipy.stats import chi2
-
     whole_more, variance_more = whole + one_more, variance + one_more**2
     if variance_more <= 0:
         return whole
     degrees = 2 * whole_more**2 / variance_more
-    return float(variance_more / (2 * whole_more) * chi2.ppf(1 - (1 - CONFIDENCE) / 2, degrees))
+    share = 1 - (1 - CONFIDENCE) / 2
+    return float(variance_more / (2 * whole_more) * chi_squared(share, degrees))
+
+
+def chi_squared(share: float, degrees: float) -> float:
+    """The value that so large a share of a chi-squared distribution lies below.
+
+    It is that of ``scipy.stats.chi2``, which takes 0.7 s more to import.
+    """
+    from scipy.special import gammaincinv
+
+    return float(2 * gammaincinv(degrees / 2, share))
 
 
 @dataclass(frozen=True)

@@ -162,16 +162,16 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
     folded = table["folded"].to_numpy(bool)
     begin_ns, cut_ns = program_span(recording, born, died)
 
-    site = np.where(site < len(places.group_of_site), site, 0)
+    if len(site) and int(site.max()) >= len(places.group_of_site):
+        site = np.where(site < len(places.group_of_site), site, 0)
     own = (born <= cut_ns) & ~places.importing[site]
     if is_imported(recording) and not older:
         own &= born >= begin_ns
+    ordinal, device = table.index.to_numpy(np.int64), table["device"].to_numpy(np.uint8)
     if not own.all():
         born, died, size, folded = born[own], died[own], size[own], folded[own]
-        site, died_site = site[own], died_site[own]
+        site, died_site, ordinal, device = site[own], died_site[own], ordinal[own], device[own]
     died = np.where(died < 0, NEVER, died)
-    ordinal = table.index.to_numpy(np.int64)[own]
-    device = table["device"].to_numpy(np.uint8)[own]
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
     samples = recording.samples["time_ns"].to_numpy(np.int64)
     run = clock_of_run(samples, begin_ns, cut_ns)
@@ -184,7 +184,7 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
         died_site=died_site,
         group=places.group_of_site[site],
         ordinal=ordinal,
-        weight=np.where(folded, stride, 1),
+        weight=np.where(folded, stride, 1) if stride > 1 else np.broadcast_to(1, len(born)),
         sums=exact_sums(recording, places, places.group_of_site, places.count)
         if recording.fold is not None
         else None,
@@ -216,7 +216,7 @@ def alive_at(times: Ints | Floats, born: Ints, died: Ints, amount: NDArray | Non
         born, died: of each object; it is alive from ``born`` until just before ``died``.
         amount: of each object, such as its bytes; one for each when left out.
     """
-    return alive_by_group(times, born, died, amount, np.zeros(len(born), np.int32), 1)[0]
+    return alive_by_group(times, born, died, amount, np.empty(0, np.int32), 1)[0]
 
 
 def alive_by_group(
@@ -230,7 +230,7 @@ def alive_by_group(
     """The same of each group of objects.
 
     Args:
-        group: of each object, from 0 to ``groups`` - 1.
+        group: of each object, from 0 to ``groups`` - 1; not looked at where there is one.
         groups: how many there are.
     Returns:
         One row for each group, one column for each time.
@@ -238,7 +238,9 @@ def alive_by_group(
     width = len(times) + 1
     change = np.zeros(groups * width)
     for moments, sign in ((born, 1.0), (died, -1.0)):
-        key = group.astype(np.int64) * width + np.searchsorted(times, moments, side="left")
+        key = np.searchsorted(times, moments, side="left")
+        if groups > 1:
+            key += group.astype(np.int64) * width
         change += sign * np.bincount(key, weights=amount, minlength=groups * width)
     return np.cumsum(change.reshape(groups, width)[:, :-1], axis=1)
 
@@ -249,13 +251,11 @@ def tracked_over_time(lives: Lifetimes) -> Iterator[tuple[Ints, Floats]]:
     A part is times (ns, ascending) and the bytes at each of them; it has at most about
     ``PART_MOMENTS`` births. What was folded is known as far as it stayed alive.
     """
-    amount = lives.size * lives.weight if lives.folded else lives.size
-    born, died = lives.born, lives.died
+    born, died, size, weight = lives.born, lives.died, lives.size, lives.weight
     if not (born[1:] >= born[:-1]).all():
         births = np.argsort(born)
-        born, died, amount = born[births], died[births], amount[births]
-    deaths = np.flatnonzero(died <= lives.judged_ns)
-    deaths = deaths[np.argsort(died[deaths])]
+        born, died, size, weight = born[births], died[births], size[births], weight[births]
+    deaths = np.argsort(died)[: np.count_nonzero(died <= lives.judged_ns)]
     ended = died[deaths]
     ends = born[PART_MOMENTS::PART_MOMENTS]
     ends = np.append(np.unique(ends[ends <= lives.judged_ns]), lives.judged_ns + 1)
@@ -265,11 +265,12 @@ def tracked_over_time(lives: Lifetimes) -> Iterator[tuple[Ints, Floats]]:
         lost = int(np.searchsorted(ended, end))
         new, old = slice(first, last), deaths[gone:lost]
         close = [lives.judged_ns] if end > lives.judged_ns else []
-        times = np.unique(np.concatenate((born[new], died[old], np.array(close, np.int64))))
+        times = np.sort(np.concatenate((born[new], died[old], np.array(close, np.int64))))
+        times = times[np.append(True, times[1:] != times[:-1])[: len(times)]]
         change = np.zeros(len(times))
         for rows, moments, sign in ((new, born, 1.0), (old, died, -1.0)):
             at = np.searchsorted(times, moments[rows])
-            change += sign * np.bincount(at, amount[rows], len(times))
+            change += sign * np.bincount(at, size[rows] * weight[rows], len(times))
         held = before + np.cumsum(change)
         first, gone = last, lost
         if len(held):
@@ -318,13 +319,11 @@ def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
     """
     if len(born) == 0:
         return np.zeros((3, 0))
-    return np.vstack(
-        (
-            without_pauses(born),
-            ordinal.astype(np.float64),
-            np.cumsum(np.maximum(size, 1), dtype=float),
-        )
-    )
+    found = np.empty((3, len(born)))
+    found[0] = without_pauses(born)
+    found[1] = ordinal
+    np.cumsum(np.maximum(size, 1), dtype=float, out=found[2])
+    return found
 
 
 def without_pauses(times: NDArray) -> Floats:
@@ -335,11 +334,13 @@ def without_pauses(times: NDArray) -> Floats:
     """
     if len(times) == 0:
         return np.zeros(0)
-    gaps = np.diff(times, prepend=times[0]).astype(np.float64)
+    gaps = np.zeros(len(times))
+    np.subtract(times[1:], times[:-1], out=gaps[1:])
     position = int(RULES.usual * (len(gaps) - 1))
     usual = np.partition(gaps, position)[: position + 1]
     longest = max(float(usual[position]), RULES.longest_pause * float(usual.sum()))
-    return np.cumsum(np.minimum(gaps, longest))
+    del usual
+    return np.cumsum(np.minimum(gaps, longest, out=gaps), out=gaps)
 
 
 def clock_of_run(samples: Ints, begin_ns: int, cut_ns: int) -> RunClock:
@@ -402,8 +403,7 @@ def moment_of_judging(
     # Without the object that is born then, which may be a temporary.
     count = alive_at(born[last], born, died) - 1
     held = alive_at(born[last], born, died, size) - size[last]
-    deaths = np.sort(died[died <= cut_ns])
-    count_left = len(born) - len(deaths)
+    count_left = int(np.count_nonzero(died > cut_ns))
     held_left = int(size[died > cut_ns].sum())
     usual_count, usual_held = np.max(count), np.max(held)
     middle_count, middle_held = np.median(count), np.median(held)
@@ -415,6 +415,7 @@ def moment_of_judging(
     if not there.any():
         there = held >= RULES.majority * usual_held
     latest = int(last[np.flatnonzero(there)[-1]])
-    later = np.concatenate((born[latest + 1 :], deaths[deaths > born[latest]], [cut_ns]))
+    deaths = died[(died > born[latest]) & (died <= cut_ns)]
+    later = np.concatenate((born[latest + 1 :], deaths, [cut_ns]))
     moment = max(int(born[latest]), int(later.min()) - 1)
     return moment if moment >= unwinding_ns - 1 else cut_ns

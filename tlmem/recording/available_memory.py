@@ -1,7 +1,8 @@
 """How much memory this process may still take: of the machine, and of its control group.
 
 Covers: physical memory by psutil, limits of version 1 and 2 of Linux's control groups, as
-containers and batch systems set them. Does not cover: swap, which is not counted on.
+containers and batch systems set them; giving back what is free in the C allocator. Does not
+cover: swap, which is not counted on.
 """
 
 from __future__ import annotations
@@ -19,6 +20,20 @@ def available_memory() -> int:
 
     machine = int(psutil.virtual_memory().available)
     return max(0, min([machine, *_left_in_groups()]))
+
+
+def give_back_freed_memory() -> None:
+    """Has glibc give back to the system what it keeps of freed arrays; others do so by themselves.
+
+    Once it has seen an array of 32 MB freed, it takes every smaller one from its heap, and gives
+    that back only from its end.
+    """
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
 
 
 def _left_in_groups() -> Iterator[int]:

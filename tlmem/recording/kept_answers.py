@@ -29,7 +29,7 @@ Question = tuple[object, ...]
 """Words and numbers whose ``repr`` says which question it is."""
 NOTHING = object()
 """Of a question whose answer is not kept."""
-_LIBRARIES = ("numpy", "pandas", "scipy", "ruptures")
+_LIBRARIES = ("numpy", "pandas", "scipy")
 _CHUNK_BYTES = 1 << 20
 
 

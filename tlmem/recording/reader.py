@@ -18,7 +18,7 @@ import pandas as pd
 
 from tlmem.errors import EmptyRecording
 from tlmem.recording import family
-from tlmem.recording.available_memory import available_memory
+from tlmem.recording.available_memory import available_memory, give_back_freed_memory
 from tlmem.recording.format import kept_sums, limits
 from tlmem.recording.format.chains import Holding
 from tlmem.recording.format.checkpoint import FoldTotals
@@ -62,10 +62,12 @@ if TYPE_CHECKING:
     from tlmem.recording.parts import Part
 
 _OF_EVENTS = (
-    *("_names", "objects", "sites", "heap", "holders", "scopes", "misuses", "passes"),
-    *("holdings", "holding_objects", "contents", "object_types", "_device_changes", "_fold_totals"),
+    *("_names", "sites", "heap", "holders", "scopes", "misuses", "passes", "holdings", "contents"),
+    *("object_types", "_device_changes", "_fold_totals"),
 )
 """What an analysis asks for that is made of events, besides small attributes."""
+_OF_OBJECTS = ("object_devices", "holding_objects")
+"""The same that is made of the table of objects."""
 PART_EVENTS = 500_000
 """Events in a part of a recording, if nothing else is asked for."""
 Answer = TypeVar("Answer")
@@ -323,9 +325,7 @@ class Recording:
     @cached_property
     def objects(self) -> pd.DataFrame:
         """Every allocation and when it was freed."""
-        contents = self._contents
-        about = (contents.timeline, self._pairing, contents.checkpoint, self._to_ns)
-        return memory.objects_table(*about, contents.carried)
+        return _objects_of(self._contents)
 
     @small
     def object_devices(self) -> frozenset[int]:
@@ -679,11 +679,12 @@ class Recording:
 
     @cached_property
     def _contents(self) -> Contents:
-        return read_contents(
-            *(self._source, self.start, self.stop, self.detail_events, self._bounded),
-            None if self._bounded else available_memory,
-            KeptSums(self.path, self._source.size()) if self._bounded else None,
-        )
+        about = (self._source, self.start, self.stop, self.detail_events, self._bounded)
+        if not self._bounded:
+            return read_contents(*about, available_memory)
+        contents = read_contents(*about, None, KeptSums(self.path, self._source.size()))
+        give_back_freed_memory()
+        return contents
 
     # ---- answers that are kept with its sums ----
 
@@ -720,11 +721,19 @@ class Recording:
         if not self.keeps_answers:
             return
         for name in (*small.names, *_OF_EVENTS):
+            if name not in _OF_OBJECTS:
+                getattr(self, name)
+        if not len(self.holders):
+            # The objects come last, when there is room for them.
+            contents = self._contents.of_objects()
+            for name in ("_contents", "_over_time", "_ownership", "_holder_names", "_known"):
+                self.__dict__.pop(name, None)
+            give_back_freed_memory()
+            self.__dict__.setdefault("objects", _objects_of(contents))
+            del contents
+        for name in ("objects", *_OF_OBJECTS):
             getattr(self, name)
-        if len(self.holders):
-            return
-        for name in ("_contents", "_over_time", "_ownership", "_holder_names", "_known"):
-            self.__dict__.pop(name, None)
+        give_back_freed_memory()
 
     @cached_property
     def _answers(self) -> KeptAnswers | None:
@@ -783,9 +792,14 @@ class Recording:
     def _holder_names(self) -> HolderNames:
         return HolderNames(self._contents.timeline, self._names.labels, self._names.notes)
 
-    @property
+    @cached_property
     def _to_ns(self) -> Callable[[np.ndarray], np.ndarray]:
-        return self._contents.to_ns
+        return self._contents.header.to_ns
+
+
+def _objects_of(contents: Contents) -> pd.DataFrame:
+    about = (contents.timeline, contents.pairing, contents.checkpoint, contents.header.to_ns)
+    return memory.objects_table(*about, contents.carried)
 
 
 def _attribute(name: str) -> Question:

@@ -26,7 +26,7 @@ NO_FACES = ("report/summary.py",)
 """What the gate reads recordings by."""
 READING = ("analysis/*", "gate/*", "importing/*", "recording/*", *NO_FACES)
 """What reads recordings and judges them: with another one they need not be made again."""
-PACKAGES = ("numpy", "pandas", "scipy", "ruptures")
+PACKAGES = ("numpy", "pandas", "scipy")
 DIGITS = 12
 IMPORTED = re.compile(r"^from tlmem\.scenarios\.([\w.]+) import", re.MULTILINE)
 

@@ -1,12 +1,22 @@
 """Slopes with intervals: they hold the true slope as often as they say, and change points."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from scipy.stats import theilslopes
+from scipy.stats import chi2, theilslopes
 
-from tlmem.analysis.growth.change_points import change_points, last_regime, risen_and_fallen
-from tlmem.analysis.growth.rates import autocorrelation, doubt_about, rate_of
+from tlmem.analysis.growth.change_points import (
+    SHORTEST,
+    change_points,
+    cheapest_cuts,
+    last_regime,
+    left_over,
+    risen_and_fallen,
+)
+from tlmem.analysis.growth.rates import autocorrelation, doubt_about, rate_of, theil_sen_interval
 from tlmem.analysis.growth.robust import low_in_bins
+from tlmem.analysis.heap_samples import chi_squared
 from tlmem.analysis.model import CONFIDENCE, Rate, interval
 from tlmem.units import format_bytes
 
@@ -49,6 +59,40 @@ def test_of_independent_noise_it_is_the_interval_of_sen() -> None:
     assert found is not None
     assert found.value == pytest.approx(slope)
     assert found.high - found.low == pytest.approx(high - low, rel=0.4)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(40))
+def test_slope_and_interval_are_those_of_scipy(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    count = int(chance.integers(5, 121))
+    x = np.sort(chance.integers(0, count if seed % 2 else 1000, count).astype(float))
+    y = chance.integers(0, 4, count).astype(float) if seed % 3 else chance.normal(size=count)
+    expected = theilslopes(y, x, CONFIDENCE)
+
+    found = theil_sen_interval(x, y)
+    assert found == pytest.approx((expected[0], *expected[2:]), rel=0, abs=0, nan_ok=True)
+    assert chi_squared(0.975, seed + 0.5) == chi2.ppf(0.975, seed + 0.5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_other_cuts_are_cheaper(seed: int) -> None:
+    """Against a search through all cuts, without leaving any out."""
+    chance = np.random.default_rng(seed)
+    y = np.cumsum(chance.normal(size=26)) + 4.0 * (np.arange(26) > 3 * seed)
+    line, penalty = np.column_stack((np.arange(26.0), np.ones(26))), 2.0
+
+    def cost(cuts: list[int], end: int) -> float:
+        pieces = zip(cuts, [*cuts[1:], end], strict=True)
+        return sum(left_over(line[a:b], y[a:b]) + penalty for a, b in pieces)
+
+    best: dict[int, list[int]] = {0: []}
+    for end in range(SHORTEST, 27):
+        ways = [[*best[begin], begin] for begin in best if end - begin >= SHORTEST]
+        best[end] = min(ways, key=partial(cost, end=end))
+
+    found = cheapest_cuts(line, y, penalty)
+    assert cost(found, 26) == pytest.approx(cost(best[26], 26))
 
 
 def test_a_straight_line_leaves_no_doubt() -> None:

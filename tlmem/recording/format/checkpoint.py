@@ -67,9 +67,14 @@ SECTION_DTYPES = {
     LIVE: LIVE_DTYPE,
 }
 
-CHUNK_EVENTS = 3_000_000
-"""Events that are folded at a time while reading, at most half as many as are kept in detail."""
+CHUNK_EVENTS = 250_000
+"""Events that are folded at a time while reading, at most half as many as are kept in detail.
+
+So many, and their order, lie in a core's own cache.
+"""
 LEAST_CHUNK_EVENTS = 100_000
+_MOST_TOGETHER = 4
+"""Parts that are folded at once where many objects are alive."""
 MOST_SAMPLES = 400_000
 MOST_MARKS = 100_000
 """Samples and marks that a fold while reading keeps before it drops every second one.
@@ -324,8 +329,12 @@ def fold(
         pieces: of all events, also of those that are not folded.
         most_live: so many live objects are listed at most, as ``with_fewer_live`` chooses them.
     """
-    goes_on, settled = last_moments(pieces), True
-    for end in ends:
+    goes_on, settled, at = last_moments(pieces), True, 0
+    while at < len(ends):
+        # Live objects are gone through with each part, so it should have as many events as they.
+        further = min(len(checkpoint.live) // CHUNK_EVENTS, _MOST_TOGETHER - 1)
+        at = min(at + further, len(ends) - 1)
+        end, at = ends[at], at + 1
         timeline = load(first_ticks, end)
         settled = settled and not _ends_in_a_resize(timeline, end, goes_on)
         if not divides_a_resize(timeline, end, goes_on):
@@ -377,10 +386,11 @@ def _ends_in_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> 
 
 def _within_a_resize(timeline: Timeline) -> list[int]:
     """Threads whose last event is half of a resize."""
+    halves = (timeline.kind == Kind.FREE) & (timeline.arg == RESIZE_FREE)
+    if not halves.any():
+        return []
     threads, from_behind = np.unique(timeline.thread[::-1], return_index=True)
-    last = len(timeline) - 1 - from_behind
-    is_half = (timeline.kind[last] == Kind.FREE) & (timeline.arg[last] == RESIZE_FREE)
-    found: list[int] = threads[is_half].tolist()
+    found: list[int] = threads[halves[len(timeline) - 1 - from_behind]].tolist()
     return found
 
 
@@ -482,9 +492,9 @@ def _sites(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarr
         ("free_calls", freeing, None),
     ):
         rows[name] += np.bincount(which, weights, minlength=count).astype(np.uint64)
-    first_seen, at = np.unique(born[new], return_index=True)
-    unseen = rows["first_ticks"][first_seen] == 0
-    first_seen, at = first_seen[unseen], pairing.begins[at[unseen]]
+    fresh = np.flatnonzero(rows["first_ticks"][born[new]] == 0)
+    first_seen, at = np.unique(born[new][fresh], return_index=True)
+    at = pairing.begins[fresh[at]]
     rows["first_ticks"][first_seen] = timeline.ticks[at]
     rows["device"][first_seen] = timeline.device[at]
     return rows[(rows["alloc_count"] > 0) | (rows["free_calls"] > 0)]

@@ -3,17 +3,25 @@
 Covers: a stable order in which equal keys stand together, and where each group of them begins.
 Does not cover: what the keys mean (``pairing``: addresses and handles; ``tables.ledger``: holders).
 
-Sorting values is many times faster than sorting positions, so a hash of the key and the position
-are packed into one number. Which hash comes first means nothing; keys that differ and have the same
+A hash of the key is sorted, 16 bits at a time, for which NumPy counts instead of comparing. Of more
+keys than a cache holds, hash and position are packed into one number instead: sorting values goes
+through memory in order. Which hash comes first means nothing; keys that differ and have the same
 hash are set apart afterwards.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MOST_REPAIRS = 10_000
+_COUNTED = 1 << 19
+"""Keys up to which counting is faster, and few of which are alike in 32 bits of their hash."""
+_HALF = np.uint64(32)
+_PIECE = 1 << 19
+"""Positions that are looked at a time, so that copies of them take little memory."""
 
 
 def group_order(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -27,30 +35,59 @@ def group_order(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = len(keys[0])
     if count < 2:
         return np.arange(count), np.empty(0, bool)
-    mask = np.uint64((1 << (count - 1).bit_length()) - 1)
-    packed = keys[0].astype(np.uint64) * _MULTIPLIER
-    for key in keys[1:]:
-        packed += key.astype(np.uint64, copy=False)
-        packed *= _MULTIPLIER
-    packed &= ~mask
-    packed |= np.arange(count, dtype=np.uint64)
-    packed.sort()
-    near = (packed[1:] ^ packed[:-1]) <= mask
-    packed &= mask
-    order = packed.view(np.int64)
-    same = near & _equal_to_before(order, keys)
-    mixed = near & ~same
-    if mixed.any():
-        return _set_apart(order, near, mixed, keys)
+    if count <= _COUNTED:
+        hashed = _hash(keys) >> _HALF
+        order = _counted(hashed)
+        hashed = hashed[order]
+        near = hashed[1:] == hashed[:-1]
+    else:
+        mask = np.uint64((1 << (count - 1).bit_length()) - 1)
+        hashed = _hash(keys)
+        hashed &= ~mask
+        for start in range(0, count, _PIECE):
+            stretch = hashed[start : start + _PIECE]
+            stretch |= np.arange(start, start + len(stretch), dtype=np.uint64)
+        hashed.sort()
+        near = np.empty(count - 1, bool)
+        for start in range(0, count - 1, _PIECE):
+            stretch = hashed[start : start + _PIECE + 1]
+            near[start : start + _PIECE] = (stretch[1:] ^ stretch[:-1]) <= mask
+        hashed &= mask
+        order = hashed.view(np.int64)
+    same = _equal_to_before(order, keys)
+    same &= near
+    near ^= same
+    if near.any():
+        return _set_apart(order, same | near, near, keys)
     return order, same
 
 
-def _equal_to_before(order: np.ndarray, keys: tuple[np.ndarray, ...]) -> np.ndarray:
+def _hash(keys: Sequence[np.ndarray]) -> np.ndarray:
+    hashed = keys[0].astype(np.uint64)
+    hashed *= _MULTIPLIER
+    for key in keys[1:]:
+        hashed += key.astype(np.uint64, copy=False)
+        hashed *= _MULTIPLIER
+    return hashed
+
+
+def _counted(half: np.ndarray) -> np.ndarray:
+    """A stable order of numbers of 32 bits."""
+    order = np.argsort(half.astype(np.uint16), kind="stable")
+    high = (half >> np.uint64(16)).astype(np.uint16)
+    counted: np.ndarray = order[np.argsort(high[order], kind="stable")]
+    return counted
+
+
+def _equal_to_before(order: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarray:
     """Whether each position of an order but the first has the key of the one before it."""
     same = np.ones(len(order) - 1, bool)
-    for key in keys:
-        in_order = key[order]
-        same &= in_order[1:] == in_order[:-1]
+    for start in range(0, len(same), _PIECE):
+        stretch = same[start : start + _PIECE]
+        positions = order[start : start + len(stretch) + 1]
+        for key in keys:
+            in_order = key[positions]
+            stretch &= in_order[1:] == in_order[:-1]
     return same
 
 

@@ -136,13 +136,19 @@ class Contents:
         """Which free ends which allocation."""
         return pair(self.timeline, self.checkpoint.known())
 
-    def to_ns(self, ticks: np.ndarray) -> np.ndarray:
-        """Nanoseconds since the start of the recording."""
-        header = self.header
-        shift = np.uint64(header.time_shift)
-        since = (ticks >> shift << shift) - np.uint64(header.first_ticks)
-        nanoseconds = since.view(np.int64) * header.ns_per_tick
-        return nanoseconds.clip(0, limits.LATEST_NS).astype(np.int64)
+    def of_objects(self) -> Contents:
+        """The same without what the table of objects is not made of."""
+        timeline, pairing = self.timeline, self.pairing
+        no, nothing = np.empty(0, np.uint8), np.empty(0, np.int32)
+        short = Contents(
+            *(self.header, replace(timeline, arg=no, count=no, kind=no, role=no), self.heap),
+            *(self.names, self.checkpoint),
+            carried=self.carried,
+        )
+        short.pairing = replace(
+            pairing, events=nothing, row_of_event=nothing, action=no, unknown=nothing
+        )
+        return short
 
 
 def is_empty(source: Source, header: FileHeader) -> bool:
@@ -249,9 +255,10 @@ def _read(
     loader = Loader(source, header, pieces.copies)
     consumed, shift = checkpoint.consumed, np.uint64(header.time_shift)
 
+    begin, end = events["ticks_begin"] >> shift << shift, events["ticks_end"].copy()
+
     def load(first: int, last: int, whole: bool = False) -> Timeline:
-        wanted = events["ticks_end"] >= np.uint64(first)
-        wanted &= events["ticks_begin"] >> shift << shift <= np.uint64(last)
+        wanted = (end >= np.uint64(first)) & (begin <= np.uint64(last))
         return loader.load(events[wanted], consumed, first, last, whole)
 
     folded, to_keep = False, None

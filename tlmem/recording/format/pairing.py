@@ -84,10 +84,11 @@ class Pairing:
         return np.concatenate([self.known.number, new]) if len(self.known.number) else new
 
     def deltas(self) -> tuple[np.ndarray, np.ndarray]:
-        """Change of live bytes and of live objects by each of ``events``."""
-        sign = np.array([-1, 1, 0], np.int64)[self.action]
+        """Change of live bytes (int64) and of live objects (int8) by each of ``events``."""
+        sign = np.array([-1, 1, 0], np.int8)[self.action]
         sign[self.row_of_event < 0] = 0
-        delta = sign * self.size[self.row_of_event] if len(self.size) else np.zeros_like(sign)
+        delta = self.size[self.row_of_event] if len(self.size) else np.zeros(len(sign), np.int64)
+        delta *= sign
         replacing = np.searchsorted(self.events, self.ended_by[self.replaced])
         np.subtract.at(delta, replacing, self.size[self.replaced])
         np.subtract.at(sign, replacing, 1)
@@ -110,9 +111,13 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
 
     address = np.concatenate([known.address, timeline.object[events]])
     device = np.concatenate([known.device, timeline.device[events]])
+    several = len(device) and device.min() != device.max()
+    order, same = group_order(address, device) if several else group_order(address)
+    del address, device
     rows = np.concatenate([np.arange(before, dtype=wide), row_of_event])
     actions = np.concatenate([np.full(before, _BEGINS, np.uint8), action])
-    ender = _link(address, device, rows, actions)
+    ender = _link(order, same, rows, actions)
+    del order, same
 
     row_of_event = rows[before:]
     size = np.concatenate([known.size, timeline.arg[begins]]).astype(np.int64)
@@ -139,15 +144,15 @@ def numbers_of(pairing: Pairing, rows: np.ndarray) -> np.ndarray:
     return np.where(rows >= 0, pairing.number[rows], -1) if len(pairing.size) else rows
 
 
-def _link(
-    address: np.ndarray, device: np.ndarray, rows: np.ndarray, actions: np.ndarray
-) -> np.ndarray:
-    """For each row, the index that ends it, or -1; ``rows`` of frees and touches are filled in."""
+def _link(order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """For each row, the index that ends it, or -1; ``rows`` of frees and touches are filled in.
+
+    Args:
+        order, same: indexes grouped by memory, see ``group_order``.
+    """
     ender = np.full(int(rows.max(initial=-1)) + 1, -1, rows.dtype)
-    if not len(address):
+    if not len(order):
         return ender
-    several = device.min() != device.max()
-    order, same = group_order(address, device) if several else group_order(address)
     touches = actions[order] == _TOUCHES
     if touches.any():
         _link_touches(order, same, rows, actions)
@@ -217,10 +222,12 @@ class LiveMemory:
 
     def at(self, pairing: Pairing, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Live bytes and count just after the events at these positions of the timeline."""
-        before = np.searchsorted(pairing.events, positions, side="right")
+        last = np.searchsorted(pairing.events, positions, side="right") - 1
+        if not len(pairing.events):
+            return np.full(len(last), self.base_bytes), np.full(len(last), self.base_count)
         return (
-            np.concatenate([[self.base_bytes], self.live_bytes])[before],
-            np.concatenate([[self.base_count], self.live_count])[before],
+            np.where(last >= 0, self.live_bytes[last], self.base_bytes),
+            np.where(last >= 0, self.live_count[last], self.base_count),
         )
 
 
@@ -239,10 +246,9 @@ def live_memory(pairing: Pairing, known: Known, base_bytes: int, base_count: int
         shares = np.arange(1, len(unlisted) + 1) * rest_bytes // rest_count
         delta_bytes[at] -= np.diff(shares, prepend=0)
         delta_count[at] -= 1
-    return LiveMemory(
-        base_bytes,
-        base_count,
-        base_bytes + np.cumsum(delta_bytes),
-        base_count + np.cumsum(delta_count),
-        len(unlisted),
-    )
+    live_bytes = np.cumsum(delta_bytes, out=delta_bytes)
+    live_bytes += base_bytes
+    most = base_count + len(delta_count)
+    live_count = np.cumsum(delta_count, dtype=index_dtype(most))
+    live_count += base_count
+    return LiveMemory(base_bytes, base_count, live_bytes, live_count, len(unlisted))

@@ -58,6 +58,8 @@ _FILE_HEADER = struct.Struct("<8sIIIIQIIIIII8xQQQQQI4xQQQQQQQ")
 _SLOT_HEADER = struct.Struct("<IB3xQIIQIIQQ")
 
 _LARGEST_SHIFT = 32
+_PIECE = 1 << 16
+"""Times that are converted at once."""
 _FASTEST_TICK_NS, _SLOWEST_TICK_NS = 0.01, 1000.0
 """Beyond these no clock runs: the calibration is damaged."""
 
@@ -191,6 +193,17 @@ class FileHeader:
         if not self.calibrated:
             return 1.0
         return (self.last_ns - self.first_ns) / (self.last_ticks - self.first_ticks)
+
+    def to_ns(self, ticks: np.ndarray) -> np.ndarray:
+        """Nanoseconds since the start of the recording."""
+        shift, ns_per_tick = np.uint64(self.time_shift), self.ns_per_tick
+        times = np.empty(ticks.shape, np.int64)
+        for start in range(0, len(ticks), _PIECE):
+            stretch = ticks[start : start + _PIECE]
+            since = (stretch >> shift << shift) - np.uint64(self.first_ticks)
+            nanoseconds = since.view(np.int64) * ns_per_tick
+            times[start : start + _PIECE] = nanoseconds.clip(0, limits.LATEST_NS)
+        return times
 
 
 def read_header(source: Source) -> FileHeader:

@@ -48,6 +48,8 @@ _WITH_SIZES = (
 _EVENTS_IN_A_SUM = 32
 """2**32 events of a size that is ``LARGEST_SUM`` shifted by so much add up to it at most."""
 LAST_THREAD = limits.LARGEST_THREAD
+_MOST_STRADDLING = 64
+"""Blocks that are kept decoded, of 300 kB each; of more threads some are decoded twice."""
 _LONGEST_SILENCE_NS = 86_400_000_000_000
 
 
@@ -74,7 +76,7 @@ def without_heap(timeline: Timeline) -> tuple[Timeline, Timeline]:
     """The events of exact sources, and those of sampled blocks of the heap."""
     sampled = timeline.device == Device.HEAP
     if not sampled.any():
-        return timeline, rows_of(timeline, slice(0, 0))
+        return timeline, rows_of(timeline, np.flatnonzero(sampled))
     return rows_of(timeline, ~sampled), rows_of(timeline, sampled)
 
 
@@ -120,6 +122,8 @@ class Loader:
         self.bytes_left = float(limits.LARGEST_SUM)
         self.cut_sites = False
         """Whether a site was too large for a file of this length; it became 0."""
+        self._straddling: dict[int, dict[str, np.ndarray]] = {}
+        """Decoded blocks, by offset, that go on behind the last load: the next one begins there."""
         self.copies = copies or {}
         """Slots that were copied while the file was still being written, by offset."""
 
@@ -149,16 +153,22 @@ class Loader:
             {name: np.empty(room, dtype) for name, dtype in EVENT_COLUMNS.items()},
             np.empty(room, np.int32),
         )
-        missing = self._fill(columns, pieces, consumed) - self.header.lost_events
+        missing = self._fill(columns, pieces, consumed, last_ticks) - self.header.lost_events
         if whole and missing > 0:
             self.missing_events = missing
             self.problems.append(
                 f"{missing} events are missing from the file; what follows from them is unknown"
             )
-        return self._merge(columns, first_ticks, last_ticks)
+        arrays = {name: array[: columns.used] for name, array in columns.arrays.items()}
+        arrays["thread"] = columns.thread[: columns.used]
+        del columns
+        return self._merge(arrays, first_ticks, last_ticks)
 
-    def _fill(self, columns: _Columns, pieces: np.ndarray, consumed: dict[int, int]) -> int:
+    def _fill(
+        self, columns: _Columns, pieces: np.ndarray, consumed: dict[int, int], last_ticks: int
+    ) -> int:
         """Decodes the pieces thread by thread; returns how many events are missing between them."""
+        before, self._straddling = self._straddling, {}
         missing, done, thread, expected = 0, -1, -1, 0
         failed: dict[int, str] = {}
         for piece in pieces:
@@ -172,7 +182,9 @@ class Loader:
             try:
                 if not 1 <= thread <= LAST_THREAD:
                     raise BadBlock(f"no thread has the number {thread}")
-                count = self._decode(columns, piece)
+                count = self._decode(columns, piece, before)
+                if int(piece["ticks_end"]) > last_ticks:
+                    self._keep(columns, start, piece)
             except BadBlock as error:
                 failed[seq] = f"{piece['count']} events of thread {thread} were dropped: {error}"
                 continue
@@ -195,9 +207,27 @@ class Loader:
             columns.used -= skip
         return columns.used - start
 
-    def _decode(self, columns: _Columns, piece: np.void) -> int:
-        """Decodes one piece at the end of the columns; returns how many events it stands for."""
+    def _keep(self, columns: _Columns, start: int, piece: np.void) -> None:
+        """Keeps what was decoded of a block from ``start`` on for the next load."""
+        if piece["type"] == EVENTS_BLOCK and len(self._straddling) < _MOST_STRADDLING:
+            self._straddling[int(piece["offset"])] = {
+                name: array[start : columns.used].copy() for name, array in columns.arrays.items()
+            }
+
+    def _decode(
+        self, columns: _Columns, piece: np.void, decoded: Mapping[int, dict[str, np.ndarray]]
+    ) -> int:
+        """Puts the events of one piece at the end of the columns, and returns their number.
+
+        Args:
+            decoded: blocks that need not be decoded again, by offset.
+        """
         offset = int(piece["offset"])
+        if (found := decoded.get(offset)) is not None:
+            start, columns.used = columns.used, columns.used + len(found["ticks"])
+            for name, array in columns.arrays.items():
+                array[start : columns.used] = found[name]
+            return columns.used - start
         if piece["type"] == SLOT_PIECE + EVENTS_SLOT:
             return self._decode_slot(columns, offset, int(piece["closed"]), int(piece["count"]))
         data = self.source.read(offset, int(piece["bytes"]))
@@ -250,34 +280,42 @@ class Loader:
         earliest = np.minimum.accumulate(later[::-1])[::-1]
         return sound & (ticks - np.minimum(earliest, ticks) <= tolerance)
 
-    def _merge(self, columns: _Columns, first_ticks: int, last_ticks: int) -> Timeline:
-        arrays = {name: array[: columns.used] for name, array in columns.arrays.items()}
-        arrays["thread"] = columns.thread[: columns.used]
-        beyond = arrays["site"] > self._site_limit
-        self.cut_sites = self.cut_sites or bool(beyond.any())
-        arrays["site"][beyond] = 0
-        arrays = self._without_impossible_sizes(arrays)
-        starts = thread_starts(arrays["thread"])
-        for start, end in zip(starts, [*starts[1:], len(arrays["ticks"])], strict=True):
-            stretch = arrays["ticks"][start:end]
+    def _merge(self, arrays: dict[str, np.ndarray], first_ticks: int, last_ticks: int) -> Timeline:
+        """The events in time order; ``arrays`` go one by one, as room for all twice is large."""
+        if arrays["site"].max(initial=0) > self._site_limit:
+            self.cut_sites = True
+            arrays["site"][arrays["site"] > self._site_limit] = 0
+        self._drop_impossible_sizes(arrays)
+        ticks, thread = arrays["ticks"], arrays["thread"]
+        wanted = []
+        starts = thread_starts(thread)
+        for start, end in zip(starts, [*starts[1:], len(ticks)], strict=True):
+            stretch = ticks[start:end]
             np.maximum.accumulate(stretch, out=stretch)
-        arrays["role"] = resize_roles(
-            arrays["kind"], arrays["arg"], arrays["thread"], arrays["device"]
+            first = start + int(np.searchsorted(stretch, np.uint64(first_ticks)))
+            after = start + int(np.searchsorted(stretch, np.uint64(last_ticks), side="right"))
+            wanted.append((first, max(after, first)))
+        role = arrays["role"] = resize_roles(
+            arrays["kind"], arrays["arg"], thread, arrays["device"]
         )
-        if first_ticks > 0 or last_ticks < 2**64 - 1:
-            ticks = arrays["ticks"]
-            wanted = (ticks >= np.uint64(first_ticks)) & (ticks <= np.uint64(last_ticks))
-            if not wanted.all():
-                arrays = {name: array[wanted] for name, array in arrays.items()}
-                _part_lone_halves(arrays["role"], arrays["thread"])
-        if len(starts) > 1:
-            order = np.argsort(arrays["ticks"], kind="stable")
-            for name in arrays:
-                arrays[name] = arrays[name][order]
+        if len(wanted) == 1:
+            only = slice(*wanted[0])
+            arrays = {name: array[only] for name, array in arrays.items()}
+            _part_lone_halves(arrays["role"], arrays["thread"])
+            return Timeline(**arrays, problems=self.problems)
+        rows = np.concatenate([np.arange(first, after) for first, after in wanted])
+        if len(rows) < len(ticks):
+            halves = role[rows]
+            _part_lone_halves(halves, thread[rows])
+            role[rows] = halves
+        order = rows[np.argsort(ticks[rows], kind="stable")]
+        del role, ticks, thread, rows
+        for name, array in arrays.items():
+            arrays[name] = array[order]
         return Timeline(**arrays, problems=self.problems)
 
-    def _without_impossible_sizes(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The events without those whose size no memory has, so that no sum of sizes overflows."""
+    def _drop_impossible_sizes(self, arrays: dict[str, np.ndarray]) -> None:
+        """Drops the events whose size no memory has, so that no sum of sizes overflows."""
         large = np.flatnonzero(arrays["arg"] > np.uint64(limits.LARGEST_SUM >> _EVENTS_IN_A_SUM))
         large = large[np.isin(arrays["kind"][large], _WITH_SIZES)]
         device = arrays["device"][large]
@@ -285,7 +323,7 @@ class Loader:
         failed = foreign & (arrays["kind"][large] == Kind.REALLOC)
         large = large[~failed | (arrays["arg"][large] != RESIZE_FAILED)]
         if not len(large):
-            return arrays
+            return
         size = arrays["arg"][large]
         impossible = size > limits.LARGEST_SIZE
         kept = np.where(impossible, 0, size).astype(np.float64)
@@ -293,14 +331,15 @@ class Loader:
         impossible |= np.cumsum(kept) > self.bytes_left
         self.bytes_left -= float(kept[~impossible].sum())
         if not impossible.any():
-            return arrays
+            return
         self.problems.append(
             f"{int(impossible.sum())} events were dropped: one is of {int(size[impossible].max())} "
             "bytes, more than any memory has"
         )
         sound = np.ones(len(arrays["arg"]), bool)
         sound[large[impossible]] = False
-        return {name: array[sound] for name, array in arrays.items()}
+        for name, array in arrays.items():
+            arrays[name] = array[sound]
 
 
 def _room(pieces: np.ndarray) -> int:
@@ -349,6 +388,8 @@ def resize_roles(
 
 def _part_lone_halves(role: np.ndarray, thread: np.ndarray) -> None:
     """Makes halves of resizes plain whose other half was left out; the threads stand together."""
+    if not role.any():
+        return
     first, second = role == RESIZE_FIRST, role == RESIZE_SECOND
     paired = first[:-1] & second[1:] & (thread[1:] == thread[:-1])
     role[first & ~np.append(paired, False)] = PLAIN

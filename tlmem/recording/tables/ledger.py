@@ -63,8 +63,9 @@ def lives_of(
         frees_end: what follows a free belongs to another life; else to the object that was freed.
     """
     before = len(known.number)
-    begun = np.full(len(timeline), -1, np.int64)
-    begun[pairing.begins] = np.arange(before, before + len(pairing.begins))
+    begun = np.full(len(timeline) if len(at) else 0, -1, pairing.begins.dtype)
+    if len(at):
+        begun[pairing.begins] = np.arange(before, before + len(pairing.begins))
     key = np.concatenate([known.address, timeline.object[at]])
     device = np.concatenate([known.device, timeline.device[at]])
     # Handles are the same on all devices, and a misuse does not say which one it was.

@@ -293,17 +293,17 @@ def site_totals_table(
     folded_rows = sites.rows_of(checkpoint.sites["site"].astype(np.int64))
     for name, values in sums.items():
         np.add.at(values, folded_rows, checkpoint.sites[name].astype(np.int64))
-    site_rows = sites.rows_of(timeline.site.astype(np.int64))
-    listed = sites.rows_of(checkpoint.live["site"].astype(np.int64))
-    born = np.concatenate([listed, site_rows[pairing.begins]])
-    new = np.arange(len(born)) >= len(listed)
+    listed = len(checkpoint.live)
+    born = np.concatenate([checkpoint.live["site"], timeline.site[pairing.begins]])
+    born = sites.rows_of(born.astype(np.int64))
+    new = slice(listed, None)
     dead = pairing.ended_by >= 0
     frees = pairing.events[timeline.kind[pairing.events] == Kind.FREE]
     sums["alloc_count"] += _sum_by(born[new], None, count)
     sums["alloc_bytes"] += _sum_by(born[new], pairing.size[new], count)
     sums["freed_count"] += _sum_by(born[dead], None, count)
     sums["freed_bytes"] += _sum_by(born[dead], pairing.size[dead], count)
-    sums["free_calls"] += _sum_by(site_rows[frees], None, count)
+    sums["free_calls"] += _sum_by(sites.rows_of(timeline.site[frees].astype(np.int64)), None, count)
     used = (sums["alloc_count"] > 0) | (sums["free_calls"] > 0)
     return frame(
         "site_totals",

@@ -180,6 +180,8 @@ def misuses_table(
 
 def _objects_at(timeline: Timeline, pairing: Pairing, known: Known, at: np.ndarray) -> np.ndarray:
     """The number of the object that each event speaks of, which may have been freed before."""
+    if not len(at):
+        return np.empty(0, np.int64)
     spoken_of = np.unique(timeline.object[at])
     begins = pairing.begins[np.isin(timeline.object[pairing.begins], spoken_of)]
     lives = lives_of(timeline, pairing, known, np.union1d(begins, at), frees_end=False)
