@@ -54,6 +54,8 @@ SPEAKS_FROM = 0.5
 """The latest snapshot that saw at least this share of the most graphs any of them saw counts."""
 FOUND = 0.2
 """Survivors are held by no Python object if a snapshot found fewer than this share of them."""
+DEEP = 0.5
+"""Share of the deepest graph's depth from which on a graph may be the one that reaches back."""
 MOST_GRAPHS = 2
 """Tensors whose graph may be the one that grows, which are named."""
 NO_ACTIVATIONS = (Phase.INIT, Phase.COPY, Phase.OPTIMIZER, Phase.ZERO_GRAD)
@@ -163,7 +165,8 @@ def other_graphs(
     """Tensors with a graph that are few, those first that most snapshots saw; and containers of
     many; when they were seen, and whether that snapshot had looked at everything.
 
-    What is kept in an object comes before a variable, which each step sets anew.
+    The deepest come first, and what is kept in an object before a variable, which each step sets
+    anew.
     """
     table = recording.holdings
     if not len(table):
@@ -189,10 +192,12 @@ def other_graphs(
     own = {frame.file for frame in lines[0].places.frames}
     rows = [row for row in rows if is_own(steps[keys[row]][0], own)] or rows
     most = max((often[words[row]] for row in rows), default=0)
+    deepest = max((steps[keys[row]][-1].items for row in rows), default=0)
 
-    def order(row: int) -> tuple[bool, int, int]:
-        seen_as_often = 2 * often[words[row]] >= most
-        return not (is_kept(steps[keys[row]]) and seen_as_often), -often[words[row]], keys[row][1]
+    def order(row: int) -> tuple[bool, bool, int, int]:
+        chain, seen = steps[keys[row]], often[words[row]]
+        is_shallow = chain[-1].items < DEEP * deepest
+        return is_shallow, not (is_kept(chain) and 2 * seen >= most), -seen, keys[row][1]
 
     def keeper(row: int) -> Keeper:
         chain = steps[keys[row]]
