@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.holders.snapshots import (
     GRAPH,
     NATIVE,
+    PYTHON,
     Chain,
     Step,
     holders_of,
@@ -33,6 +34,7 @@ from tlmem.analysis.holders.snapshots import (
 )
 from tlmem.analysis.holders.survivors import Survivors, is_torch
 from tlmem.analysis.leaks.autograd_cycles import OF_CREATED_GRAPHS, Cycle, autograd_cycles
+from tlmem.analysis.leaks.deep_graphs import DeepGraph, deep_graph
 from tlmem.analysis.leaks.growing_models import (
     BUFFERS,
     PARAMETERS,
@@ -40,7 +42,7 @@ from tlmem.analysis.leaks.growing_models import (
     parameters_without_module,
 )
 from tlmem.analysis.leaks.python_objects import total, what_views_use
-from tlmem.analysis.model import Finding, StackFrame
+from tlmem.analysis.model import Finding, Holder, StackFrame
 from tlmem.analysis.peak.phases import Phase, SitePhases, site_phases
 from tlmem.analysis.places import place
 from tlmem.analysis.rules import RULES
@@ -87,6 +89,10 @@ class Keeper:
     hooked: bool
     kept: bool = True
 
+    def holder(self, seen_ns: int) -> Holder:
+        """The same as a holder, as a snapshot saw it."""
+        return Holder(kind=PYTHON, name=self.name, count=self.count, seen_ns=seen_ns)
+
 
 @dataclass(frozen=True)
 class Retained:
@@ -111,6 +117,7 @@ class Graphs:
     object holds, are likely to be parts of a graph: a good part is of forward passes, or the line's
     last ones have a graph.
     ``cycles`` are objects that only autograd nodes hold and that keep tensors with a graph.
+    ``deep`` is a tensor whose graph snapshots saw become ever deeper.
     """
 
     growing: tuple[Keeper, ...]
@@ -121,6 +128,7 @@ class Graphs:
     retained: Retained | None
     saved: bool = False
     cycles: tuple[Cycle, ...] = ()
+    deep: DeepGraph | None = None
 
 
 def graphs_of(recording: Recording, lines: Sequence[Survivors]) -> Graphs | None:
@@ -140,6 +148,7 @@ def graphs_of(recording: Recording, lines: Sequence[Survivors]) -> Graphs | None
         phases,
         retained_passes(recording, phases),
         cycles=autograd_cycles(recording),
+        deep=deep_graph(recording),
     )
     unheld = [line for line in lines if is_unheld(line, graphs)]
     saved = any(
@@ -522,15 +531,20 @@ def graph_chain_grows(line: Survivors, graphs: Graphs) -> Finding | None:
         return None
     if not may_be_saved(line, graphs) or outlives_graphs(line, graphs):
         return None
-    if not looked_ns(line, graphs)[1] and not graphs.saved:
+    deep = graphs.deep
+    if not looked_ns(line, graphs)[1] and not graphs.saved and deep is None:
         return None  # the snapshot may have ended before it came to their holder
     names = " or ".join(keeper.name for keeper in graphs.others[:MOST_GRAPHS])
-    return line.finding(
+    if deep is not None:
+        names = f"{deep.name}, {format_count(deep.last)} nodes deep"
+    found = line.finding(
         "graph-chain-grows",
         f"{line.noun}{activations(line, graphs)} are held by no Python object "
         f"{looked(line, graphs)}, and there are few tensors with an autograd graph: they are kept "
         f"through one graph that reaches back over all steps, that of {names}.",
     )
+    holder = graphs.others[0].holder(graphs.seen_ns) if deep is None else deep.holder
+    return replace(found, holders=(*found.holders, holder))
 
 
 def outlives_graphs(line: Survivors, graphs: Graphs) -> bool:
@@ -591,7 +605,8 @@ def kept_graph(line: Survivors, graphs: Graphs) -> Finding | None:
         )
     if not graphs.growing or not is_unheld(line, graphs) or not may_be_saved(line, graphs):
         return None
-    return line.finding("kept-graph", through(line, graphs, graphs.growing[0]))
+    found = line.finding("kept-graph", through(line, graphs, graphs.growing[0]))
+    return replace(found, holders=(*found.holders, graphs.growing[0].holder(graphs.seen_ns)))
 
 
 def modules_grow(line: Survivors, graphs: Graphs) -> Finding | None:
