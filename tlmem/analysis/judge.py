@@ -222,8 +222,8 @@ def a_cache_fills(evidence: Evidence) -> Verdict | None:
 
 
 def sizes_are_new(evidence: Evidence) -> Verdict | None:
-    """As long as new sizes come, libraries prepare for them."""
-    if evidence.sizes is None:
+    """As long as new sizes come, libraries prepare for them; little of it is not worth a doubt."""
+    if evidence.sizes is None or evidence.sizes.rise.bytes < RULES.unsettled_bytes:
         return None
     return cannot(sentences.new_sizes(evidence.sizes), only_growth=True)
 
@@ -271,7 +271,9 @@ def memory_is_retained(evidence: Evidence) -> Verdict | None:
 
 def stable(evidence: Evidence) -> Verdict:
     """Every question was answered with no."""
-    resolution = evidence.resident.resolution_bytes_per_s
+    resolution, sizes = evidence.resident.resolution_bytes_per_s, evidence.sizes
+    if sizes is not None:  # no smaller leak would have been told from what libraries prepare
+        resolution = max(resolution or 0.0, sizes.rise.rate.high)
     return Verdict(
         "stable",
         " ".join(
@@ -285,6 +287,7 @@ def stable(evidence: Evidence) -> Verdict:
                 ),
                 *sentences.waiting(evidence.garbage, evidence.lives.nouns),
                 *sentences.extended(evidence.extended),
+                *([sentences.with_sizes(sizes)] if sizes is not None else []),
                 *(
                     sentences.larger(evidence.places, it, evidence.lives.noun(it.group))
                     for it in evidence.enlargements[:1]

@@ -291,15 +291,19 @@ def filling(found: Finding) -> str:
     return f"{found.evidence[:-1]}. Run it for longer."
 
 
-def new_sizes(found: NewSizes) -> str:
+def with_sizes(found: NewSizes) -> str:
     """Of native memory that may be what libraries keep for each size."""
-    rise = found.rise
     return (
-        f"no line keeps more and more arrays, and native memory grew by {format_bytes(rise.bytes)} "
-        f"in {format_seconds(rise.seconds)}, while tensors came in {format_count(found.count)} "
-        "sizes for the first time: libraries keep what they prepare for each size. Run it until "
-        "sizes come again."
+        f"Native memory grew by {format_bytes(found.rise.bytes)} in "
+        f"{format_seconds(found.rise.seconds)}, while tensors came in {format_count(found.count)} "
+        "sizes for the first time: libraries keep what they prepare for each size."
     )
+
+
+def new_sizes(found: NewSizes) -> str:
+    """The same where it is too much to pass over."""
+    said = with_sizes(found)
+    return f"{said[0].lower()}{said[1:-1]}. Run it until sizes come again."
 
 
 def one_pass(found: Finding) -> str:
