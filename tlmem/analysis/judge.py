@@ -170,11 +170,11 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
         return None
     rise = rises[0]
     said = sentences.verdict_of_rise(rise, evidence.lives.begin_ns, evidence.lives.nouns)
-    is_deep = evidence.deep is not None and evidence.deep.explains(rise)
-    if is_deep:
-        said = sentences.deep_graph(evidence.places, evidence.deep, rise, evidence.lives.begin_ns)
+    deep = evidence.deep if evidence.deep and evidence.deep.explains(rise) else None
+    if deep is not None:
+        said = sentences.deep_graph(evidence.places, deep, rise, evidence.lives.begin_ns)
     return Verdict(
-        "leak" if rise.kind == "tape" or is_deep else rise.kind,
+        "leak" if rise.kind == "tape" or deep is not None else rise.kind,
         " ".join(
             [
                 with_profiler(said, evidence.recording),

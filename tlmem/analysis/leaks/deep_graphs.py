@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tlmem.analysis.growth.process_growth import Rise
 from tlmem.analysis.holders.snapshots import (
     GRAPH,
@@ -152,7 +154,8 @@ def with_object(graph: DeepGraph, recording: Recording) -> DeepGraph:
     if not len(mine):
         return replace(graph, object=-1)
     number = int(mine["object"].iloc[0])
-    return replace(graph, object=number, site=int(recording.objects.at[number, "born_site"]))
+    site = recording.objects["born_site"].loc[[number]].to_numpy(np.int64)
+    return replace(graph, object=number, site=int(site[0]))
 
 
 def deep_graph_findings(
