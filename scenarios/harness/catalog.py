@@ -42,6 +42,7 @@ from tlmem.scenarios.programs.switch import WORD
 
 from tlmem.analysis import Analysis, Finding, analyse
 from tlmem.analysis.leaks.cures import FIXES
+from tlmem.analysis.leaks.deep_graphs import KIND as DEEP
 from tlmem.analysis.ledger.misuse import WHAT
 from tlmem.recording import family
 from tlmem.recording.reader import read
@@ -130,8 +131,10 @@ class Result:
 
     @property
     def growing(self) -> list[Finding]:
-        """Findings about growing lines, worst first."""
-        return [finding for finding in self.analysis.findings if finding.kind == "growing-site"]
+        """Findings about growing lines, worst first; or about the line whose graph grows."""
+        found = self.analysis.findings
+        lines = [finding for finding in found if finding.kind == "growing-site"]
+        return lines or [finding for finding in found if finding.kind == DEEP and finding.site]
 
     @property
     def blamed(self) -> list[Place]:

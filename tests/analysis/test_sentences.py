@@ -119,7 +119,8 @@ def test_callers_are_named_nearest_first() -> None:
 
 
 def test_larger_arrays_say_from_and_to() -> None:
-    growth = Enlargement(0, 1_200, 80_000, 9_600_000, site=2, example=0, seconds=3.5)
+    rows = np.arange(1_200)
+    growth = Enlargement(0, 1_200, 80_000, 9_600_000, site=2, example=0, seconds=3.5, rows=rows)
 
     assert sentences.larger(PLACES, growth) == (
         "Each array allocated at cache.py:23 replaces a smaller one: from 80.0 kB to 9.60 MB in "

@@ -35,6 +35,7 @@ FAULTS = {
     "torch-profiler-left-on",
     "torch-replay-views",
     "torch-retained-graph",
+    "torch-running-loss",
     "torch-sparse-kept",
     "torch-worker-cache",
 }

@@ -11,8 +11,9 @@ from support import writer
 
 from tlmem.recording import family
 from tlmem.recording.format import timeline
+from tlmem.recording.format.symbols import Code, Names
 from tlmem.recording.reader import read
-from tlmem.recording.tables.blame import is_users
+from tlmem.recording.tables.blame import is_users, site_table
 
 HOME = "/home/user/train.py"
 NUMPY = "/usr/lib/python3/site-packages/numpy/lib.py"
@@ -188,6 +189,26 @@ def test_blamed_is_the_innermost_frame_of_the_user(path: Path) -> None:
     assert recording.blame(4) == {"file": HOME, "line": 14, "function": "train"}
     assert recording.blame(6) == {"file": STDLIB, "line": 5, "function": "Thread.run"}
     assert recording.blame(0) is None
+
+
+def test_of_operations_that_a_class_of_the_user_s_passes_on_the_caller_is_blamed() -> None:
+    """What such a class makes itself is its own."""
+    torch = "/opt/py/lib/python3.12/site-packages/torch/_tensor.py"
+    names = Names()
+    names.codes = {
+        1: Code("/home/u/train.py", "train", 1),
+        2: Code("/home/u/named.py", "Named.__torch_function__", 1),
+        3: Code(torch, "Tensor.__torch_function__", 1),
+        4: Code(torch, "Tensor.clone", 1),
+    }
+    train, named, passed_on, own = 2, 3, 4, 5
+    names.sites = {train: (1, 1, 10), named: (train, 2, 5)}
+    names.sites |= {passed_on: (named, 3, 90), own: (named, 4, 95)}
+
+    table = site_table(names)
+
+    blamed = dict(zip(table.site.tolist(), table.blamed.tolist(), strict=True))
+    assert (blamed[passed_on], blamed[own], blamed[named]) == (train, named, named)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from tlmem.analysis.growth.heap_lines import (
 )
 from tlmem.analysis.growth.hidden_growth import hidden_growth
 from tlmem.analysis.growth.late_rise import still_rising
+from tlmem.analysis.growth.new_sizes import without_new_sizes
 from tlmem.analysis.growth.past_growth import past_findings
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
@@ -46,6 +47,7 @@ from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.judge import Evidence, judge
 from tlmem.analysis.leaks.alive_at_end import alive_by_line, alive_in, live_at_end
 from tlmem.analysis.leaks.classes import class_findings
+from tlmem.analysis.leaks.deep_graphs import deep_graph, deep_graph_findings
 from tlmem.analysis.leaks.facts import exact_findings
 from tlmem.analysis.leaks.filling_caches import filling_finding
 from tlmem.analysis.leaks.fragmentation import fragmentation
@@ -122,6 +124,7 @@ def _analyse(recording: Recording) -> Analysis:
     found = [
         *line_findings(evidence),
         *class_findings(recording, evidence.leaks, evidence.rises),
+        *deep_graph_findings(evidence.deep, evidence.rises, places, lives.begin_ns),
         *modes_left_on(recording.info, evidence.rises, bool(evidence.growths)),
         *exact_findings(recording, places, lives, evidence.growing),
         *evidence.unclear,
@@ -170,9 +173,9 @@ def evidence_of(recording: Recording) -> Evidence:
     samples = with_devices(recording)
     asked: dict[int, Checks] = {}
     growths = growing_lines(lives, places, asked)
-    growths = sorted(
-        [*growths, *hidden_growth(lives, places, growths)], key=lambda growth: -growth.bytes
-    )
+    enlargements = enlarging_lines(lives, places.count)
+    hidden = hidden_growth(lives, places, growths, enlargements)
+    growths = sorted([*growths, *hidden], key=lambda growth: -growth.bytes)
     growths = without_results(growths, lives, places)
     growing = frozenset(growth.group for growth in growths)
     gathered = gathered_results(lives, growths)
@@ -193,6 +196,10 @@ def evidence_of(recording: Recording) -> Evidence:
     sampled = sampled_growths(recording, places, lives)
     late = still_rising(lives, samples)
     resident = with_sampled(resident, recording, places, lives, samples, sampled, late)
+    deep = deep_graph(recording)
+    sizes = None
+    if deep is None:
+        resident, sizes = without_new_sizes(resident, lives)
     return Evidence(
         recording=recording,
         places=places,
@@ -201,7 +208,7 @@ def evidence_of(recording: Recording) -> Evidence:
         growths=[growth for growth in left if not is_early(growth, lives)],
         early=[growth for growth in left if is_early(growth, lives)],
         growing=growing,
-        enlargements=enlarging_lines(lives, places.count),
+        enlargements=[each for each in enlargements if each.group not in growing],
         resident=resident,
         marks=Marks.of(recording.marks, lives.judged_ns),
         leaks=lines.leaks,
@@ -217,6 +224,8 @@ def evidence_of(recording: Recording) -> Evidence:
         lines=asked_lines(places, lives, asked),
         memory=tuple(memory),
         sampled=sampled,
+        deep=deep,
+        sizes=sizes,
     )
 
 

@@ -21,9 +21,11 @@ from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.heap_lines import SampledGrowth
 from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.new_sizes import NewSizes
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.leaks.deep_graphs import DeepGraph
 from tlmem.analysis.leaks.left_on import seen_modes
 from tlmem.analysis.lifetimes import Lifetimes, alive_at, is_imported
 from tlmem.analysis.model import Asked, Finding, Question, Verdict
@@ -52,7 +54,9 @@ class Evidence:
     too short to tell. ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files
     that did. ``past`` is of lines that grew and grow no more, ``unseen`` what the recording did not
     see. ``lines`` and ``memory`` are the conditions that lines and kinds of memory were asked.
-    ``sampled`` is of lines whose native memory or Python objects grow by their samples.
+    ``sampled`` is of lines whose native memory or Python objects grow by their samples. ``deep`` is
+    a tensor whose autograd graph becomes ever deeper. ``sizes`` are new ones of tensors, to which a
+    rise of native memory may be due.
     """
 
     recording: Recording
@@ -80,6 +84,8 @@ class Evidence:
     lines: tuple[Asked, ...] = ()
     memory: tuple[Asked, ...] = ()
     sampled: tuple[SampledGrowth, ...] = ()
+    deep: DeepGraph | None = None
+    sizes: NewSizes | None = None
 
     @property
     def rises(self) -> list[Rise]:
@@ -164,8 +170,11 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
         return None
     rise = rises[0]
     said = sentences.verdict_of_rise(rise, evidence.lives.begin_ns, evidence.lives.nouns)
+    deep = evidence.deep if evidence.deep and evidence.deep.explains(rise) else None
+    if deep is not None:
+        said = sentences.deep_graph(evidence.places, deep, rise, evidence.lives.begin_ns)
     return Verdict(
-        "leak" if rise.kind == "tape" else rise.kind,
+        "leak" if rise.kind == "tape" or deep is not None else rise.kind,
         " ".join(
             [
                 with_profiler(said, evidence.recording),
@@ -212,6 +221,13 @@ def a_cache_fills(evidence: Evidence) -> Verdict | None:
     )
 
 
+def sizes_are_new(evidence: Evidence) -> Verdict | None:
+    """As long as new sizes come, libraries prepare for them; little of it is not worth a doubt."""
+    if evidence.sizes is None or evidence.sizes.rise.bytes < RULES.unsettled_bytes:
+        return None
+    return cannot(sentences.new_sizes(evidence.sizes), only_growth=True)
+
+
 def a_pass_is_not_over(evidence: Evidence) -> Verdict | None:
     """Within a pass of the model memory rises as with a leak."""
     return (
@@ -255,7 +271,9 @@ def memory_is_retained(evidence: Evidence) -> Verdict | None:
 
 def stable(evidence: Evidence) -> Verdict:
     """Every question was answered with no."""
-    resolution = evidence.resident.resolution_bytes_per_s
+    resolution, sizes = evidence.resident.resolution_bytes_per_s, evidence.sizes
+    if sizes is not None:  # no smaller leak would have been told from what libraries prepare
+        resolution = max(resolution or 0.0, sizes.rise.rate.high)
     return Verdict(
         "stable",
         " ".join(
@@ -269,6 +287,7 @@ def stable(evidence: Evidence) -> Verdict:
                 ),
                 *sentences.waiting(evidence.garbage, evidence.lives.nouns),
                 *sentences.extended(evidence.extended),
+                *([sentences.with_sizes(sizes)] if sizes is not None else []),
                 *(
                     sentences.larger(evidence.places, it, evidence.lives.noun(it.group))
                     for it in evidence.enlargements[:1]
@@ -298,6 +317,7 @@ QUESTIONS: tuple[tuple[str, Answer], ...] = (
     ("Were events lost, or is the file damaged?", events_were_lost),
     ("Is it unknown whether garbage was held before?", garbage_or_held),
     ("May a cache still be filling?", a_cache_fills),
+    ("May native memory grow with new sizes of tensors?", sizes_are_new),
     ("May what grows belong to one pass of the model?", a_pass_is_not_over),
     ("Are there too few samples of resident memory?", too_few_samples),
     ("Does memory still rise at the end?", something_still_rises),

@@ -267,6 +267,12 @@ class Rules:
         "resident memory that nothing explains drifts by less in a healthy process",
         off=1e15,
     )
+    native_per_size = Rule(
+        16_000,
+        "bytes",
+        "libraries below PyTorch keep as much for each size of a tensor that is new to them",
+        off=0,
+    )
     heap_bytes = Rule(
         1_000_000,
         "bytes",

@@ -15,8 +15,10 @@ import numpy as np
 from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.late_rise import Unsettled
+from tlmem.analysis.growth.new_sizes import NewSizes
 from tlmem.analysis.growth.per_mark import Marks, step_of_line
 from tlmem.analysis.growth.process_growth import Retained, Rise
+from tlmem.analysis.leaks.deep_graphs import DeepGraph
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import Places, allocated_at, place
@@ -28,6 +30,7 @@ LATE_SHARE = 0.15
 MANNERS = {
     "kept": "",
     "larger": ", each in place of a smaller one",
+    "joined": "; each replaced a smaller one, to which new data were joined",
     "backlog": ": fewer are freed each time than were allocated",
     "beside": "; all others are freed at a younger age",
     "together": "; other lines do the same",
@@ -88,9 +91,10 @@ def kept(lives: Lifetimes, marks: Marks, growth: GrowingSite, where: str) -> str
     since = max(0.0, (growth.first_ns - lives.begin_ns) / 1e9)
     seconds = (growth.judged_ns - growth.first_ns) / 1e9
     begun = f" since {format_seconds(since)}" if since > LATE_SHARE * (since + seconds) else ""
+    were = "was" if growth.survivors == 1 else "were"
     return (
         f"{format_count(growth.survivors)} of {format_count(growth.made)} {noun}s allocated {where}"
-        f"{called_from(growth)} were {how_kept(lives, growth)}{MANNERS[growth.manner]}. "
+        f"{called_from(growth)} {were} {how_kept(lives, growth)}{MANNERS[growth.manner]}. "
         f"{gain(growth, seconds)}{by_steps(lives, marks, growth)}{begun}."
     )
 
@@ -174,6 +178,15 @@ def verdict_of_rise(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
     """The same as a verdict."""
     head = {"tape": "Leak", "native": "Native memory", "python": "Python", "driver": "Driver"}
     return f"{head[rise.kind]}: {rising(rise, begin_ns, nouns)}"
+
+
+def deep_graph(places: Places, graph: DeepGraph, rise: Rise, begin_ns: int) -> str:
+    """Of native memory that grows by the nodes of one graph."""
+    where = f" at {place(places.blamed_frame(graph.site))}" if graph.site > 0 else ""
+    return (
+        f"Leak{where}: {graph.sentence(begin_ns)} Its nodes are native memory, which grew by "
+        f"{format_bytes(rise.bytes)} in {format_seconds(rise.seconds)}, {rise.rate.per_second()}."
+    )
 
 
 def retained(found: Retained) -> str:
@@ -276,6 +289,21 @@ def unclear(found: Finding) -> str:
 def filling(found: Finding) -> str:
     """Of a cache that is not full yet."""
     return f"{found.evidence[:-1]}. Run it for longer."
+
+
+def with_sizes(found: NewSizes) -> str:
+    """Of native memory that may be what libraries keep for each size."""
+    return (
+        f"Native memory grew by {format_bytes(found.rise.bytes)} in "
+        f"{format_seconds(found.rise.seconds)}, while tensors came in {format_count(found.count)} "
+        "sizes for the first time: libraries keep what they prepare for each size."
+    )
+
+
+def new_sizes(found: NewSizes) -> str:
+    """The same where it is too much to pass over."""
+    said = with_sizes(found)
+    return f"{said[0].lower()}{said[1:-1]}. Run it until sizes come again."
 
 
 def one_pass(found: Finding) -> str:

@@ -207,6 +207,8 @@ void tlmi_search_note_torch(tlmi_search *search, PyObject *object, uint32_t node
 void tlmi_search_meet_gradient(tlmi_search *search, PyObject *object, uint32_t node);
 /* The C++ name of the node of the autograd graph that a tensor, of Python or TLMI_NATIVE, came from and keeps; NULL: none. */
 const char *tlmi_torch_graph_of(uintptr_t object);
+/* How many nodes the longest way through that graph passes. */
+uint32_t tlmi_torch_depth_of(uintptr_t object);
 /* The C++ name of the class of a tensor, of Python or TLMI_NATIVE, that consists of others. */
 const char *tlmi_torch_class_of(uintptr_t object);
 

@@ -778,7 +778,7 @@ static void name_graph(tlmi_namer *n)
         return;
     begin_step(n);
     add_last_part(&n->type, graph);
-    end_step(n, TLMI_STEP_GRAPH, 0);
+    end_step(n, TLMI_STEP_GRAPH, tlmi_torch_depth_of(n->way[last].object));
 }
 
 /* ---- the way ---- */

@@ -225,14 +225,26 @@ static const char *type_name_of(const void *object)
     return pointer_at(description_of(pointer_at(object, 0)), sizeof(void *));
 }
 
-const char *tlmi_torch_graph_of(uintptr_t object)
+/* The node of the graph that a tensor came from; NULL: none. */
+static const void *graph_node_of(uintptr_t object)
 {
     const tlmi_torch_layout *layout = tlmi_torch_known();
     const void *tensor = tensor_at(object);
     /* C++'s handle of a tensor is a pointer to it. */
     const void *const *handle = tensor != NULL && layout->graph != NULL ? layout->graph(&tensor) : NULL;
-    const void *graph_node = handle != NULL ? *handle : NULL;
-    return graph_node != NULL ? type_name_of(graph_node) : NULL;
+    return handle != NULL ? *handle : NULL;
+}
+
+const char *tlmi_torch_graph_of(uintptr_t object)
+{
+    const void *node = graph_node_of(object);
+    return node != NULL ? type_name_of(node) : NULL;
+}
+
+uint32_t tlmi_torch_depth_of(uintptr_t object)
+{
+    const void *node = graph_node_of(object);
+    return node != NULL ? tlmi_autograd_depth(node) : 0;
 }
 
 const char *tlmi_torch_class_of(uintptr_t object)

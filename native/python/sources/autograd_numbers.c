@@ -10,6 +10,8 @@
  * known: a count of references, or a weak reference to itself. get_current_node would count a reference, for which PyTorch may
  * wait for the GIL; the id of the graph's task, which it gives without, says whether the evaluation is still going on when
  * an exception has left it.
+ * Behind its number a node has the length of the longest way from it to the end of its graph, which PyTorch keeps up to date for
+ * the order of a backward pass: how deep the graph of a tensor is costs two reads, however large it is.
  */
 #include "python/sources/sources.h"
 
@@ -32,15 +34,31 @@ static int32_t (*current_task)(void);
 static __thread evaluation current;
 static __thread uint64_t last_peek;
 
-static uint64_t number_of(const void *node)
+enum { NODE_WORDS = 5 };
+
+/* Which word of a node has its number; 0: its layout is none of those that are known. Its depth is the word behind. */
+static uint32_t number_at(const void *node, uint64_t words[NODE_WORDS])
 {
-    uint64_t words[4];
-    memcpy(words, node, sizeof words);
+    memcpy(words, node, NODE_WORDS * sizeof *words);
     uint64_t strong = words[1] & UINT32_MAX, weak = words[1] << 1 >> 33;
     bool is_shared = words[1] == (uintptr_t)node;
     bool is_counted = strong > 0 && strong < MOST_REFERENCES && weak > 0 && weak < MOST_REFERENCES;
-    uint64_t number = is_shared ? words[3] : is_counted ? words[2] : UINT64_MAX;
-    return number < MOST_NUMBERS ? number + 1 : 0;
+    return is_shared ? 3 : is_counted ? 2 : 0;
+}
+
+static uint64_t number_of(const void *node)
+{
+    uint64_t words[NODE_WORDS];
+    uint32_t at = number_at(node, words);
+    return at != 0 && words[at] < MOST_NUMBERS ? words[at] + 1 : 0;
+}
+
+uint32_t tlmi_autograd_depth(const void *node)
+{
+    uint64_t words[NODE_WORDS];
+    uint32_t at = number_at(node, words);
+    bool is_known = at != 0 && words[at] < MOST_NUMBERS && words[at + 1] <= UINT32_MAX;
+    return is_known ? (uint32_t)words[at + 1] : 0;
 }
 
 void tlmi_autograd_evaluate(void *engine, void *task, void *node, void *inputs, const void *queue)

@@ -59,6 +59,8 @@ void tlmi_autograd_evaluate(void *engine, void *task, void *node, void *inputs, 
 bool tlmi_autograd_open(void *evaluate);
 /* Records the number of the graph's node that the block is due to, after the block's other events. */
 void tlmi_autograd_note(uint8_t device, uint64_t object, bool is_in_module);
+/* How many nodes the longest way from a node to the end of its graph passes; 0: none, or not known. */
+uint32_t tlmi_autograd_depth(const void *node);
 
 /* ---- live_blocks.c: what arrays and tensors have in common ---- */
 /* Between both, blocks are kept. Each source calls them once; all is forgotten before the first and after the last. */

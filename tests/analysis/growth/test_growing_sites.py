@@ -414,6 +414,39 @@ def test_an_array_replaced_by_ever_larger_ones_is_a_warning_and_no_leak() -> Non
     assert [(f.kind, f.severity) for f in analysis.findings][0] == ("growing-array", "warning")
 
 
+def test_an_array_to_which_each_step_joins_what_it_made_is_a_leak() -> None:
+    program = Program()
+    whole = program.alloc(10, 10_000)
+    for step in range(2, 400):
+        part, larger = program.alloc(20, 10_000), program.alloc(10, step * 10_000)
+        program.free(whole)
+        program.free(part)
+        whole = larger
+        program.wait(2_000_000)
+    analysis = analyse(program.recording())
+
+    assert analysis.verdict.outcome == "leak"
+    assert analysis.verdict.sentence.startswith(
+        "Leak at program.py:10: 1 of 399 arrays allocated here was never freed; each replaced a "
+        "smaller one, to which new data were joined. 3.99 MB so far, growing "
+    )
+    assert "growing-array" not in [found.kind for found in analysis.findings]
+
+
+def test_where_other_arrays_become_larger_too_the_problem_does() -> None:
+    program = Program()
+    whole, other = 0, program.alloc(40, 10_000)
+    for step in range(2, 400):
+        part, larger = program.alloc(20, 10_000), program.alloc(10, step * 10_000)
+        another = program.alloc(40, step * 10_300)
+        for each in (part, other, *([whole] if whole else [])):
+            program.free(each)
+        whole, other = larger, another
+        program.wait(2_000_000)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
 @pytest.mark.parametrize("sizes", [[5_000_000] * 300, [*range(10_000, 5_000_000, 50_000)] * 4])
 def test_arrays_of_the_same_sizes_again_and_again_are_no_warning(sizes: list[int]) -> None:
     program = Program()

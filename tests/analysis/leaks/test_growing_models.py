@@ -75,8 +75,19 @@ def test_a_model_that_is_extended_sixteen_times_is_stable(chain: list[Step]) -> 
     assert "made in 16 of 375 training steps" in said[0].evidence
 
 
+def test_a_model_is_extended_more_often_where_each_part_is_trained() -> None:
+    """Twenty-two times, each after twenty steps, and each makes the backward pass do more."""
+    assert trained(ADAPTERS, every=20, steps=450).verdict.outcome == "stable"
+
+
 LEAKS: dict[str, dict[str, Any]] = {
     "often": {"chain": ADAPTERS, "every": 16},
+    "often, of parts that no step uses": {
+        "chain": ADAPTERS,
+        "every": 20,
+        "steps": 450,
+        "works": False,
+    },
     "in every step of few": {"chain": ADAPTERS, "every": 1, "steps": 16},
     "by an optimizer alone": {"chain": STATE, "lonely": True},
     "as buffers": {"chain": BUFFERS},

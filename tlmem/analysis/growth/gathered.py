@@ -57,10 +57,10 @@ def joined_row(lives: Lifetimes, growth: GrowingSite) -> int | None:
 
     One array, or where they are freed those of one line, as of a table with a column for each type;
     by a line that made nothing while they were gathered. What is joined again and again, and kept
-    all the same, leaks.
+    all the same, leaks, as does one array to which each step joins more.
     """
     rows = growth.rows
-    if rows is None or not len(rows):
+    if rows is None or not len(rows) or growth.manner == "joined":
         return None
     until = min(lives.cut_ns, int(np.median(lives.died[rows])))
     first = int(np.searchsorted(lives.born, lives.born[rows[-1]], "right"))

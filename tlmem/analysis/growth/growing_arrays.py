@@ -2,15 +2,17 @@
 
 Only one of them is alive at a time, so the count of no line grows, but memory does. Each is alive
 until the next one is made, as what is in it is copied; a loop over problem sizes frees each before.
-It may be meant all the same; so this is a warning and never the verdict.
+It may be meant all the same; so this is a warning, unless what came was joined to what was there:
+each array is larger than the one before by just what was allocated in between. A loop over problem
+sizes has other lines that grow with the size.
 
 Covers: tracked objects by blamed line. See also: ``growing_sites``, for lines that
-keep ever more objects.
+keep ever more objects; ``hidden_growth``, which makes a verdict of what was joined.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,10 @@ from tlmem.analysis.rules import RULES
 
 @dataclass(frozen=True)
 class Enlargement:
-    """A line whose ``steps`` arrays replaced each other, from ``first_bytes`` to ``last_bytes``."""
+    """A line whose ``steps`` arrays replaced each other, from ``first_bytes`` to ``last_bytes``.
+
+    ``rows`` are theirs in the ``Lifetimes``.
+    """
 
     group: int
     steps: int
@@ -32,6 +37,11 @@ class Enlargement:
     site: int
     example: int
     seconds: float
+    rows: NDArray[np.int64] = field(repr=False, compare=False)
+
+
+MOST_JOINS = 2_000
+"""Steps that are looked at, evenly spread."""
 
 
 def enlarging_lines(lives: Lifetimes, groups: int) -> list[Enlargement]:
@@ -70,4 +80,26 @@ def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Enlarge
         site=int(lives.site[main[-1]]),
         example=int(lives.ordinal[main[-1]]),
         seconds=float(lives.born[main[-1]] - lives.born[main[0]]) / 1e9,
+        rows=main,
     )
+
+
+def joined_lines(lives: Lifetimes, found: list[Enlargement]) -> list[Enlargement]:
+    """Those of the lines that join what comes to what is there, where all of them do.
+
+    Where others become larger, too, the problem does.
+    """
+    return found if all(is_joined(lives, each.rows) for each in found) else []
+
+
+def is_joined(lives: Lifetimes, main: NDArray[np.int64]) -> bool:
+    """Whether nearly each array is larger by what was allocated since the one before, and lives."""
+    steps = np.unique(np.linspace(0, len(main) - 2, MOST_JOINS).astype(np.int64))
+    joins = 0
+    for step in steps.tolist():
+        before, after = int(main[step]), int(main[step + 1])
+        more = int(lives.size[after] - lives.size[before])
+        between = slice(before + 1, after)
+        fits = lives.size[between] == more
+        joins += more > 0 and bool(np.any(fits & (lives.died[between] > lives.born[after])))
+    return joins >= RULES.nearly_all * len(steps)

@@ -1,8 +1,9 @@
 """Growth that the live count of a line does not show.
 
-A line whose count does not rise evenly may still hold ever more, in four ways:
+A line whose count does not rise evenly may still hold ever more, in five ways:
 
 * *larger*: a constant number of objects, each replaced by a larger one;
+* *joined*: one object to which what comes is joined, see ``growing_arrays``;
 * *backlog*: what is freed in bulk is less than what arrived: the troughs between rise;
 * *beside*: a few of many are kept, beside a larger population that comes and goes (a ring buffer);
 * *together*: large objects of several lines, none with enough of its own.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tlmem.analysis.growth.growing_arrays import Enlargement, joined_lines
 from tlmem.analysis.growth.growing_sites import (
     GrowingSite,
     are_enough,
@@ -40,13 +42,17 @@ Floats = NDArray[np.float64]
 
 
 def hidden_growth(
-    lives: Lifetimes, places: Places, growths: list[GrowingSite]
+    lives: Lifetimes,
+    places: Places,
+    growths: list[GrowingSite],
+    enlargements: list[Enlargement],
 ) -> list[GrowingSite]:
     """Lines that grow although their live count does not rise evenly, most bytes first.
 
     Args:
         growths: lines that are known to grow; they are not judged again, and where there is one,
             lines are not judged together.
+        enlargements: lines whose arrays are replaced by ever larger ones.
     """
     if len(lives) == 0 or lives.folded or lives.sums is not None:
         return []
@@ -67,6 +73,9 @@ def hidden_growth(
             or larger_values(lives, group, rows)
         )
         found += [growth] if growth is not None else []
+    known |= {growth.group for growth in found}
+    joined = [each for each in enlargements if each.group not in known]
+    found += [site_of_joined(lives, each) for each in joined_lines(lives, joined)]
     if not found and not growths:
         found = growing_together(lives)
     return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
@@ -179,6 +188,11 @@ def larger_values(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     if not rises_on_clocks(lives, line, share):
         return None
     return site_of(lives, group, line, rows, "larger")
+
+
+def site_of_joined(lives: Lifetimes, found: Enlargement) -> GrowingSite:
+    """The growth of a line to whose last array all was joined that came."""
+    return site_of(lives, found.group, found.rows, found.rows[-1:], "joined")
 
 
 def growing_together(lives: Lifetimes) -> list[GrowingSite]:

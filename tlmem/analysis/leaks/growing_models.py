@@ -3,8 +3,10 @@
 Progressive growing, adapters for tasks, deeper networks: each extension brings parameters, their
 gradients and two or three states of an optimizer, dozens of tensors at one line. What counts is how
 often the model was extended, and that training went on between: fewer extensions than
-``few_survivors`` are parts of a model, as are fewer tensors. A module for each step is a leak, and
-so is a parameter that only an optimizer still has.
+``few_survivors`` are parts of a model, as are fewer tensors. So are more of them, up to
+``many_survivors``, where each made the backward pass do more and was trained for a while before the
+next one came: what is used and trained is a model. A module for each step is a leak, and so is a
+parameter that only an optimizer still has.
 
 Covers: growing lines whose survivors snapshots saw as parameters of modules, their gradients or
 states of an optimizer; when they were made. Does not cover: what kind of leak the others are
@@ -151,6 +153,14 @@ class Extensions:
     steps: int
     works: bool
 
+    @property
+    def are_few(self) -> bool:
+        """Whether so many are those of a model that is extended on purpose."""
+        if self.count < RULES.few_survivors:
+            return self.count <= RULES.majority * self.steps
+        are_trained = self.works and self.steps >= RULES.few_survivors * (self.count - 1)
+        return are_trained and self.count < RULES.many_survivors
+
 
 def extensions_of(line: Survivors, training: Training) -> Extensions:
     """When the survivors of a line were made."""
@@ -188,7 +198,7 @@ def is_extended(line: Survivors, training: Training) -> bool:
     if lonely >= RULES.fewest_survivors:
         return False
     found = extensions_of(line, training)
-    if found.count >= RULES.few_survivors or found.count > RULES.majority * found.steps:
+    if not found.are_few:
         return False
     many = total([chain for chain in of_model if is_one_of_many(chain.steps)])
     return found.works or many <= (1 - RULES.nearly_all) * total(of_model)
@@ -207,8 +217,8 @@ def extended_finding(line: Survivors, training: Training) -> Finding:
         "growing-model",
         f"{line.noun} are {holders_of(list(line.chains))[0].name}. They were made in "
         f"{format_count(found.count)} of {format_count(found.steps)} training steps: a model that "
-        f"is extended now and then, not a leak. From {int(RULES.few_survivors)} times on, or when "
-        "every other step adds to it, it is reported as one.",
+        f"is extended now and then, not a leak. From {int(RULES.few_survivors)} times on it is "
+        "reported as one, unless each part was trained before the next one came.",
         severity="info",
     )
 

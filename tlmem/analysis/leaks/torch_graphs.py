@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.holders.snapshots import (
     GRAPH,
     NATIVE,
+    PYTHON,
     Chain,
     Step,
     holders_of,
@@ -33,6 +34,7 @@ from tlmem.analysis.holders.snapshots import (
 )
 from tlmem.analysis.holders.survivors import Survivors, is_torch
 from tlmem.analysis.leaks.autograd_cycles import OF_CREATED_GRAPHS, Cycle, autograd_cycles
+from tlmem.analysis.leaks.deep_graphs import DeepGraph, deep_graph
 from tlmem.analysis.leaks.growing_models import (
     BUFFERS,
     PARAMETERS,
@@ -40,7 +42,7 @@ from tlmem.analysis.leaks.growing_models import (
     parameters_without_module,
 )
 from tlmem.analysis.leaks.python_objects import total, what_views_use
-from tlmem.analysis.model import Finding, StackFrame
+from tlmem.analysis.model import Finding, Holder, StackFrame
 from tlmem.analysis.peak.phases import Phase, SitePhases, site_phases
 from tlmem.analysis.places import place
 from tlmem.analysis.rules import RULES
@@ -54,6 +56,8 @@ SPEAKS_FROM = 0.5
 """The latest snapshot that saw at least this share of the most graphs any of them saw counts."""
 FOUND = 0.2
 """Survivors are held by no Python object if a snapshot found fewer than this share of them."""
+DEEP = 0.5
+"""Share of the deepest graph's depth from which on a graph may be the one that reaches back."""
 MOST_GRAPHS = 2
 """Tensors whose graph may be the one that grows, which are named."""
 NO_ACTIVATIONS = (Phase.INIT, Phase.COPY, Phase.OPTIMIZER, Phase.ZERO_GRAD)
@@ -85,6 +89,10 @@ class Keeper:
     hooked: bool
     kept: bool = True
 
+    def holder(self, seen_ns: int) -> Holder:
+        """The same as a holder, as a snapshot saw it."""
+        return Holder(kind=PYTHON, name=self.name, count=self.count, seen_ns=seen_ns)
+
 
 @dataclass(frozen=True)
 class Retained:
@@ -109,6 +117,7 @@ class Graphs:
     object holds, are likely to be parts of a graph: a good part is of forward passes, or the line's
     last ones have a graph.
     ``cycles`` are objects that only autograd nodes hold and that keep tensors with a graph.
+    ``deep`` is a tensor whose graph snapshots saw become ever deeper.
     """
 
     growing: tuple[Keeper, ...]
@@ -119,6 +128,7 @@ class Graphs:
     retained: Retained | None
     saved: bool = False
     cycles: tuple[Cycle, ...] = ()
+    deep: DeepGraph | None = None
 
 
 def graphs_of(recording: Recording, lines: Sequence[Survivors]) -> Graphs | None:
@@ -138,6 +148,7 @@ def graphs_of(recording: Recording, lines: Sequence[Survivors]) -> Graphs | None
         phases,
         retained_passes(recording, phases),
         cycles=autograd_cycles(recording),
+        deep=deep_graph(recording),
     )
     unheld = [line for line in lines if is_unheld(line, graphs)]
     saved = any(
@@ -163,7 +174,8 @@ def other_graphs(
     """Tensors with a graph that are few, those first that most snapshots saw; and containers of
     many; when they were seen, and whether that snapshot had looked at everything.
 
-    What is kept in an object comes before a variable, which each step sets anew.
+    The deepest come first, and what is kept in an object before a variable, which each step sets
+    anew.
     """
     table = recording.holdings
     if not len(table):
@@ -189,10 +201,12 @@ def other_graphs(
     own = {frame.file for frame in lines[0].places.frames}
     rows = [row for row in rows if is_own(steps[keys[row]][0], own)] or rows
     most = max((often[words[row]] for row in rows), default=0)
+    deepest = max((steps[keys[row]][-1].items for row in rows), default=0)
 
-    def order(row: int) -> tuple[bool, int, int]:
-        seen_as_often = 2 * often[words[row]] >= most
-        return not (is_kept(steps[keys[row]]) and seen_as_often), -often[words[row]], keys[row][1]
+    def order(row: int) -> tuple[bool, bool, int, int]:
+        chain, seen = steps[keys[row]], often[words[row]]
+        is_shallow = chain[-1].items < DEEP * deepest
+        return is_shallow, not (is_kept(chain) and 2 * seen >= most), -seen, keys[row][1]
 
     def keeper(row: int) -> Keeper:
         chain = steps[keys[row]]
@@ -517,15 +531,20 @@ def graph_chain_grows(line: Survivors, graphs: Graphs) -> Finding | None:
         return None
     if not may_be_saved(line, graphs) or outlives_graphs(line, graphs):
         return None
-    if not looked_ns(line, graphs)[1] and not graphs.saved:
+    deep = graphs.deep
+    if not looked_ns(line, graphs)[1] and not graphs.saved and deep is None:
         return None  # the snapshot may have ended before it came to their holder
     names = " or ".join(keeper.name for keeper in graphs.others[:MOST_GRAPHS])
-    return line.finding(
+    if deep is not None:
+        names = f"{deep.name}, {format_count(deep.last)} nodes deep"
+    found = line.finding(
         "graph-chain-grows",
         f"{line.noun}{activations(line, graphs)} are held by no Python object "
         f"{looked(line, graphs)}, and there are few tensors with an autograd graph: they are kept "
         f"through one graph that reaches back over all steps, that of {names}.",
     )
+    holder = graphs.others[0].holder(graphs.seen_ns) if deep is None else deep.holder
+    return replace(found, holders=(*found.holders, holder))
 
 
 def outlives_graphs(line: Survivors, graphs: Graphs) -> bool:
@@ -586,7 +605,8 @@ def kept_graph(line: Survivors, graphs: Graphs) -> Finding | None:
         )
     if not graphs.growing or not is_unheld(line, graphs) or not may_be_saved(line, graphs):
         return None
-    return line.finding("kept-graph", through(line, graphs, graphs.growing[0]))
+    found = line.finding("kept-graph", through(line, graphs, graphs.growing[0]))
+    return replace(found, holders=(*found.holders, graphs.growing[0].holder(graphs.seen_ns)))
 
 
 def modules_grow(line: Survivors, graphs: Graphs) -> Finding | None:

@@ -2,7 +2,8 @@
 
 A frame is the user's when its file is the script, or lies outside the standard library,
 site-packages and tlmem. Where no frame of a stack is the user's, the innermost one of all is
-blamed.
+blamed. A class of the user's that overrides how a library dispatches operations, and leaves them
+to the library, stands in the way of all of them: its caller is blamed.
 
 Covers: the blamed site of each site, which files are the user's.
 Does not cover: groups of sites with the same blamed line (``analysis.places``).
@@ -23,6 +24,8 @@ _LIBRARY_PATH = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.
 
 _GENERATED = re.compile(r"[/\\]torchinductor_[^/\\]*[/\\]|^<eval_with_key>")
 """Code that PyTorch's compiler writes."""
+DISPATCHERS = ("__torch_function__", "__torch_dispatch__", "__array_function__", "__array_ufunc__")
+"""Methods through which all operations with objects of a class go."""
 
 
 def is_users(file: str, notes: dict[str, str]) -> bool:
@@ -67,12 +70,25 @@ def site_table(names: Names) -> SiteTable:
     Blamed is the innermost frame that is the user's; where none is, the innermost frame of all.
     """
     users = {code: is_users(path.file, names.notes) for code, path in names.codes.items()}
+    dispatchers = {
+        code: method
+        for code, path in names.codes.items()
+        if (method := path.function.rpartition(".")[2]) in DISPATCHERS
+    }
     depth, users_site = {0: 0, 1: 0}, {0: 0, 1: 0}
     ordered = sorted(names.sites)
     for site in ordered:
         parent, code, _ = names.sites[site]
         depth[site] = depth.get(parent, 0) + 1
-        users_site[site] = site if users.get(code, False) else users_site.get(parent, 0)
+        if users.get(code, False):
+            users_site[site] = site
+            continue
+        blamed = users_site.get(parent, 0)
+        if code in dispatchers and blamed == parent:
+            outer, caller, _ = names.sites.get(parent, (0, 0, 0))
+            if dispatchers.get(caller) == dispatchers[code]:
+                blamed = users_site.get(outer, 0) or blamed
+        users_site[site] = blamed
     rows = [names.sites[site] for site in ordered]
     columns = np.array([(0, 0, 0), (0, 0, 0), *rows], np.int64)
     return SiteTable(
