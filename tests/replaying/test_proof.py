@@ -12,8 +12,8 @@ from support.cuda_snapshot import MB, training
 import tlmem
 from tlmem.cli import main
 from tlmem.importing import import_snapshot
-from tlmem.replaying.proof import MOST_ERROR, prove
-from tlmem.replaying.trace import Trace, trace_of
+from tlmem.replaying.proof import prove
+from tlmem.replaying.trace import MOST_ERROR, Trace, trace_of
 
 
 def imported(snapshot: dict[str, Any], folder: Path) -> Path:

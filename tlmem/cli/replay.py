@@ -215,7 +215,8 @@ def _through_pools(given: argparse.Namespace, recording: Recording) -> Replayed:
 
 def _where_they_part(recording: Recording, trace: Trace, proof: Proof) -> str:
     """The sentence of a refusal."""
-    from tlmem.replaying.proof import MOST_ERROR
+    from tlmem.replaying.contradictions import contradiction
+    from tlmem.replaying.trace import MOST_ERROR
     from tlmem.report.replay import percent
     from tlmem.units import format_bytes, format_seconds
 
@@ -224,6 +225,12 @@ def _where_they_part(recording: Recording, trace: Trace, proof: Proof) -> str:
         f"peak of {format_bytes(proof.recorded_peak)} away from what the allocator reserved, more "
         f"than {percent(MOST_ERROR)}, so it says nothing of other settings"
     )
+    found = contradiction(trace)
+    if found is not None:
+        return (
+            f"{words}; the snapshot contradicts itself: {found}. Take it again with the trace of "
+            "one process from its beginning."
+        )
     parting = proof.parting
     if parting is None:
         return f"{words}."
