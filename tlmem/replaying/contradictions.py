@@ -75,9 +75,7 @@ def contradiction(trace: Trace) -> str | None:
     return _in_the_trace(trace, recorded, reserved, used)
 
 
-def _in_the_trace(
-    trace: Trace, recorded: Recorded, reserved: _Ranges, used: _Ranges
-) -> str | None:
+def _in_the_trace(trace: Trace, recorded: Recorded, reserved: _Ranges, used: _Ranges) -> str | None:
     changes = recorded.changes.tolist()
     kinds, blocks = recorded.events["kind"].tolist(), recorded.events["block"].tolist()
     done = allocations = 0
