@@ -24,8 +24,8 @@ from tlmem.cli import main
 from tlmem.errors import TlmemError
 from tlmem.importing import import_snapshot
 from tlmem.replaying import host_allocators, hosts
-from tlmem.replaying.host_allocators import ALLOCATORS, settings_for
 from tlmem.replaying.heap_blocks import heap_blocks
+from tlmem.replaying.host_allocators import ALLOCATORS, settings_for
 from tlmem.replaying.host_trace import (
     ALIGNED,
     ALLOC,

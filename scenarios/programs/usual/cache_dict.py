@@ -5,7 +5,7 @@ from collections import OrderedDict
 import numpy as np
 
 rng = np.random.default_rng(0)
-cache = OrderedDict()
+cache: OrderedDict[int, np.ndarray] = OrderedDict()
 size = 0
 
 

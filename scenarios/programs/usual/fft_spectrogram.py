@@ -3,7 +3,7 @@
 import numpy as np
 
 rng = np.random.default_rng(0)
-kept = {}
+kept: dict[object, object] = {}
 for n in range(40):
     signal = rng.standard_normal(300_000 + 40_000 * n)
     win = np.hanning(2048)

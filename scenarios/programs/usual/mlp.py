@@ -31,7 +31,8 @@ for _epoch in range(2):
         g = p.copy()
         g[np.arange(len(y)), y] -= 1
         g /= len(y)
-        gw, gb = [], []
+        gw: list[np.ndarray] = []
+        gb: list[np.ndarray] = []
         for n in reversed(range(len(W))):
             gw.insert(0, acts[n].T @ g)
             gb.insert(0, g.sum(0))

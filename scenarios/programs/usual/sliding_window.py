@@ -5,7 +5,7 @@ from collections import deque
 import numpy as np
 
 rng = np.random.default_rng(0)
-window = deque(maxlen=50)
+window: deque[np.ndarray] = deque(maxlen=50)
 stats = []
 for n in range(1500):
     chunk = rng.standard_normal(int(rng.integers(5_000, 60_000)))
