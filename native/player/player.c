@@ -9,7 +9,7 @@
  * Standard input: the 8 letters TLMPLAY1, the number of blocks and of events as u64, then so many events of 16 bytes:
  * u64 bytes, u32 block, u16 thread (0 is the first), u8 kind, u8 flags. All little-endian.
  *   1 ALLOC    a new block; flags: 1 aligned to 64 bytes, 2 as NumPy does (with a small block for the shape, which it keeps
- *              for later when few are kept; huge pages are advised from 4 MiB on), 4 untouched
+ *              for later when few are kept; huge pages are advised from 4 MiB on), 4 untouched, 8 with that advice only
  *   2 FREE     the block
  *   3 RESIZE   the block of this event becomes that of the next one, which is of kind 1 and of the same thread
  *   4 POINT    report resident memory now
@@ -38,7 +38,7 @@
 #include <unistd.h>
 
 enum kind { ALLOC = 1, FREE, RESIZE, POINT, END, PAUSE, BEGIN };
-enum flag { ALIGNED = 1, NUMPY = 2, UNTOUCHED = 4, FLAGS = 7 };
+enum flag { ALIGNED = 1, NUMPY = 2, UNTOUCHED = 4, ADVISED = 8, FLAGS = 15 };
 enum { MALFORMED = 2, NO_MEMORY, OTHER_ALLOCATOR, NO_SYSTEM };
 enum {
     PAGE = 4096,
@@ -238,7 +238,7 @@ static void run_alloc(const event *one)
     }
     if (memory == NULL)
         stop(NO_MEMORY, "the allocator has no memory");
-    if ((one->flags & NUMPY) != 0 && one->bytes >= NUMPY_ADVISES && before == 0)
+    if ((one->flags & (NUMPY | ADVISED)) != 0 && one->bytes >= NUMPY_ADVISES && before == 0)
         advise(memory, one->bytes);
     if ((one->flags & UNTOUCHED) == 0)
         touch(memory, before, one->bytes);

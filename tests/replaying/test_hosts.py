@@ -8,18 +8,23 @@ import struct
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.cuda_snapshot import training
-from tlmem.scenarios.harness.host_replay import ALLOWED, Compared, compare, programs
+from tlmem.scenarios.harness.host_replay import Compared, compare, programs
 
+from tlmem.analysis.lifetimes import NEVER
 from tlmem.cli import main
 from tlmem.errors import TlmemError
 from tlmem.importing import import_snapshot
 from tlmem.replaying import host_allocators, hosts
+from tlmem.replaying.heap_blocks import heap_blocks
 from tlmem.replaying.host_allocators import ALLOCATORS, settings_for
 from tlmem.replaying.host_trace import (
     ALIGNED,
@@ -33,10 +38,12 @@ from tlmem.replaying.host_trace import (
     POINT,
     RESIZE,
     HostTrace,
+    Sampled,
 )
-from tlmem.replaying.hosts import LAST_ROW, PLAYER, HostAnswer, play
+from tlmem.replaying.hosts import LAST_ROW, PLAYER, HostAnswer, agreement, play
 from tlmem.replaying.settings import BadSetting
 from tlmem.replaying.trace import EVENT_DTYPE
+from tlmem.report.host_replay import HostReplayed, summary
 
 KB, MB = 1_000, 1_000_000
 UNTOUCHED = 4
@@ -74,6 +81,8 @@ def trace_of(rows: Rows, free_at_start: int = 3 * MB) -> HostTrace:
         pauses_ns=0,
         kept_ns=0,
         free_at_start=free_at_start,
+        heap_blocks=0,
+        every_block=False,
         sampled=None,
         no_comparison="made by hand",
         problems=(),
@@ -259,7 +268,7 @@ MALFORMED = {
     "more after the end": stream(PAD) + b"x",
     "kind 0": stream([*PAD, event(0)]),
     "kind 8": stream([*PAD, event(8)]),
-    "unknown flag": stream([*PAD, event(ALLOC, 0, 10, flags=8)]),
+    "unknown flag": stream([*PAD, event(ALLOC, 0, 10, flags=16)]),
     "block outside": stream([*PAD, event(ALLOC, 8, 10)]),
     "free outside": stream([*PAD, event(FREE, 2**32 - 1)]),
     "allocated twice": stream([*PAD, event(ALLOC, 1, 10), event(ALLOC, 1, 10)]),
@@ -323,9 +332,12 @@ def test_an_allocator_that_was_not_loaded_is_noticed() -> None:
 # ---- recorded programs ----
 
 
-@pytest.mark.parametrize("name", ["fragments", "resizes"])
+@pytest.mark.parametrize("name", ["fragments", "kmeans", "savez"])
 def test_the_player_agrees_with_what_a_program_had_resident(name: str) -> None:
-    """In the first run or in a second one: the machine may stop the sampler for a while."""
+    """In the first run or in a second one: the machine may stop the sampler for a while.
+
+    ``savez`` holds two thirds of its memory in Python's bytes and in buffers of libraries.
+    """
 
     def near() -> Compared:
         return compare(name, programs()[name])
@@ -335,12 +347,69 @@ def test_the_player_agrees_with_what_a_program_had_resident(name: str) -> None:
         found = near()
 
     assert found.agreement is not None, found.why
-    assert found.agreement.error <= ALLOWED
+    assert found.holds, found.agreement
     assert found.agreement.recorded_peak > 30 * MB
 
 
 def test_there_are_ten_programs_to_compare_with() -> None:
-    assert len(programs()) >= 10
+    assert len(programs()) >= 20
+
+
+def heap(rows: list[tuple[int, int, bool, float, int, int]], rate: float) -> Any:
+    columns = ["address", "size_bytes", "is_python", "weight", "born_ns", "died_ns"]
+    table = pd.DataFrame(rows, columns=columns).assign(born_thread=1, died_thread=2)
+    return SimpleNamespace(heap=table.astype({"address": "uint64"}), heap_rate=rate, fold=None)
+
+
+def test_blocks_of_the_heap_stand_between_the_events_of_arrays() -> None:
+    arena, brk = 0x7F00_0040_0000, 0x5555_0000_0010
+    found = heap_blocks(
+        heap(
+            [
+                (brk, 70_000, False, 1.0, 15, 35),
+                (brk + 80_000, 40, True, 1.0, 20, -1),
+                (brk + 90_000, 2_000, True, 1.0, 30, 30),
+                (arena, 40, True, 1.0, 16, 17),
+                (arena << 1, 1 << 25, False, 1.0, 18, -1),
+            ],
+            1.0,
+        ),
+        np.array([10, 20, 30, 40]),
+    )
+
+    assert found.every and found.size.tolist() == [70_000, 40, 2_000]
+    assert found.time_ns.tolist() == [10, 15, 20, 20, 30, 30, 30, 35, 40]
+    assert found.shift.tolist() == [0, 2, 4, 8]
+    assert found.born.tolist() == [1, 3, 5] and found.died.tolist() == [7, NEVER, 6]
+    assert (found.born_thread[0], found.died_thread[0]) == (1, 2)
+
+
+def test_a_sampled_block_stands_for_as_many_bytes() -> None:
+    found = heap_blocks(
+        heap([(16, 5_000, False, 3.2, 1, -1), (32, 600, True, 400.0, 2, 9)], 256_000.0),
+        np.array([5]),
+    )
+
+    assert not found.every
+    assert found.size.tolist() == [5_333] * 3 + [15_000] * 16
+    assert found.died.tolist() == [NEVER] * 3 + list(range(20, 36))
+    assert found.shift.tolist() == [19]
+
+
+def test_where_they_part_is_said_with_what_would_help() -> None:
+    trace = replace(
+        trace_of([event(ALLOC, 0, 50 * MB), event(POINT), event(POINT)]),
+        sampled=Sampled(np.array([7, 9]), np.array([0, 1]), np.array([0, 1]), np.array([0, MB])),
+    )
+    answer = replace(play(trace, settings_for("glibc")), resident=np.array([0, 2 * MB]))
+    near = agreement(trace, answer)
+    assert near is not None
+
+    assert not near.holds and near.parting == (9, MB, 2 * MB)
+    found = HostReplayed(cast(Any, None), trace, "glibc", (answer,), near, ())
+    said = " ".join(summary(found))
+    assert "Differs from the recorded run by 100" in said and "--heap=all" in said
+    assert "the recorded run had 1.00 MB and the replay 2.00 MB" in said
 
 
 PROGRAM = """

@@ -12,8 +12,9 @@ from support.cuda_snapshot import MB, training
 import tlmem
 from tlmem.cli import main
 from tlmem.importing import import_snapshot
-from tlmem.replaying.proof import MOST_ERROR, prove
-from tlmem.replaying.trace import Trace, trace_of
+from tlmem.replaying.contradictions import contradiction
+from tlmem.replaying.proof import prove
+from tlmem.replaying.trace import MOST_ERROR, Trace, trace_of
 
 
 def imported(snapshot: dict[str, Any], folder: Path) -> Path:
@@ -54,9 +55,11 @@ CASES = [
 @pytest.mark.parametrize(("device", "run"), CASES)
 def test_reserved_memory_is_reproduced(device: str, run: str, ring: int, tmp_path: Path) -> None:
     made = mixed(CachingDevice(ring=ring, **DEVICES[device]), 40, **RUNS[run])
-    proof = prove(trace(made.snapshot(), tmp_path))
+    made_trace = trace(made.snapshot(), tmp_path)
+    proof = prove(made_trace)
 
     assert proof is not None and proof.problems == ()
+    assert contradiction(made_trace) is None
     assert proof.error <= (0.0 if ring > 600 else MOST_ERROR)
     assert proof.compared > 80
     assert proof.placed == proof.compared or ring == 600
@@ -108,6 +111,52 @@ def test_another_allocator_is_refused_with_where_they_part(
     assert said.out == "" and said.err.count("\n") == 1
     assert "is not reproduced" in said.err and "more than 5.0%" in said.err
     assert "they part" in said.err and "train.py:" in said.err
+
+
+def half(snapshot: dict[str, Any]) -> None:
+    for entry in snapshot["device_traces"][0]:
+        if entry["action"] == "segment_alloc":
+            entry["size"] //= 2
+    for segment in snapshot["segments"]:
+        segment["total_size"] //= 2
+
+
+def twice(snapshot: dict[str, Any]) -> None:
+    for entry in snapshot["device_traces"][0]:
+        if entry["action"] == "segment_alloc":
+            entry["size"] *= 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (half, "the block of 15.8 MB at 0x7f0000200000 lies in no segment that is there then"),
+        (twice, "the segment of 33.6 MB at 0x7f0000200000 comes while the one at 0x7f0000000000"),
+    ],
+)
+def test_a_refused_snapshot_that_contradicts_itself_is_said_so_with_the_address(
+    change: Any, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = mixed(CachingDevice(), 30).snapshot()
+    assert contradiction(trace(snapshot, tmp_path)) is None
+    change(snapshot)
+
+    assert main(["replay", str(imported(snapshot, tmp_path))]) == 1
+    error = capsys.readouterr().err
+    assert f"the snapshot contradicts itself: {said}" in error and error.count("\n") == 1
+
+
+def test_blocks_outside_of_segments_are_a_problem_even_where_sums_agree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = mixed(CachingDevice(), 30).snapshot()
+    for entry in snapshot["device_traces"][0]:
+        if entry["action"].startswith(("alloc", "free")):
+            entry["addr"] += 1 << 33
+
+    assert main(["replay", str(imported(snapshot, tmp_path))]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "problem: the snapshot contradicts itself: the block of" in said
 
 
 def test_the_error_stands_beside_the_answers(

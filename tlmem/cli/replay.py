@@ -143,6 +143,7 @@ def _found(given: argparse.Namespace) -> Replayed:
     recording = read_for_command(given.file)
     if given.allocator == "pool":
         return _through_pools(given, recording)
+    from tlmem.replaying.contradictions import contradiction
     from tlmem.replaying.layout import layout_of
     from tlmem.replaying.proof import prove
     from tlmem.replaying.settings import DEFAULT, recorded_settings
@@ -154,6 +155,8 @@ def _found(given: argparse.Namespace) -> Replayed:
     proof = prove(trace)
     if proof is not None and not proof.holds:
         raise NotReproduced(_where_they_part(recording, trace, proof))
+    if proof is not None and proof.placed < proof.compared and (found := contradiction(trace)):
+        problems = [*problems, f"the snapshot contradicts itself: {found}"]
     tried = [(recorded, trace.imported)]
     if given.set:
         tried.append((changed, False))
@@ -161,18 +164,18 @@ def _found(given: argparse.Namespace) -> Replayed:
         known = {each for each, _ in tried}
         swept = [each for each, _ in answers.settings_to_sweep(None)]
         tried += [(each, False) for each in swept if each not in known]
-    found: list[Answer] = []
+    answered: list[Answer] = []
     for settings, is_recorded in tried:
-        if settings not in [each.settings for each in found]:
-            found.append(answers.answer(trace, settings, is_recorded))
+        if settings not in [each.settings for each in answered]:
+            answered.append(answers.answer(trace, settings, is_recorded))
     shown = changed if given.set else recorded
     return Replayed(
         recording=recording,
         trace=trace,
         allocator="cuda",
         proof=proof,
-        answers=tuple(found),
-        best=answers.best(found) if len(found) > 1 else None,
+        answers=tuple(answered),
+        best=answers.best(answered) if len(answered) > 1 else None,
         bound_bytes=answers.plan_bound(recording, trace.memory),
         shown=shown.name if shown != DEFAULT else "default settings",
         stranded=stranded(recording, trace, shown),
@@ -215,7 +218,8 @@ def _through_pools(given: argparse.Namespace, recording: Recording) -> Replayed:
 
 def _where_they_part(recording: Recording, trace: Trace, proof: Proof) -> str:
     """The sentence of a refusal."""
-    from tlmem.replaying.proof import MOST_ERROR
+    from tlmem.replaying.contradictions import contradiction
+    from tlmem.replaying.trace import MOST_ERROR
     from tlmem.report.replay import percent
     from tlmem.units import format_bytes, format_seconds
 
@@ -224,6 +228,12 @@ def _where_they_part(recording: Recording, trace: Trace, proof: Proof) -> str:
         f"peak of {format_bytes(proof.recorded_peak)} away from what the allocator reserved, more "
         f"than {percent(MOST_ERROR)}, so it says nothing of other settings"
     )
+    found = contradiction(trace)
+    if found is not None:
+        return (
+            f"{words}; the snapshot contradicts itself: {found}. Take it again with the trace of "
+            "one process from its beginning."
+        )
     parting = proof.parting
     if parting is None:
         return f"{words}."

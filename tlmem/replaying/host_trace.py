@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.peak.blocks import HOST, Blocks, Curve, blocks_of
 from tlmem.events import Device
+from tlmem.replaying.heap_blocks import heap_blocks
 from tlmem.replaying.trace import EVENT_DTYPE, LARGEST_BLOCK, CannotReplay
 from tlmem.units import format_bytes, format_count, format_seconds
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 ALLOC, FREE, RESIZE, POINT, END, PAUSE, BEGIN = 1, 2, 3, 4, 5, 6, 7
 """Kinds of events, as in ``native/player/player.c``; ``lane`` is the thread."""
-ALIGNED, NUMPY = 1, 2
+ALIGNED, NUMPY, ADVISED = 1, 2, 8
 MAGIC = b"TLMPLAY1"
 MOST_BLOCKS = 1 << 28
 MOST_THREADS = 1 << 16
@@ -47,6 +48,8 @@ HOLES = (
 )  # fmt: skip
 """Sizes of free chunks of a Python's heap that has imported NumPy, and their parts of its free
 bytes, as glibc lists them (``malloc_info``)."""
+EARLY_HOLES = ((300, 0.12), (30_000, 0.37), (95_000, 0.51))
+"""The same where the recorder has just begun, before the program imports anything."""
 FREE_AT_START = 3_200_000
 """What such a heap has free, where no sample says it."""
 MOST_FREE_AT_START = 64_000_000
@@ -60,10 +63,13 @@ SAMPLE_NS = 5_000_000
 """How long reading one sample may take, while the program goes on."""
 UNTOUCHED_SHARE = 0.01
 """Of the most bytes that arrays held: so few pages that were never written do not matter."""
+FEW_MAPPED_SHARE = 0.02
+"""Of the most bytes that arrays held: so few in blocks that malloc mapped singly do not matter."""
 LEAST_COMPARED_BYTES = 8_000_000
 """A run whose arrays never held so much says nothing: other memory of the process moves as far."""
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,9 @@ class HostTrace:
     ``point_ns`` is the time of each event of kind ``POINT``, ``point_live`` what blocks held then,
     ``point_end`` the one at the program's end. ``pauses_ns`` is the sum of pauses of
     ``SHORTEST_PAUSE_NS`` or more, as recorded; ``kept_ns`` of those in the trace.
-    ``free_at_start`` are the free bytes of the heap that it begins with.
+    ``free_at_start`` are the free bytes of the heap that it begins with. ``heap_blocks`` is how
+    many of the blocks are not arrays, but of ``record --heap``; with ``every_block`` none is
+    missing.
     """
 
     events: np.ndarray
@@ -105,6 +113,8 @@ class HostTrace:
     pauses_ns: int
     kept_ns: int
     free_at_start: int
+    heap_blocks: int
+    every_block: bool
     sampled: Sampled | None
     no_comparison: str
     problems: tuple[str, ...]
@@ -118,7 +128,7 @@ class HostTrace:
     def stream_for(self, knows_time: bool) -> bytes:
         """What the player reads; pauses are only for an allocator to which time matters."""
         events = self.events if knows_time else self.events[self.events["kind"] != PAUSE]
-        start = start_of(self.blocks, self.free_at_start)
+        start = start_of(self.blocks, self.free_at_start, early=self.heap_blocks > 0)
         blocks = int(start["block"].max()) + 1
         head = MAGIC + struct.pack("<QQ", blocks, len(start) + len(events))
         return head + start.tobytes() + events.tobytes()
@@ -159,15 +169,22 @@ class _Builder:
     """Makes one trace."""
 
     def __init__(self, recording: Recording, blocks: Blocks, chosen: Ints) -> None:
-        self.recording, self.blocks = recording, blocks
-        self.number, self.size = blocks.number[chosen], blocks.size[chosen]
-        self.born, self.died = blocks.born[chosen], blocks.died[chosen]
+        self.recording, self.arrays = recording, len(chosen)
+        self.heap = heap = heap_blocks(recording, blocks.time_ns)
+        self.time_ns = heap.time_ns
+        self.number = np.append(blocks.number[chosen], np.full(len(heap), -1))
+        self.size = np.append(blocks.size[chosen], heap.size)
+        self.born = np.append(_shifted(blocks.born[chosen], heap.shift), heap.born)
+        self.died = np.append(_shifted(blocks.died[chosen], heap.shift), heap.died)
         self.born_thread, self.died_thread = self._threads(
-            blocks.born_thread[chosen], blocks.died_thread[chosen]
+            np.append(blocks.born_thread[chosen], heap.born_thread),
+            np.append(blocks.died_thread[chosen], heap.died_thread),
         )
         device = blocks.device[chosen]
-        self.flags = np.where(device == Device.NUMPY, NUMPY, 0)
-        self.flags[np.isin(device, (Device.TORCH, Device.CPU))] = ALIGNED
+        self.flags = np.zeros(len(self.size), np.int64)
+        # Where every block of the heap is known, those of the shapes are among them.
+        self.flags[: len(chosen)][device == Device.NUMPY] = ADVISED if heap.every else NUMPY
+        self.flags[: len(chosen)][np.isin(device, (Device.TORCH, Device.CPU))] = ALIGNED
         self.old = self._resized()
         self.problems: list[str] = []
         if blocks.thinned:
@@ -201,7 +218,9 @@ class _Builder:
         order = np.argsort(self.number)
         place = np.searchsorted(self.number[order], of).clip(max=len(order) - 1)
         place = order[place]
-        known = (of >= 0) & (self.number[place] == of) & (self.died[place] < NEVER)
+        known = (
+            (of >= 0) & (self.number >= 0) & (self.number[place] == of) & (self.died[place] < NEVER)
+        )
         known &= self.born >= 0
         return np.where(known, place, -1)
 
@@ -214,7 +233,8 @@ class _Builder:
         freed = np.flatnonzero((self.died < NEVER) & gone)
         ended = np.where(self.died < NEVER, self.died, -1)
         changes = np.unique(np.concatenate([self.born, ended[ended >= 0]]))
-        points, end, samples = self._points(changes)
+        begin = int(self.born[: self.arrays].min())
+        points, end, samples = self._points(changes[changes >= begin])
         pauses, lengths = self._pauses(changes)
         scale = min(1.0, pauses_s * 1e9 / max(1, int(lengths.sum())))
         kept = np.round(lengths * scale).astype(np.int64) if pauses_s > 0 else lengths[:0]
@@ -241,6 +261,7 @@ class _Builder:
             _part(POINT, points, 3),
             _part(END, last[1:], 4, lane=np.arange(1, len(last))),
             _part(PAUSE, pauses[: len(kept)], 5, bytes=kept),
+            _part(BEGIN, np.full(min(len(self.heap), 1), begin), -1),
         ]
         events = np.concatenate([each[0] for each in parts])
         order = np.lexsort(
@@ -250,28 +271,35 @@ class _Builder:
             )
         )
         curve = Curve.of(self.size, self.born, self.died)
-        live = _level_at(curve, points)
-        sampled, why = self._sampled(samples, curve)
+        before = int(_level_at(curve, np.array([begin - 1]))[0])
+        arrays = self._arrays()
+        sampled, why = self._sampled(samples, arrays)
         return HostTrace(
             events=events[order],
             blocks=len(rows),
             older=int((self.born < 0).sum()),
             resizes=len(renewed),
             threads=self.thread_count,
-            live_peak=curve.highest[0],
+            live_peak=int(curve.level[curve.at >= begin].max()) - before,
             point_ns=self._times(points),
-            point_live=live,
+            point_live=_level_at(curve, points) - before,
             point_end=end,
             pauses_ns=int(lengths.sum()),
             kept_ns=int(kept.sum()),
-            free_at_start=self._free_at_start(curve),
+            free_at_start=self._free_at_start(arrays),
+            heap_blocks=len(self.heap),
+            every_block=self.heap.every,
             sampled=sampled,
             no_comparison=why,
             problems=tuple(self.problems),
         )
 
+    def _arrays(self) -> Curve:
+        mine = slice(0, self.arrays)
+        return Curve.of(self.size[mine], self.born[mine], self.died[mine])
+
     def _times(self, at: Ints) -> Ints:
-        known = self.blocks.time_ns
+        known = self.time_ns
         if not len(known):
             return np.zeros(len(at), np.int64)
         return np.where(at >= 0, known[np.clip(at, 0, len(known) - 1)], 0)
@@ -292,15 +320,14 @@ class _Builder:
         grade = np.floor(np.log(np.maximum(highest, 1)) / np.log(RISE))
         rises = curve.at[np.flatnonzero(np.diff(grade, prepend=-1.0) > 0)]
         end_ns = self.recording.end_ns
-        time_ns = self.blocks.time_ns
+        time_ns = self.time_ns
         end = int(changes[-1])
         if end_ns is not None and len(time_ns):
             end = min(end, int(np.searchsorted(time_ns, end_ns, side="right")) - 1)
         samples = self.recording.samples
         if len(samples):
-            # What was asked at other moments than resident memory is as it was then.
-            for name in ("python_arena", "recorder_resident"):
-                samples = samples.assign(**{name: samples[name].ffill().bfill().fillna(0.0)})
+            # What was asked at other moments than resident memory lies between its neighbours.
+            samples = samples.assign(elsewhere=_elsewhere(samples, int(curve.level.max())))
             samples = samples[samples["anon"].notna()]
         times = samples["time_ns"].to_numpy(np.int64) if len(samples) else np.zeros(0, np.int64)
         inside = times <= (end_ns if end_ns is not None else np.iinfo(np.int64).max)
@@ -329,7 +356,11 @@ class _Builder:
         """What the C allocator had free when arrays began."""
         samples = self.recording.samples
         if len(samples):
-            before = samples[samples["time_ns"] <= self._begin_ns(curve)]["malloc_free"].dropna()
+            before = samples["malloc_free"].dropna()
+            if len(self.heap):  # from the recorder's first look on all is replayed
+                before = before[:1]
+            else:
+                before = before[samples["time_ns"] <= self._begin_ns(curve)]
             if len(before):
                 return min(int(before.iloc[-1]), MOST_FREE_AT_START)
         return FREE_AT_START
@@ -358,7 +389,7 @@ class _Builder:
                 "too few samples of resident memory lie between the first array and the end",
             )
         untouched = table["untouched"].ffill().fillna(0.0)
-        grown = table["anon"] + untouched - table["python_arena"] - table["recorder_resident"]
+        grown = table["anon"] + untouched - table["elsewhere"]
         values = grown.to_numpy(np.float64)
         values = (values - values[first]).astype(np.int64)
         none = table["untouched"].isna().to_numpy()
@@ -368,17 +399,48 @@ class _Builder:
         )
         kept = ~none | (around <= UNTOUCHED_SHARE * peak)
         kept &= np.arange(len(kept)) >= first
+        kept[first] = True  # all others are compared with it
         return Sampled(time_ns[kept], point[kept], before[kept], values[kept]), ""
 
 
-def start_of(first: int, free_bytes: int) -> np.ndarray:
+def _elsewhere(samples: pd.DataFrame, peak: int) -> Floats:
+    """Resident memory at each sample that is not malloc's: Python's arenas, the recorder's, what
+    libraries map and have as data, stacks. The last three are the mappings less all that is known
+    in them, where malloc mapped few blocks itself: both are not asked at one moment.
+    """
+    when = samples["time_ns"].to_numpy(np.float64)
+
+    def between(values: pd.Series, known: pd.Series) -> Floats:
+        at = known.to_numpy() & values.notna().to_numpy()
+        if not at.any():
+            return np.zeros(len(when))
+        return np.interp(when, when[at], values.to_numpy(np.float64)[at])
+
+    always = samples["time_ns"].notna()
+    arenas, recorder = samples["python_arena"], samples["recorder_resident"]
+    singly = samples["malloc_mapped"]
+    rest = samples["mapped"] + samples["library_data"] + samples["stacks"]
+    rest = rest - singly - arenas - recorder
+    few = singly <= singly.min() + FEW_MAPPED_SHARE * peak
+    return between(arenas, always) + between(recorder, always) + between(rest, few)
+
+
+def _shifted(at: Ints, shift: Ints) -> Ints:
+    """Places of events in a clock that has others between; none before the first one."""
+    inside = (at >= 0) & (at < NEVER)
+    return np.where(inside, shift[np.where(inside, at, 0)], at) if len(shift) else at
+
+
+def start_of(first: int, free_bytes: int, early: bool = False) -> np.ndarray:
     """Events that leave a heap as a Python's is before its first array: with holes of many sizes.
 
     Args:
         first: the first number for the blocks of it.
         free_bytes: how much of the heap is free; the holes are the same for the same number.
+        early: as it is before the program imports anything.
     """
-    sizes = [np.full(round(free_bytes * share / size), size) for size, share in HOLES]
+    shares = EARLY_HOLES if early else HOLES
+    sizes = [np.full(round(free_bytes * share / size), size) for size, share in shares]
     holes = np.random.default_rng(1).permutation(np.concatenate(sizes))
     pieces = -(-holes // PIECE)
     keepers = np.cumsum(pieces)
@@ -386,9 +448,10 @@ def start_of(first: int, free_bytes: int) -> np.ndarray:
     gone = np.insert(np.ones(int(pieces.sum()), bool), keepers, False)
     made, gone = np.append(LARGEST_READ, made), np.append(False, gone)
     block = first + np.arange(len(made))
+    read = slice(0, 0 if early else 1)
     parts = (
-        _part(ALLOC, block[:1], 0, block=block[:1], bytes=made[:1]),
-        _part(FREE, block[:1], 0, block=block[:1]),
+        _part(ALLOC, block[read], 0, block=block[read], bytes=made[read]),
+        _part(FREE, block[read], 0, block=block[read]),
         _part(ALLOC, block[1:], 0, block=block[1:], bytes=made[1:]),
         _part(FREE, block[gone], 0, block=block[gone]),
         _part(BEGIN, block[:1], 0),

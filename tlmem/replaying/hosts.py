@@ -19,6 +19,7 @@ from tlmem.errors import TlmemError
 from tlmem.replaying.host_allocators import HostSettings, NoAllocator, clean_environment
 from tlmem.replaying.host_trace import HostTrace
 from tlmem.replaying.settings import BadSetting
+from tlmem.replaying.trace import MOST_ERROR
 from tlmem.units import format_bytes
 
 PLAYER = Path(__file__).resolve().parents[1] / "lib" / "tlmem-player"
@@ -61,7 +62,8 @@ class Agreement:
     """How near the player under glibc came to the recorded run, both as growth since arrays began.
 
     ``error`` is the difference of the peaks or the mean difference, whichever is larger, as a share
-    of the recorded peak. ``recorded_end`` is at the last sample.
+    of the recorded peak. ``recorded_end`` is at the last sample. ``parting`` is the first sample at
+    which both differ by more than ``MOST_ERROR`` of the peak: time, recorded and replayed bytes.
     """
 
     error: float
@@ -71,6 +73,12 @@ class Agreement:
     recorded_end: int
     played_peak: int
     samples: int
+    parting: tuple[int, int, int] | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figures may be read, and not only their differences."""
+        return self.error <= MOST_ERROR
 
 
 def play(trace: HostTrace, settings: HostSettings) -> HostAnswer:
@@ -183,6 +191,8 @@ def agreement(trace: HostTrace, answer: HostAnswer) -> Agreement | None:
     mine = int(played.max())
     peak_error = abs(mine - peak) / peak
     mean_error = float(np.abs(played - recorded).mean()) / peak
+    wide = np.flatnonzero(np.abs(played - recorded) > MOST_ERROR * peak)
+    first = int(wide[0]) if len(wide) else -1
     return Agreement(
         error=max(peak_error, mean_error),
         peak_error=peak_error,
@@ -191,4 +201,7 @@ def agreement(trace: HostTrace, answer: HostAnswer) -> Agreement | None:
         recorded_end=int(recorded[-1]),
         played_peak=mine,
         samples=len(recorded),
+        parting=None
+        if first < 0
+        else (int(sampled.time_ns[first]), int(recorded[first]), int(played[first])),
     )

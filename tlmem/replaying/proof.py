@@ -12,11 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.replaying.cuda import SMALL, Simulator
-from tlmem.replaying.trace import ALLOC, FREE, Recorded, Trace
+from tlmem.replaying.trace import ALLOC, FREE, MOST_ERROR, Recorded, Trace
 from tlmem.units import format_count
-
-MOST_ERROR = 0.05
-"""Of the recorded peak: a simulator that is further away says nothing of other settings."""
 
 Ints = NDArray[np.int64]
 

@@ -35,6 +35,8 @@ ALLOC, FREE, EMPTY, COLLECT = 1, 2, 3, 4
 REFUSED_ONCE, REFUSED_TWICE = 1, 2
 MOST_LANES = 1 << 16
 LARGEST_BLOCK = 1 << 46
+MOST_ERROR = 0.05
+"""Of the recorded peak: a replay that is further away says nothing of other settings."""
 AT_ITS_FREE, NEVER_REUSED = -2, -1
 ADDRESS = (1 << ACCELERATOR_BITS) - 1
 MIB = 1 << 20
@@ -81,7 +83,9 @@ class Recorded:
 
     ``events`` are those after the start, ``reserved`` what was reserved after each one of them (-1
     where that is not compared: only after allocations), ``places`` are addresses and sizes of the
-    segments that the driver gave, in order. ``address`` is where each block lay.
+    segments that the driver gave, in order. ``address`` is where each block lay. ``changes`` are
+    what the driver gave (1) and got back (0) after the start: the number of the allocation in
+    ``events`` that comes next, 1 or 0, address and bytes.
     """
 
     settings: Settings
@@ -92,6 +96,7 @@ class Recorded:
     reserved: Ints
     places: Ints
     address: Ints
+    changes: Ints
     retries: int
     problems: tuple[str, ...]
 
@@ -375,6 +380,15 @@ class _Builder:
         before = np.searchsorted(device, self.born[events["block"][allocated]]) - 1
         reserved[allocated] = np.where(before >= 0, level[np.maximum(before, 0)], 0)
         came = (kind == Kind.DEVICE_ALLOC) & ~is_start
+        later = np.flatnonzero(~is_start)
+        changes = np.column_stack(
+            [
+                np.searchsorted(self.born[events["block"][allocated]], device[later]),
+                kind[later] == Kind.DEVICE_ALLOC,
+                address[later],
+                size[later],
+            ]
+        )
         return Recorded(
             settings=settings,
             segments=segments,
@@ -384,6 +398,7 @@ class _Builder:
             reserved=reserved,
             places=np.column_stack([address[came], size[came]]),
             address=self.address,
+            changes=changes.astype(np.int64),
             retries=len(flags),
             problems=tuple(problems),
         )

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from tlmem.replaying.host_trace import HostTrace
     from tlmem.replaying.hosts import Agreement, HostAnswer
 
-NEAR = 0.05
-"""A run that the player misses by more is not reproduced, and the text says so."""
-
 
 @dataclass(frozen=True)
 class HostReplayed:
@@ -72,14 +69,32 @@ def summary(found: HostReplayed) -> Iterator[str]:
         f"under glibc by {format_bytes(near.played_peak)} ({format_count(near.samples)} samples "
         f"compared, {percent(near.mean_error)} apart on average)"
     )
-    if near.error <= NEAR:
+    if near.holds:
         yield f"Reproduces the recorded run within {percent(near.error)}: {words}."
-    else:
-        yield (
-            f"Differs from the recorded run by {percent(near.error)}: {words}. Memory that was not "
-            "recorded lies between the arrays, or the program ran under another allocator; read "
-            "differences between rows, not the figures."
+        return
+    where = ""
+    if near.parting is not None:
+        time_ns, recorded, played = near.parting
+        where = (
+            f" They part {format_seconds(time_ns / 1e9)} after the start, where the recorded run "
+            f"had {format_bytes(recorded)} and the replay {format_bytes(played)}."
         )
+    yield (
+        f"Differs from the recorded run by {percent(near.error)}: {words}.{where} Read differences "
+        f"between rows, not the figures: {_why_apart(trace)}."
+    )
+
+
+def _why_apart(trace: HostTrace) -> str:
+    if trace.every_block:
+        return (
+            "memory that did not come from malloc moved, the order between threads was another "
+            "one, or a hole of the heap that was too small by a little moved all that followed"
+        )
+    return (
+        "memory that was not recorded lies between the arrays, or the program ran under another "
+        "allocator; tlmem record --heap=all records every block of malloc"
+    )
 
 
 def table(found: HostReplayed) -> str:
@@ -141,10 +156,15 @@ def advice(found: HostReplayed) -> str:
 def remarks(found: HostReplayed) -> Iterator[str]:
     """What a reader has to know beside the numbers, a sentence each."""
     trace = found.trace
+    what, left = "arrays and PyTorch's CPU blocks", "Python's objects, other native memory"
+    if trace.heap_blocks:
+        how = "all" if trace.every_block else "by samples, so only roughly,"
+        what += f" and, {how} {format_count(trace.heap_blocks)} other blocks of malloc"
+        left = "Python's small objects"
     yield (
-        "Only recorded memory is replayed: arrays and PyTorch's CPU blocks, each written once as a "
-        "whole, in the recorded order; not Python's objects, other native memory and mappings. The "
-        f"heap begins with {format_bytes(trace.free_at_start)} of holes."
+        f"Only recorded memory is replayed: {what}, each written once as a whole, in the recorded "
+        f"order; not {left} and mappings. The heap begins with "
+        f"{format_bytes(trace.free_at_start)} of holes."
     )
     if trace.pauses_ns and any(each.settings.allocator.knows_time for each in found.answers):
         total = format_seconds(trace.pauses_ns / 1e9)
@@ -198,6 +218,8 @@ def to_dict(found: HostReplayed) -> dict[str, Any]:
         "live_peak_bytes": trace.live_peak,
         "live_end_bytes": int(trace.point_live[trace.point_end]),
         "free_at_start_bytes": trace.free_at_start,
+        "heap_blocks": trace.heap_blocks,
+        "every_block": trace.every_block,
         "pauses": {
             "recorded_seconds": trace.pauses_ns / 1e9,
             "kept_seconds": trace.kept_ns / 1e9,
@@ -212,6 +234,13 @@ def to_dict(found: HostReplayed) -> dict[str, Any]:
             "recorded_end_bytes": near.recorded_end,
             "replayed_peak_bytes": near.played_peak,
             "samples": near.samples,
+            "parting": None
+            if near.parting is None
+            else {
+                "seconds": near.parting[0] / 1e9,
+                "recorded_bytes": near.parting[1],
+                "replayed_bytes": near.parting[2],
+            },
         },
         "not_compared": trace.no_comparison or None,
         "answers": [answer_dict(each) for each in found.answers],

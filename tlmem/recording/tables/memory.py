@@ -147,7 +147,8 @@ def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.Data
     """
     pairing = pair(heap, Known.nothing())
     dead = pairing.ended_by >= 0
-    died = heap.ticks[np.where(dead, pairing.ended_by, 0)] if len(heap) else heap.ticks
+    ended = np.where(dead, pairing.ended_by, 0)
+    died = heap.ticks[ended] if len(heap) else heap.ticks
     rate = heap_rate(notes)
     weight = np.ones(len(dead)) if rate == 1 else -1 / np.expm1(-np.maximum(pairing.size, 1) / rate)
     return frame(
@@ -161,6 +162,7 @@ def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.Data
             "died_ns": np.where(dead, to_ns(died), -1),
             "born_site": heap.site[pairing.begins],
             "born_thread": heap.thread[pairing.begins],
+            "died_thread": np.where(dead, heap.thread[ended] if len(heap) else 0, 0),
         },
     )
 

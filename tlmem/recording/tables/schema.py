@@ -123,6 +123,7 @@ SCHEMA: dict[str, Table] = {
             Column("died_ns", "int64", "ns", "when it was freed; -1 while alive"),
             Column("born_site", "uint32", "", "call site of the allocation"),
             Column("born_thread", "int32", "", "thread of the allocation"),
+            Column("died_thread", "int32", "", "thread of the free; 0 while alive"),
         ),
     ),
     "samples": Table(
