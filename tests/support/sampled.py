@@ -24,7 +24,7 @@ class Sampled(Program):
         died = self.now_ns + steps * STEP_NS if steps else -1
         if self.chance.random() < chance:
             row = (len(self.heap), size, python, 1 / chance, self.now_ns, died)
-            self.heap.append((*row, self.site_of(line), 1))
+            self.heap.append((*row, self.site_of(line), 1, int(bool(steps))))
 
     def recording(self) -> Any:
         """What the reader would hand to an analysis."""

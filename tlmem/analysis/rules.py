@@ -297,12 +297,6 @@ class Rules:
         "allocators and pools of devices keep less for their own use",
         off=1,
     )
-    retained_share = Rule(
-        0.5,
-        "of resident memory",
-        "less is not what the process consists of",
-        off=0.0,
-    )
 
     # What still rises at the end
     unsettled_bytes = Rule(

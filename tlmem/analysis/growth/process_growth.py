@@ -356,7 +356,7 @@ def retained_memory(window: Window, handed_out: Floats, steady_ns: float) -> Ret
         (idle_on_devices(window, resident, handed_out), POOL, RULES.retained_bytes),
     ):
         least = float(free[rows].min())
-        if least >= max(fewest, RULES.retained_share * float(resident[rows][-1])):
+        if least >= max(fewest, RULES.majority * float(resident[rows][-1])):
             times = window.time_ns[rows]
             found.append(Retained(round(least), float(times[-1] - times[0]) / 1e9, by))
     return max(found, key=lambda retained: retained.bytes, default=Retained())
