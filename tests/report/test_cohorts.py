@@ -151,7 +151,7 @@ def test_cells_of_the_page_are_shaded_by_share() -> None:
     found = tuple(replace(f, cohorts=LEAK) for f in analysis.findings)
     page = html.render(Summary((replace(process, analysis=replace(analysis, findings=found)),)))
 
-    assert page.count('style="--alive: 0.50"') == 5 * len(found)
+    assert page.count('style="--lives: 0.50"') == 5 * len(found)
     made = format_count(1000)
     assert f'<th scope="row">0.0 to 1.2 s</th><td class="number">{made}</td>' in page
     assert "--shade: 216 150 196;" in page and "--shade: 141 79 125;" in page
