@@ -27,7 +27,7 @@ const char *__tsan_default_options(void)
 }
 
 #ifdef __SANITIZE_THREAD__
-enum { MANY_THREADS = 200 }; /* it takes turns slowly */
+enum { MANY_THREADS = 50 }; /* it takes turns slowly */
 #else
 enum { MANY_THREADS = 2000 };
 #endif

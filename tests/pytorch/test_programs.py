@@ -34,7 +34,11 @@ MOMENTS = {"kv_server": {"forward"}, "quantize": {"forward"}}
 """Programs that only infer; all others are also seen after the backward pass and the step."""
 
 
-@pytest.fixture(scope="module", params=NAMES)
+OF_ONE_WORKER = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES]
+"""Each program is recorded once, and not in each worker of pytest-xdist."""
+
+
+@pytest.fixture(scope="module", params=OF_ONE_WORKER)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     return record(request.param, tmp_path_factory.mktemp(request.param))
 

@@ -12,6 +12,7 @@ from tlmem.analysis.peak.explained import Explained, explain
 from tlmem.recording.reader import read
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
+pytestmark = pytest.mark.xdist_group("resume")  # recorded once, not in each worker
 
 HEAD = """
 import copy, io, json

@@ -16,6 +16,7 @@ from tlmem.analysis.peak.lowering import BATCH, CHECKPOINT, CLEAR
 from tlmem.recording.reader import read
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install tlmem[torch]")
+pytestmark = pytest.mark.xdist_group("predictions")  # recorded once, not in each worker
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "pytorch" / "programs"
 ZERO = "        optimizer.zero_grad(set_to_none=True)\n"
