@@ -356,7 +356,7 @@ def test_there_are_ten_programs_to_compare_with() -> None:
 
 
 def heap(rows: list[tuple[int, int, bool, float, int, int]], rate: float) -> Any:
-    columns = ["address", "size_bytes", "is_python", "weight", "born_ns", "died_ns"]
+    columns = ["address", "size_bytes", "of_malloc", "weight", "born_ns", "died_ns"]
     table = pd.DataFrame(rows, columns=columns).assign(born_thread=1, died_thread=2)
     return SimpleNamespace(heap=table.astype({"address": "uint64"}), heap_rate=rate, fold=None)
 
@@ -366,10 +366,10 @@ def test_blocks_of_the_heap_stand_between_the_events_of_arrays() -> None:
     found = heap_blocks(
         heap(
             [
-                (brk, 70_000, False, 1.0, 15, 35),
+                (brk, 70_000, True, 1.0, 15, 35),
                 (brk + 80_000, 40, True, 1.0, 20, -1),
                 (brk + 90_000, 2_000, True, 1.0, 30, 30),
-                (arena, 40, True, 1.0, 16, 17),
+                (arena, 40, False, 1.0, 16, 17),
                 (arena << 1, 1 << 25, False, 1.0, 18, -1),
             ],
             1.0,
@@ -386,7 +386,7 @@ def test_blocks_of_the_heap_stand_between_the_events_of_arrays() -> None:
 
 def test_a_sampled_block_stands_for_as_many_bytes() -> None:
     found = heap_blocks(
-        heap([(16, 5_000, False, 3.2, 1, -1), (32, 600, True, 400.0, 2, 9)], 256_000.0),
+        heap([(16, 5_000, True, 3.2, 1, -1), (32, 600, True, 400.0, 2, 9)], 256_000.0),
         np.array([5]),
     )
 

@@ -3,8 +3,8 @@
 Covers: which of the sampled blocks came from malloc, how many each one stands for, and one clock
 for them and the arrays. Does not cover: the arrays (``host_trace``).
 
-Small objects of Python lie in arenas that it maps by itself, and blocks that begin with a page are
-mappings of a library; neither is the allocator's.
+Small objects of Python lie in arenas that it maps by itself, and libraries map memory, too; neither
+is malloc's, and the recording says which blocks are.
 """
 
 from __future__ import annotations
@@ -19,17 +19,8 @@ from tlmem.analysis.lifetimes import NEVER
 from tlmem.replaying.trace import LARGEST_BLOCK
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tlmem.recording.reader import Recording
 
-LARGEST_IN_HEAP = 65_536
-"""Blocks up to here are cut from a heap, whatever the threshold for mappings has become."""
-ARENA_BYTES = 512
-"""Up to here Python takes memory from its arenas, but for what it asks of malloc itself."""
-PAGE = 4_096
-REGION_BITS = 26
-"""The heap of a thread begins at a multiple of 64 MiB and may grow so far, with nothing between."""
 MOST_COPIES = 16
 """A sampled block is replayed as so many at most, larger ones then, as it stands for many."""
 
@@ -65,7 +56,7 @@ def heap_blocks(recording: Recording, time_ns: Ints) -> HeapBlocks:
     """
     table = recording.heap
     every = len(table) > 0 and recording.heap_rate == 1 and recording.fold is None
-    table = table[_of_malloc(table)] if len(table) else table
+    table = table[table["of_malloc"] & table["size_bytes"].between(1, LARGEST_BLOCK)]
     size, weight = table["size_bytes"].to_numpy(np.int64), table["weight"].to_numpy(np.float64)
     born, died = table["born_ns"].to_numpy(np.int64), table["died_ns"].to_numpy(np.int64)
     began, gone = (table[f"{end}_thread"].to_numpy(np.int64) for end in ("born", "died"))
@@ -94,15 +85,3 @@ def heap_blocks(recording: Recording, time_ns: Ints) -> HeapBlocks:
         + np.searchsorted(behind, np.arange(len(time_ns)), side="right"),
         every=every,
     )
-
-
-def _of_malloc(table: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which blocks malloc handed out. What Python asked of it lies where other blocks lie."""
-    size = table["size_bytes"].to_numpy(np.int64)
-    address = table["address"].to_numpy(np.uint64)
-    is_python = table["is_python"].to_numpy(bool)
-    mapped = ~is_python & (address % np.uint64(PAGE) == 0)
-    found = ~mapped & ((size > ARENA_BYTES) | ~is_python)
-    region = address >> np.uint64(REGION_BITS)
-    found |= np.isin(region, np.unique(region[found & (size <= LARGEST_IN_HEAP)]))
-    return found & (size > 0) & (size <= LARGEST_BLOCK)

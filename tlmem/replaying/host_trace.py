@@ -405,8 +405,9 @@ class _Builder:
 
 def _elsewhere(samples: pd.DataFrame, peak: int) -> Floats:
     """Resident memory at each sample that is not malloc's: Python's arenas, the recorder's, what
-    libraries map and have as data, stacks. The last three are the mappings less all that is known
-    in them, where malloc mapped few blocks itself: both are not asked at one moment.
+    libraries map and have as data, stacks. What the recorder maps is known whenever it changes, and
+    what of it is resident seldom. The last three are the mappings less all that is known in them,
+    where malloc mapped few blocks itself: both are not asked at one moment.
     """
     when = samples["time_ns"].to_numpy(np.float64)
 
@@ -422,7 +423,29 @@ def _elsewhere(samples: pd.DataFrame, peak: int) -> Floats:
     rest = samples["mapped"] + samples["library_data"] + samples["stacks"]
     rest = rest - singly - arenas - recorder
     few = singly <= singly.min() + FEW_MAPPED_SHARE * peak
-    return between(arenas, always) + between(recorder, always) + between(rest, few)
+    mapped = samples["recorder"].ffill().fillna(0.0).to_numpy(np.float64)
+    known = recorder.notna().to_numpy()
+    own = _along(recorder.to_numpy(np.float64), mapped, when, known)
+    return between(arenas, always) + own + between(rest, few)
+
+
+def _along(values: Floats, other: Floats, when: Floats, known: NDArray[np.bool_]) -> Floats:
+    """``values`` between those that are known, as far as ``other`` has come from the one to the
+    next; by time where that is the same at both.
+    """
+    at = np.flatnonzero(known)
+    if not len(at):
+        return np.zeros(len(when))
+    row = np.arange(len(when))
+    right = np.searchsorted(at, row).clip(max=len(at) - 1)
+    left = np.where(at[right] > row, right - 1, right).clip(min=0)
+    first, last = at[left], at[right]
+    length, passed = when[last] - when[first], when - when[first]
+    rise = other[last] - other[first]
+    share = np.where(length > 0, passed / np.where(length > 0, length, 1), 0.0)
+    share = np.where(rise != 0, (other - other[first]) / np.where(rise != 0, rise, 1), share)
+    values = np.where(known, values, 0.0)
+    return values[first] + (values[last] - values[first]) * share.clip(0, 1)
 
 
 def _shifted(at: Ints, shift: Ints) -> Ints:

@@ -295,7 +295,7 @@ static void *sampled_mmap(void *address, size_t bytes, int rights, int flags, in
 {
     void *block = original_mmap(address, bytes, rights, flags, file, offset);
     if (block != MAP_FAILED && flags & MAP_ANONYMOUS && rights & PROT_WRITE && !(flags & (MAP_NORESERVE | MAP_SHARED)))
-        tlmi_heap_meet(block, bytes, TLMI_HEAP_NATIVE);
+        tlmi_heap_meet(block, bytes, TLMI_HEAP_MAPPING);
     return block;
 }
 
@@ -305,7 +305,7 @@ static int sampled_munmap(void *address, size_t bytes)
     uint64_t former = tlmi_heap_gone(address);
     int error = original_munmap(address, bytes);
     if (error != 0)
-        tlmi_heap_restore(address, former, TLMI_HEAP_NATIVE);
+        tlmi_heap_restore(address, former, TLMI_HEAP_MAPPING);
     return error;
 }
 

@@ -71,7 +71,7 @@ static void meet_piece(uintptr_t piece)
             count_piece(last, (top - last + page - 1) / page * page);
     }
     count_piece(piece, page);
-    tlmi_heap_meet((void *)piece, page, TLMI_HEAP_PYTHON);
+    tlmi_heap_meet((void *)piece, page, TLMI_HEAP_ARENA);
 }
 
 static void *counted_arena_alloc(void *context, size_t bytes)

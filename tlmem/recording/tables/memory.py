@@ -34,8 +34,8 @@ from tlmem.recording.tables.schema import frame
 ToNs = Callable[[np.ndarray], np.ndarray]
 _SAMPLE_GAP_NS = 5_000_000
 _MOST_DIGITS = 16
-_OF_PYTHON = 2
-"""The count of an event of a sampled block that Python's allocators gave."""
+_OF_PYTHON, _BESIDE_MALLOC = (2, 3), (3, 4)
+"""Counts of the event of a sampled block: Python's allocators gave it; malloc did not."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.Data
         {
             "address": heap.object[pairing.begins],
             "size_bytes": pairing.size,
-            "is_python": heap.count[pairing.begins] == _OF_PYTHON,
+            "is_python": np.isin(heap.count[pairing.begins], _OF_PYTHON),
+            "of_malloc": ~np.isin(heap.count[pairing.begins], _BESIDE_MALLOC),
             "weight": weight,
             "born_ns": to_ns(heap.ticks[pairing.begins]),
             "died_ns": np.where(dead, to_ns(died), -1),
