@@ -358,6 +358,7 @@ def test_there_are_ten_programs_to_compare_with() -> None:
 def heap(rows: list[tuple[int, int, bool, float, int, int]], rate: float) -> Any:
     columns = ["address", "size_bytes", "of_malloc", "weight", "born_ns", "died_ns"]
     table = pd.DataFrame(rows, columns=columns).assign(born_thread=1, died_thread=2)
+    table["is_resize"] = False
     return SimpleNamespace(heap=table.astype({"address": "uint64"}), heap_rate=rate, fold=None)
 
 
@@ -382,6 +383,24 @@ def test_blocks_of_the_heap_stand_between_the_events_of_arrays() -> None:
     assert found.shift.tolist() == [0, 2, 4, 8]
     assert found.born.tolist() == [1, 3, 5] and found.died.tolist() == [7, NEVER, 6]
     assert (found.born_thread[0], found.died_thread[0]) == (1, 2)
+
+
+def test_a_resize_takes_what_its_thread_freed_just_before() -> None:
+    recording = heap(
+        [
+            (16, 1_000, True, 1.0, 1, 20),
+            (4_096, 600, True, 1.0, 2, 19),
+            (16, 2_000, True, 1.0, 21, -1),
+            (8_192, 700, True, 1.0, 22, -1),
+        ],
+        1.0,
+    )
+    recording.heap["is_resize"] = [False, False, True, False]
+    recording.heap["died_thread"] = [1, 2, 0, 0]
+
+    found = heap_blocks(recording, np.array([5]))
+
+    assert found.resized.tolist() == [-1, -1, 0, -1]
 
 
 def test_a_sampled_block_stands_for_as_many_bytes() -> None:

@@ -255,7 +255,7 @@ static void *sampled_realloc(void *block, size_t bytes)
     uint64_t former = tlmi_heap_gone(block);
     void *moved = original_realloc(block, bytes);
     if (moved != NULL)
-        tlmi_heap_meet(moved, bytes, TLMI_HEAP_NATIVE);
+        tlmi_heap_meet(moved, bytes, former != 0 ? TLMI_HEAP_NATIVE | TLMI_HEAP_RESIZED : TLMI_HEAP_NATIVE);
     else if (bytes != 0)
         tlmi_heap_restore(block, former, TLMI_HEAP_NATIVE);
     return moved;

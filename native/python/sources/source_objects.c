@@ -24,7 +24,7 @@ enum {
 };
 #define PUT_OFF ((uint64_t)1 << 40)
 
-__thread uint64_t tlmi_objects_left;
+__thread uint64_t tlmi_objects_left, tlmi_objects_ended;
 
 #ifdef Py_GIL_DISABLED
 const char *tlmi_objects_install(uint64_t mean)
@@ -200,9 +200,11 @@ static void *thorough_realloc(const domain_pair *pair, void *context, void *bloc
     is_inside = true;
     if (is_counted_here)
         put_raw_off();
+    tlmi_objects_ended = before;
     void *moved = pair->theirs.realloc(context, block, bytes); /* tlm-lint: ok */
-    if (is_counted_here && tlmi_heap_left != PUT_OFF)
-        owner = TLMI_HEAP_PYTHON; /* a larger block shrank, and stays where it was */
+    tlmi_objects_ended = 0;
+    if (is_counted_here && tlmi_heap_left != PUT_OFF) /* a larger block shrank, and stays malloc's */
+        owner = before != 0 ? TLMI_HEAP_PYTHON | TLMI_HEAP_RESIZED : TLMI_HEAP_PYTHON;
     if (is_counted_here)
         tlmi_heap_left = left;
     is_inside = false;

@@ -96,6 +96,8 @@ extern __thread uint64_t tlmi_heap_left;                       /* bytes to the n
 extern _Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64]; /* pages on which a sample begins */
 /* The count of an allocation's event: who asked, and where the block lies. The first two came from malloc. */
 typedef enum { TLMI_HEAP_NATIVE = 1, TLMI_HEAP_PYTHON, TLMI_HEAP_ARENA, TLMI_HEAP_MAPPING } tlmi_heap_owner;
+enum { TLMI_HEAP_RESIZED = 8 };              /* added to it: the block that this thread freed just before, resized */
+extern __thread uint64_t tlmi_objects_ended; /* of a block that is being resized: its bytes, 0: not a sample */
 /* After a count went below 0: what comes next. true: the block of so many bytes is to be recorded. */
 bool tlmi_heap_choose(uint64_t *left, size_t bytes);
 /* A chosen block that is there; NULL for none. */
