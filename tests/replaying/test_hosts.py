@@ -355,6 +355,12 @@ def test_there_are_ten_programs_to_compare_with() -> None:
     assert len(programs()) >= 20
 
 
+def test_a_heap_without_holes_at_the_start_is_replayed() -> None:
+    trace = trace_of([event(ALLOC, 0, MB), event(ALLOC, 1, MB), event(POINT)], 0)
+
+    assert play(replace(trace, heap_blocks=2), settings_for("glibc")).peak_bytes >= 2 * MB
+
+
 def heap(rows: list[tuple[int, int, bool, float, int, int]], rate: float) -> Any:
     columns = ["address", "size_bytes", "of_malloc", "weight", "born_ns", "died_ns"]
     table = pd.DataFrame(rows, columns=columns).assign(born_thread=1, died_thread=2)

@@ -34,8 +34,8 @@ class HeapBlocks:
     """Blocks in order of their births. ``born`` and ``died`` are places in ``time_ns``, the clock
     of arrays with these births and deaths between (``NEVER``: it is alive at the end). ``shift`` is
     the place in it of each event of arrays. ``resized`` is the place among these blocks of the one
-    that was resized; -1: it is new, or not every block is known. ``every`` says that none is missing; else each stands
-    for others, and sums of ``size`` are estimates.
+    that was resized; -1: it is new, or not every block is known. ``every`` says that none is
+    missing; else each stands for others, and sums of ``size`` are estimates.
     """
 
     size: Ints

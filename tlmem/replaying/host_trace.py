@@ -132,7 +132,7 @@ class HostTrace:
         """What the player reads; pauses are only for an allocator to which time matters."""
         events = self.events if knows_time else self.events[self.events["kind"] != PAUSE]
         start = start_of(self.blocks, self.free_at_start, early=self.heap_blocks > 0)
-        blocks = int(start["block"].max()) + 1
+        blocks = max(self.blocks, int(start["block"].max()) + 1)
         head = MAGIC + struct.pack("<QQ", blocks, len(start) + len(events))
         return head + start.tobytes() + events.tobytes()
 
