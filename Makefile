@@ -8,13 +8,14 @@ NATIVE := $(wildcard native/*/*.[chm] native/*/*/*.[chm]) native/build_ffi.py
 BUILD := pyproject.toml setup.py
 DEMO := arrays/dict_cache
 SOAK := --jobs 2 --fault-runs 3
+TRACES := 100000
 # What the tests need; some of NumPy's build an extension module.
 FOREIGN_PACKAGES := numpy scipy pandas pytest hypothesis setuptools meson ninja cython
 export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site house screenshots demo test test-python test-native hostile bench detection pictures attribution corpus ablation soak foreign mutants lint format clean
+.PHONY: help setup site house screenshots demo test test-python test-native hostile traces bench detection pictures attribution corpus ablation soak foreign mutants lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,9 @@ test-native: setup ## the C tests under AddressSanitizer, UBSan, ThreadSanitizer
 
 hostile: setup ## forged files and hostile programs, the long ones too
 	TLMEM_HOSTILE=long $(BIN)/pytest -n $(JOBS) tests/hostile
+
+traces: setup ## 100,000 random traces through the simulator of CUDA's allocator (TRACES=1000000)
+	TLMEM_REPLAY_TRACES=$(TRACES) $(BIN)/pytest -q 'tests/native/test_native.py::test_c[test_replay-address]'
 
 bench: setup ## measure: ns per event, whole programs beside others, bytes per event, reading
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_replay.c: on random traces under random settings no two blocks overlap, nothing is lost, and reserved is never below allocated.
  *
- * Some hundred traces; TLMEM_REPLAY_TRACES=100000 makes more.
+ * Some hundred traces; `make traces` runs 100,000.
  * tlm-test: sources=replay,own_memory.c,system.c modes=address,valgrind */
 #include <string.h>
 

@@ -99,7 +99,11 @@ def test_large_python_objects_are_pythons(tmp_path: Path) -> None:
     _, heap = heap_of(tmp_path, STRINGS, "--heap=all")
     strings = heap[(heap["line"] == 3) & (heap["size_bytes"] > 1100)]
 
-    assert strings["is_python"].all()
+    assert strings["is_python"].all() and strings["of_malloc"].all()
+    small = heap[heap["is_python"] & (heap["size_bytes"] <= 512)]
+    assert (~small["of_malloc"]).mean() > 0.9
+    grown = heap[heap["is_resize"] & (heap["size_bytes"] > 40_000)]
+    assert grown["of_malloc"].all() and 3 in grown["line"].to_list()
     assert (strings["died_ns"] < 0).sum() >= 6000
 
 
@@ -230,7 +234,7 @@ def test_an_allocator_linked_into_a_library_is_seen_by_its_mappings(tmp_path: Pa
     _, heap = heap_of(tmp_path, program, "--heap")
     mapped = heap[(heap["line"] == 4) & ~heap["is_python"] & (heap["size_bytes"] == 1 << 20)]
 
-    assert 3 <= len(mapped) <= 5
+    assert 3 <= len(mapped) <= 5 and not mapped["of_malloc"].any()
 
 
 def test_a_library_that_is_being_loaded_is_left_to_the_linker(tmp_path: Path) -> None:

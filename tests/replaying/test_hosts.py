@@ -355,9 +355,16 @@ def test_there_are_ten_programs_to_compare_with() -> None:
     assert len(programs()) >= 20
 
 
+def test_a_heap_without_holes_at_the_start_is_replayed() -> None:
+    trace = trace_of([event(ALLOC, 0, MB), event(ALLOC, 1, MB), event(POINT)], 0)
+
+    assert play(replace(trace, heap_blocks=2), settings_for("glibc")).peak_bytes >= 2 * MB
+
+
 def heap(rows: list[tuple[int, int, bool, float, int, int]], rate: float) -> Any:
-    columns = ["address", "size_bytes", "is_python", "weight", "born_ns", "died_ns"]
+    columns = ["address", "size_bytes", "of_malloc", "weight", "born_ns", "died_ns"]
     table = pd.DataFrame(rows, columns=columns).assign(born_thread=1, died_thread=2)
+    table["is_resize"] = False
     return SimpleNamespace(heap=table.astype({"address": "uint64"}), heap_rate=rate, fold=None)
 
 
@@ -366,10 +373,10 @@ def test_blocks_of_the_heap_stand_between_the_events_of_arrays() -> None:
     found = heap_blocks(
         heap(
             [
-                (brk, 70_000, False, 1.0, 15, 35),
+                (brk, 70_000, True, 1.0, 15, 35),
                 (brk + 80_000, 40, True, 1.0, 20, -1),
                 (brk + 90_000, 2_000, True, 1.0, 30, 30),
-                (arena, 40, True, 1.0, 16, 17),
+                (arena, 40, False, 1.0, 16, 17),
                 (arena << 1, 1 << 25, False, 1.0, 18, -1),
             ],
             1.0,
@@ -384,9 +391,27 @@ def test_blocks_of_the_heap_stand_between_the_events_of_arrays() -> None:
     assert (found.born_thread[0], found.died_thread[0]) == (1, 2)
 
 
+def test_a_resize_takes_what_its_thread_freed_just_before() -> None:
+    recording = heap(
+        [
+            (16, 1_000, True, 1.0, 1, 20),
+            (4_096, 600, True, 1.0, 2, 19),
+            (16, 2_000, True, 1.0, 21, -1),
+            (8_192, 700, True, 1.0, 22, -1),
+        ],
+        1.0,
+    )
+    recording.heap["is_resize"] = [False, False, True, False]
+    recording.heap["died_thread"] = [1, 2, 0, 0]
+
+    found = heap_blocks(recording, np.array([5]))
+
+    assert found.resized.tolist() == [-1, -1, 0, -1]
+
+
 def test_a_sampled_block_stands_for_as_many_bytes() -> None:
     found = heap_blocks(
-        heap([(16, 5_000, False, 3.2, 1, -1), (32, 600, True, 400.0, 2, 9)], 256_000.0),
+        heap([(16, 5_000, True, 3.2, 1, -1), (32, 600, True, 400.0, 2, 9)], 256_000.0),
         np.array([5]),
     )
 

@@ -3,8 +3,8 @@
 Covers: which of the sampled blocks came from malloc, how many each one stands for, and one clock
 for them and the arrays. Does not cover: the arrays (``host_trace``).
 
-Small objects of Python lie in arenas that it maps by itself, and blocks that begin with a page are
-mappings of a library; neither is the allocator's.
+Small objects of Python lie in arenas that it maps by itself, and libraries map memory, too; neither
+is malloc's, and the recording says which blocks are.
 """
 
 from __future__ import annotations
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 
     from tlmem.recording.reader import Recording
 
-LARGEST_IN_HEAP = 65_536
-"""Blocks up to here are cut from a heap, whatever the threshold for mappings has become."""
-ARENA_BYTES = 512
-"""Up to here Python takes memory from its arenas, but for what it asks of malloc itself."""
-PAGE = 4_096
-REGION_BITS = 26
-"""The heap of a thread begins at a multiple of 64 MiB and may grow so far, with nothing between."""
 MOST_COPIES = 16
 """A sampled block is replayed as so many at most, larger ones then, as it stands for many."""
 
@@ -40,8 +33,9 @@ Ints = NDArray[np.int64]
 class HeapBlocks:
     """Blocks in order of their births. ``born`` and ``died`` are places in ``time_ns``, the clock
     of arrays with these births and deaths between (``NEVER``: it is alive at the end). ``shift`` is
-    the place in it of each event of arrays. ``every`` says that none is missing; else each stands
-    for others, and sums of ``size`` are estimates.
+    the place in it of each event of arrays. ``resized`` is the place among these blocks of the one
+    that was resized; -1: it is new, or not every block is known. ``every`` says that none is
+    missing; else each stands for others, and sums of ``size`` are estimates.
     """
 
     size: Ints
@@ -49,6 +43,7 @@ class HeapBlocks:
     died: Ints
     born_thread: Ints
     died_thread: Ints
+    resized: Ints
     time_ns: Ints
     shift: Ints
     every: bool
@@ -65,9 +60,10 @@ def heap_blocks(recording: Recording, time_ns: Ints) -> HeapBlocks:
     """
     table = recording.heap
     every = len(table) > 0 and recording.heap_rate == 1 and recording.fold is None
-    table = table[_of_malloc(table)] if len(table) else table
+    table = table[table["of_malloc"] & table["size_bytes"].between(1, LARGEST_BLOCK)]
     size, weight = table["size_bytes"].to_numpy(np.int64), table["weight"].to_numpy(np.float64)
     born, died = table["born_ns"].to_numpy(np.int64), table["died_ns"].to_numpy(np.int64)
+    resized = _resized(table) if every else np.full(0, -1)
     began, gone = (table[f"{end}_thread"].to_numpy(np.int64) for end in ("born", "died"))
     if not every:
         copies = np.clip(np.round(weight), 1, MOST_COPIES).astype(np.int64)
@@ -89,6 +85,7 @@ def heap_blocks(recording: Recording, time_ns: Ints) -> HeapBlocks:
         died=death,
         born_thread=began,
         died_thread=gone,
+        resized=resized if every else np.full(len(born), -1),
         time_ns=np.insert(time_ns, behind, change_ns[order]),
         shift=np.arange(len(time_ns))
         + np.searchsorted(behind, np.arange(len(time_ns)), side="right"),
@@ -96,13 +93,21 @@ def heap_blocks(recording: Recording, time_ns: Ints) -> HeapBlocks:
     )
 
 
-def _of_malloc(table: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which blocks malloc handed out. What Python asked of it lies where other blocks lie."""
-    size = table["size_bytes"].to_numpy(np.int64)
-    address = table["address"].to_numpy(np.uint64)
-    is_python = table["is_python"].to_numpy(bool)
-    mapped = ~is_python & (address % np.uint64(PAGE) == 0)
-    found = ~mapped & ((size > ARENA_BYTES) | ~is_python)
-    region = address >> np.uint64(REGION_BITS)
-    found |= np.isin(region, np.unique(region[found & (size <= LARGEST_IN_HEAP)]))
-    return found & (size > 0) & (size <= LARGEST_BLOCK)
+def _resized(table: pd.DataFrame) -> Ints:
+    """The place of the block that each one was before; -1: it is new."""
+    found = np.full(len(table), -1, np.int64)
+    born, died = table["born_ns"].to_numpy(np.int64), table["died_ns"].to_numpy(np.int64)
+    began, gone = (table[f"{end}_thread"].to_numpy(np.int64) for end in ("born", "died"))
+    renewed = table["is_resize"].to_numpy(bool)
+    for thread in np.unique(began[renewed]):
+        mine = np.flatnonzero(renewed & (began == thread))
+        ended = np.flatnonzero((died >= 0) & (gone == thread))
+        if not len(ended):
+            continue
+        ended = ended[np.argsort(died[ended], kind="stable")]
+        last = np.searchsorted(died[ended], born[mine], side="right") - 1
+        mine, last = mine[last >= 0], last[last >= 0]
+        _, first = np.unique(last, return_index=True)  # one block is resized only once
+        former = ended[last[first]]
+        found[mine[first]] = np.where(former != mine[first], former, -1)
+    return found

@@ -61,10 +61,13 @@ KEEPER = 48
 """Bytes of what stays between two holes."""
 SAMPLE_NS = 5_000_000
 """How long reading one sample may take, while the program goes on."""
+WRITTEN_NS = 20_000_000
+"""In this time a program has written what it allocated, where no counter says otherwise."""
 UNTOUCHED_SHARE = 0.01
 """Of the most bytes that arrays held: so few pages that were never written do not matter."""
 FEW_MAPPED_SHARE = 0.02
-"""Of the most bytes that arrays held: so few in blocks that malloc mapped singly do not matter."""
+"""Of the most bytes that blocks held: so few that malloc mapped singly, or that came and went
+around a sample, do not matter."""
 LEAST_COMPARED_BYTES = 8_000_000
 """A run whose arrays never held so much says nothing: other memory of the process moves as far."""
 
@@ -129,7 +132,7 @@ class HostTrace:
         """What the player reads; pauses are only for an allocator to which time matters."""
         events = self.events if knows_time else self.events[self.events["kind"] != PAUSE]
         start = start_of(self.blocks, self.free_at_start, early=self.heap_blocks > 0)
-        blocks = int(start["block"].max()) + 1
+        blocks = max(self.blocks, int(start["block"].max()) + 1)
         head = MAGIC + struct.pack("<QQ", blocks, len(start) + len(events))
         return head + start.tobytes() + events.tobytes()
 
@@ -222,7 +225,9 @@ class _Builder:
             (of >= 0) & (self.number >= 0) & (self.number[place] == of) & (self.died[place] < NEVER)
         )
         known &= self.born >= 0
-        return np.where(known, place, -1)
+        found = np.where(known, place, -1)
+        found[self.arrays :] = np.where(self.heap.resized >= 0, self.heap.resized + self.arrays, -1)
+        return found
 
     def trace(self, pauses_s: float) -> HostTrace:
         """The whole trace."""
@@ -327,7 +332,8 @@ class _Builder:
         samples = self.recording.samples
         if len(samples):
             # What was asked at other moments than resident memory lies between its neighbours.
-            samples = samples.assign(elsewhere=_elsewhere(samples, int(curve.level.max())))
+            peak, still = int(curve.level.max()), self._still(samples, curve)
+            samples = samples.assign(elsewhere=_elsewhere(samples, peak, still))
             samples = samples[samples["anon"].notna()]
         times = samples["time_ns"].to_numpy(np.int64) if len(samples) else np.zeros(0, np.int64)
         inside = times <= (end_ns if end_ns is not None else np.iinfo(np.int64).max)
@@ -340,6 +346,22 @@ class _Builder:
         points = np.unique(np.concatenate([even, rises, [end], at, before]))
         place = np.searchsorted(points, np.stack([at, before]))
         return points, int(np.searchsorted(points, end)), (samples, place)
+
+    def _still(self, samples: pd.DataFrame, curve: Curve) -> NDArray[np.bool_]:
+        """At which samples of mappings blocks were written and hardly changed meanwhile."""
+        written = samples["untouched"] <= UNTOUCHED_SHARE * curve.level.max()
+        asked = (samples["mapped"].notna() & written).to_numpy()
+        when = samples["time_ns"].to_numpy(np.int64)
+        at_ns, most = self._times(curve.at), FEW_MAPPED_SHARE * curve.level.max()
+        begin = np.searchsorted(at_ns, when - WRITTEN_NS, side="right") - 1
+        end = np.searchsorted(at_ns, when + SAMPLE_NS, side="right")
+        return np.array(
+            [
+                bool(one) and b > 0 and np.ptp(curve.level[max(a, 0) : b]) <= most
+                for one, a, b in zip(asked, begin, end, strict=True)
+            ],
+            bool,
+        )
 
     def _pauses(self, changes: Ints) -> tuple[Ints, Ints]:
         """After which event the program paused, and for how long."""
@@ -403,10 +425,12 @@ class _Builder:
         return Sampled(time_ns[kept], point[kept], before[kept], values[kept]), ""
 
 
-def _elsewhere(samples: pd.DataFrame, peak: int) -> Floats:
+def _elsewhere(samples: pd.DataFrame, peak: int, still: NDArray[np.bool_]) -> Floats:
     """Resident memory at each sample that is not malloc's: Python's arenas, the recorder's, what
-    libraries map and have as data, stacks. The last three are the mappings less all that is known
-    in them, where malloc mapped few blocks itself: both are not asked at one moment.
+    libraries map and have as data, stacks. What the recorder maps is known whenever it changes, and
+    what of it is resident seldom. The last three are the mappings less all that is known in them,
+    where malloc mapped few blocks itself or its blocks were ``still``: both are not asked at one
+    moment.
     """
     when = samples["time_ns"].to_numpy(np.float64)
 
@@ -421,8 +445,30 @@ def _elsewhere(samples: pd.DataFrame, peak: int) -> Floats:
     singly = samples["malloc_mapped"]
     rest = samples["mapped"] + samples["library_data"] + samples["stacks"]
     rest = rest - singly - arenas - recorder
-    few = singly <= singly.min() + FEW_MAPPED_SHARE * peak
-    return between(arenas, always) + between(recorder, always) + between(rest, few)
+    few = (singly <= singly.min() + FEW_MAPPED_SHARE * peak) | still
+    mapped = samples["recorder"].ffill().fillna(0.0).to_numpy(np.float64)
+    known = recorder.notna().to_numpy()
+    own = _along(recorder.to_numpy(np.float64), mapped, when, known)
+    return between(arenas, always) + own + between(rest, few)
+
+
+def _along(values: Floats, other: Floats, when: Floats, known: NDArray[np.bool_]) -> Floats:
+    """``values`` between those that are known, as far as ``other`` has come from the one to the
+    next; by time where that is the same at both.
+    """
+    at = np.flatnonzero(known)
+    if not len(at):
+        return np.zeros(len(when))
+    row = np.arange(len(when))
+    right = np.searchsorted(at, row).clip(max=len(at) - 1)
+    left = np.where(at[right] > row, right - 1, right).clip(min=0)
+    first, last = at[left], at[right]
+    length, passed = when[last] - when[first], when - when[first]
+    rise = other[last] - other[first]
+    share = np.where(length > 0, passed / np.where(length > 0, length, 1), 0.0)
+    share = np.where(rise != 0, (other - other[first]) / np.where(rise != 0, rise, 1), share)
+    values = np.where(known, values, 0.0)
+    return values[first] + (values[last] - values[first]) * share.clip(0, 1)
 
 
 def _shifted(at: Ints, shift: Ints) -> Ints:

@@ -255,7 +255,7 @@ static void *sampled_realloc(void *block, size_t bytes)
     uint64_t former = tlmi_heap_gone(block);
     void *moved = original_realloc(block, bytes);
     if (moved != NULL)
-        tlmi_heap_meet(moved, bytes, TLMI_HEAP_NATIVE);
+        tlmi_heap_meet(moved, bytes, former != 0 ? TLMI_HEAP_NATIVE | TLMI_HEAP_RESIZED : TLMI_HEAP_NATIVE);
     else if (bytes != 0)
         tlmi_heap_restore(block, former, TLMI_HEAP_NATIVE);
     return moved;
@@ -295,7 +295,7 @@ static void *sampled_mmap(void *address, size_t bytes, int rights, int flags, in
 {
     void *block = original_mmap(address, bytes, rights, flags, file, offset);
     if (block != MAP_FAILED && flags & MAP_ANONYMOUS && rights & PROT_WRITE && !(flags & (MAP_NORESERVE | MAP_SHARED)))
-        tlmi_heap_meet(block, bytes, TLMI_HEAP_NATIVE);
+        tlmi_heap_meet(block, bytes, TLMI_HEAP_MAPPING);
     return block;
 }
 
@@ -305,7 +305,7 @@ static int sampled_munmap(void *address, size_t bytes)
     uint64_t former = tlmi_heap_gone(address);
     int error = original_munmap(address, bytes);
     if (error != 0)
-        tlmi_heap_restore(address, former, TLMI_HEAP_NATIVE);
+        tlmi_heap_restore(address, former, TLMI_HEAP_MAPPING);
     return error;
 }
 

@@ -24,7 +24,7 @@ enum {
 };
 #define PUT_OFF ((uint64_t)1 << 40)
 
-__thread uint64_t tlmi_objects_left;
+__thread uint64_t tlmi_objects_left, tlmi_objects_ended;
 
 #ifdef Py_GIL_DISABLED
 const char *tlmi_objects_install(uint64_t mean)
@@ -87,7 +87,7 @@ static void end_remembered_names(void)
 static void record_small(void *block, size_t bytes)
 {
     end_remembered_names();
-    tlmi_heap_record(block, bytes, TLMI_HEAP_PYTHON);
+    tlmi_heap_record(block, bytes, TLMI_HEAP_ARENA); /* where it lies but for the sample */
 }
 
 /* ---- the fast way ---- */
@@ -156,11 +156,17 @@ static void *fast_realloc(void *context, void *block, size_t bytes)
 
 /* ---- the thorough way ---- */
 
-static void *count_block(void *block, size_t bytes)
+static void *count_block(void *block, size_t bytes, tlmi_heap_owner owner)
 {
     if (block != NULL && bytes <= most_bytes && is_due(bytes) && tlmi_heap_choose(&tlmi_objects_left, bytes))
-        tlmi_heap_record(block, bytes, TLMI_HEAP_PYTHON);
+        tlmi_heap_record(block, bytes, owner);
     return block;
+}
+
+/* Small objects lie in arenas; what is larger, and all of the raw domain, is malloc's. */
+static tlmi_heap_owner owner_of(const domain_pair *pair, size_t bytes)
+{
+    return pair == &objects && bytes <= SMALL_BYTES ? TLMI_HEAP_ARENA : TLMI_HEAP_PYTHON;
 }
 
 static void *thorough_malloc(const domain_pair *pair, void *context, size_t bytes)
@@ -170,7 +176,7 @@ static void *thorough_malloc(const domain_pair *pair, void *context, size_t byte
     is_inside = true;
     void *block = pair->theirs.malloc(context, bytes); /* tlm-lint: ok */
     is_inside = false;
-    return count_block(block, bytes);
+    return count_block(block, bytes, owner_of(pair, bytes));
 }
 
 static void *thorough_calloc(const domain_pair *pair, void *context, size_t count, size_t bytes)
@@ -180,7 +186,7 @@ static void *thorough_calloc(const domain_pair *pair, void *context, size_t coun
     is_inside = true;
     void *block = pair->theirs.calloc(context, count, bytes); /* tlm-lint: ok */
     is_inside = false;
-    return count_block(block, count * bytes);
+    return count_block(block, count * bytes, owner_of(pair, count * bytes));
 }
 
 static void *thorough_realloc(const domain_pair *pair, void *context, void *block, size_t bytes)
@@ -190,16 +196,21 @@ static void *thorough_realloc(const domain_pair *pair, void *context, void *bloc
     uint64_t before = tlmi_heap_gone(block);
     bool is_counted_here = bytes <= most_bytes;
     uint64_t left = tlmi_heap_left;
+    tlmi_heap_owner owner = owner_of(pair, bytes);
     is_inside = true;
     if (is_counted_here)
         put_raw_off();
+    tlmi_objects_ended = before;
     void *moved = pair->theirs.realloc(context, block, bytes); /* tlm-lint: ok */
+    tlmi_objects_ended = 0;
+    if (is_counted_here && tlmi_heap_left != PUT_OFF) /* a larger block shrank, and stays malloc's */
+        owner = before != 0 ? TLMI_HEAP_PYTHON | TLMI_HEAP_RESIZED : TLMI_HEAP_PYTHON;
     if (is_counted_here)
         tlmi_heap_left = left;
     is_inside = false;
     if (moved == NULL)
-        tlmi_heap_restore(block, before, TLMI_HEAP_PYTHON);
-    return count_block(moved, bytes);
+        tlmi_heap_restore(block, before, owner);
+    return count_block(moved, bytes, owner);
 }
 
 static void thorough_free(const domain_pair *pair, void *context, void *block)

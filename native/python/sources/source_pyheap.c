@@ -71,7 +71,7 @@ static void meet_piece(uintptr_t piece)
             count_piece(last, (top - last + page - 1) / page * page);
     }
     count_piece(piece, page);
-    tlmi_heap_meet((void *)piece, page, TLMI_HEAP_PYTHON);
+    tlmi_heap_meet((void *)piece, page, TLMI_HEAP_ARENA);
 }
 
 static void *counted_arena_alloc(void *context, size_t bytes)
@@ -126,7 +126,8 @@ static void *counted_resize(void *context, void *block, size_t bytes)
     void *moved = plain.realloc(context, block, bytes); /* tlm-lint: ok */
     if (moved != NULL) {
         count_large((int64_t)tlmi_usable_bytes(moved) - before);
-        tlmi_heap_meet(moved, bytes, TLMI_HEAP_PYTHON);
+        bool known = sampled != 0 || tlmi_objects_ended != 0;
+        tlmi_heap_meet(moved, bytes, known ? TLMI_HEAP_PYTHON | TLMI_HEAP_RESIZED : TLMI_HEAP_PYTHON);
     } else {
         tlmi_heap_restore(block, sampled, TLMI_HEAP_PYTHON);
     }

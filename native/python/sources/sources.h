@@ -94,7 +94,10 @@ static inline void tlmi_live_tally(int64_t bytes)
 enum { TLMI_HEAP_PAGES = 1 << 18, TLMI_HEAP_PAGE_SHIFT = 12 }; /* bits: of 1 GB of addresses each has its own */
 extern __thread uint64_t tlmi_heap_left;                       /* bytes to the next chosen one */
 extern _Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64]; /* pages on which a sample begins */
-typedef enum { TLMI_HEAP_NATIVE = 1, TLMI_HEAP_PYTHON = 2 } tlmi_heap_owner; /* the count of an allocation's event */
+/* The count of an allocation's event: who asked, and where the block lies. The first two came from malloc. */
+typedef enum { TLMI_HEAP_NATIVE = 1, TLMI_HEAP_PYTHON, TLMI_HEAP_ARENA, TLMI_HEAP_MAPPING } tlmi_heap_owner;
+enum { TLMI_HEAP_RESIZED = 8 };              /* added to it: the block that this thread freed just before, resized */
+extern __thread uint64_t tlmi_objects_ended; /* of a block that is being resized: its bytes, 0: not a sample */
 /* After a count went below 0: what comes next. true: the block of so many bytes is to be recorded. */
 bool tlmi_heap_choose(uint64_t *left, size_t bytes);
 /* A chosen block that is there; NULL for none. */

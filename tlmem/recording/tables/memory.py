@@ -34,8 +34,9 @@ from tlmem.recording.tables.schema import frame
 ToNs = Callable[[np.ndarray], np.ndarray]
 _SAMPLE_GAP_NS = 5_000_000
 _MOST_DIGITS = 16
-_OF_PYTHON = 2
-"""The count of an event of a sampled block that Python's allocators gave."""
+_OWNER, _RESIZED = 7, 8
+_OF_PYTHON, _BESIDE_MALLOC = (2, 3), (3, 4)
+"""The count of a sampled block's event: Python's allocators gave it; malloc did not."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,7 @@ def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.Data
     dead = pairing.ended_by >= 0
     ended = np.where(dead, pairing.ended_by, 0)
     died = heap.ticks[ended] if len(heap) else heap.ticks
+    count = heap.count[pairing.begins]
     rate = heap_rate(notes)
     weight = np.ones(len(dead)) if rate == 1 else -1 / np.expm1(-np.maximum(pairing.size, 1) / rate)
     return frame(
@@ -156,7 +158,9 @@ def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.Data
         {
             "address": heap.object[pairing.begins],
             "size_bytes": pairing.size,
-            "is_python": heap.count[pairing.begins] == _OF_PYTHON,
+            "is_python": np.isin(count & _OWNER, _OF_PYTHON),
+            "of_malloc": ~np.isin(count & _OWNER, _BESIDE_MALLOC),
+            "is_resize": (count & _RESIZED) != 0,
             "weight": weight,
             "born_ns": to_ns(heap.ticks[pairing.begins]),
             "died_ns": np.where(dead, to_ns(died), -1),

@@ -118,6 +118,8 @@ SCHEMA: dict[str, Table] = {
             Column("address", "uint64", "", "where it lay"),
             Column("size_bytes", "int64", "bytes", "as asked for"),
             Column("is_python", "bool", "", "of Python's allocators; else of native code"),
+            Column("of_malloc", "bool", "", "by malloc; else in Python's arenas, or a mapping"),
+            Column("is_resize", "bool", "", "what its thread freed just before, resized"),
             Column("weight", "float64", "", "so many blocks it stands for; 1: every block is here"),
             Column("born_ns", "int64", "ns", "when it was allocated"),
             Column("died_ns", "int64", "ns", "when it was freed; -1 while alive"),
