@@ -47,7 +47,7 @@ from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.judge import Evidence, judge
 from tlmem.analysis.leaks.alive_at_end import alive_by_line, alive_in, live_at_end
 from tlmem.analysis.leaks.classes import class_findings
-from tlmem.analysis.leaks.deep_graphs import deep_graph, deep_graph_findings
+from tlmem.analysis.leaks.deep_graphs import deep_graph, deep_graph_findings, with_deep_graph
 from tlmem.analysis.leaks.facts import exact_findings
 from tlmem.analysis.leaks.filling_caches import filling_finding
 from tlmem.analysis.leaks.fragmentation import fragmentation
@@ -197,6 +197,7 @@ def evidence_of(recording: Recording) -> Evidence:
     late = still_rising(lives, samples)
     resident = with_sampled(resident, recording, places, lives, samples, sampled, late)
     deep = deep_graph(recording)
+    resident = with_deep_graph(resident, deep, samples, lives)
     sizes = None
     if deep is None:
         resident, sizes = without_new_sizes(resident, lives)

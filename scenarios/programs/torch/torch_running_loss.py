@@ -26,11 +26,11 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     model = nn.Sequential(
-        nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)
+        nn.Linear(16, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 1)
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     meter = Meter()
-    for _ in repeat(1200, fixed=1500, seconds=SETTLED_S):
+    for _ in repeat(6000, fixed=2500, seconds=SETTLED_S):
         x = torch.randn(16, 16)
         loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
         optimizer.zero_grad()

@@ -17,13 +17,16 @@ def node(depth: int, name: str = "AddBackward0") -> Step:
     return Step(StepKind.GRAPH, name, "", depth)
 
 
-def summed(deepens: bool = True, native: int = PER_STEP, sizes: int = 1) -> Analysis:
+def summed(
+    deepens: bool = True, native: int = PER_STEP, sizes: int = 1, in_stairs: bool = False
+) -> Analysis:
     """A sum of losses is made in each step, in place of the one before.
 
     Args:
         deepens: whether it keeps the graph of all steps.
         native: bytes of native memory that each step keeps.
         sizes: how many sizes tensors have.
+        in_stairs: whether that is seen in a few large steps, as where samples are rare.
     """
     made = Program(slowdown=1)
     total = made.alloc(TOTAL, 4, TORCH)
@@ -34,7 +37,8 @@ def summed(deepens: bool = True, native: int = PER_STEP, sizes: int = 1) -> Anal
         new = made.alloc(TOTAL, 4, TORCH)
         made.free(total)
         total = new
-        made.native += native
+        stair = 200 * native if step % 200 == 150 else 0
+        made.native += stair if in_stairs else native
         made.wait(3_000_000)
         if step % 100 == 99:
             depth = 6 + step if deepens else 6
@@ -105,3 +109,10 @@ def test_attributes_are_named_as_what_they_are() -> None:
             made.snapshot(([*steps, node(step)], [total], 1.0))
 
     assert "attribute 'total' of Meter" in analyse(made.recording()).verdict.sentence
+
+
+@pytest.mark.parametrize("deepens", [True, False])
+def test_ever_deeper_graphs_are_a_leak_where_native_memory_rises_in_stairs(deepens: bool) -> None:
+    found = summed(deepens, in_stairs=True)
+
+    assert found.verdict.outcome == ("leak" if deepens else "stable")

@@ -5,7 +5,8 @@ tracked, and no line grows: its nodes are C++ objects, a few hundred bytes each,
 What gives it away is how deep its graph is, which each snapshot reads: as deep as the model for a
 loss, one node more with each step for a sum of losses.
 
-Covers: the tensor that was seen with ever deeper graphs, beside growth of native memory.
+Covers: the tensor that was seen with ever deeper graphs, beside growth of native memory; that
+growth where its own samples are too few or too uneven, as in a program that worked for a second.
 Does not cover: graphs that keep tensors, whose lines grow; see ``torch_graphs``.
 """
 
@@ -17,8 +18,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from tlmem.analysis.growth.process_growth import Rise
+from tlmem.analysis.growth.curves import Window, memory_curve
+from tlmem.analysis.growth.process_growth import Resident, Rise
+from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.holders.snapshots import (
     GRAPH,
     NATIVE,
@@ -28,6 +32,7 @@ from tlmem.analysis.holders.snapshots import (
     steps_of,
 )
 from tlmem.analysis.leaks.cures import FIXES
+from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Holder
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
@@ -156,6 +161,32 @@ def with_object(graph: DeepGraph, recording: Recording) -> DeepGraph:
     number = int(mine["object"].iloc[0])
     site = recording.objects["born_site"].loc[[number]].to_numpy(np.int64)
     return replace(graph, object=number, site=int(site[0]))
+
+
+def with_deep_graph(
+    found: Resident, graph: DeepGraph | None, samples: pd.DataFrame, lives: Lifetimes
+) -> Resident:
+    """With the native growth that a graph alone shows, where the curves show none.
+
+    So many snapshots in a row would see a deeper graph by chance in 1 of 720 programs whose graphs
+    begin anew. Memory must have risen meanwhile, whether steadily or not.
+    """
+    if graph is None or graph.seen < RULES.fewest_troughs:
+        return found
+    if any(graph.explains(rise) for rise in found.rises):
+        return found
+    window = Window(samples, graph.begin_ns, lives.judged_ns)
+    for name in ("native", "outside"):
+        curve = memory_curve(window, name)
+        times, values = curve.time_ns[curve.taken] / 1e9, curve.values[curve.taken]
+        rate = rate_of(times, values)
+        if rate is None or rate.value <= 0 or values[-1] - values[0] < curve.least:
+            continue
+        seconds = float(times[-1] - times[0])
+        rise = Rise("native", round(rate.value * seconds), seconds, graph.begin_ns, rate)
+        if graph.explains(rise):
+            return replace(found, rises=(rise, *found.rises))
+    return found
 
 
 def deep_graph_findings(
