@@ -23,8 +23,20 @@ class Sampled(Program):
         chance = float(-np.expm1(-size / RATE))
         died = self.now_ns + steps * STEP_NS if steps else -1
         if self.chance.random() < chance:
-            row = (len(self.heap), size, python, 1 / chance, self.now_ns, died)
-            self.heap.append((*row, self.site_of(line), 1, int(bool(steps))))
+            row = {
+                "address": len(self.heap),
+                "size_bytes": size,
+                "is_python": python,
+                "of_malloc": True,
+                "is_resize": False,
+                "weight": 1 / chance,
+                "born_ns": self.now_ns,
+                "died_ns": died,
+                "born_site": self.site_of(line),
+                "born_thread": 1,
+                "died_thread": int(steps > 0),
+            }
+            self.heap.append(row)
 
     def recording(self) -> Any:
         """What the reader would hand to an analysis."""

@@ -127,7 +127,7 @@ class Program:
     seen: list[Holding] = field(default_factory=list)
     contents: list[Holding] = field(default_factory=list)
     frames: dict[int, tuple[str, int]] = field(default_factory=dict)
-    heap: list[tuple[Any, ...]] = field(default_factory=list)
+    heap: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sample()
