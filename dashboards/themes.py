@@ -33,7 +33,7 @@ def keep_theme(name: str) -> None:
 
     Raises:
         OSError: it cannot be written.
-        RuntimeError: there is no home folder.
+        RuntimeError: the user has no home folder.
     """
     place = file_of_theme()
     place.parent.mkdir(parents=True, exist_ok=True)

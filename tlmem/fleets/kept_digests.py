@@ -26,9 +26,7 @@ REST_S = 60.0
 
 def kept_digest(path: str | Path) -> Digest | None:
     """What an earlier command has kept; None where there is nothing, or it is of other bytes."""
-    answers = _answers(path)
-    found = answers.find(QUESTION, None) if answers else None
-    return found if isinstance(found, Digest) else None
+    return _found(_answers(path))
 
 
 def digest_and_keep(path: str | Path) -> Digest:
@@ -38,13 +36,17 @@ def digest_and_keep(path: str | Path) -> Digest:
         TlmemError: as ``tlmem.read``.
     """
     answers = _answers(path)
+    found = _found(answers)
+    if found is None:
+        found = digest_file(path)
+        if answers:
+            answers.keep({QUESTION: found}, None)
+    return found
+
+
+def _found(answers: KeptAnswers | None) -> Digest | None:
     found = answers.find(QUESTION, None) if answers else None
-    if isinstance(found, Digest):
-        return found
-    made = digest_file(path)
-    if answers:
-        answers.keep({QUESTION: made}, None)
-    return made
+    return found if isinstance(found, Digest) else None
 
 
 def _answers(path: str | Path) -> KeptAnswers | None:

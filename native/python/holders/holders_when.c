@@ -139,7 +139,7 @@ static void note_taken(uint8_t trigger, uint64_t tracked, uint64_t found, uint64
 }
 
 /* Going through all objects is seldom worth it where only the ways to arrays are wanted, and never where Python's heap is as large
- * as the last time: then there is no growth to be explained. */
+ * as the last time: nothing has grown. */
 static bool counts_types(uint8_t trigger, uint64_t elapsed_ns)
 {
     bool arenas_known, large_known;

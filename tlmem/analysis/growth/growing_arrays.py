@@ -7,7 +7,7 @@ each array is larger than the one before by just what was allocated in between. 
 sizes has other lines that grow with the size.
 
 Covers: tracked objects by blamed line. See also: ``growing_sites``, for lines that
-keep ever more objects; ``hidden_growth``, which makes a verdict of what was joined.
+keep more and more objects; ``hidden_growth``, which makes a verdict of what was joined.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Growth that the live count of a line does not show.
 
-A line whose count does not rise evenly may still hold ever more, in five ways:
+A line whose count does not rise evenly may still hold more and more, in five ways:
 
 * *larger*: a constant number of objects, each replaced by a larger one;
 * *joined*: one object to which what comes is joined, see ``growing_arrays``;

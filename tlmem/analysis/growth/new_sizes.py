@@ -4,7 +4,7 @@ Libraries below PyTorch prepare code, plans and scratch memory for the sizes tha
 keep them: sequences of random lengths let native memory rise evenly for as long as new lengths
 come, which may be the whole of a run. A leak of a few kilobytes in each step looks the same.
 
-Covers: rises that are no larger than what is kept for new sizes. Does not cover: whether native
+Covers: rises that new sizes account for. Does not cover: whether native
 memory rises (``process_growth``).
 """
 
