@@ -3,8 +3,9 @@
  *
  * A fast sample costs one read of a file that is kept open. A full sample reads every source; early in a run it is taken often,
  * later each hundredth of the run's length, at most once a second, and each of its expensive probes (the C allocator walks its
- * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, or
- * all of them together a percent while resident memory grows by an eighth and more.
+ * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, from
+ * the first minute on less and less down to a tenth, or all of them together a percent while resident memory grows by an
+ * eighth and more.
  * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and recorded before the next one begins:
  * a number that was read before another one must not come after it in the recording, least of all at its end. That is one
  * lock, which is never taken by a holder of a lock of the recording. The other one is about what is kept from sample to sample; it is
@@ -20,6 +21,8 @@
 #define NANOSECONDS 1000000000u
 #define FIRST_FULL_NS 10000000u /* full samples are at least so far apart in the first second */
 #define REST_SHARE 300          /* an expensive probe rests for 300 times what it took */
+#define LONG_REST_SHARE 1000    /* the same when the run is long: a slope over an hour does not need a point each second */
+#define LONG_NS 60000000000u
 #define EARLY_SHARE 100         /* the C allocator for 100 times in the first two seconds */
 #define GROWN_SHARE 100         /* a snapshot for 100 times, if much has come since */
 #define FORCED_SHARE 10         /* a snapshot that is asked for */
@@ -90,6 +93,12 @@ static void add_mappings(tlmi_sample *taken)
         tlmi_sample_add(taken, TLM_METRIC_RECORDER_RESIDENT, tlmi_own_resident_bytes() + layers->quarantine_bytes());
 }
 
+static uint64_t rest_share(uint64_t now)
+{
+    uint64_t share = (now - opened_ns) / (LONG_NS / REST_SHARE);
+    return share < REST_SHARE ? REST_SHARE : share > LONG_REST_SHARE ? LONG_REST_SHARE : share;
+}
+
 /* Runs an expensive probe when it is due, and puts it off by the processor time it cost: on a busy machine the time that passes
  * is mostly spent waiting, and a probe put off by that would hardly ever run. */
 static void add_expensive(tlmi_sample *taken, enum probe which, void (*add)(tlmi_sample *), bool force)
@@ -98,7 +107,8 @@ static void add_expensive(tlmi_sample *taken, enum probe which, void (*add)(tlmi
         return;
     uint64_t begin = tlmi_clock_thread_ns();
     add(taken);
-    next_probe_ns[which] = tlmi_clock_ns() + (tlmi_clock_thread_ns() - begin) * REST_SHARE;
+    uint64_t cost = tlmi_clock_thread_ns() - begin, now = tlmi_clock_ns();
+    next_probe_ns[which] = now + cost * rest_share(now);
 }
 
 /* What tracked memory is subtracted from comes last, next to the events that tell it, and is asked again when the thread had
@@ -125,7 +135,7 @@ static void add_moment(tlmi_sample *taken, bool force)
     }
     uint64_t now = tlmi_clock_ns(), most = LEAPS * allocator_cost_ns + SHARP_NS;
     allocator_cost_ns = used < most ? used : most;
-    next_probe_ns[PROBE_ALLOCATOR] = now + allocator_cost_ns * (now - opened_ns < EARLY_NS ? EARLY_SHARE : REST_SHARE);
+    next_probe_ns[PROBE_ALLOCATOR] = now + allocator_cost_ns * (now - opened_ns < EARLY_NS ? EARLY_SHARE : rest_share(now));
 }
 
 static bool are_all_due(uint64_t now)

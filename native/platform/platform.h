@@ -169,6 +169,11 @@ void tlmi_deflate_close(void);
 uint32_t tlmi_deflate(tlmi_deflate_mode mode, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room);
 bool tlmi_inflate(const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t expected);
 
+/* ---- huffman.c: bytes that do not repeat, in the format of zlib ---- */
+/* Bytes written, or 0 when it would not get smaller or needs more than `room`, which has eight bytes more than the result.
+ * Thread-safe. */
+uint32_t tlmi_huffman(const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room);
+
 /* ---- failure.c: what tlm_failure_last reports, of the calling thread ---- */
 void tlmi_failure_keep(const tlm_failure *failure);
 /* Keeps a failure that is about no object; returns the status. */

@@ -124,13 +124,15 @@ def test_recording_is_cut_at_a_random_moment(program: Path, tmp_path: Path) -> N
             env=environment_of(environment),
         )
         time.sleep(0.01 + chance.random() * 0.15)
+        cuts = []
         for _ in range(chance.randrange(1, 4)):
             file = folder / "run.tlm"
             length = file.stat().st_size
-            os.truncate(file, chance.choice([0, 100, chance.randrange(length + 1), length * 2]))
+            cuts.append((length, chance.choice([0, 100, chance.randrange(length + 1), length * 2])))
+            os.truncate(file, cuts[-1][1])
             time.sleep(chance.random() * 0.02)
         out, error = process.communicate(timeout=LONGEST_S)
-        assert (process.returncode, out) == (7, b"end\n"), (round_, error)
+        assert (process.returncode, out) == (7, b"end\n"), (round_, cuts, error)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * huffman.c: bytes that do not repeat, as a zlib stream of one block with a Huffman code and no matches (RFC 1950, 1951).
+ *
+ * zlib's own strategy for it takes four times as long; half of what compaction costs a program was the low bytes of its time
+ * steps. Any inflater reads the result. Thread-safe: no state but the caller's.
+ */
+#include <string.h>
+
+#include "platform/platform.h"
+
+enum {
+    END = 256, /* the symbol that ends the block */
+    SYMBOLS = 257,
+    DISTANCES = 2, /* none is used; two codes of one bit are a complete set, which every inflater takes */
+    LONGEST = 15,
+    KINDS = 19, /* of symbols that say the lengths: 0 to 15, and three for runs */
+    LONGEST_OF_KINDS = 7,
+    REPEAT_BEFORE = 16,
+    REPEAT_ZERO = 17,
+    REPEAT_ZERO_LONG = 18,
+    SYMBOL_BITS = 9,
+    MOST_BYTES = 1 << (32 - SYMBOL_BITS - 1), /* a count and its symbol share 32 bits */
+    FRAME_BYTES = 6,                          /* two before the block, the checksum behind it */
+};
+
+typedef struct {
+    uint16_t codes[SYMBOLS]; /* first bit lowest, as they are written */
+    uint8_t lengths[SYMBOLS];
+} code;
+
+typedef struct {
+    uint64_t bits;
+    uint32_t used;
+    uint8_t *at;
+} writer;
+
+/* At most 64 - 7 bits between two calls of `flush`, which writes eight bytes, those behind the end as well. */
+static inline void put(writer *to, uint32_t value, uint32_t bits)
+{
+    to->bits |= (uint64_t)value << to->used;
+    to->used += bits;
+}
+
+static inline void flush(writer *to)
+{
+    memcpy(to->at, &to->bits, 8);
+    to->at += to->used / 8;
+    to->bits >>= to->used & ~7u;
+    to->used &= 7u;
+}
+
+/* ---- codes ---- */
+
+static void sort(uint32_t *values, int count)
+{
+    static const int gaps[] = {57, 23, 10, 4, 1};
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
+        for (int i = gaps[g]; i < count; i++) {
+            uint32_t value = values[i];
+            int at = i;
+            for (; at >= gaps[g] && values[at - gaps[g]] > value; at -= gaps[g])
+                values[at] = values[at - gaps[g]];
+            values[at] = value;
+        }
+    }
+}
+
+/* From weights, rising, to the lengths of a minimum-redundancy code in place, falling: Moffat and Katajainen, "In-place
+ * calculation of minimum-redundancy codes", 1995. At least two weights. */
+static void weights_to_lengths(uint32_t *a, int count)
+{
+    int leaf = 0, root = 0;
+    for (int next = 0; next < count - 1; next++) { /* sums of pairs; each used one then holds its parent */
+        uint32_t sum = 0;
+        for (int half = 0; half < 2; half++) {
+            if (leaf >= count || (root < next && a[root] < a[leaf])) {
+                sum += a[root];
+                a[root++] = (uint32_t)next;
+            } else {
+                sum += a[leaf++];
+            }
+        }
+        a[next] = sum;
+    }
+    a[count - 2] = 0;
+    for (int next = count - 3; next >= 0; next--)
+        a[next] = a[a[next]] + 1; /* depths of the inner nodes */
+    int open = 1, inner = count - 2, at = count - 1;
+    for (uint32_t depth = 0; open > 0; depth++) {
+        int used = 0;
+        for (; inner >= 0 && a[inner] == depth; inner--)
+            used++;
+        for (int leaves = open - used; leaves > 0; leaves--)
+            a[at--] = depth;
+        open = 2 * used;
+    }
+}
+
+/* Lengths for `symbols` counts, none above `longest`; 0 for those that do not occur. At least two occur. */
+static void choose_lengths(const uint32_t *counts, int symbols, uint32_t longest, uint8_t *lengths)
+{
+    uint32_t order[SYMBOLS], weights[SYMBOLS];
+    int used = 0;
+    for (int symbol = 0; symbol < symbols; symbol++)
+        if (counts[symbol])
+            order[used++] = counts[symbol] << SYMBOL_BITS | (uint32_t)symbol;
+    sort(order, used);
+    for (uint32_t flatter = 0;; flatter++) { /* flatter weights, shorter codes, until the longest fits */
+        for (int i = 0; i < used; i++)
+            weights[i] = order[i] >> SYMBOL_BITS >> flatter ? order[i] >> SYMBOL_BITS >> flatter : 1;
+        weights_to_lengths(weights, used);
+        if (weights[0] <= longest)
+            break;
+    }
+    memset(lengths, 0, (size_t)symbols);
+    for (int i = 0; i < used; i++)
+        lengths[order[i] & ((1u << SYMBOL_BITS) - 1)] = (uint8_t)weights[i];
+}
+
+static void number_codes(code *made, int symbols)
+{
+    uint32_t of_length[LONGEST + 2] = {0}, next[LONGEST + 2] = {0};
+    for (int symbol = 0; symbol < symbols; symbol++)
+        of_length[made->lengths[symbol]]++;
+    of_length[0] = 0;
+    for (int length = 1; length <= LONGEST; length++)
+        next[length + 1] = (next[length] + of_length[length]) << 1;
+    for (int symbol = 0; symbol < symbols; symbol++) {
+        uint32_t length = made->lengths[symbol], number = next[length]++, turned = 0;
+        for (uint32_t bit = 0; bit < length; bit++)
+            turned |= (number >> bit & 1u) << (length - 1 - bit);
+        made->codes[symbol] = (uint16_t)turned;
+    }
+}
+
+/* ---- the head of the block: the lengths, themselves in a code ---- */
+
+typedef struct {
+    uint8_t kinds[SYMBOLS + DISTANCES], extra[SYMBOLS + DISTANCES];
+    int count;
+} saying;
+
+static uint32_t extra_bits(uint8_t kind)
+{
+    return kind == REPEAT_BEFORE ? 2 : kind == REPEAT_ZERO ? 3 : kind == REPEAT_ZERO_LONG ? 7 : 0;
+}
+
+static void say(saying *said, uint8_t kind, int extra)
+{
+    said->kinds[said->count] = kind;
+    said->extra[said->count++] = (uint8_t)extra;
+}
+
+static void say_run(saying *said, uint8_t length, int run)
+{
+    enum { LEAST = 3, MOST_BEFORE = 6, LEAST_LONG = 11, MOST_ZERO_LONG = 138 };
+    if (length) {
+        say(said, length, 0);
+        run--;
+    }
+    while (run >= LEAST) {
+        int most = length ? MOST_BEFORE : MOST_ZERO_LONG, part = run < most ? run : most;
+        if (length)
+            say(said, REPEAT_BEFORE, part - LEAST);
+        else if (part < LEAST_LONG)
+            say(said, REPEAT_ZERO, part - LEAST);
+        else
+            say(said, REPEAT_ZERO_LONG, part - LEAST_LONG);
+        run -= part;
+    }
+    while (run-- > 0)
+        say(said, length, 0);
+}
+
+static void say_lengths(saying *said, const uint8_t *lengths, int count)
+{
+    said->count = 0;
+    for (int at = 0, run; at < count; at += run) {
+        for (run = 1; at + run < count && lengths[at + run] == lengths[at]; run++)
+            ;
+        say_run(said, lengths[at], run);
+    }
+}
+
+static const uint8_t KINDS_IN_ORDER[KINDS] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+
+/* Writes the head, or only counts its bits when `to` is NULL. */
+static uint32_t write_head(writer *to, const saying *said, const code *kinds)
+{
+    int shown = KINDS;
+    while (shown > 4 && !kinds->lengths[KINDS_IN_ORDER[shown - 1]])
+        shown--;
+    uint32_t bits = 3 + 5 + 5 + 4 + 3 * (uint32_t)shown;
+    for (int i = 0; i < said->count; i++)
+        bits += kinds->lengths[said->kinds[i]] + extra_bits(said->kinds[i]);
+    if (!to)
+        return bits;
+    put(to, 1 | 2 << 1, 3); /* the last block, with a code of its own */
+    put(to, SYMBOLS - 257, 5);
+    put(to, DISTANCES - 1, 5);
+    put(to, (uint32_t)shown - 4, 4);
+    for (int i = 0; i < shown; i++) {
+        put(to, kinds->lengths[KINDS_IN_ORDER[i]], 3);
+        flush(to);
+    }
+    for (int i = 0; i < said->count; i++) {
+        uint8_t kind = said->kinds[i];
+        put(to, kinds->codes[kind], kinds->lengths[kind]);
+        put(to, said->extra[i], extra_bits(kind));
+        flush(to);
+    }
+    return bits;
+}
+
+/* ---- the bytes ---- */
+
+static void count_bytes(const uint8_t *from, uint32_t bytes, uint32_t *counts)
+{
+    uint32_t parts[4][END] = {{0}}; /* equal bytes in a row do not wait for each other */
+    uint32_t i = 0;
+    for (; i + 4 <= bytes; i += 4)
+        for (int part = 0; part < 4; part++)
+            parts[part][from[i + (uint32_t)part]]++;
+    for (; i < bytes; i++)
+        parts[0][from[i]]++;
+    for (int byte = 0; byte < END; byte++)
+        counts[byte] = parts[0][byte] + parts[1][byte] + parts[2][byte] + parts[3][byte];
+    counts[END] = 1;
+}
+
+static void write_bytes(writer *to, const uint8_t *from, uint32_t bytes, const code *literals)
+{
+    uint32_t i = 0;
+    for (; i + 3 <= bytes; i += 3) { /* 45 bits at most */
+        for (uint32_t part = 0; part < 3; part++)
+            put(to, literals->codes[from[i + part]], literals->lengths[from[i + part]]);
+        flush(to);
+    }
+    for (; i < bytes; i++) {
+        put(to, literals->codes[from[i]], literals->lengths[from[i]]);
+        flush(to);
+    }
+    put(to, literals->codes[END], literals->lengths[END]);
+    flush(to);
+}
+
+static uint32_t adler_of(const uint8_t *from, uint32_t bytes)
+{
+    enum { PRIME = 65521, MOST_AT_ONCE = 5552 }; /* more could overflow */
+    uint32_t low = 1, high = 0;
+    while (bytes) {
+        uint32_t part = bytes < MOST_AT_ONCE ? bytes : MOST_AT_ONCE;
+        bytes -= part;
+        while (part--) {
+            low += *from++;
+            high += low;
+        }
+        low %= PRIME;
+        high %= PRIME;
+    }
+    return high << 16 | low;
+}
+
+uint32_t tlmi_huffman(const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room)
+{
+    uint32_t counts[SYMBOLS], of_kinds[KINDS] = {0};
+    code literals, kinds;
+    saying said;
+    if (bytes == 0 || bytes > MOST_BYTES)
+        return 0;
+    count_bytes(from, bytes, counts);
+    choose_lengths(counts, SYMBOLS, LONGEST, literals.lengths);
+    number_codes(&literals, SYMBOLS);
+    uint8_t all[SYMBOLS + DISTANCES];
+    memcpy(all, literals.lengths, SYMBOLS);
+    memset(all + SYMBOLS, 1, DISTANCES);
+    say_lengths(&said, all, SYMBOLS + DISTANCES);
+    for (int i = 0; i < said.count; i++)
+        of_kinds[said.kinds[i]]++;
+    choose_lengths(of_kinds, KINDS, LONGEST_OF_KINDS, kinds.lengths);
+    number_codes(&kinds, KINDS);
+    uint64_t bits = write_head(NULL, &said, &kinds);
+    for (int symbol = 0; symbol < SYMBOLS; symbol++)
+        bits += (uint64_t)counts[symbol] * literals.lengths[symbol];
+    uint32_t size = (uint32_t)((bits + 7) / 8) + FRAME_BYTES;
+    if (size >= bytes || size + sizeof(uint64_t) > room)
+        return 0;
+    writer out = {.at = to + 2};
+    to[0] = 0x78; /* deflate, a window of 32 kB */
+    to[1] = 0x01;
+    write_head(&out, &said, &kinds);
+    write_bytes(&out, from, bytes, &literals);
+    uint32_t adler = adler_of(from, bytes);
+    for (uint32_t byte = 0; byte < 4; byte++)
+        to[size - 4 + byte] = (uint8_t)(adler >> (24 - 8 * byte));
+    return size;
+}
