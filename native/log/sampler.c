@@ -21,11 +21,11 @@
 #define NANOSECONDS 1000000000u
 #define FIRST_FULL_NS 10000000u /* full samples are at least so far apart in the first second */
 #define REST_SHARE 300          /* an expensive probe rests for 300 times what it took */
-#define LONG_REST_SHARE 1000    /* the same when the run is long: a slope over an hour does not need a point each second */
+#define LONG_REST_SHARE 1000 /* the same when the run is long: a slope over an hour does not need a point each second */
 #define LONG_NS 60000000000u
-#define EARLY_SHARE 100         /* the C allocator for 100 times in the first two seconds */
-#define GROWN_SHARE 100         /* a snapshot for 100 times, if much has come since */
-#define FORCED_SHARE 10         /* a snapshot that is asked for */
+#define EARLY_SHARE 100 /* the C allocator for 100 times in the first two seconds */
+#define GROWN_SHARE 100 /* a snapshot for 100 times, if much has come since */
+#define FORCED_SHARE 10 /* a snapshot that is asked for */
 #define LEAST_GROWN_BYTES (4u << 20)
 #define UNTOUCHED_BUDGET_NS 20000000u
 #define SHARP_NS 50000u /* waiting while what belongs to one moment is read */
@@ -135,7 +135,8 @@ static void add_moment(tlmi_sample *taken, bool force)
     }
     uint64_t now = tlmi_clock_ns(), most = LEAPS * allocator_cost_ns + SHARP_NS;
     allocator_cost_ns = used < most ? used : most;
-    next_probe_ns[PROBE_ALLOCATOR] = now + allocator_cost_ns * (now - opened_ns < EARLY_NS ? EARLY_SHARE : rest_share(now));
+    next_probe_ns[PROBE_ALLOCATOR] =
+        now + allocator_cost_ns * (now - opened_ns < EARLY_NS ? EARLY_SHARE : rest_share(now));
 }
 
 static bool are_all_due(uint64_t now)
