@@ -167,7 +167,7 @@ static uint32_t add_times(tlmi_block_header *block, const tlmi_event *events, ui
         scratch->time_high[i] = (uint8_t)(step >> 8);
     }
     tlmi_block_column(block, 0, scratch->time_low, count, TLMI_DEFLATE_LITERALS);
-    tlmi_block_column(block, 1, scratch->time_high, count, TLMI_DEFLATE_MATCHES);
+    tlmi_block_column(block, 1, scratch->time_high, count, TLMI_DEFLATE_RUNS);
     tlmi_block_column(block, 2, (const uint8_t *)scratch->time_escapes, 8 * escapes, TLMI_DEFLATE_MATCHES);
     return escapes;
 }

@@ -33,7 +33,8 @@ enum {
     WINDOW_BITS = 15,
     MEMORY_LEVEL = 8,
     LEVEL = 1,
-    STRATEGY_DEFAULT = 0
+    STRATEGY_DEFAULT = 0,
+    STRATEGY_RUNS = 3
 };
 enum { ARENA_BYTES = 1 << 20 };
 
@@ -48,7 +49,7 @@ static struct {
 static bool searched, found, opened;
 static uint8_t *arena; /* zlib's state; given out once, never back */
 static size_t arena_used;
-static stream deflater, inflater;
+static stream deflaters[2], inflater;
 
 static void *arena_alloc(void *unused, unsigned items, unsigned size)
 {
@@ -103,15 +104,19 @@ static void prepare(stream *s)
 
 bool tlmi_deflate_open(void)
 {
+    static const int strategies[2] = {[TLMI_DEFLATE_MATCHES] = STRATEGY_DEFAULT, [TLMI_DEFLATE_RUNS] = STRATEGY_RUNS};
     if (!find_zlib())
         return false;
     arena = tlmi_own_alloc(ARENA_BYTES);
     if (!arena)
         return false;
     arena_used = 0;
-    prepare(&deflater);
-    bool good = zlib.deflate_init(&deflater, LEVEL, Z_METHOD, WINDOW_BITS, MEMORY_LEVEL, STRATEGY_DEFAULT, "1",
-                                  (int)sizeof(stream)) == 0;
+    bool good = true;
+    for (int mode = 0; mode < 2; mode++) {
+        prepare(&deflaters[mode]);
+        good = good && zlib.deflate_init(&deflaters[mode], LEVEL, Z_METHOD, WINDOW_BITS, MEMORY_LEVEL, strategies[mode],
+                                         "1", (int)sizeof(stream)) == 0;
+    }
     prepare(&inflater);
     good = good && zlib.inflate_init(&inflater, "1", (int)sizeof(stream)) == 0;
     opened = good;
@@ -134,14 +139,15 @@ uint32_t tlmi_deflate(tlmi_deflate_mode mode, const uint8_t *from, uint32_t byte
         return 0;
     if (mode == TLMI_DEFLATE_LITERALS)
         return tlmi_huffman(from, bytes, to, room);
-    zlib.deflate_reset(&deflater);
-    deflater.next_in = from;
-    deflater.avail_in = bytes;
-    deflater.next_out = to;
-    deflater.avail_out = room < bytes ? room : bytes - 1;
-    if (zlib.deflate(&deflater, Z_FINISH_FLUSH) != Z_END)
+    stream *s = &deflaters[mode];
+    zlib.deflate_reset(s);
+    s->next_in = from;
+    s->avail_in = bytes;
+    s->next_out = to;
+    s->avail_out = room < bytes ? room : bytes - 1;
+    if (zlib.deflate(s, Z_FINISH_FLUSH) != Z_END)
         return 0;
-    return (uint32_t)(deflater.next_out - to);
+    return (uint32_t)(s->next_out - to);
 }
 
 bool tlmi_inflate(const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t expected)

@@ -162,7 +162,8 @@ void tlmi_checksum_init(void);
 uint32_t tlmi_checksum(const void *start, size_t bytes);
 
 /* ---- deflate.c: zlib, found at run time; without it columns stay plain ---- */
-typedef enum { TLMI_DEFLATE_MATCHES, TLMI_DEFLATE_LITERALS } tlmi_deflate_mode; /* literals: noise, no use searching */
+/* What to look for: whatever repeats, runs of one byte, or nothing, as in noise. */
+typedef enum { TLMI_DEFLATE_MATCHES, TLMI_DEFLATE_RUNS, TLMI_DEFLATE_LITERALS } tlmi_deflate_mode;
 bool tlmi_deflate_open(void); /* false: no zlib here, or no memory for its state; tlmi_deflate then returns 0 */
 void tlmi_deflate_close(void);
 /* Bytes written, or 0 when it would not get smaller. One call at a time (recording.work). */
