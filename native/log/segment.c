@@ -53,11 +53,11 @@ static bool push_pending(uint32_t slot)
     return true;
 }
 
-/* Closes a thread's segment and queues it. Under lock. */
-static void retire(tlmi_thread_cold *cold)
+/* Closes a thread's segment and queues it; an empty one is the caller's to give back: then false. Under lock. */
+static bool retire(tlmi_thread_cold *cold)
 {
     if (cold->slot < 0)
-        return;
+        return true;
     uint32_t slot = (uint32_t)cold->slot;
     tlmi_slot_header *header = (tlmi_slot_header *)tlmi_file.slots[slot].map;
     const tlmi_event *events = first_event(slot);
@@ -67,16 +67,23 @@ static void retire(tlmi_thread_cold *cold)
     cold->slot = -1;
     cold->thread_first += count;
     tlmi_recording.finished_events += count;
-    if (count == 0) {
-        tlmi_segment_recycle(slot);
-        return;
-    }
+    if (count == 0)
+        return false;
     tlmi_file.slots[slot].count = header->count = count;
     header->ticks_begin = events[0].ticks;
     header->ticks_end = events[count - 1].ticks;
     atomic_store_explicit(&header->closed, 1, memory_order_release);
     if (push_pending(slot)) /* else it stays as it is until the file is sealed */
         pthread_cond_signal(&tlmi_recording.wake);
+    return true;
+}
+
+/* Takes the segment of the calling thread away from it. Under lock. */
+static void retire_own(tlmi_thread_cold *cold)
+{
+    int64_t slot = cold->slot;
+    if (!retire(cold))
+        tlmi_segment_recycle((uint32_t)slot);
 }
 
 void tlmi_segment_recycle(uint32_t slot)
@@ -151,7 +158,7 @@ static void on_thread_exit(void *unused)
     pthread_mutex_lock(&tlmi_recording.lock);
     tlmi_thread_cold *cold = self->cold;
     if (cold) {
-        retire(cold);
+        retire_own(cold);
         unlink_thread(cold);
         tlmi_own_free(cold, sizeof *cold);
     }
@@ -302,7 +309,7 @@ bool tlmi_segment_rotate(void)
     bool fresh = tlmi_self.cold == NULL;
     tlmi_thread_cold *cold = fresh ? introduce() : tlmi_self.cold;
     if (cold)
-        retire(cold);
+        retire_own(cold);
     tlmi_self.end = tlmi_self.cursor = NULL;
     bool settled = cold && settle_or_help();
     bool ended = cold && !tlmi_self.cold; /* while the lock was let go; what is on now may be the next recording */
@@ -344,15 +351,11 @@ void tlmi_segment_close_all(void)
         next = cold->next;
         int64_t slot = cold->slot;
         cold->hot->end = NULL;
-        bool foreign = cold->hot != &tlmi_self;
-        uint8_t *map = slot >= 0 ? tlmi_file.slots[slot].map : NULL;
-        retire(cold);
-        if (map && foreign && tlmi_file.slots[slot].map == map) {
-            tlmi_file_let_go((uint32_t)slot);
-            for (uint32_t i = 0; i < tlmi_recording.ready_count; i++)
-                if (tlmi_recording.ready[i] == slot) /* it was empty and went to the ready ones: map it anew */
-                    tlmi_file_map((uint32_t)slot);
-        }
+        bool is_empty = !retire(cold);
+        if (slot >= 0 && cold->hot != &tlmi_self)
+            tlmi_file_let_go((uint32_t)slot); /* a store may be on its way there */
+        if (is_empty)
+            tlmi_file_release((uint32_t)slot);
         cold->hot->cold = NULL;
         tlmi_own_free(cold, sizeof *cold);
     }
