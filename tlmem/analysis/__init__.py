@@ -38,7 +38,7 @@ from tlmem.analysis.growth_findings import (
     memory_findings,
     without_one_long_graph,
 )
-from tlmem.analysis.heap_samples import held_heap
+from tlmem.analysis.heap_samples import held_heap, is_sampled
 from tlmem.analysis.holders.cells_held import without_results
 from tlmem.analysis.holders.containers import contents_beside, with_contents, with_holder_named
 from tlmem.analysis.holders.object_types import with_types, with_types_named
@@ -154,7 +154,7 @@ def _analyse(recording: Recording) -> Analysis:
     found.sort(key=importance)
     verdict = with_types_named(with_holder_named(judge(evidence), beside, found), found)
     return Analysis(
-        verdict=with_line_named(verdict, found),
+        verdict=with_line_named(verdict, found, is_sampled(recording)),
         attribution=level,
         findings=tuple(found),
         growth=growth,

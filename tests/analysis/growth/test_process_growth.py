@@ -18,7 +18,10 @@ def run(program: Program, steps: int = 400, native: float = 0, python: float = 0
 
 
 def test_native_memory_that_keeps_growing_is_native() -> None:
-    assert run(Program(), native=2_000) == "native"
+    program = Program()
+
+    assert run(program, native=2_000) == "native"
+    assert "Record again with tlmem record --heap" in analyse(program.recording()).verdict.sentence
 
 
 @pytest.mark.parametrize("native, outcome", [(0, "stable"), (20_000, "native")])

@@ -43,6 +43,7 @@ ALLOCATOR_SHARE = 24 / 512
 LARGEST = 1e15
 """What a sample stands for at most, in bytes; a damaged file may say more."""
 EVENLY = "; it grows evenly to the end"
+HOW_TO_SAMPLE = "Record again with tlmem record --heap: the verdict then names the line."
 
 
 @dataclass(frozen=True)
@@ -295,8 +296,14 @@ def line_finding(
     )
 
 
-def with_line_named(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
-    """The verdict on native memory or Python's heap, with the line that has most of it."""
+def with_line_named(verdict: Verdict, found: Sequence[Finding], is_sampled: bool) -> Verdict:
+    """The verdict on native memory or Python's heap, with the line that has most of it.
+
+    Args:
+        is_sampled: whether blocks of the heap were recorded; if not, the verdict says how to.
+    """
+    if verdict.outcome in MEMORIES and not is_sampled:
+        return replace(verdict, sentence=f"{verdict.sentence} {HOW_TO_SAMPLE}")
     lines = [finding for finding in found if finding.kind == f"{verdict.outcome}-site"]
     if not lines or lines[0].site is None:
         return verdict
