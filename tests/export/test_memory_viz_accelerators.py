@@ -117,6 +117,17 @@ def test_where_memory_ran_out_and_snapshots_are_entries_again(tmp_path: Path) ->
     assert again.info["oom.1"] == first.info["oom.1"]
 
 
+def test_a_trace_of_nothing_but_a_refused_request_is_written_again(tmp_path: Path) -> None:
+    simulation = training(steps=0)
+    device = simulation.devices[0]
+    device.trace.clear()
+    device.entry("oom", 0, 1 << 40, 0, device.stack(cuda_snapshot.MAIN))
+    value = simulation.snapshot() | {"segments": []}
+    made, _ = snapshot(tlmem.read(imported(value, tmp_path, "first")))
+
+    assert [[entry["action"] for entry in trace] for trace in made["device_traces"]] == [["oom"]]
+
+
 def test_pinned_memory_of_the_host_stays_apart(tmp_path: Path) -> None:
     value = cuda_snapshot.with_host(training(steps=1).snapshot())
     first = tlmem.read(imported(value, tmp_path, "first"))

@@ -45,6 +45,10 @@ HOLDERS = {
         "class T(torch.Tensor): pass\nx = torch.ones(2000).as_subclass(T)",
         "module __main__: x -> tensor",
     ),
+    "quantized tensor": (
+        "x = [torch.quantize_per_tensor(torch.ones(8000), 0.1, 0, torch.qint8)]",
+        "module __main__: x -> list of 1[0] -> tensor",
+    ),
     "sparse tensor": (
         "x = [torch.sparse_coo_tensor(torch.arange(2000)[None], torch.ones(2000), (2000,))]",
         "module __main__: x -> list of 1[0] -> SparseTensor -> tensor",

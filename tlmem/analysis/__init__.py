@@ -76,7 +76,7 @@ from tlmem.analysis.model import (
     Verdict,
 )
 from tlmem.analysis.places import Places, place
-from tlmem.analysis.rules import Checks
+from tlmem.analysis.rules import RULES, Checks
 from tlmem.analysis.unseen import unseen
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def evidence_of(recording: Recording) -> Evidence:
     samples = with_devices(recording)
     asked: dict[int, Checks] = {}
     growths = growing_lines(lives, places, asked)
-    enlargements = enlarging_lines(lives, places.count)
+    enlargements = enlarging_lines(lives)
     hidden = hidden_growth(lives, places, growths, enlargements)
     growths = sorted([*growths, *hidden], key=lambda growth: -growth.bytes)
     growths = without_results(growths, lives, places)
@@ -209,7 +209,11 @@ def evidence_of(recording: Recording) -> Evidence:
         growths=[growth for growth in left if not is_early(growth, lives)],
         early=[growth for growth in left if is_early(growth, lives)],
         growing=growing,
-        enlargements=[each for each in enlargements if each.group not in growing],
+        enlargements=[
+            each
+            for each in enlargements
+            if each.group not in growing and each.last_bytes >= RULES.least_bytes_of_values
+        ],
         resident=resident,
         marks=Marks.of(recording.marks, lives.judged_ns),
         leaks=lines.leaks,

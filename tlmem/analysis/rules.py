@@ -220,7 +220,8 @@ class Rules:
     least_bytes_of_values = Rule(
         1_000_000,
         "bytes",
-        "values that become larger, and hold less in the end, do not matter",
+        "values that become larger, and hold less in the end, do not matter unless new data is "
+        "joined",
         off=1e15,
     )
     least_factor = Rule(

@@ -174,6 +174,8 @@ class Accelerators:
             self.state = self.state[:0]  # it is that of the end
         found = {*self.number.tolist(), *self.event_number.tolist()}
         found |= set(self.state["accelerator"].tolist())
+        # One may have nothing but a request for which there was no memory.
+        found |= {int(key.partition(".")[2]) for key in recording.info if NUMBERED.fullmatch(key)}
         self.has_host = PINNED_HOST in found
         self.marks = recording.marks if is_imported(recording) else None
         self.count = max((number + 1 for number in found if number != PINNED_HOST), default=0)

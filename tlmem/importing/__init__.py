@@ -22,7 +22,7 @@ from tlmem.output.atomic_write import STDOUT, write_file
 from tlmem.units import format_bytes, format_count
 
 MOST_PROBLEMS = 3
-"""So many contradictions are printed; the report prints all of them."""
+"""So many contradictions and remarks are printed; the report prints all of them."""
 
 __all__ = ["CannotImport", "Imported", "import_snapshot", "run"]
 
@@ -58,7 +58,7 @@ def run(path: str, out: str | None = None, force: bool = False) -> int:
         f"wrote {format_bytes(len(made.data))} to {where}: {_counted(made.segments, 'segment')}, "
         f"{format_count(made.entries)} trace entries, {_counted(made.base, 'block')} older than "
         "the trace",
-        *made.problems[:MOST_PROBLEMS],
+        *[*made.problems, *made.remarks][:MOST_PROBLEMS],
         *([] if out == STDOUT else [f"next: tlmem report {place}"]),
     ):
         sys.stderr.write(f"tlmem: {sentence}\n")

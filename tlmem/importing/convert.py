@@ -42,6 +42,7 @@ from tlmem.importing.snapshot import (
     SNAPSHOT,
     Snapshot,
     Trace,
+    unread,
 )
 from tlmem.recording.format.allocator_state import (
     ACCELERATOR_BITS,
@@ -84,13 +85,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Imported:
-    """A recording as bytes, and what is said of it: counts, and contradictions in sentences."""
+    """A recording as bytes, and what is said of it: counts, and contradictions in sentences.
+
+    ``remarks`` are about what says nothing of memory; they are no problems of the recording.
+    """
 
     data: bytes
     entries: int
     segments: int
     base: int
     problems: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass
@@ -111,7 +116,7 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         snapshot: its columns.
         source: the name of its file.
     """
-    problems = list(snapshot.problems)
+    problems, remarks = list(snapshot.problems), list(snapshot.remarks)
     first_us, has_times = _first_time(snapshot)
     labels = _Labels()
     notes = {"importer": IMPORTER, "command": f"tlmem import {source}", "script": source}
@@ -127,7 +132,7 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         name = snapshot.names.get(accelerator) or _name(accelerator)
         notes[f"accelerator.{accelerator}"] = name.rsplit(":", 1)[0].replace(" ", "-")
         trace = _trace_of(snapshot, accelerator)
-        times = _times(trace, first_us, has_times, problems, name)
+        times = _times(trace, first_us, has_times, remarks, name)
         made = _Accelerator(snapshot, trace, times, accelerator, name, labels)
         names[number] = name
         threads[number], asked, used = made.events()
@@ -146,9 +151,17 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
     folders = sorted(snapshot.sites.folders)
     if folders and not any(os.pathsep in folder for folder in folders):
         notes["python.sites"] = os.pathsep.join(folders)
+    if snapshot.unknown_actions:
+        left_out = unread("trace entries of an unknown action", snapshot.unknown_actions)
+        if problems or not len(snapshot.segments):
+            problems.append(left_out)
+        else:
+            remarks.append(f"{left_out}; the others lead to the blocks in the segments")
+    del remarks[MOST_PROBLEMS:]
     if len(problems) > MOST_PROBLEMS:
         problems[MOST_PROBLEMS:] = [f"{len(problems) - MOST_PROBLEMS} more contradictions"]
     notes |= {f"problem.{number}": each for number, each in enumerate(problems)}
+    notes |= {f"snapshot.remark.{number}": each for number, each in enumerate(remarks)}
     rows = {
         SEGMENTS: snapshot.segments,
         BLOCKS: snapshot.blocks,
@@ -168,7 +181,8 @@ def recording_of(snapshot: Snapshot, source: str) -> Imported:
         NO_PROCESS | sum(zlib.crc32(rows.tobytes()) for rows in threads.values()) % NO_PROCESS,
     )
     entries = sum(len(trace) for trace in snapshot.traces)
-    return Imported(data, entries, len(snapshot.segments), base, tuple(problems))
+    segments = len(snapshot.segments)
+    return Imported(data, entries, segments, base, tuple(problems), tuple(remarks))
 
 
 def _name(accelerator: int) -> str:
@@ -204,24 +218,29 @@ def _ordered(time_us: Ints) -> Ints:
     return min(forward, backward, key=lambda times: int((times != known).sum()))
 
 
-def _times(trace: Trace, first_us: int, has_times: bool, problems: list[str], name: str) -> Ints:
-    """Nanoseconds since the start of the recording of each entry, in order."""
+def _times(trace: Trace, first_us: int, has_times: bool, remarks: list[str], name: str) -> Ints:
+    """Nanoseconds since the start of the recording of each entry, no two of them at one moment.
+
+    What lives until the next entry would otherwise seem to be there beside what that one makes.
+    """
     if not has_times:
         return FIRST_ENTRY_NS + ENTRY_NS * np.arange(len(trace))
     known = trace.time_us >= 0
     if not known.any():
-        return np.full(len(trace), FIRST_ENTRY_NS)
+        return FIRST_ENTRY_NS + np.arange(len(trace))
     ordered = _ordered(trace.time_us)
     moved = int((np.abs(ordered - trace.time_us[known]) > BACKWARDS_US).sum())
     if moved:
-        problems.append(f"the times of {format_count(moved)} entries on {name} are not in order")
+        remarks.append(f"the times of {format_count(moved)} entries on {name} are not in order")
     if not known.all():
-        problems.append(
+        remarks.append(
             f"{format_count(int((~known).sum()))} entries on {name} have no time; each has that of "
             "the entry before it"
         )
     place = np.maximum(np.cumsum(known) - 1, 0)
-    return (np.maximum(ordered[place] - first_us, 0)) * 1000 + FIRST_ENTRY_NS
+    entries = np.arange(len(trace))
+    times = np.maximum(ordered[place] - first_us, 0) * 1000 + FIRST_ENTRY_NS
+    return np.maximum.accumulate(times - entries) + entries
 
 
 # ---- events ----

@@ -65,6 +65,9 @@ FEWEST_BYTES_EACH = 4
 """A file with fewer bytes for each entry refers to the same ones again and again."""
 ENTRIES_OF_ANY_FILE = 10_000
 LONGEST_TEXT = 1000
+LONGEST_STATE = 40
+MOST_STATES = 8
+"""Unknown states of blocks that are named."""
 MOST_SETTINGS = 200
 MOST_METADATA = 10_000
 """Changes of ``user_metadata`` that become marks."""
@@ -114,7 +117,11 @@ class Annotation:
 
 @dataclass
 class Snapshot:
-    """All that a snapshot says; ``problems`` are contradictions, a sentence each."""
+    """All that a snapshot says; ``problems`` are contradictions, a sentence each.
+
+    ``remarks`` are of what says nothing about memory. ``unknown_actions`` are left out of traces:
+    they are a problem where what is left does not lead to the segments.
+    """
 
     sites: Sites
     traces: list[Trace] = field(default_factory=list)
@@ -126,6 +133,13 @@ class Snapshot:
     largest_split: int = 2**62
     names: dict[int, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    unknown_actions: int = 0
+
+
+def unread(what: str, count: int) -> str:
+    """That parts of a snapshot are left out, as a sentence."""
+    return f"cannot be read in the snapshot, and left out: {what} ({count:,})"
 
 
 def parse(value: Any, path: Path) -> Snapshot:
@@ -157,6 +171,8 @@ class _Parser:
         self.room = ENTRIES_OF_ANY_FILE + file_bytes // FEWEST_BYTES_EACH
         self.said: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
+        self.unread_annotations = 0
+        self.unknown_states: Counter[tuple[str, str]] = Counter()
         self.wrong_segments = 0
         self.first_wrong: int | None = None
         self.misplaced = self.too_small = 0
@@ -191,17 +207,19 @@ class _Parser:
         if not len(made.segments) and not any(len(trace) for trace in made.traces):
             self._say_empty()
         made.problems += self._contradictions()
-        made.problems += [
-            f"{count:,} {what} in the snapshot cannot be read and {'are' if count > 1 else 'is'} "
-            "left out"
-            for what, count in sorted(self.wrong.items())
+        made.problems += [unread(what, count) for what, count in sorted(self.wrong.items())]
+        if self.unread_annotations:
+            made.remarks.append(unread("annotations", self.unread_annotations))
+        made.remarks += [
+            f"blocks in the state '{state}', which is unknown and taken as {as_what}: {count:,}"
+            for (state, as_what), count in sorted(self.unknown_states.items())
         ]
         if self.made.sites.cut:
             made.problems.append("the stacks of the snapshot have too many frames; some were cut")
         return made
 
     def _say_empty(self) -> None:
-        wrong = sum(self.wrong.values())
+        wrong = sum(self.wrong.values()) + self.made.unknown_actions + self.unread_annotations
         if wrong:
             raise EmptySnapshot(
                 f"{self.path} is a snapshot, but too damaged to use: {wrong} parts of it cannot be "
@@ -222,7 +240,8 @@ class _Parser:
             return []
         if listed and all(type(entry) is dict for entry in listed):
             return [listed]  # of one device, without the list around it
-        self._count("traces that are not lists", sum(not _is_list(each) for each in listed))
+        wrong = sum(each is not None and not _is_list(each) for each in listed)
+        self._count("traces that are not lists", wrong)
         return [each if _is_list(each) else [] for each in listed]
 
     def _trace(self, accelerator: int, listed: Sequence[Any]) -> None:
@@ -237,7 +256,7 @@ class _Parser:
             if actions[row] == ANNOTATION:
                 self._annotation_entry(entries[row], accelerator)
             else:
-                self.wrong["trace entries of an unknown action"] += 1
+                self.made.unknown_actions += 1
         time_us = self._column(entries, "time_us", -1, 0, LATEST_US, "times", missing=True)
         address = self._column(entries, "addr", -1, 0, LARGEST_ADDRESS, "addresses", missing=True)
         size = self._column(entries, "size", -1, 0, LARGEST_SIZE, "sizes")
@@ -438,8 +457,15 @@ class _Parser:
         address = _whole(block.get("address", at), LARGEST_ADDRESS)
         size = _whole(block.get("size"), LARGEST_SIZE)
         state = block.get("state")
-        if address is None or size is None or type(state) is not str or state not in STATES:
+        if address is None or size is None or type(state) is not str:
             return None
+        if state not in STATES:  # of a version to come
+            number = ALLOCATED if state.startswith("active") else INACTIVE
+            as_what = "allocated" if number == ALLOCATED else "free"
+            if len(self.unknown_states) < MOST_STATES:
+                self.unknown_states[state[:LONGEST_STATE], as_what] += 1
+        else:
+            number = STATES[state]
         frames, asked = block.get("frames"), block.get("requested_size")
         history = block.get("history")
         if _is_list(history) and history and type(history[0]) is dict:
@@ -447,7 +473,6 @@ class _Parser:
             frames = frames if frames is not None else history[0].get("frames")
             asked = history[0].get("real_size") if asked is None else asked
         requested = _whole(asked, LARGEST_SIZE)
-        number = STATES[state]
         if number == INACTIVE:
             requested = 0
         elif requested is None:
@@ -473,12 +498,12 @@ class _Parser:
 
     def _annotation(self, annotation: Any) -> None:
         if type(annotation) is not dict:
-            self.wrong["annotations"] += 1
+            self.unread_annotations += 1
             return
         stage, name = annotation.get("stage"), annotation.get("name")
         time_us = _whole(annotation.get("time_us"), LATEST_US)
         if type(name) is not str or stage not in ("START", "END") or time_us is None:
-            self.wrong["annotations"] += 1
+            self.unread_annotations += 1
             return
         accelerator = _whole(annotation.get("device", 0), MOST_DEVICES - 1) or 0
         self._spend(1)
@@ -490,7 +515,7 @@ class _Parser:
         frames = entry.get("frames")
         frame = frames[0] if _is_list(frames) and frames else None
         if type(frame) is not dict:
-            self.wrong["annotations"] += 1
+            self.unread_annotations += 1
             return
         self._annotation(
             {

@@ -19,6 +19,8 @@ from tlmem.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:
     import pandas as pd
 
+REMARK = "snapshot.remark."
+"""Notes about what a snapshot has beside memory begin with it."""
 MOST_POOLS = 5
 MOST_FAILURES = 3
 SUM = {
@@ -144,6 +146,7 @@ def allocator_lines(recording: Recording) -> list[str]:
             lines += [f"and {more} more pool{'s' if more > 1 else ''}"] if more > 0 else []
     if recording.info.get("snapshot.clock") == "entries":
         lines.append("the trace has no times: a millisecond stands for each entry")
+    lines += [text for key, text in recording.info.items() if key.startswith(REMARK)]
     return [*lines, *failure_lines(recording)]
 
 

@@ -8,6 +8,7 @@
  * Tensors of another C++ class may consist of dense ones: a sparse one of its indices and values, in the coordinates of PyTorch or
  * in rows. Where such a class has them is found out from the first tensor of the class that is met, as words of it that are
  * addresses of dense tensors; an address is checked with the system before it is followed. Its parts are TLMI_NATIVE nodes too.
+ * A quantized tensor is a dense one that has its scale behind its other fields.
  *
  * No getter of a tensor is called: getters run code of the program (torch functions, hooks), make Python objects and give
  * warnings. Fields are read where source_torch.c found them in a tensor of its own; a tensor of another C++ class does not begin
@@ -46,6 +47,7 @@ enum { MOST_CLASSES = 16, MOST_PARTS = 4, MOST_TRIES = 4, CLASS_ROOM = 512 };
 typedef struct {
     const void *functions;
     uint32_t tries, count, offsets[MOST_PARTS];
+    bool is_quantized;
 } tensor_class;
 
 static tensor_class classes[MOST_CLASSES]; /* under the GIL, as all here */
@@ -58,10 +60,27 @@ static const void *description_of(const void *functions)
 }
 
 /* Whether these are the functions of sparse tensors. Others are left alone: not all of them are blocks of the allocator. */
-static bool is_sparse(const void *functions)
+static bool is_sparse(const char *name)
 {
-    const char *name = pointer_at(description_of(functions), sizeof(void *));
     return strstr(name, "SparseTensorImpl") != NULL || strstr(name, "SparseCsrTensorImpl") != NULL;
+}
+
+/* NULL: one too many. */
+static tensor_class *class_with(const void *functions)
+{
+    tensor_class *of = classes;
+    while (of < classes + classes_count && of->functions != functions)
+        of++;
+    if (of == classes + MOST_CLASSES)
+        return NULL;
+    if (of == classes + classes_count) {
+        const char *name = pointer_at(description_of(functions), sizeof(void *));
+        *of = (tensor_class){.functions = functions,
+                             .tries = is_sparse(name) ? MOST_TRIES : 0,
+                             .is_quantized = strstr(name, "QTensorImpl") != NULL};
+        classes_count++;
+    }
+    return of;
 }
 
 static void find_parts(tensor_class *of, const void *tensor, const tlmi_torch_layout *layout)
@@ -78,16 +97,9 @@ static void find_parts(tensor_class *of, const void *tensor, const tlmi_torch_la
 /* NULL: a class without parts, or one too many. The first tensors of a class may have none yet. */
 static const tensor_class *class_of(const void *tensor, const tlmi_torch_layout *layout)
 {
-    const void *functions = pointer_at(tensor, 0);
-    tensor_class *of = classes;
-    while (of < classes + classes_count && of->functions != functions)
-        of++;
-    if (of == classes + MOST_CLASSES)
+    tensor_class *of = class_with(pointer_at(tensor, 0));
+    if (of == NULL)
         return NULL;
-    if (of == classes + classes_count) {
-        *of = (tensor_class){.functions = functions, .tries = is_sparse(functions) ? MOST_TRIES : 0};
-        classes_count++;
-    }
     if (of->count == 0 && of->tries > 0) {
         of->tries--;
         find_parts(of, tensor, layout);
@@ -112,12 +124,22 @@ static const tensor_class *composed(const void *tensor)
     return is_other ? class_of(tensor, layout) : NULL;
 }
 
+/* Whether a storage is the tensor's own, as of dense and quantized ones; `tensor` is one of any class. */
+static bool has_storage(const void *tensor)
+{
+    if (known_tensor(tensor) != NULL)
+        return true;
+    const tensor_class *of =
+        tlmi_torch_known() != NULL && is_address(tensor) ? class_with(pointer_at(tensor, 0)) : NULL;
+    return of != NULL && of->is_quantized;
+}
+
 /* C++'s tensor of a Python object, or of a node of the graph; NULL: it is not one of those that are known. */
 static const void *tensor_at(uintptr_t object)
 {
     const void *tensor = object & TLMI_NATIVE ? (const void *)(object & ~TLMI_NATIVE)
                                               : pointer_at((const void *)object, sizeof(PyObject));
-    return known_tensor(tensor) != NULL || composed(tensor) != NULL ? tensor : NULL;
+    return has_storage(tensor) || composed(tensor) != NULL ? tensor : NULL;
 }
 
 static uint64_t number_at(const void *of, uint32_t offset)
@@ -184,14 +206,14 @@ static void note_tensor(tlmi_search *search, const void *tensor, uint32_t node);
 /* A tensor without a Python object that another one has: its gradient, or a part of it. */
 static void meet(tlmi_search *search, const void *tensor, uint32_t node, uint32_t edge)
 {
-    bool is_known = known_tensor(tensor) != NULL || composed(tensor) != NULL;
+    bool is_known = has_storage(tensor) || composed(tensor) != NULL;
     if (is_known && tlmi_graph_mark(&search->graph, (uintptr_t)tensor))
         note_tensor(search, tensor, tlmi_graph_append(&search->graph, (uintptr_t)tensor | TLMI_NATIVE, node, edge));
 }
 
 static void note_tensor(tlmi_search *search, const void *tensor, uint32_t node)
 {
-    if (known_tensor(tensor) != NULL) {
+    if (has_storage(tensor)) {
         note_storage(search, tensor, node);
         return;
     }

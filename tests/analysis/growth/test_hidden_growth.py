@@ -163,3 +163,51 @@ def test_a_model_of_large_arrays_of_several_lines_is_healthy() -> None:
         work(program, 7)
 
     assert verdict(program) == "stable"
+
+
+@pytest.mark.parametrize("layers", [1, 4])
+@pytest.mark.parametrize("comes, outcome", [(192, "leak"), (576, "leak"), (500, "stable")])
+def test_a_small_cache_that_is_joined_with_what_comes_is_a_leak(
+    layers: int, comes: int, outcome: str
+) -> None:
+    """Keys, or queries, keys and values in one, come to it; values of a problem that grows do not.
+
+    In all there are less than ``least_bytes_of_values``.
+    """
+    program = Program()
+    held: dict[int, int] = {}
+    for step in range(700):
+        for layer in range(layers):
+            new = program.alloc(11, comes)
+            joined = program.alloc(10, 192 * (step + 1))
+            if layer in held:
+                program.free(held[layer])
+            held[layer] = joined
+            program.free(new)
+            program.temporary(12, 4_000)
+        program.wait(500_000)
+    found = analyse(program.recording())
+
+    assert found.verdict.outcome == outcome
+    growing = [each.site.line for each in found.findings if each.kind == "growing-site"]
+    assert growing == ([10] if outcome == "leak" else [])
+    assert [each for each in found.findings if each.kind == "growing-array"] == []
+
+
+@pytest.mark.parametrize("joins, outcome", [(600, "leak"), (200, "cannot-judge")])
+def test_in_a_short_run_each_join_counts_as_an_object_that_is_kept(
+    joins: int, outcome: str
+) -> None:
+    program = Program(slowdown=1)
+    joined = program.alloc(10, 4_000)
+    for step in range(2, joins):
+        new = program.alloc(11, 4_000)
+        before, joined = joined, program.alloc(10, 4_000 * step)
+        program.free(before)
+        program.free(new)
+        program.temporary(12, 4_000)
+        program.wait(1_000_000)
+    verdict = analyse(program.recording()).verdict
+
+    assert verdict.outcome == outcome
+    assert "1 array " in verdict.sentence or "1 of " in verdict.sentence

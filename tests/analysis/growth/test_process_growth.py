@@ -2,10 +2,13 @@
 
 import random
 
+import numpy as np
+import pandas as pd
 import pytest
 from support.traces import Program
 
 from tlmem.analysis import Attribution, analyse
+from tlmem.analysis.growth.curves import Window, freed_since_asked
 
 
 def run(program: Program, steps: int = 400, native: float = 0, python: float = 0) -> str:
@@ -22,6 +25,28 @@ def test_native_memory_that_keeps_growing_is_native() -> None:
 
     assert run(program, native=2_000) == "native"
     assert "Record again with tlmem record --heap" in analyse(program.recording()).verdict.sentence
+
+
+@pytest.mark.parametrize(
+    "levels, kept",
+    [
+        ([(10, 50), (30, 70), (5, 70), (5, 70)], [0, 0, 25, 25]),  # the C allocator keeps it
+        ([(10, 50), (30, 70), (5, 45), (5, 45)], [0, 0, 0, 0]),  # the process gave it back
+        ([(10, 50), (30, 70), (5, 70), (20, 70)], [0, 0, 25, 10]),  # later arrays fill it
+        ([(10, 50), (30, 70), (5, 90), (5, 90)], [0, 0, 25, 25]),  # others take memory meanwhile
+    ],
+)
+def test_arrays_freed_since_the_allocator_was_asked_may_be_free_in_it(
+    levels: list[tuple[int, int]], kept: list[int]
+) -> None:
+    """Garbage that goes at once is no growth, however seldom a busy machine asks the allocator."""
+    table = pd.DataFrame(levels, columns=["tracked", "anon"]).astype(float)
+    table["time_ns"] = range(len(table))
+    table["malloc_free"] = [0.0, *[np.nan] * (len(table) - 1)]
+
+    assert freed_since_asked(Window(table, 0, len(table))).tolist() == kept
+    table.loc[len(table) - 1, "malloc_free"] = 0.0
+    assert freed_since_asked(Window(table, 0, len(table)))[-1] == 0
 
 
 @pytest.mark.parametrize("native, outcome", [(0, "stable"), (20_000, "native")])

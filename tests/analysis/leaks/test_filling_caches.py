@@ -42,6 +42,23 @@ def test_a_cache_that_has_seen_few_of_its_keys_is_a_leak_so_far(seed: int) -> No
     assert drawn(0.5, seed).verdict.outcome == "leak"
 
 
+def test_what_a_cache_makes_on_the_way_to_an_item_is_no_clock_of_the_program() -> None:
+    """Each load makes temporaries at the line of the item; ever fewer loads make ever fewer."""
+    program, chance, known = Program(), random.Random(2), set()
+    for _ in range(3 * KEYS):
+        key = chance.randrange(KEYS)
+        if key not in known:
+            known.add(key)
+            for _ in range(6):
+                program.temporary(10, 8_000)
+            program.alloc(10, 8_000)
+        for _ in range(2):
+            program.temporary(20, 8_000)
+        program.wait(20_000 * (8 if len(known) > KEYS // 2 else 1))  # a busy machine bends time
+
+    assert analyse(program.recording()).verdict.outcome in ("cannot-judge", "stable")
+
+
 def test_where_the_line_makes_all_there_is_its_pace_in_time_tells_nothing() -> None:
     """A busy machine slows a program down."""
     program = Program()

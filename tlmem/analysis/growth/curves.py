@@ -123,7 +123,24 @@ def outside_bytes(window: Window) -> Floats:
     rest = window.bytes("anon") - window.bytes("recorder") - python_bytes(window)
     rest = rest - window.bytes("malloc_free") - window.bytes("device_unused")
     base = rest[0] if len(rest) else 0.0
-    return np.maximum(rest - window.bytes("tracked"), base)
+    return np.maximum(rest - window.bytes("tracked") - freed_since_asked(window), base)
+
+
+def freed_since_asked(window: Window) -> Floats:
+    """Bytes of arrays freed since the C allocator last said what it has free, and still resident.
+
+    What the process gave back, and what later arrays filled again, no longer counts.
+    """
+    tracked = np.diff(window.bytes("tracked"), prepend=0.0)
+    resident = np.diff(resident_bytes(window), prepend=0.0)
+    change = np.minimum(resident, np.maximum(tracked, 0.0)) - tracked
+    asked = window.taken("malloc_free")
+    kept = np.zeros(len(change))
+    starts = np.flatnonzero(asked).tolist()
+    for first, end in zip([0, *starts], [*starts, len(change)], strict=True):
+        level = np.cumsum(np.append(0.0, change[first + 1 : end]))[: end - first]
+        kept[first:end] = level - np.minimum.accumulate(level)
+    return kept
 
 
 @dataclass(frozen=True)

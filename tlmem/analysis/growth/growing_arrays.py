@@ -44,9 +44,16 @@ MOST_JOINS = 2_000
 """Steps that are looked at, evenly spread."""
 
 
-def enlarging_lines(lives: Lifetimes, groups: int) -> list[Enlargement]:
-    """All lines whose arrays are replaced by ever larger ones, largest first."""
-    large = np.unique(lives.group[lives.size >= RULES.least_bytes_of_values])
+FUSED = (1, 2, 3)
+"""What comes is a part of an array so many times as large: keys and values, or queries, too."""
+
+
+def enlarging_lines(lives: Lifetimes) -> list[Enlargement]:
+    """All lines whose arrays are replaced by ever larger ones, largest first.
+
+    Those below ``least_bytes_of_values`` matter only where what came was joined to them.
+    """
+    large = np.unique(lives.group[lives.size >= RULES.least_bytes_of_few])
     found = []
     for group in large.tolist():
         enlargement = judge_line(lives, group, np.flatnonzero(lives.group == group))
@@ -87,19 +94,31 @@ def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Enlarge
 def joined_lines(lives: Lifetimes, found: list[Enlargement]) -> list[Enlargement]:
     """Those of the lines that join what comes to what is there, where all of them do.
 
-    Where others become larger, too, the problem does.
+    Where others become larger, too, the problem does. Smaller ones count where no larger ones do.
     """
-    return found if all(is_joined(lives, each.rows) for each in found) else []
+    for least in (RULES.least_bytes_of_values, RULES.least_bytes_of_few):
+        large = [each for each in found if each.last_bytes >= least]
+        if large and all(is_joined(lives, each.rows) for each in large):
+            return large
+    return []
 
 
-def is_joined(lives: Lifetimes, main: NDArray[np.int64]) -> bool:
-    """Whether nearly each array is larger by what was allocated since the one before, and lives."""
-    steps = np.unique(np.linspace(0, len(main) - 2, MOST_JOINS).astype(np.int64))
+def is_joined(lives: Lifetimes, main: NDArray[np.int64], values: int = 1) -> bool:
+    """Whether nearly each array is larger by what was allocated since the one before, and lives.
+
+    Args:
+        main: arrays of a line in order of birth.
+        values: so many of them take turns: each follows the one that is so many places before it.
+    """
+    last = len(main) - 1 - values
+    if last < 0:
+        return False
+    steps = np.unique(np.linspace(0, last, MOST_JOINS).astype(np.int64))
     joins = 0
     for step in steps.tolist():
-        before, after = int(main[step]), int(main[step + 1])
+        before, after = int(main[step]), int(main[step + values])
         more = int(lives.size[after] - lives.size[before])
         between = slice(before + 1, after)
-        fits = lives.size[between] == more
+        fits = np.isin(lives.size[between], [more * times for times in FUSED])
         joins += more > 0 and bool(np.any(fits & (lives.died[between] > lives.born[after])))
     return joins >= RULES.nearly_all * len(steps)

@@ -122,8 +122,12 @@ def growing_lines(
 
 
 def is_early(growth: GrowingSite, lives: Lifetimes) -> bool:
-    """Whether the run was too short to tell growth from a cache that is emptied later."""
-    return growth.survivors < RULES.many_survivors and lives.is_short
+    """Whether the run was too short to tell growth from a cache that is emptied later.
+
+    Of an array to which new data were joined again and again, each join counts.
+    """
+    kept = growth.made if growth.manner == "joined" else growth.survivors
+    return kept < RULES.many_survivors and lives.is_short
 
 
 def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> GrowingSite | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.growth.growing_arrays import Enlargement, joined_lines
+from tlmem.analysis.growth.growing_arrays import Enlargement, is_joined, joined_lines
 from tlmem.analysis.growth.growing_sites import (
     GrowingSite,
     are_enough,
@@ -167,12 +167,16 @@ def troughs_of(levels: Floats, least: float) -> Rows:
 
 
 def larger_values(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:
-    """The growth of a line whose objects are replaced by larger ones, several at a time."""
+    """The growth of a line whose objects are replaced by larger ones, several at a time.
+
+    Few bytes matter where each of them is what was there, joined with what came, as a cache of keys
+    and values has it for each layer: values of a larger problem are not.
+    """
     born, died, size = lives.born[line], lives.died[line], lives.size[line]
     end_ns = max(int(born[-1]), lives.unwinding_ns)
     rows = line[died > end_ns]
     held = int(lives.size[rows].sum())
-    if len(rows) < RULES.fewest_values or held < RULES.least_bytes_of_values:
+    if len(rows) < RULES.fewest_values or held < RULES.least_bytes_of_few:
         return None
     after, count = alive_at(born, born, died, size), alive_at(born, born, died) - 1
     floor = floor_curve(np.append(after[1:] - size[1:], held))
@@ -180,8 +184,11 @@ def larger_values(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
         return None
     if len(rows) > RULES.more_values * int(count[len(line) // 4 :].min()):
         return None
-    if held_by_most(lives.size[rows], lives.weight[rows]) < RULES.least_bytes_of_values:
-        return None
+    most = held_by_most(lives.size[rows], lives.weight[rows])
+    if most < RULES.least_bytes_of_values:
+        _, of_each_size = np.unique(size, return_counts=True)
+        if not is_joined(lives, line, values=int(np.median(of_each_size))):
+            return None
     if not lasts(lives, line):
         return None
     share = (floor - floor[0]) / (held - floor[0])

@@ -70,7 +70,9 @@ class Survivors:
     def noun(self) -> str:
         """The survivors in words, such as ``1,500 objects allocated at model.py:10``."""
         what = self.lives.noun(self.growth.group)
-        text = f"{format_count(self.growth.survivors)} {what}s allocated {allocated_at(self.line)}"
+        count = self.growth.survivors
+        text = f"{format_count(count)} {what}{'' if count == 1 else 's'} allocated "
+        text += allocated_at(self.line)
         if 0 < self.known < RULES.nearly_all * len(self.rows):
             text += (
                 f", judged by the {format_count(self.known)} whose holders are in the recording,"

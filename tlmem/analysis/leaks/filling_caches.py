@@ -5,13 +5,15 @@ Until most are there it grows like a leak that becomes slower, and which of the 
 told. A list, a deque or a set of objects has no keys.
 
 Covers: growing lines whose survivors come half as fast or less in the second half of the line's
-life, on the clocks of time and of allocations; those of a short run, which may be emptied later.
+life, on the clocks of time and of what others allocate; those of a short run, which may be emptied
+later.
 Does not cover: containers with a bound of their own; see ``bounded_caches``.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlmem.analysis.holders.snapshots import Chain, holders_of
 from tlmem.analysis.holders.survivors import Survivors
@@ -56,8 +58,7 @@ def pace(line: Survivors) -> tuple[int, int]:
     chance may explain it, and where the line makes all there is: time alone is bent by the machine.
     """
     rows = line.rows if line.growth.rows is None else line.growth.rows
-    time, births = line.lives.clocks[:2, rows]
-    others = births - np.arange(len(births))
+    time, others = line.lives.clocks[0, rows], births_of_others(line, rows)
     found = []
     if others[-1] == others[0]:
         return len(others), len(others)
@@ -66,6 +67,21 @@ def pace(line: Survivors) -> tuple[int, int]:
         found.append((early, len(clock) - early))
     early, late = min(found, key=lambda halves: halves[0] - halves[1])
     return (early, late) if early - late > BY_CHANCE * np.sqrt(early + late) else (early, early)
+
+
+def births_of_others(line: Survivors, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many objects others had made when each survivor was born.
+
+    A function that fills a cache makes more than what it puts there, and all of it ever more
+    seldom: its other lines are no others, unless it makes most of what there is.
+    """
+    lives, frames = line.lives, line.places.frames
+    own = np.array([(f.file, f.function) == (line.line.file, line.line.function) for f in frames])
+    born = own[lives.group]
+    mine = born[rows[0] : rows[-1] + 1]
+    if np.count_nonzero(mine) > RULES.own_clock * len(mine):
+        born = lives.group == line.growth.group
+    return np.cumsum(~born)[rows]
 
 
 def filling_finding(line: Survivors) -> Finding:

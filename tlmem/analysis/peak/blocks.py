@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.lifetimes import NEVER, alive_at
+from tlmem.analysis.lifetimes import NEVER, alive_at, is_imported
 from tlmem.analysis.peak.phases import Phase, engine_threads, site_phases
 from tlmem.events import DEVICE_NAMES, RESIZE_FAILED, Device, Kind
 
@@ -41,7 +41,8 @@ class Blocks:
     ``born`` and ``died`` are positions in the table of events (``NEVER``: it is alive at the end),
     -1 is before its first one; ``born_ns`` and ``died_ns`` are times. ``memory`` is the place of
     each one's memory in ``memories``. ``size`` is in bytes, times the number of objects that a row
-    stands for where a size limit thinned their list (``thinned``).
+    stands for where a size limit thinned their list (``thinned``). ``begin`` is the first event
+    that the trace of a snapshot saw: when older objects were made is unknown.
     """
 
     number: Ints
@@ -64,6 +65,7 @@ class Blocks:
     time_ns: Ints
     sealed: bool
     thinned: bool
+    begin: int = 0
 
     def __len__(self) -> int:
         return len(self.number)
@@ -181,7 +183,14 @@ def blocks_of(recording: Recording) -> Blocks:
         time_ns=recording.events["time_ns"].to_numpy(np.int64),
         sealed=recording.sealed,
         thinned=stride > 1,
+        begin=_begin_of_trace(recording),
     )
+
+
+def _begin_of_trace(recording: Recording) -> int:
+    if not is_imported(recording) or recording.begin_ns is None:
+        return 0
+    return int(np.searchsorted(recording.events["time_ns"].to_numpy(), recording.begin_ns))
 
 
 def memory_names(

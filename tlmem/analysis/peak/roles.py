@@ -123,7 +123,7 @@ class _Lives:
     """The ends of some blocks, and what came between."""
 
     def __init__(self, blocks: Blocks, passes: Passes, rows: Ints) -> None:
-        self.passes = passes
+        self.passes, self.begin = passes, blocks.begin
         self.born, self.died = blocks.born[rows], blocks.died[rows]
         self.ended = blocks.died_phase[rows]
         self.in_backward = blocks.died_in_backward[rows]
@@ -147,9 +147,9 @@ class _Lives:
 
     @property
     def early(self) -> Mask:
-        """Which ones were there before the first forward or backward pass."""
-        first = self.passes.first
-        return self.born < (first[0] if len(first) else NEVER)
+        """Which ones were seen being made before the first forward or backward pass."""
+        first = self.passes.first[self.passes.first >= self.begin]
+        return (self.born >= self.begin) & (self.born < (first[0] if len(first) else NEVER))
 
     def chosen(self, otherwise: Role, *cases: tuple[Mask, Role]) -> Roles:
         """The role of the first case that holds for each."""
@@ -356,19 +356,23 @@ def _weights_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: 
     Each gradient belongs to a weight of its size. Where there are more gradients of a size than
     weights, the oldest blocks of that size which live on are the missing ones.
     """
-    gradients = np.flatnonzero(role == Role.GRADIENTS)
-    if len(gradients) == 0:
-        return
+    made = np.isin(blocks.born_phase, (Phase.USER, Phase.COPY))
+    there = among & blocks.torch & made & np.isin(role, (Role.INPUTS, Role.KEPT))
+    there &= blocks.died > (int(passes.first[-1]) if len(passes.first) else 0)
+    for memory in np.unique(blocks.memory[role == Role.GRADIENTS]).tolist():
+        _weights_in_memory(role, blocks, blocks.memory == memory, there)
+
+
+def _weights_in_memory(role: Roles, blocks: Blocks, mine: Mask, there: Mask) -> None:
+    """The same in one memory: a replica of the model has weights and gradients of its own."""
+    gradients = np.flatnonzero(mine & (role == Role.GRADIENTS))
     curve = Curve.of(blocks.size[gradients], blocks.born[gradients], blocks.died[gradients])
     moment = curve.highest[1]
-    alive = blocks.alive(moment)
+    alive = mine & blocks.alive(moment)
     sizes, needed = np.unique(blocks.size[alive & (role == Role.GRADIENTS)], return_counts=True)
     have_sizes, have = np.unique(blocks.size[alive & (role == Role.WEIGHTS)], return_counts=True)
     counted = dict(zip(have_sizes.tolist(), have.tolist(), strict=True))
-    made = np.isin(blocks.born_phase, (Phase.USER, Phase.COPY))
-    there = alive & among & blocks.torch & made & np.isin(role, (Role.INPUTS, Role.KEPT))
-    last = int(passes.first[-1]) if len(passes.first) else 0
-    there &= (blocks.died > last) & (blocks.born < moment)
+    there = alive & there & (blocks.born < moment)
     rows = np.flatnonzero(there & np.isin(blocks.size, sizes))
     rows = rows[np.argsort(blocks.born[rows], kind="stable")]
     for size, count in zip(sizes.tolist(), needed.tolist(), strict=True):
