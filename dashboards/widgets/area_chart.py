@@ -1,4 +1,4 @@
-"""Resident memory over time as stacked areas; without colours each layer has a sign of its own."""
+"""Memory over time as stacked areas; without colours each layer has a sign of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rich.text import Text
 from tlmem.dashboards.model.bars import HEIGHTS, stacked_cells
 from tlmem.dashboards.model.layers import PARTS, Layers
+from tlmem.dashboards.model.line_areas import LineAreas
 from tlmem.dashboards.model.view import View
 
 from tlmem.units import format_bytes
@@ -16,22 +17,28 @@ from tlmem.units import format_bytes
 from .picture import Cell, Picture
 
 HEADROOM = 1.03
+NO_BREAK = "\N{NO-BREAK SPACE}"
+"""Keeps a name on the line of its colour."""
 
 
 class AreaChart(Picture):
     """Stacked areas; a cell shows the two layers that have most of it, in eighths of its height."""
 
     DEFAULT_CSS = "AreaChart { height: 1fr; min-height: 4; }"
+    headroom = HEADROOM
+    nothing = "memory was not sampled"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.memory = Layers(PARTS, np.empty(0, np.int64), np.empty((len(PARTS), 0)))
+        self.memory: Layers | LineAreas = Layers(
+            PARTS, np.empty(0, np.int64), np.empty((len(PARTS), 0))
+        )
         self._tops = np.empty((0, 0))
         self._highest = 1.0
         self._drawn: tuple[View, int, int] | None = None
         self._cells: tuple[NDArray[np.int64], ...] | None = None
 
-    def show(self, layers: Layers, view: View) -> None:
+    def show(self, layers: Layers | LineAreas, view: View) -> None:
         """Shows other layers, or another stretch of time."""
         self.memory, self.view = layers, view
         self._drawn = None
@@ -44,7 +51,7 @@ class AreaChart(Picture):
         for layer, shown in zip(self.memory.layers, there.tolist(), strict=True):
             if shown:
                 text.append(layer.sign * 2 if self.is_plain else "██", style=layer.colour)
-                text.append(f" {layer.name}  ")
+                text.append(f"{NO_BREAK}{layer.name.replace(' ', NO_BREAK)}  ")
         return text
 
     def label(self, row: int) -> str:
@@ -64,7 +71,7 @@ class AreaChart(Picture):
         self._prepare()
         if not self.memory.known:
             if row == self.size.height // 2:
-                text = "memory was not sampled".center(self.columns)
+                text = self.nothing.center(self.columns)
                 yield text, ""
             return
         height = self.size.height
@@ -101,6 +108,38 @@ class AreaChart(Picture):
         columns = self.memory.columns(self.view.start_ns, self.view.stop_ns, self.columns)
         self._tops = np.cumsum(columns, axis=0)
         highest = np.nanmax(self._tops[-1], initial=0.0) if self._tops.size else 0.0
-        self._highest = max(float(highest) * HEADROOM, 1.0)
+        self._highest = max(float(highest) * self.headroom, 1.0)
         self._cells = None
         self._drawn = now
+
+
+class LineChart(AreaChart):
+    """What is alive over time, a colour for each of the largest lines.
+
+    At the left are the most that was alive at once, and what is alive at the cursor.
+    """
+
+    DEFAULT_CSS = "LineChart { height: 3; min-height: 2; }"
+    headroom = 1.0
+    nothing = ""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.now = 0.0
+
+    def show_at(self, areas: LineAreas, view: View, now: float) -> None:
+        """Shows areas, and the value at the cursor."""
+        if areas is self.memory and self._drawn is not None:
+            self._drawn = (view, *self._drawn[1:])
+            self.view, self.now = view, now
+            self.refresh()
+            return
+        self.now, self.nothing = now, "nothing was alive"
+        self.show(areas, view)
+
+    def label(self, row: int) -> str:
+        """The most at the top, what is alive at the cursor at the bottom."""
+        self._prepare()
+        if row == self.size.height - 1:
+            return f"alive {format_bytes(self.now)}"
+        return f"max {format_bytes(self._highest)}" if row == 0 and self.memory.known else ""

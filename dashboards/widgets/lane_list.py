@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from .picture import Cell, Picture
 from .rows import Rows
 
+MOST_HEIGHT = 500
+"""No screen has more lines: a list of any length asks for so many at most."""
+
 
 @dataclass(frozen=True)
 class Lane:
-    """What one row shows: a name at the left, one character for each column, their colour."""
+    """What one row shows: a name at the left, one character for each column, the colour of each."""
 
     name: str
     bar: str
     colour: str = ""
+    name_colour: str = ""
 
 
 class LaneList(Rows, Picture):
@@ -43,7 +47,14 @@ class LaneList(Rows, Picture):
             below: lanes under that of the cursor, which say more about it.
         """
         self._lane, self.below, self._kept = lane, below, {}
+        before = self.get_content_height()
         self.set_rows(count, row, len(below))
+        if self.get_content_height() != before:
+            self.refresh(layout=True)
+
+    def get_content_height(self, *_: object) -> int:
+        """A line for each lane, and for what is said if there is none."""
+        return min(max(self.count + self.inserted, 1), MOST_HEIGHT)
 
     def forget(self) -> None:
         """The lanes on screen say something else now; they are asked for again."""
@@ -58,6 +69,11 @@ class LaneList(Rows, Picture):
         room = self.margin - 2
         name = lane.name if len(lane.name) <= room else f"{lane.name[: room - 1]}…"
         return f"{'▸' if at_cursor else ' '}{name:<{room}}"
+
+    def label_colour(self, row: int) -> str:
+        """The colour of the name of a lane."""
+        lane, _ = self._on_screen(row)
+        return lane.name_colour if lane else ""
 
     def cells(self, row: int) -> Iterable[Cell]:
         """The bar of a lane."""

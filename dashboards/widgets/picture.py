@@ -63,6 +63,10 @@ class Picture(Lines):
         """What stands in the margin of a row."""
         return ""
 
+    def label_colour(self, row: int) -> str:
+        """Its colour; empty for that of other text."""
+        return ""
+
     def cells(self, row: int) -> Iterable[Cell]:
         """The columns of a row, from the left."""
         return ()
@@ -82,7 +86,8 @@ class Picture(Lines):
     def render_line(self, y: int) -> Strip:
         """One row, with the margin."""
         base = self.base
-        segments = [Segment(self.label(y)[: self.margin].rjust(self.margin - 1) + " ", base)]
+        label = self.label(y)[: self.margin].rjust(self.margin - 1) + " "
+        segments = [Segment(label, self._look(self.label_colour(y), False))]
         cursor = min(column_of(self.view, self.view.cursor_ns, self.columns), self.columns - 1)
         cursor = cursor if self.cursor_shown else -1
         x = 0
