@@ -267,6 +267,11 @@ class Lanes:
         edges = np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1).astype(np.int64)[1:]
         return self._births.until(line, edges)[0] - self._deaths.until(line, edges)[0]
 
+    @property
+    def line_count(self) -> int:
+        """How many lines may have lanes."""
+        return len(self._shown_lines)
+
     @cached_property
     def coloured(self) -> tuple[int, ...]:
         """The lines that have colours of their own, in their order: most bytes on average first."""

@@ -151,13 +151,14 @@ class OverviewPage(Page):
         apart = self.size.width < WIDE and 2 * len(rows) <= MOST_FINDINGS
         for row, where in zip(rows, places, strict=True):
             sign = row.severity[0]
-            line = Text(sign, readable(SEVERITIES.get(sign, ""), dark))
-            line.append(f" {row.bytes:>7} ", "")
+            line = Text()
+            line.append(sign, readable(SEVERITIES.get(sign, ""), dark))
+            line.append(f" {row.bytes:>7} ")
             line.append(f"{where:<{widest}}", "bold")
-            line.append(f" {row.name}", "")
+            line.append(f" {row.name}")
             held = f"held by {row.holder}" if row.holder else ""
             if held and not apart:
-                line.append(f" · {held}", "")
+                line.append(f" · {held}")
             lines.append(line)
             lines += [Text(f"{'':10}{held}")] if held and apart else []
         text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)

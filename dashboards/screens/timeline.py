@@ -71,6 +71,7 @@ class TimelinePage(Page):
         self.life: History | None = None
         self.mark_ns: int | None = None
         self._asked: tuple[object, ...] = ()
+        self._bars: dict[int, str] = {}
         self._computing = False
 
     def body(self) -> Iterable[Widget]:
@@ -123,7 +124,7 @@ class TimelinePage(Page):
         before, (shown, life) = self.shown, found
         cursor_ns = min(max(self.view.cursor_ns, shown.view.start_ns), shown.view.stop_ns)
         shown = replace(shown, view=replace(shown.view, cursor_ns=cursor_ns))
-        self._computing = False
+        self._computing, self._bars = False, {}
         self.shown, self.life = shown, life if self.view.object is not None else None
         view = shown.view
         self._show_total(shown)
@@ -141,7 +142,7 @@ class TimelinePage(Page):
         row = lanes.row if kept else shown.row
         if shown.rows is None:
             lanes.nothing = "nothing lived here"
-            lanes.show(len(shown.lines), self._line_lane, row)
+            lanes.show(len(shown.lines), self._line_lane, row, room=loaded.lanes.line_count)
         else:
             below = self._count_lane() if self.life is not None else ()
             lanes.show(len(shown.rows), self._object_lane, row, below)
@@ -179,7 +180,9 @@ class TimelinePage(Page):
         name = place(lane.frame) if lane.frame.file else "no Python stack"
         sign, name_colour = self._sign_of(lane.line)
         name = f"{sign:<2}{tail(name, room):<{room}}{now:>9}"
-        return Lane(name, line_bar(lane), colour_of(self.loaded.lanes, lane.line), name_colour)
+        if row not in self._bars:
+            self._bars[row] = line_bar(lane)
+        return Lane(name, self._bars[row], colour_of(self.loaded.lanes, lane.line), name_colour)
 
     def _sign_of(self, line: int) -> tuple[str, str]:
         """The sign and colour of the finding about a line; empty where there is none."""

@@ -37,6 +37,7 @@ class AreaChart(Picture):
         self._highest = 1.0
         self._drawn: tuple[View, int, int] | None = None
         self._cells: tuple[NDArray[np.int64], ...] | None = None
+        self._made: dict[int, tuple[Cell, ...]] = {}
 
     def show(self, layers: Layers | LineAreas, view: View) -> None:
         """Shows other layers, or another stretch of time."""
@@ -59,7 +60,7 @@ class AreaChart(Picture):
         self._prepare()
         if not self.memory.known:
             return ""
-        height = self.size.height
+        height = self.area.height
         if row == 0:
             return format_bytes(self._highest)
         if row == height // 2 and height >= 5:
@@ -70,28 +71,40 @@ class AreaChart(Picture):
         """One row of the areas."""
         self._prepare()
         if not self.memory.known:
-            if row == self.size.height // 2:
-                text = self.nothing.center(self.columns)
+            if row == self.area.height // 2:
+                text = self.nothing.center(max(self.area.width - self.margin, 0))
                 yield text, ""
             return
-        height = self.size.height
+        height = self.area.height
         if self.is_plain:
             yield from self._signs((height - row - 0.5) / height * self._highest)
             return
+        if not self._tops.shape[1]:
+            return
+        if row not in self._made:
+            self._made[row] = tuple(self._runs(height - row - 1))
+        yield from self._made[row]
+
+    def _runs(self, row: int) -> Iterable[Cell]:
+        """A row from the lowest on: equal cells beside each other are one."""
         if self._cells is None:
-            edges = np.linspace(0.0, self._highest, height + 1)
+            edges = np.linspace(0.0, self._highest, self.area.height + 1)
             self._cells = stacked_cells(self._tops, edges)
         empty = len(self.memory.layers)
         colours = [layer.colour for layer in self.memory.layers]
-        found = (part[height - row - 1].tolist() for part in self._cells)
-        for eighths, lower, upper in zip(*found, strict=True):
+        parts = np.stack([part[row] for part in self._cells])
+        starts = np.flatnonzero(np.append(True, (np.diff(parts, axis=1) != 0).any(axis=0)))
+        lengths = np.diff(np.append(starts, parts.shape[1]))
+        for length, (eighths, lower, upper) in zip(
+            lengths.tolist(), parts[:, starts].T.tolist(), strict=True
+        ):
             one = lower if eighths == 8 else upper if eighths == 0 else None
             if one is not None:
-                yield " ", f"on {colours[one]}" if one != empty else ""
+                yield " " * length, f"on {colours[one]}" if one != empty else ""
             elif upper == empty:
-                yield HEIGHTS[eighths], colours[lower]
+                yield HEIGHTS[eighths] * length, colours[lower]
             else:
-                yield HEIGHTS[eighths], f"{colours[lower]} on {colours[upper]}"
+                yield HEIGHTS[eighths] * length, f"{colours[lower]} on {colours[upper]}"
 
     def _signs(self, level: float) -> Iterable[Cell]:
         """The row without colours: the sign of the layer that covers its middle."""
@@ -102,14 +115,15 @@ class AreaChart(Picture):
 
     def _prepare(self) -> None:
         """Computes the columns for the size on screen, once."""
-        now = (self.view, self.columns, self.size.height)
+        columns = max(self.area.width - self.margin, 0)
+        now = (self.view, columns, self.area.height)
         if self._drawn == now:
             return
-        columns = self.memory.columns(self.view.start_ns, self.view.stop_ns, self.columns)
-        self._tops = np.cumsum(columns, axis=0)
+        values = self.memory.columns(self.view.start_ns, self.view.stop_ns, columns)
+        self._tops = np.cumsum(values, axis=0)
         highest = np.nanmax(self._tops[-1], initial=0.0) if self._tops.size else 0.0
         self._highest = max(float(highest) * self.headroom, 1.0)
-        self._cells = None
+        self._cells, self._made = None, {}
         self._drawn = now
 
 
@@ -140,6 +154,6 @@ class LineChart(AreaChart):
     def label(self, row: int) -> str:
         """The most at the top, what is alive at the cursor at the bottom."""
         self._prepare()
-        if row == self.size.height - 1:
+        if row == self.area.height - 1:
             return f"alive {format_bytes(self.now)}"
         return f"max {format_bytes(self._highest)}" if row == 0 and self.memory.known else ""

@@ -34,9 +34,15 @@ class LaneList(Rows, Picture):
         self.nothing = ""
         self._lane: Callable[[int], Lane] = lambda row: Lane("", "")
         self._kept: dict[int, Lane] = {}
+        self._room = 1
 
     def show(
-        self, count: int, lane: Callable[[int], Lane], row: int, below: Sequence[Lane] = ()
+        self,
+        count: int,
+        lane: Callable[[int], Lane],
+        row: int,
+        below: Sequence[Lane] = (),
+        room: int = MOST_HEIGHT,
     ) -> None:
         """Shows other lanes.
 
@@ -45,16 +51,17 @@ class LaneList(Rows, Picture):
             lane: gives the lane of a row.
             row: where the cursor stands.
             below: lanes under that of the cursor, which say more about it.
+            room: lines of the screen that the list asks for, however many lanes there are now.
         """
         self._lane, self.below, self._kept = lane, below, {}
-        before = self.get_content_height()
         self.set_rows(count, row, len(below))
-        if self.get_content_height() != before:
+        if room != self._room:
+            self._room = room
             self.refresh(layout=True)
 
     def get_content_height(self, *_: object) -> int:
-        """A line for each lane, and for what is said if there is none."""
-        return min(max(self.count + self.inserted, 1), MOST_HEIGHT)
+        """As many lines as there may be lanes, so that zooming moves nothing."""
+        return min(max(self._room, 1), MOST_HEIGHT)
 
     def forget(self) -> None:
         """The lanes on screen say something else now; they are asked for again."""

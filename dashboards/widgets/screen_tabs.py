@@ -6,7 +6,7 @@ from rich.text import Text
 from textual import events
 from textual.widget import Widget
 
-NARROWER = tuple((0, room, True) for room in (99, 5, 4, 3, 2, 1))
+NARROWER = tuple((0, room, True) for room in (99, 7, 6, 5, 4, 3, 2, 1))
 """Ways to write the tabs in less room: blanks between them, letters of a name, whether those of
 screens with nothing to show are left out."""
 
@@ -36,11 +36,12 @@ class ScreenTabs(Widget):
         shown = [name.lower() == self.shown for name in self.names.values()]
         for at, (name, word) in enumerate(zip(self.names.values(), words, strict=True)):
             begin = len(text)
-            before = "]" if at and shown[at - 1] and not gap else ""
-            text.append("[" if shown[at] else before or " ", "bold reverse" if shown[at] else "")
+            before = "]" if at and shown[at - 1] and not gap else " " if gap or at else ""
+            before = "[" if shown[at] else before
+            text.append(before, "bold reverse" if before.strip() else "")
             style = "bold reverse" if shown[at] else "dim" if name.lower() in self.empty else ""
             text.append(word, style)
-            if gap or at == len(words) - 1:
+            if gap or (shown[at] and at == len(words) - 1):
                 text.append("]" if shown[at] else " ", "bold reverse" if shown[at] else "")
             text.append(" " * gap)
             self._places.append((begin, len(text), name.lower()))
@@ -55,10 +56,12 @@ class ScreenTabs(Widget):
                 is_shown = name.lower() == self.shown
                 left_out = short and name.lower() in self.empty and not is_shown
                 words.append(key if left_out else f"{key} {name if is_shown else name[:room]}")
-            # What is blank at the end may be cut off.
-            width = sum(len(word) + (2 + gap if gap else 1) for word in words) + (0 if gap else 1)
-            last = list(self.names.values())[-1:]
-            if width - gap - (last != [self.shown.capitalize()]) <= self.size.width:
+            ends = [name.lower() == self.shown for name in self.names.values()]
+            if gap:  # what is blank at the end may be cut off
+                width = sum(len(word) + 2 + gap for word in words) - gap - (not ends[-1])
+            else:
+                width = sum(len(word) + 1 for word in words) - 1 + ends[0] + ends[-1]
+            if width <= self.size.width:
                 break
         return words, gap
 

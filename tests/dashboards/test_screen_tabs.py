@@ -17,8 +17,8 @@ def test_tabs_leave_out_names_of_empty_screens_first() -> None:
     for width, line in (
         (60, " 1 Overview  [2 Timeline]  3 Pools   4 Tape  "),
         (33, " 1 Overview  [2 Timeline]  3   4  "),
-        (26, " 1 Overview[2 Timeline]3 4 "),
-        (22, " 1 Over[2 Timeline]3 4 "),
+        (26, "1 Overview[2 Timeline]3 4"),
+        (22, "1 Overv[2 Timeline]3 4"),
     ):
         Tabs.size = Size(width, 1)
         assert tabs.render().plain == line

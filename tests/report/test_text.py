@@ -117,6 +117,9 @@ def test_lines_with_next_to_nothing_are_counted_and_not_listed() -> None:
     rows = alive(1_000_000, 900, 500, 400, 300)
     assert len(rows) == 4 and rows[-1] == "  and 2 more lines with 700 B"
     assert alive(*[10] * 11)[-1] == "  and 1 more line with 10 B"
+    kept = Finding("live-at-end", "info", 150, 600, "", site=StackFrame("a.py", 16, "f"))
+    found = [*(Finding("live-at-end", "info", 1, 10**6, "") for _ in range(3)), kept]
+    assert "a.py:16 in f" in text.alive_block(found, "Alive")
 
 
 def test_what_the_verdict_says_is_not_said_again() -> None:

@@ -46,8 +46,8 @@ MOST_GROWING = 5
 MOST_COHORTS = 3
 """Growing lines of which a report shows the cohorts at once."""
 MOST_ALIVE, LEAST_ALIVE = 10, 3
-TRIVIAL_SHARE = 0.005
-"""Lines that hold no more than this of all bytes together are counted and not listed."""
+TRIVIAL_SHARE, MANY_ALIVE = 0.005, 20
+"""A line with less of all bytes, and with fewer objects, is counted and not listed."""
 MOST_FRAMES = 12
 MOST_MISUSES = 5
 MISUSES = (*WHAT, "misuse")
@@ -299,15 +299,16 @@ def when_judged(judged_ns: int) -> str:
 
 
 def weighty(findings: list[Finding]) -> list[Finding]:
-    """The first lines, up to where the others together have next to nothing."""
-    left, shown = sum(finding.bytes for finding in findings), 0
-    enough = TRIVIAL_SHARE * left
-    for finding in findings[:MOST_ALIVE]:
-        if shown >= LEAST_ALIVE and left < enough:
-            break
-        left -= finding.bytes
-        shown += 1
-    return findings[:shown]
+    """Lines worth a row: the first ones, and those that have a share of the bytes, or many objects.
+
+    A few bytes in many objects may be what keeps much else alive.
+    """
+    enough = TRIVIAL_SHARE * sum(finding.bytes for finding in findings)
+    return [
+        finding
+        for at, finding in enumerate(findings)
+        if at < LEAST_ALIVE or finding.bytes >= enough or finding.count >= MANY_ALIVE
+    ][:MOST_ALIVE]
 
 
 def alive_block(findings: list[Finding], title: str) -> str:
@@ -323,7 +324,7 @@ def alive_block(findings: list[Finding], title: str) -> str:
             f"{named(finding.site)}{', temporary' if finding.passing else ''}"
         )
         rows.extend(held_by(finding))
-    rest = findings[len(shown) :]
+    rest = [finding for finding in findings if finding not in shown]
     if rest:
         many = "lines with" if len(rest) > 1 else "line with"
         rows.append(f"  and {len(rest)} more {many} {format_bytes(sum(f.bytes for f in rest))}")
