@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from tlmem.units import format_bytes
 from .picture import Cell, Picture
 
 HEADROOM = 1.03
+LAYERS = 64
+"""More than there are layers: each cell is one number, two of its digits are layers."""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 """Keeps a name on the line of its colour."""
 
@@ -36,7 +39,7 @@ class AreaChart(Picture):
         self._tops = np.empty((0, 0))
         self._highest = 1.0
         self._drawn: tuple[View, int, int] | None = None
-        self._cells: tuple[NDArray[np.int64], ...] | None = None
+        self._cells: NDArray[np.int64] | None = None
         self._made: dict[int, tuple[Cell, ...]] = {}
 
     def show(self, layers: Layers | LineAreas, view: View) -> None:
@@ -89,15 +92,16 @@ class AreaChart(Picture):
         """A row from the lowest on: equal cells beside each other are one."""
         if self._cells is None:
             edges = np.linspace(0.0, self._highest, self.area.height + 1)
-            self._cells = stacked_cells(self._tops, edges)
+            parts = stacked_cells(self._tops, edges)
+            self._cells = (parts[0] * LAYERS + parts[1]) * LAYERS + parts[2]
         empty = len(self.memory.layers)
         colours = [layer.colour for layer in self.memory.layers]
-        parts = np.stack([part[row] for part in self._cells])
-        starts = np.flatnonzero(np.append(True, (np.diff(parts, axis=1) != 0).any(axis=0)))
-        lengths = np.diff(np.append(starts, parts.shape[1]))
-        for length, (eighths, lower, upper) in zip(
-            lengths.tolist(), parts[:, starts].T.tolist(), strict=True
-        ):
+        codes = self._cells[row]
+        starts = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
+        for first, last in pairwise(starts):
+            rest, upper = divmod(int(codes[first]), LAYERS)
+            eighths, lower = divmod(rest, LAYERS)
+            length = last - first
             one = lower if eighths == 8 else upper if eighths == 0 else None
             if one is not None:
                 yield " " * length, f"on {colours[one]}" if one != empty else ""
