@@ -14,13 +14,14 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 VARIABLE = "TLMEM_ASCII"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 PAIRS = (
     "▁. ▂. ▃: ▄: ▅+ ▆+ ▇# █# ▉# ▊# ▋+ ▌| ▍| ▎| ▏| ▓% ▒= ░- ▪* ■* ❚| ▔- ▕| "
     "│| ┃| ─- ━- ├[ ┤] ┌+ ┐+ └+ ┘+ ╭+ ╮+ ╰+ ╯+ ┼+ ┬+ ┴+ ╵' ═= ≡= "
     "▶> ◀< ▸> ▾v ◆* ◇o •o ·. …. –- —- ‼! ✓+ ⏎< ⇥> ←< →> ↑^ ↓v ‹< ›> «< »> ×x ≈~ ±~ µu"
 )
 """A character, and behind it the one that looks alike."""
-LOOKS_LIKE = str.maketrans({pair[0]: pair[1] for pair in PAIRS.split()})
+LOOKS_LIKE = str.maketrans({pair[0]: pair[1] for pair in PAIRS.split()} | {NO_BREAK: " "})
 OTHER = "?"
 
 

@@ -27,6 +27,16 @@ SORTS = ("born", "size", "age")
 
 MOST_LANES = 10_000
 """A lane for each line is made anew for each stretch of time: lines with less have none."""
+MOST_COLOURED = 6
+"""So many lines, those with most bytes over the run, have colours of their own."""
+RANKED_BY = 256
+"""Lines are ranked by what they hold at so many moments of the run."""
+MOMENTS = 1 << 14
+FINE = 4
+"""The most that is alive is kept for so many stretches of the run; a column of a picture that is at
+least ``FINE`` of them wide is answered from there."""
+MOST_AT_ONCE = 1 << 20
+"""Births and deaths that are put in order at once."""
 MOST_CELLS = 1 << 22
 """Sums of every site and thread are kept for at most so many pairs of them."""
 
@@ -102,6 +112,7 @@ class Lanes:
     def prepare(self) -> None:
         """Computes what is kept: sums of threads, and all objects in every order."""
         _ = self._all, self._largest_first, self._oldest_first, self._of_threads
+        _ = self.coloured, self._highest_kept
 
     def __len__(self) -> int:
         return len(self.number)
@@ -251,6 +262,69 @@ class Lanes:
         made, freed = self._of_all
         return made.until(0, edges)[0] - freed.until(0, edges)[0]
 
+    def of_line(self, line: int, view: View, width: int) -> Floats:
+        """Bytes of a line that are alive at the end of each column."""
+        edges = np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1).astype(np.int64)[1:]
+        return self._births.until(line, edges)[0] - self._deaths.until(line, edges)[0]
+
+    @property
+    def line_count(self) -> int:
+        """How many lines may have lanes."""
+        return len(self._shown_lines)
+
+    @cached_property
+    def coloured(self) -> tuple[int, ...]:
+        """The lines that have colours of their own, in their order: most bytes on average first."""
+        whole = View.whole(self._end)
+        means = [
+            (float(self.of_line(line, whole, RANKED_BY).mean()), line) for line in self._shown_lines
+        ]
+        ranked = sorted(means, key=lambda each: (-each[0], each[1]))[:MOST_COLOURED]
+        return tuple(line for mean, line in ranked if mean > 0)
+
+    def highest(self, view: View, width: int) -> Floats:
+        """The most bytes that are alive at once in each column."""
+        edges = np.linspace(view.start_ns, view.stop_ns, max(width, 1) + 1)
+        step, kept = self._highest_kept
+        if (edges[1] - edges[0]) < FINE * step:
+            return self._highest_between(edges.astype(np.int64))
+        first = (edges[:-1] / step).astype(np.int64).clip(0, len(kept) - 1)
+        last = np.ceil(edges[1:] / step).astype(np.int64).clip(first + 1, len(kept))
+        return _highest_of(kept, first, last)
+
+    @cached_property
+    def _highest_kept(self) -> tuple[float, Floats]:
+        """How long a stretch is, and the most bytes that are alive at once in each."""
+        step = max(self._end / MOMENTS, 1.0)
+        edges = (np.arange(MOMENTS + 1) * step).astype(np.int64)
+        edges[-1] = max(edges[-1], self._end)
+        parts = min(-(-2 * len(self) // MOST_AT_ONCE) + 1, MOMENTS)
+        cuts = np.linspace(0, MOMENTS, parts + 1).astype(int)
+        found = [
+            self._highest_between(edges[low : high + 1])
+            for low, high in zip(cuts[:-1], cuts[1:], strict=True)
+        ]
+        return step, np.concatenate(found)
+
+    def _highest_between(self, edges: Ints) -> Floats:
+        """The most bytes that are alive at once between each two edges.
+
+        Of births and deaths in the same nanosecond deaths come first: what was never alive together
+        is not counted together.
+        """
+        births, deaths = self._of_all
+        times, changes, level = [], [], 0.0
+        for side, sign in ((deaths, -1.0), (births, 1.0)):
+            low, high = np.searchsorted(side.time_ns, edges[[0, -1]], side="right").tolist()
+            times.append(side.time_ns[low:high])
+            changes.append(sign * np.diff(side.sums[low : high + 1]))
+            level += sign * float(side.sums[low])
+        time_ns = np.concatenate(times)
+        order = np.argsort(time_ns, kind="stable")
+        steps = np.concatenate([[level], np.concatenate(changes)[order]])
+        at = np.searchsorted(time_ns[order], edges, side="right")
+        return _highest_of(np.cumsum(steps), at[:-1], at[1:] + 1)
+
     @cached_property
     def _of_all(self) -> tuple[_Side, _Side]:
         """Births and deaths of all lines together."""
@@ -273,6 +347,12 @@ class Lanes:
         if line is None:
             return self._all
         return self._by_line[self._starts[line] : self._starts[line + 1]]
+
+
+def _highest_of(values: Floats, first: Ints, until: Ints) -> Floats:
+    """The highest of ``values[first:until]`` for each pair; none of the stretches is empty."""
+    pairs = np.stack([first, until], axis=1).ravel()
+    return np.maximum.reduceat(np.append(values, values[-1]), pairs)[::2]
 
 
 def _sums(site: Ints, size: Ints, alive_site: Ints, alive_size: Ints, count: int) -> Floats:

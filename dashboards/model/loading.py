@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -23,7 +24,9 @@ from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
 from tlmem.recording import family
 from tlmem.recording.reader import read_for_command
+from tlmem.report.kinds import kind_name
 
+from .findings import MARKS
 from .frame_table import FrameTable
 from .glance import Glance, glance, script_name
 from .lanes import Lanes
@@ -40,6 +43,15 @@ MOST_LIVES = 50
 
 
 Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class FoundLine:
+    """What was found about a line: the sign of its severity, its name, one sentence."""
+
+    sign: str
+    name: str
+    evidence: str
 
 
 class kept(Generic[Value]):
@@ -154,6 +166,18 @@ class Loaded:
     def analysis(self) -> Analysis:
         """Verdict, attribution and findings."""
         return analyse(self.recording)
+
+    @kept
+    def found_lines(self) -> dict[int, FoundLine]:
+        """Lines of the program by number, with the most serious error or warning about each."""
+        numbers = {frame: number for number, frame in enumerate(self.places.frames)}
+        found: dict[int, FoundLine] = {}
+        for finding in self.analysis.findings:
+            line = numbers.get(finding.site) if finding.site is not None else None
+            if line is not None and finding.severity in SERIOUS:
+                sign = MARKS[finding.severity][0]
+                found.setdefault(line, FoundLine(sign, kind_name(finding.kind), finding.evidence))
+        return found
 
     @kept
     def alive_when_judged(self) -> tuple[int, int]:

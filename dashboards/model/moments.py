@@ -99,7 +99,7 @@ class MomentIndex:
         self._recording = recording
         self._lock = threading.Lock()
         self._known: Known | None = None
-        self._shown: dict[tuple[str | None, int | None, Born | None], MomentShown] = {}
+        self._shown: dict[tuple[object, ...], MomentShown] = {}
 
     def prepare(self) -> None:
         """Reads what any moment is answered from, unless it would be too much to keep."""
@@ -108,7 +108,11 @@ class MomentIndex:
                 _ = self._all_known().blocks.by_peak
 
     def shown(
-        self, memory: str | None = None, at_ns: int | None = None, born_ns: Born | None = None
+        self,
+        memory: str | None = None,
+        at_ns: int | None = None,
+        born_ns: Born | None = None,
+        thread: int | None = None,
     ) -> MomentShown:
         """What was alive in a memory at a moment.
 
@@ -116,14 +120,15 @@ class MomentIndex:
             memory: by name; None for the one with the highest peak.
             at_ns: None for the peak, or, of a generation, for the moment of judging.
             born_ns: only what was allocated between these two moments.
+            thread: only what this one allocated.
         """
-        key = (memory, at_ns, born_ns)
+        key = (memory, at_ns, born_ns, thread)
         with self._lock:
             known = self._all_known()
             if key not in self._shown:
                 blocks = known.blocks
                 names = tuple(blocks.memories[number] for number in blocks.by_peak)
-                found = explain_known(known, at_ns, memory, born_ns, held=True)
+                found = explain_known(known, at_ns, memory, born_ns, held=True, thread=thread)
                 while len(self._shown) >= MOST_KEPT:
                     del self._shown[next(iter(self._shown))]
                 self._shown[key] = _shown(found, names)

@@ -13,19 +13,19 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input
 from tlmem.dashboards.messages import RowChosen, RowSeen, TimePicked
-from tlmem.dashboards.model.curves import Floats
+from tlmem.dashboards.model.line_areas import LineAreas, line_areas
 from tlmem.dashboards.model.moments import LINE, MODULE, NO_MODULES, NO_ROLES, ROLE, MomentShown
-from tlmem.dashboards.widgets.level import Level
+from tlmem.dashboards.widgets.area_chart import LineChart
 from tlmem.dashboards.widgets.prompt import Prompt
 from tlmem.dashboards.widgets.text_table import TextTable
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
 
-from tlmem.units import format_bytes
-
 from .page import Page
 
-BLUE = "#4e9fe5"
+MARGIN = 14
+LEAST_ROWS, LINES_EACH = 3, 6
+"""Rows of the picture: at least so many, and one for so many lines of the screen."""
 NOTHING = {ROLE: NO_ROLES, MODULE: NO_MODULES, LINE: "nothing was alive"}
 
 
@@ -43,6 +43,7 @@ class MomentPage(Page):
         Binding("l", "by('line')", "lines"),
         Binding("r", "by('role')", "roles"),
         Binding("m", "by('module')", "modules"),
+        Binding("t", "thread", "thread"),
         Binding("d", "memory", "other memory", show=False),
         Binding("slash", "search", "filter by line, holder, role, size", show=False),
         Binding("escape", "close_search", "end the filter", show=False),
@@ -62,7 +63,7 @@ class MomentPage(Page):
     def body(self) -> Iterable[Widget]:
         """The moment in words and in time, the table, about its row."""
         yield Words(id="shown")
-        yield Level("alive", BLUE, format_bytes, id="alive")
+        yield LineChart(id="alive")
         yield TimeAxis()
         yield Prompt(placeholder="line, holder, role, >1MB, <64kB; Enter keeps it, Esc ends it")
         yield TextTable("")
@@ -70,11 +71,14 @@ class MomentPage(Page):
 
     def on_mount(self) -> None:
         """The table has the keys."""
-        self.query_one(Level).cursor_shown = True
+        self.query_one(LineChart).cursor_shown = True
         self.query_one(TextTable).focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """The curve is as wide as the screen."""
+        """The picture is as wide as the screen, and higher on a high one."""
+        chart = self.query_one(LineChart)
+        chart.styles.height = max(LEAST_ROWS, event.size.height // LINES_EACH)
+        chart.margin = self.query_one(TimeAxis).margin = MARGIN
         if self.loaded.is_read:
             self.call_after_refresh(self.follow)
 
@@ -85,9 +89,10 @@ class MomentPage(Page):
         loaded, view = self.loaded, self.view
         if self._asked[:1] != (id(loaded),):
             self.found, self.memory = None, None
-        width = self.query_one(Level).columns
+        width = self.query_one(LineChart).columns
         stretch = (view.start_ns, view.stop_ns, width)
-        now = (id(loaded), self.memory, view.moment_ns, view.born_ns, loaded.is_analysed, stretch)
+        chosen = (self.memory, view.moment_ns, view.born_ns, view.thread)
+        now = (id(loaded), *chosen, loaded.is_analysed, stretch)
         if now == self._asked:
             return
         self._asked = now
@@ -96,19 +101,19 @@ class MomentPage(Page):
             return
         if self.found is None:
             self.query_one("#shown", Words).show("adding up …")
-        memory, at_ns, born_ns = self.memory, view.moment_ns, view.born_ns
 
-        def work() -> tuple[MomentShown, Floats, float]:
-            found = loaded.moments.shown(memory, at_ns, born_ns)
-            return found, loaded.lanes.total(view, width), loaded.lanes.all_at(found.time_ns)[0]
+        def work() -> tuple[MomentShown, LineAreas, float]:
+            found = loaded.moments.shown(*chosen)
+            areas = line_areas(loaded.lanes, view, width)
+            return found, areas, loaded.lanes.all_at(found.time_ns)[0]
 
-        def show(answer: tuple[MomentShown, Floats, float]) -> None:
+        def show(answer: tuple[MomentShown, LineAreas, float]) -> None:
             if loaded is self.loaded:
-                self.found, total, alive = answer
+                self.found, areas, alive = answer
                 inside = replace(view, cursor_ns=self.found.time_ns)
-                self.query_one(Level).show(total, inside, alive)
+                self.query_one(LineChart).show_at(areas, inside, alive)
                 self.query_one(TimeAxis).show(inside, loaded.recording.marks)
-                self.shade(self.query_one(Level))
+                self.shade(self.query_one(LineChart))
                 self._show()
 
         self.in_background(work, show)
@@ -121,12 +126,15 @@ class MomentPage(Page):
         if len(found.memories) > 1:
             at = found.memories.index(found.memory) + 1
             text.append(f" │ memory {at} of {len(found.memories)} (d)", style="italic")
+        if self.view.thread is not None:
+            text.append(f" │ {self._thread_name()} (t)", style="bold")
         table, whole = self.query_one(TextTable), found.tables[self._by]
         self.rows = found.matching(self._by, self.search)
         if self.search:
             text.append(f" │ {len(self.rows)} of {len(whole.rows)} rows with '{self.search}'")
         self.query_one("#shown", Words).show(text)
-        table.nothing = NOTHING[self._by] if not whole.rows else "nothing matches"
+        empty = NOTHING[self._by if found.sizes[LINE] else LINE]
+        table.nothing = "nothing matches" if whole.rows else empty
         table.show(replace(whole, rows=[whole.rows[at] for at in self.rows]))
         self._tell_about()
 
@@ -196,7 +204,7 @@ class MomentPage(Page):
     def action_step(self, columns: int) -> None:
         """What was alive a column earlier or later."""
         if self.found is not None:
-            width = max(self.query_one(Level).columns, 1)
+            width = max(self.query_one(LineChart).columns, 1)
             self._go(self.found.time_ns + columns * self.view.length_ns / width)
 
     def action_peak(self) -> None:
@@ -218,6 +226,21 @@ class MomentPage(Page):
             self.by = by
             self.query_one(TextTable).move(0)
             self._show()
+
+    def _thread_name(self) -> str:
+        """The thread whose blocks are shown."""
+        threads = self.loaded.recording.threads
+        name = threads["name"].get(self.view.thread, "") or "without a name"
+        return f"allocated by thread {self.view.thread}, {name}"
+
+    def action_thread(self) -> None:
+        """What the next thread allocated; after the last one what all did."""
+        threads = [None, *self.loaded.recording.threads.index.tolist()]
+        if len(threads) < 3:
+            self.notify("Everything was allocated by one thread.")
+            return
+        at = threads.index(self.view.thread) if self.view.thread in threads else 0
+        self.change(replace(self.view, thread=threads[(at + 1) % len(threads)]))
 
     def action_memory(self) -> None:
         """Another memory, where there are several."""

@@ -12,6 +12,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import Static
 from tlmem.dashboards.model.layers import Layers, layers_of
+from tlmem.dashboards.model.line_areas import LineAreas, line_areas
 from tlmem.dashboards.model.loading import Loaded, family_layers
 from tlmem.dashboards.model.overview import (
     completeness,
@@ -29,6 +30,8 @@ from tlmem.dashboards.widgets.words import Words
 from .page import Page
 
 MOST_FINDINGS = 4
+WIDE = 100
+"""A narrower screen has what holds a line's objects below it, where there is room."""
 MOST_PLACE = 22
 """Letters of a place; what is cut off is at its begin, so that the number of the line stays."""
 
@@ -100,9 +103,25 @@ class OverviewPage(Page):
         if self.together and self._family is not None:
             layers, note = self._family, f"all {len(members)} processes, a: one alone"
         chart = self.query_one(AreaChart)
+        if loaded.is_read and not layers.known:
+            self._show_lines()
+            return
         chart.show(layers, self.view)
         legend = Text(f"{note}  " if note else "", style="italic")
         self.query_one("#legend", Words).show(Text.assemble(legend, chart.legend()))
+
+    def _show_lines(self) -> None:
+        """What lines hold, where resident memory was not sampled, as in a snapshot of CUDA."""
+        loaded, view, chart = self.loaded, self.view, self.query_one(AreaChart)
+        width = chart.columns
+
+        def show(areas: LineAreas) -> None:
+            if loaded is self.loaded:
+                chart.show(areas, view)
+                legend = Text("what lines hold  ", style="italic")
+                self.query_one("#legend", Words).show(Text.assemble(legend, chart.legend()))
+
+        self.in_background(lambda: line_areas(loaded.lanes, view, width), show)
 
     def action_together(self) -> None:
         """Memory of all processes of the family together, or of one alone."""
@@ -121,26 +140,30 @@ class OverviewPage(Page):
 
             self.in_background(lambda: family_layers(members, loaded), show)
 
-    def _worst(self) -> Table | Text:
+    def _worst(self) -> Text:
         if not self.loaded.is_analysed:
             return Text("Findings: analysing …", style="italic")
-        found = severity_counts(self.loaded.analysis.findings)
-        grid = Table.grid(padding=(0, 1), expand=False)
-        grid.title = Text(f"Findings: {found}", style="bold")
-        grid.title_justify = "left"
-        for row in top_findings(self.loaded, MOST_FINDINGS):
-            colour = SEVERITIES.get(row.severity[0], "")
-            colour = readable(colour, self.app.current_theme.dark)
-            grid.add_row(
-                Text(row.severity[0], style=colour),
-                Text(row.bytes, justify="right"),
-                Text(tail(row.place, MOST_PLACE), style="bold", no_wrap=True),
-                Text(row.name, no_wrap=True, overflow="ellipsis"),
-                Text(
-                    f"held by {row.holder}" if row.holder else "", no_wrap=True, overflow="ellipsis"
-                ),
-            )
-        return grid
+        dark = self.app.current_theme.dark
+        lines = [Text(f"Findings: {severity_counts(self.loaded.analysis.findings)}", style="bold")]
+        rows = top_findings(self.loaded, MOST_FINDINGS)
+        places = [tail(row.place, MOST_PLACE) for row in rows]
+        widest = max(map(len, places), default=0)
+        apart = self.size.width < WIDE and 2 * len(rows) <= MOST_FINDINGS
+        for row, where in zip(rows, places, strict=True):
+            sign = row.severity[0]
+            line = Text()
+            line.append(sign, readable(SEVERITIES.get(sign, ""), dark))
+            line.append(f" {row.bytes:>7} ")
+            line.append(f"{where:<{widest}}", "bold")
+            line.append(f" {row.name}")
+            held = f"held by {row.holder}" if row.holder else ""
+            if held and not apart:
+                line.append(f" · {held}")
+            lines.append(line)
+            lines += [Text(f"{'':10}{held}")] if held and apart else []
+        text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+        text.no_wrap, text.overflow = True, "ellipsis"
+        return text
 
     def _totals(self) -> Table | Text:
         rows = totals_rows(self.loaded)

@@ -183,6 +183,7 @@ class SitesPage(Page):
         words = [METRIC_WORDS[self.metric], f"by {self.order}"]
         if self.metric == METRICS[0]:
             words[0] += f" {self._alive_when()}"
+        words += ["made: objects allocated"]
         words += ["callers below"] if self.options.inverted else []
         words += ["without imports"] if not self.options.imports else []
         words += ["user's frames only"] if not self.options.library else []

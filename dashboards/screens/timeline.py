@@ -9,18 +9,20 @@ from typing import ClassVar
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 from tlmem.dashboards.messages import RowChosen, RowSeen
 from tlmem.dashboards.model.bars import count_bar, line_bar, object_bar
 from tlmem.dashboards.model.findings import step_line
 from tlmem.dashboards.model.goto import Destination
 from tlmem.dashboards.model.lanes import NEVER, SORTS
+from tlmem.dashboards.model.line_areas import colour_of
 from tlmem.dashboards.model.overview import tail
 from tlmem.dashboards.model.time_axis import moment
 from tlmem.dashboards.model.timeline import TimelineData, compute
+from tlmem.dashboards.widgets.area_chart import LineChart
+from tlmem.dashboards.widgets.colours import SEVERITIES, readable
 from tlmem.dashboards.widgets.lane_list import Lane, LaneList
-from tlmem.dashboards.widgets.level import Level
 from tlmem.dashboards.widgets.time_axis import TimeAxis
 from tlmem.dashboards.widgets.words import Words
 
@@ -30,8 +32,10 @@ from tlmem.units import format_bytes, format_count, format_seconds
 
 from .page import Page
 
-BLUE, GREY = "#4e9fe5", "#8a93a6"
-NARROW, WIDE = 26, 44
+GREY = "#8a93a6"
+NARROW, WIDE = 30, 44
+NUMBERS = 13
+"""Columns of the margin for the cursor, the sign of a finding and a size."""
 ORDERS = {"born": "first made first", "size": "largest first", "age": "longest lived first"}
 
 
@@ -67,25 +71,25 @@ class TimelinePage(Page):
         self.life: History | None = None
         self.mark_ns: int | None = None
         self._asked: tuple[object, ...] = ()
+        self._bars: dict[int, str] = {}
         self._computing = False
 
     def body(self) -> Iterable[Widget]:
         """What is shown, the sum, lanes, axis, and about the row of the cursor."""
         yield Words(id="shown")
-        yield Level("alive", BLUE, format_bytes, id="total")
-        yield LaneList()
+        yield Vertical(LineChart(id="total"), LaneList(), id="lanes")
         yield TimeAxis()
         yield VerticalScroll(Words(id="about"), id="about-box")
 
     def on_mount(self) -> None:
         """The lanes have the keys."""
-        self.query_one(Level).cursor_shown = True
+        self.query_one(LineChart).cursor_shown = True
         self.query_one(LaneList).focus()
 
     def on_resize(self, event: events.Resize) -> None:
         """Names get more room on a wide screen."""
         margin = WIDE if event.size.width >= 120 else NARROW
-        for picture in (*self.query(LaneList), *self.query(Level), *self.query(TimeAxis)):
+        for picture in (*self.query(LaneList), *self.query(LineChart), *self.query(TimeAxis)):
             picture.margin = margin
         if self.is_mounted and self.loaded.is_read:
             self.call_after_refresh(self.follow)
@@ -101,7 +105,8 @@ class TimelinePage(Page):
         """Computes the lanes of this view in the background."""
         loaded, view, order = self.loaded, self.view, self.order
         width = self.query_one(LaneList).columns
-        asked = (id(loaded), replace(view, cursor_ns=0), order, width, self.every_object)
+        moved = replace(view, cursor_ns=0)
+        asked = (id(loaded), moved, order, width, self.every_object, loaded.is_analysed)
         if asked == self._asked and self.shown is not None and self.shown.width == width:
             self._move_cursor()
             return
@@ -119,7 +124,7 @@ class TimelinePage(Page):
         before, (shown, life) = self.shown, found
         cursor_ns = min(max(self.view.cursor_ns, shown.view.start_ns), shown.view.stop_ns)
         shown = replace(shown, view=replace(shown.view, cursor_ns=cursor_ns))
-        self._computing = False
+        self._computing, self._bars = False, {}
         self.shown, self.life = shown, life if self.view.object is not None else None
         view = shown.view
         self._show_total(shown)
@@ -128,7 +133,7 @@ class TimelinePage(Page):
         self.query_one(TimeAxis).show(view, loaded.recording.marks, scopes)
         lanes = self.query_one(LaneList)
         lanes.view = view
-        self.shade(lanes, self.query_one("#total", Level))
+        self.shade(lanes, self.query_one("#total", LineChart))
         kept = (
             before is not None
             and self.view.object is None
@@ -137,7 +142,7 @@ class TimelinePage(Page):
         row = lanes.row if kept else shown.row
         if shown.rows is None:
             lanes.nothing = "nothing lived here"
-            lanes.show(len(shown.lines), self._line_lane, row)
+            lanes.show(len(shown.lines), self._line_lane, row, room=loaded.lanes.line_count)
         else:
             below = self._count_lane() if self.life is not None else ()
             lanes.show(len(shown.rows), self._object_lane, row, below)
@@ -162,7 +167,7 @@ class TimelinePage(Page):
     def _show_total(self, shown: TimelineData) -> None:
         """The sum of everything, with its value at the cursor."""
         alive = self.loaded.lanes.all_at(shown.view.cursor_ns)[0]
-        self.query_one("#total", Level).show(shown.total, shown.view, alive)
+        self.query_one("#total", LineChart).show_at(shown.areas, shown.view, alive)
 
     # ---- lanes ----
 
@@ -171,10 +176,20 @@ class TimelinePage(Page):
         lane = self.shown.lines[row]
         bytes_, count = self.loaded.lanes.at(lane.line, self.shown.view.cursor_ns)
         now = format_bytes(bytes_) if lane.highest_bytes else f"{format_count(count)} ×"
-        room = (WIDE if self.size.width >= 120 else NARROW) - 13
+        room = (WIDE if self.size.width >= 120 else NARROW) - NUMBERS
         name = place(lane.frame) if lane.frame.file else "no Python stack"
-        name = tail(name, room)
-        return Lane(f"{name:<{room}}{now:>9}", line_bar(lane), BLUE)
+        sign, name_colour = self._sign_of(lane.line)
+        name = f"{sign:<2}{tail(name, room):<{room}}{now:>9}"
+        if row not in self._bars:
+            self._bars[row] = line_bar(lane)
+        return Lane(name, self._bars[row], colour_of(self.loaded.lanes, lane.line), name_colour)
+
+    def _sign_of(self, line: int) -> tuple[str, str]:
+        """The sign and colour of the finding about a line; empty where there is none."""
+        found = self.shown.found.get(line) if self.shown is not None else None
+        if found is None:
+            return "", ""
+        return found.sign, readable(SEVERITIES[found.sign], self.app.current_theme.dark)
 
     def _object_lane(self, row: int) -> Lane:
         assert self.shown is not None and self.shown.rows is not None
@@ -185,7 +200,7 @@ class TimelinePage(Page):
             name = f"{name:<11}{place(lanes.places.frames[lanes.line[at]])[-20:]:<20}"
         died = int(lanes.died[at])
         bar = object_bar(self.shown.view, self.shown.width, int(lanes.born[at]), died)
-        colour = GREY if died != NEVER else BLUE
+        colour = GREY if died != NEVER else colour_of(lanes, int(lanes.line[at]))
         return Lane(f"{name:<13}{size:>9}", bar, colour)
 
     def _count_lane(self) -> tuple[Lane, ...]:
@@ -253,6 +268,10 @@ class TimelinePage(Page):
                 f"{format_count(lane.live_count[-1])} alive at its end, "
                 f"{format_bytes(lane.live_bytes[-1])}; at most {format_bytes(lane.highest_bytes)}"
             )
+            if lane.line in shown.found:
+                sign, colour = self._sign_of(lane.line)
+                text.append(f"\n{sign} {shown.found[lane.line].name}: ", style=colour)
+                text.append(shown.found[lane.line].evidence)
         self.query_one("#about", Words).show(text)
 
     # ---- keys ----

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from .picture import Cell, Picture
 from .rows import Rows
 
+MOST_HEIGHT = 500
+"""No screen has more lines: a list of any length asks for so many at most."""
+
 
 @dataclass(frozen=True)
 class Lane:
-    """What one row shows: a name at the left, one character for each column, their colour."""
+    """What one row shows: a name at the left, one character for each column, the colour of each."""
 
     name: str
     bar: str
     colour: str = ""
+    name_colour: str = ""
 
 
 class LaneList(Rows, Picture):
@@ -30,9 +34,15 @@ class LaneList(Rows, Picture):
         self.nothing = ""
         self._lane: Callable[[int], Lane] = lambda row: Lane("", "")
         self._kept: dict[int, Lane] = {}
+        self._room = 1
 
     def show(
-        self, count: int, lane: Callable[[int], Lane], row: int, below: Sequence[Lane] = ()
+        self,
+        count: int,
+        lane: Callable[[int], Lane],
+        row: int,
+        below: Sequence[Lane] = (),
+        room: int = MOST_HEIGHT,
     ) -> None:
         """Shows other lanes.
 
@@ -41,9 +51,17 @@ class LaneList(Rows, Picture):
             lane: gives the lane of a row.
             row: where the cursor stands.
             below: lanes under that of the cursor, which say more about it.
+            room: lines of the screen that the list asks for, however many lanes there are now.
         """
         self._lane, self.below, self._kept = lane, below, {}
         self.set_rows(count, row, len(below))
+        if room != self._room:
+            self._room = room
+            self.refresh(layout=True)
+
+    def get_content_height(self, *_: object) -> int:
+        """As many lines as there may be lanes, so that zooming moves nothing."""
+        return min(max(self._room, 1), MOST_HEIGHT)
 
     def forget(self) -> None:
         """The lanes on screen say something else now; they are asked for again."""
@@ -58,6 +76,11 @@ class LaneList(Rows, Picture):
         room = self.margin - 2
         name = lane.name if len(lane.name) <= room else f"{lane.name[: room - 1]}…"
         return f"{'▸' if at_cursor else ' '}{name:<{room}}"
+
+    def label_colour(self, row: int) -> str:
+        """The colour of the name of a lane."""
+        lane, _ = self._on_screen(row)
+        return lane.name_colour if lane else ""
 
     def cells(self, row: int) -> Iterable[Cell]:
         """The bar of a lane."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
 from rich.segment import Segment
@@ -25,6 +25,8 @@ Cell = tuple[str, str]
 """Characters, one or more, and their colour, as ``#4e9fe5``, ``#4e9fe5 on #3f7d60`` or
 ``on #3f7d60``; an empty colour is the text's own."""
 
+MOST_KEPT = 200
+"""So many rows are kept as they were drawn: two screens full."""
 MARGIN = 10
 """Columns at the left, for scales and names."""
 SHADES = {True: "#262b36", False: "#e4e8f0"}
@@ -52,6 +54,8 @@ class Picture(Lines):
         self._edges: list[int] = []
         self._looks: dict[tuple[str, bool], Style] = {}
         self._looks_of: tuple[Style, str] | None = None
+        self._rows: dict[tuple[Cell, ...], list[Segment]] = {}
+        self._rows_of: tuple[object, ...] = ()
         self._pressed: int | None = None
 
     @property
@@ -61,6 +65,10 @@ class Picture(Lines):
 
     def label(self, row: int) -> str:
         """What stands in the margin of a row."""
+        return ""
+
+    def label_colour(self, row: int) -> str:
+        """Its colour; empty for that of other text."""
         return ""
 
     def cells(self, row: int) -> Iterable[Cell]:
@@ -80,28 +88,66 @@ class Picture(Lines):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One row, with the margin."""
+        """One row, with the margin; its cells are drawn anew only when they are others."""
         base = self.base
-        segments = [Segment(self.label(y)[: self.margin].rjust(self.margin - 1) + " ", base)]
-        cursor = min(column_of(self.view, self.view.cursor_ns, self.columns), self.columns - 1)
-        cursor = cursor if self.cursor_shown else -1
+        label = self.label(y)[: self.margin].rjust(self.margin - 1) + " "
+        segments = [Segment(label, self._look(self.label_colour(y), False))]
+        cells = tuple(self.cells(y))
+        columns = max(self.area.width - self.margin, 0)
+        cursor = min(column_of(self.view, self.view.cursor_ns, columns), columns - 1)
+        if self.cursor_shown and cursor >= 0:
+            segments += self._with_cursor(cells, cursor)
+        else:
+            segments += self._drawn_cells(cells)
+        return Strip(segments).adjust_cell_length(self.area.width, base)
+
+    def _with_cursor(self, cells: tuple[Cell, ...], cursor: int) -> Iterable[Segment]:
+        """The cells with the cursor in one of their columns."""
+        ends = accumulate(len(text) for text, _ in cells)
+        at_cursor = next(
+            (cell for cell, end in zip(cells, ends, strict=True) if cursor < end), None
+        )
+        is_filled = at_cursor is not None and "on " in at_cursor[1]
+        drawn, x = self._drawn_cells(cells), 0
+        for segment in drawn:
+            end = x + len(segment.text)
+            if not x <= cursor < end:
+                yield segment
+            else:
+                look = segment.style or self.base
+                at = cursor - x
+                dark = self.app.current_theme.dark
+                cell, cursor_look = thin_cursor(segment.text[at], look, is_filled, dark)
+                if at:
+                    yield Segment(segment.text[:at], look)
+                yield Segment(cell, cursor_look)
+                if cursor + 1 < end:
+                    yield Segment(segment.text[at + 1 :], look)
+            x = end
+
+    def _drawn_cells(self, cells: tuple[Cell, ...]) -> list[Segment]:
+        """The cells in their colours and those of bands; what is on screen is kept."""
+        about = (self.base, self.app.theme, self.bands)
+        if about != self._rows_of:
+            self._rows, self._rows_of = {}, about
+        drawn = self._rows.get(cells)
+        if drawn is None:
+            if len(self._rows) >= MOST_KEPT:
+                self._rows = {}
+            drawn = self._rows[cells] = list(self._segments(cells))
+        return drawn
+
+    def _segments(self, cells: tuple[Cell, ...]) -> Iterable[Segment]:
         x = 0
-        for colour, run in groupby(self.cells(y), key=itemgetter(1)):
+        for colour, run in groupby(cells, key=itemgetter(1)):
             text = "".join(map(itemgetter(0), run))
             end = x + len(text)
             cuts = [edge for edge in self._edges if x < edge < end]
-            if x <= cursor < end:
-                cuts = sorted({*cuts, cursor, cursor + 1} - {x, end})
             for first, last in pairwise((x, *cuts, end)):
-                part = text[first - x : last - x]
                 # Bands lie between edges: an odd number of edges up to here is inside one.
                 look = self._look(colour, bisect_right(self._edges, first) % 2 == 1)
-                if first == cursor:
-                    dark = self.app.current_theme.dark
-                    part, look = thin_cursor(part, look, "on " in colour, dark)
-                segments.append(Segment(part, look))
+                yield Segment(text[first - x : last - x], look)
             x = end
-        return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def _look(self, colour: str, in_band: bool) -> Style:
         """The style of a cell, kept as long as the widget and the theme have theirs."""

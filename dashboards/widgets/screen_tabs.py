@@ -6,6 +6,10 @@ from rich.text import Text
 from textual import events
 from textual.widget import Widget
 
+NARROWER = tuple((0, room, True) for room in (99, 7, 6, 5, 4, 3, 2, 1))
+"""Ways to write the tabs in less room: blanks between them, letters of a name, whether those of
+screens with nothing to show are left out."""
+
 
 class ScreenTabs(Widget):
     """One line of ``key name`` pairs; a click goes there."""
@@ -26,34 +30,40 @@ class ScreenTabs(Widget):
             self.refresh()
 
     def render(self) -> Text:
-        """The line; short names where the screen is narrow."""
-        text = Text(no_wrap=True)
-        self._places = []
-        room = self._room()
-        for key, name in self.names.items():
+        """The line; where the screen is narrow, names of screens with nothing to show go first."""
+        text, self._places = Text(no_wrap=True), []
+        words, gap = self._fitting()
+        shown = [name.lower() == self.shown for name in self.names.values()]
+        for at, (name, word) in enumerate(zip(self.names.values(), words, strict=True)):
             begin = len(text)
-            word = name if name.lower() == self.shown else name[:room]
-            if name.lower() == self.shown:
-                text.append(f"[{key} {word}]", style="bold reverse")
-            else:
-                text.append(f" {key} {word} ", style="dim" if name.lower() in self.empty else "")
-            text.append(" ")
+            before = "]" if at and shown[at - 1] and not gap else " " if gap or at else ""
+            before = "[" if shown[at] else before
+            text.append(before, "bold reverse" if before.strip() else "")
+            style = "bold reverse" if shown[at] else "dim" if name.lower() in self.empty else ""
+            text.append(word, style)
+            if gap or (shown[at] and at == len(words) - 1):
+                text.append("]" if shown[at] else " ", "bold reverse" if shown[at] else "")
+            text.append(" " * gap)
             self._places.append((begin, len(text), name.lower()))
         return text
 
-    def _room(self) -> int:
-        """How many letters of a name there is room for, but for the one on show."""
-        names = list(self.names.values())
-        longest = max(map(len, names), default=0)
-        blanks = 1 if names and names[-1].lower() == self.shown else 2  # at the end of the line
-        for room in (longest, 5, 4, 3, 2):
-            words = (
-                len(name) if name.lower() == self.shown else min(len(name), room)
-                for name in self.names.values()
-            )
-            if sum(word + 5 for word in words) - blanks <= self.size.width:
-                return room
-        return 1
+    def _fitting(self) -> tuple[list[str], int]:
+        """The words of the tabs, and the blanks between two of them beside their brackets."""
+        longest = max(map(len, self.names.values()), default=0)
+        for gap, room, short in ((1, longest, False), (1, longest, True), *NARROWER):
+            words = []
+            for key, name in self.names.items():
+                is_shown = name.lower() == self.shown
+                left_out = short and name.lower() in self.empty and not is_shown
+                words.append(key if left_out else f"{key} {name if is_shown else name[:room]}")
+            ends = [name.lower() == self.shown for name in self.names.values()]
+            if gap:  # what is blank at the end may be cut off
+                width = sum(len(word) + 2 + gap for word in words) - gap - (not ends[-1])
+            else:
+                width = sum(len(word) + 1 for word in words) - 1 + ends[0] + ends[-1]
+            if width <= self.size.width:
+                break
+        return words, gap
 
     async def on_click(self, event: events.Click) -> None:
         """Goes to the screen whose name was clicked."""

@@ -55,7 +55,7 @@ class TreeList(Rows):
         base = self.base
         width = self.size.width
         if y == 0:
-            heads = f"  {'total':>9} {'own':>9} {'objects':>9} {'share':<{BAR}}  frame"
+            heads = f"  {'total':>9} {'own':>9} {'made':>9} {'share':<{BAR}}  frame"
             segment = Segment(heads, base + Style(bold=True, underline=True))
             return Strip([segment]).adjust_cell_length(width, base)
         at, _ = self.row_at(y)

@@ -8,11 +8,13 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tlmem.dashboards.model.lanes import NEVER, Lanes
+from tlmem.dashboards.model.lanes import FINE, NEVER, Lanes
+from tlmem.dashboards.model.line_areas import COLOURS, colour_of, line_areas
 from tlmem.dashboards.model.loading import Loaded
 from tlmem.dashboards.model.view import View
 
 from tlmem.analysis.model import StackFrame
+from tlmem.report.plots import style as plots
 
 END = 100_000
 LIVES = st.lists(
@@ -68,6 +70,46 @@ def test_lanes_hold_what_every_object_adds_up_to(lives: list, a: int, b: int, wi
             assert (lane.made[column] if lane else 0) == made.sum()
     total = sum((lane.live_bytes for lane in found.values()), np.zeros(width))
     assert lanes.total(view, width).tolist() == total.tolist()
+
+
+@given(LIVES, st.integers(0, END), st.integers(0, END), st.integers(1, 12))
+def test_the_most_alive_in_a_column_is_that_of_every_moment(
+    lives: list, a: int, b: int, width: int
+) -> None:
+    lanes, objects = index_of(lives)
+    view = View.whole(END).select(a, b)
+    edges = np.linspace(view.start_ns, view.stop_ns, width + 1)
+    died = objects["died_ns"].where(objects["died_ns"] >= 0, NEVER)
+    step, _ = lanes._highest_kept
+    kept = (edges[1] - edges[0]) >= FINE * step
+
+    found = lanes.highest(view, width)
+    for column, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        first, last = (first // step * step, -(-last // step) * step) if kept else (first, last)
+        moments = [int(first), *(t for t in objects["born_ns"] if int(first) < t <= int(last))]
+        levels = [
+            int(objects["size_bytes"][(objects["born_ns"] <= at) & (died > at)].sum())
+            for at in moments
+        ]
+        assert found[column] == max(levels)
+
+
+def test_areas_add_up_to_the_most_that_was_alive(loaded: Loaded) -> None:
+    view = View.whole(loaded.end_ns)
+    areas = line_areas(loaded.lanes, view, 40)
+
+    assert areas.values.sum(axis=0).tolist() == loaded.lanes.highest(view, 40).tolist()
+    assert areas.values.sum(axis=0).max() == loaded.recording.totals.peak_bytes
+    assert [layer.name for layer in areas.layers[:2]] == ["train.py:12", "train.py:16"]
+    assert areas.columns(0, 1, 80).shape == (len(areas.layers), 80)
+
+
+def test_a_line_has_the_colour_that_it_has_in_plots(loaded: Loaded) -> None:
+    lanes = loaded.lanes
+    colours = [colour_of(lanes, line) for line in lanes.coloured]
+
+    assert colours == list(plots.COLOURS[: len(colours)])
+    assert tuple(plots.COLOURS[: len(COLOURS)]) == COLOURS
 
 
 @given(LIVES, st.integers(0, END), st.integers(0, END), st.sampled_from(["born", "size", "age"]))

@@ -178,3 +178,22 @@ async def test_each_memory_and_each_process_has_its_own_peak(net: Path, tmp_path
         await press(pilot, "p")
         await settle(pilot)
         assert "Peak 852 kB" in screen_text(app) and "memory 1" not in screen_text(app)
+
+
+@pytest.mark.asyncio
+async def test_a_moment_shows_what_one_thread_allocated(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app) as pilot:
+        await press(pilot, "w")
+        every = screen_text(app)
+        await press(pilot, "t")
+        first = screen_text(app)
+        await press(pilot, "t")
+        second = screen_text(app)
+        await press(pilot, "t")
+        again = screen_text(app)
+
+    assert "allocated by thread" not in every and again == every
+    assert "allocated by thread 1, main (t)" in first and "train.py:12" in first
+    assert "allocated by thread 2, without a name (t)" in second
+    assert "nothing was alive" in second

@@ -26,7 +26,7 @@ from tlmem.dashboards.screens.live import LivePage
 from tlmem.dashboards.screens.page import Page
 from tlmem.dashboards.screens.sites import SitesPage
 from tlmem.dashboards.screens.timeline import TimelinePage
-from tlmem.dashboards.widgets.area_chart import AreaChart
+from tlmem.dashboards.widgets.area_chart import AreaChart, LineChart
 from tlmem.dashboards.widgets.prompt import GoTo
 from tlmem.dashboards.widgets.screen_tabs import ScreenTabs
 
@@ -605,3 +605,15 @@ async def test_screens_made_ahead_are_those_that_keys_lead_to(story: Path) -> No
             assert "0.250 s to 0.750 s" in screen_text(app)
 
     assert app.return_code is None
+
+
+async def test_a_line_with_a_finding_is_marked_on_the_timeline(story: Path) -> None:
+    app = app_of(story)
+    async with opened(app, (80, 24)) as pilot:
+        await press(pilot, "2")
+        shown = screen_text(app)
+        assert app.screen.query_one(LineChart).legend().plain.split()[1] == "train.py:12"
+
+    lanes = [line for line in shown.splitlines() if ".py:" in line and "MB" in line]
+    assert lanes[0].startswith("▸‼ train.py:12")
+    assert "‼ never freed: 360 of 360" in " ".join(shown.split())

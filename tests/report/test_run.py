@@ -36,7 +36,8 @@ def test_a_report_goes_to_a_file(tmp_path, capsys: pytest.CaptureFixture[str]) -
 
     assert report.run(["x.tlm"], "text", str(out)) == 0
     assert out.read_text().startswith("Cannot judge: ")
-    assert capsys.readouterr().out == ""
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"tlmem: wrote the report to {out}\n")
 
 
 @pytest.mark.usefixtures("one")

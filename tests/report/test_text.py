@@ -105,6 +105,23 @@ def test_other_lines_that_are_alive_are_listed_behind_those_that_grow() -> None:
     assert report.count("program.py:30 in work") == 1
 
 
+def test_lines_with_next_to_nothing_are_counted_and_not_listed() -> None:
+    def alive(*sizes: int) -> list[str]:
+        found = [
+            Finding("live-at-end", "info", 1, size, "", site=StackFrame("a.py", at, "f"))
+            for at, size in enumerate(sizes)
+        ]
+        return text.alive_block(found, "Alive").splitlines()[2:]
+
+    assert [row.split()[3] for row in alive(1000, 900, 500, 400)] == [f"a.py:{n}" for n in range(4)]
+    rows = alive(1_000_000, 900, 500, 400, 300)
+    assert len(rows) == 4 and rows[-1] == "  and 2 more lines with 700 B"
+    assert alive(*[10] * 11)[-1] == "  and 1 more line with 10 B"
+    kept = Finding("live-at-end", "info", 150, 600, "", site=StackFrame("a.py", 16, "f"))
+    found = [*(Finding("live-at-end", "info", 1, 10**6, "") for _ in range(3)), kept]
+    assert "a.py:16 in f" in text.alive_block(found, "Alive")
+
+
 def test_what_the_verdict_says_is_not_said_again() -> None:
     program = Program()
     for _ in range(400):

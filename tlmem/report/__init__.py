@@ -13,6 +13,7 @@ See also: docs/reference/json.md.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,4 +168,5 @@ def write(report: str | Iterable[str], out: str | None) -> int:
         write_file(out, write_to, force=True)
     except TlmemError as error:
         return fail(str(error), error.exit_code)
+    sys.stderr.write(f"tlmem: wrote the report to {out}\n")
     return 0

@@ -45,7 +45,9 @@ WIDTH = 100
 MOST_GROWING = 5
 MOST_COHORTS = 3
 """Growing lines of which a report shows the cohorts at once."""
-MOST_ALIVE = 10
+MOST_ALIVE, LEAST_ALIVE = 10, 3
+TRIVIAL_SHARE, MANY_ALIVE = 0.005, 20
+"""A line with less of all bytes, and with fewer objects, is counted and not listed."""
 MOST_FRAMES = 12
 MOST_MISUSES = 5
 MISUSES = (*WHAT, "misuse")
@@ -296,11 +298,25 @@ def when_judged(judged_ns: int) -> str:
     return f"when judged, after {format_seconds(judged_ns / 1e9)}"
 
 
+def weighty(findings: list[Finding]) -> list[Finding]:
+    """Lines worth a row: the first ones, and those that have a share of the bytes, or many objects.
+
+    A few bytes in many objects may be what keeps much else alive.
+    """
+    enough = TRIVIAL_SHARE * sum(finding.bytes for finding in findings)
+    return [
+        finding
+        for at, finding in enumerate(findings)
+        if at < LEAST_ALIVE or finding.bytes >= enough or finding.count >= MANY_ALIVE
+    ][:MOST_ALIVE]
+
+
 def alive_block(findings: list[Finding], title: str) -> str:
     """Lines that hold most bytes when judged; beside them what is left at exit, if that is less."""
-    less = any(f.exit_bytes is not None and f.exit_bytes < f.bytes for f in findings[:MOST_ALIVE])
+    shown = weighty(findings)
+    less = any(f.exit_bytes is not None and f.exit_bytes < f.bytes for f in shown)
     rows = [title, f"  {'bytes':>9} {'alive':>9}{f' {AT_EXIT:>9}' if less else ''}  line"]
-    for finding in findings[:MOST_ALIVE]:
+    for finding in shown:
         left = finding.bytes if finding.exit_bytes is None else finding.exit_bytes
         at_exit = f" {format_bytes(left):>9}" if less else ""
         rows.append(
@@ -308,8 +324,10 @@ def alive_block(findings: list[Finding], title: str) -> str:
             f"{named(finding.site)}{', temporary' if finding.passing else ''}"
         )
         rows.extend(held_by(finding))
-    if len(findings) > MOST_ALIVE:
-        rows.append(f"  and {len(findings) - MOST_ALIVE} more lines with fewer bytes")
+    rest = [finding for finding in findings if finding not in shown]
+    if rest:
+        many = "lines with" if len(rest) > 1 else "line with"
+        rows.append(f"  and {len(rest)} more {many} {format_bytes(sum(f.bytes for f in rest))}")
     return "\n".join(rows)
 
 

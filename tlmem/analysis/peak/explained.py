@@ -263,8 +263,13 @@ def explain_known(
     memory: str | None = None,
     born: str | tuple[int, int] | None = None,
     held: bool = False,
+    thread: int | None = None,
 ) -> Explained:
-    """The same of what has been read."""
+    """The same of what has been read.
+
+    Args:
+        thread: only what this one allocated counts, by its number; None: all threads.
+    """
     blocks, recording = known.blocks, known.recording
     chosen = _memory(known, memory)
     if chosen is None:
@@ -274,8 +279,8 @@ def explain_known(
         return Explained(recording, HOST, moment, 0, 0, at is None, 0)
     peak, event = blocks.peaks[chosen]
     rows = np.flatnonzero(blocks.memory == chosen)
-    is_peak = at is None and born is None
-    if not is_peak:
+    is_peak = at is None and born is None and thread is None
+    if at is not None or born is not None:
         event = _event_at(known, rows, known.judged_ns if at is None else at)
     alive = rows[blocks.alive(event)[rows]]
     between = None
@@ -283,6 +288,8 @@ def explain_known(
         first, last = (_event_at(known, rows, each) for each in _two_moments(born))
         alive = alive[(blocks.born[alive] > first) & (blocks.born[alive] <= last)]
         between = (blocks.time_of(first), blocks.time_of(last))
+    if thread is not None:
+        alive = alive[blocks.born_thread[alive] == thread]
     size = blocks.size[alive]
     lowered = (
         lowerings(Replay(blocks, known.passes, known.modules, known.role, rows)) if is_peak else []

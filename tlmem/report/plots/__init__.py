@@ -11,6 +11,7 @@ then draws it. See also: docs/how-to/plot.md.
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from io import BytesIO
@@ -22,6 +23,7 @@ from tlmem.output.atomic_write import STDOUT, write_file
 from tlmem.recording.reader import read_for_command
 from tlmem.report.plots import growth, memory, objects, pools, roles, sites, style
 from tlmem.report.plots.plot_data import NothingToDraw, PlotView
+from tlmem.units import format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -110,6 +112,8 @@ def run(
     view = PlotView.of(read_for_command(path), None, since, until)
     drawn = picture(view, kind, format, wanted, memory=memory)
     write_file(out, lambda place: place.write_bytes(drawn), force)
+    if out != STDOUT:
+        sys.stderr.write(f"tlmem: wrote {format_bytes(len(drawn))} to {out}\n")
     return 0
 
 
