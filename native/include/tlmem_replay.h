@@ -44,14 +44,15 @@ typedef enum {
     TLM_SIM_ALLOC = 1,
     TLM_SIM_FREE = 2,    /* of a block that is in use */
     TLM_SIM_EMPTY = 3,   /* the program gives unused segments back, as torch.cuda.empty_cache() does */
-    TLM_SIM_COLLECT = 4, /* unused segments are collected until `bytes` are */
+    TLM_SIM_COLLECT = 4, /* unused segments are collected until `bytes` are; where these are not enough, the driver had
+                            refused a request, and all that is unused goes back */
     TLM_SIM_WAIT = 5,    /* the program gives a block up that another stream still uses: it serves again from its FREE on,
                             or from when unused segments are given back, as all streams are waited for then */
     TLM_SIM_IDLE = 6,    /* nothing uses the private pool of `lane` any more: its unused segments go back like all others */
 } tlm_sim_kind;
 
 /* Flags of an ALLOC: no free block fitted where this was recorded, and the driver refused so many times. */
-enum { TLM_SIM_REFUSED_ONCE = 1, TLM_SIM_REFUSED_TWICE = 2 };
+enum { TLM_SIM_REFUSED_ONCE = 1, TLM_SIM_REFUSED_TWICE = 2, TLM_SIM_NOT_FOUND = 4 };
 
 /* `flags`: TLM_SIM_NEVER_EXPANDS: segments of its pool come from an allocator of its own, so settings.expandable is not for it. */
 typedef struct {

@@ -649,12 +649,14 @@ static uint64_t collect_older(tlm_sim *replay, double age, idle_parts *idle)
     return given;
 }
 
-void tlmi_sim_collect(tlm_sim *replay, uint64_t target)
+uint64_t tlmi_sim_collect(tlm_sim *replay, uint64_t target)
 {
     idle_parts idle = idle_of(replay);
+    uint64_t given = 0;
     replay->figures.collections += idle.count > 0;
-    for (uint64_t given = 0, now = 1; given < target && now && idle.count; given += now)
+    for (uint64_t now = 1; given < target && now && idle.count; given += now)
         now = collect_older(replay, (double)idle.age / (double)idle.count, &idle);
+    return given;
 }
 
 /* ---- one allocation ---- */

@@ -101,7 +101,7 @@ void tlmi_sim_free(tlm_sim *replay, uint32_t part);
 void tlmi_sim_wait(tlm_sim *replay, uint32_t part);
 void tlmi_sim_idle(tlm_sim *replay, uint32_t lane);
 void tlmi_sim_empty(tlm_sim *replay);
-void tlmi_sim_collect(tlm_sim *replay, uint64_t target);
+uint64_t tlmi_sim_collect(tlm_sim *replay, uint64_t target); /* returns how many bytes were */
 /* Before the first event. False: no memory, or contradictory (then no_memory is not set). */
 bool tlmi_sim_add_segment(tlm_sim *replay, tlm_sim_range range, uint32_t lane, bool small, bool expandable);
 bool tlmi_sim_add_block(tlm_sim *replay, uint32_t block, tlm_sim_range range, uint64_t requested);

@@ -189,7 +189,10 @@ static tlm_status run_one(tlm_sim *replay, const tlm_sim_event *event, tlm_sim_s
         tlmi_sim_empty(replay);
         break;
     case TLM_SIM_COLLECT:
-        tlmi_sim_collect(replay, event->bytes);
+        if (tlmi_sim_collect(replay, event->bytes) < event->bytes) {
+            tlmi_sim_empty(replay);
+            replay->figures.retries++;
+        }
         break;
     default:
         return TLM_BAD_ARGUMENT;

@@ -32,7 +32,7 @@ EVENT_DTYPE = np.dtype(
 )
 ALLOC, FREE, EMPTY, COLLECT, WAIT, IDLE = 1, 2, 3, 4, 5, 6
 """Kinds of events, as in ``native/include/tlmem_replay.h``."""
-REFUSED_ONCE, REFUSED_TWICE = 1, 2
+REFUSED_ONCE, REFUSED_TWICE, NOT_FOUND = 1, 2, 4
 MOST_LANES = 1 << 16
 LARGEST_BLOCK = 1 << 46
 MOST_ERROR = 0.05
@@ -262,6 +262,11 @@ class _Builder:
         frame = self.recording.events
         device = self._device_rows(frame)
         runs = self._runs(frame, device) if len(device) else []
+        for run in runs:
+            if run.kind != EMPTY:
+                # What other streams were done with by the request was free before it gave back.
+                late = (self.free_at > run.at) & (self.free_at < self.born[run.block])
+                self.free_at[late & (self.died < run.at)] = run.at - 2 * JUST_BEFORE
         extra, at = _given_back([run for run in runs if run.kind == EMPTY], runs)
         events, time_ns = self._events(np.arange(len(self.number)), extra, at)
         pools = self._pools()
@@ -361,12 +366,16 @@ class _Builder:
             block = at if at < len(born) else -1
             sites = set(site[run].tolist())
             is_request = block >= 0 and sites == {int(self.site[block])} and 0 not in sites
-            what = EMPTY
-            if is_request:
-                what = COLLECT if settings.garbage_collection_threshold else 0
             idle = self._private(address[run].astype(np.int64), size[run], at)
-            first, total = float(device[run[0]]), int(size[run].sum())
-            found.append(_Run(first, what, block, total, int(size[run].min()), idle))
+            if is_request:  # its own pool is in use
+                own = self.lanes[int(self.lane[block])][1:]
+                idle = tuple(lane for lane in idle if self.lanes[lane][1:] != own)
+            first, total, least = float(device[run[0]]), int(size[run].sum()), int(size[run].min())
+            # Only large segments of the default pool are collected, and no pages.
+            collects = settings.garbage_collection_threshold and not settings.expandable_segments
+            collects = collects and least > 2 * MIB and not idle
+            what = (COLLECT if collects else 0) if is_request else EMPTY
+            found.append(_Run(first, what, block, total, least, idle))
         return found
 
     def _private(self, address: Ints, size: Ints, before: int) -> tuple[int, ...]:
@@ -409,6 +418,7 @@ class _Builder:
             for run in runs
             if run.kind == 0
         }
+        flags |= {run.block: NOT_FOUND for run in runs if run.kind == COLLECT}
         extra, at = _given_back([run for run in runs if run.kind], runs)
         events, times = self._recorded_events(rows, old, extra, at, flags)
         given = np.where(kind == Kind.DEVICE_ALLOC, size, -size)
@@ -437,7 +447,7 @@ class _Builder:
             places=np.column_stack([address[came], size[came]]),
             address=self.address,
             changes=changes.astype(np.int64),
-            retries=len(flags),
+            retries=sum(flag != NOT_FOUND for flag in flags.values()),
             problems=tuple(problems),
         )
 
