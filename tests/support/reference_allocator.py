@@ -74,7 +74,7 @@ class Space:
             if are_mapped:
                 yield self.at, self.at + self.size
             return
-        edges = sorted({p for p in self.mapped} | {p + 1 for p in self.mapped})
+        edges = sorted(self.mapped | {page + 1 for page in self.mapped})
         begin, last = 0, self.size // self.page
         for edge in [*edges, last]:
             if edge > begin and (begin in self.mapped) == are_mapped:
@@ -417,7 +417,9 @@ class ReferenceAllocator(Device):
             small, stream, pool = space.lane
             for begin, end in space.runs(True):
                 made = Segment(begin, end - begin, stream, small, pool, space.frames)
-                made.blocks = [Block(at, stop - at) for at, stop in space.gaps() if begin <= at < end]
+                made.blocks = [
+                    Block(at, stop - at) for at, stop in space.gaps() if begin <= at < end
+                ]
                 made.blocks += [
                     Block(at, each.size, "active_pending_free" if each.waits else
                           "active_allocated", each.asked, each.frames)

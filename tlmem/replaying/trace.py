@@ -9,7 +9,7 @@ An array of a program that used no accelerator is replayed as if it lay on one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,7 @@ LARGEST_BLOCK = 1 << 46
 MOST_ERROR = 0.05
 """Of the recorded peak: a replay that is further away says nothing of other settings."""
 AT_ITS_FREE, NEVER_REUSED = -2, -1
+NO_STREAM = -1
 ADDRESS = (1 << ACCELERATOR_BITS) - 1
 MIB = 1 << 20
 JUST_BEFORE = 0.25
@@ -134,6 +135,11 @@ class Trace:
         return len(self.number)
 
     @property
+    def changes(self) -> int:
+        """How many allocations and frees there are."""
+        return int(np.isin(self.events["kind"], (ALLOC, FREE)).sum())
+
+    @property
     def peak_requested(self) -> int:
         """The most bytes that were asked for at once: no allocator reserves less."""
         sizes = np.where(self.events["kind"] == ALLOC, self.size[self.events["block"]], 0)
@@ -172,17 +178,22 @@ def trace_of(recording: Recording, memory: str | None = None) -> Trace:
 class _Run:
     """Segments that went back side by side, and what made the allocator do so.
 
-    ``at`` is the position of the first one, ``kind`` is ``EMPTY``, ``COLLECT`` or 0 for a request
-    that the driver refused; ``block`` is the block whose request it was, ``least`` the smallest of
-    the segments. ``idle`` are lanes of private pools that some of them belonged to.
+    ``rows`` are their positions, ``kind`` is ``EMPTY``, ``COLLECT`` or 0 for a request that the
+    driver refused; ``block`` is the block whose request it was, ``least`` the smallest of the
+    segments. ``idle`` are lanes of private pools that some of them belonged to.
     """
 
-    at: float
+    rows: tuple[int, ...]
     kind: int
     block: int
     bytes: int
     least: int
     idle: tuple[int, ...]
+
+    @property
+    def at(self) -> float:
+        """Where it begins."""
+        return float(self.rows[0])
 
 
 class _Builder:
@@ -269,6 +280,7 @@ class _Builder:
                 self.free_at[late & (self.died < run.at)] = run.at - 2 * JUST_BEFORE
         extra, at = _given_back([run for run in runs if run.kind == EMPTY], runs)
         events, time_ns = self._events(np.arange(len(self.number)), extra, at)
+        recorded = self._recorded(frame, device, runs) if len(device) else None
         pools = self._pools()
         return Trace(
             memory=self.name,
@@ -282,7 +294,7 @@ class _Builder:
             pools=pools,
             plain=self._plain(pools),
             imported=self.imported,
-            recorded=self._recorded(frame, device, runs) if len(device) else None,
+            recorded=recorded,
             others=others,
         )
 
@@ -321,6 +333,12 @@ class _Builder:
         """The number of each lane's pool: 0 is the default one."""
         pools: dict[tuple[int, int], int] = {(0, 0): 0}
         return np.array([pools.setdefault(lane[1:], len(pools)) for lane in self.lanes], np.uint32)
+
+    def lane_of(self, use: tuple[int, int, int]) -> int:
+        """The lane of a stream and a pool; a new one where none of the blocks is of it."""
+        if use not in self.lanes and len(self.lanes) < MOST_LANES:
+            self.lanes = (*self.lanes, use)
+        return self.lanes.index(use) if use in self.lanes else 0
 
     def _plain(self, pools: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Which lanes are of a private pool that has segments, and no expandable one."""
@@ -370,12 +388,12 @@ class _Builder:
             if is_request:  # its own pool is in use
                 own = self.lanes[int(self.lane[block])][1:]
                 idle = tuple(lane for lane in idle if self.lanes[lane][1:] != own)
-            first, total, least = float(device[run[0]]), int(size[run].sum()), int(size[run].min())
+            total, least = int(size[run].sum()), int(size[run].min())
             # Only large segments of the default pool are collected, and no pages.
             collects = settings.garbage_collection_threshold and not settings.expandable_segments
             collects = collects and least > 2 * MIB and not idle
             what = (COLLECT if collects else 0) if is_request else EMPTY
-            found.append(_Run(first, what, block, total, least, idle))
+            found.append(_Run(tuple(device[run].tolist()), what, block, total, least, idle))
         return found
 
     def _private(self, address: Ints, size: Ints, before: int) -> tuple[int, ...]:
@@ -402,7 +420,13 @@ class _Builder:
         )
         size = frame["arg"].to_numpy(np.uint64)[device].astype(np.int64)
         is_start = frame["time_ns"].to_numpy(np.int64)[device] == 0
-        segments = _Start(self, settings, kind, address, size, is_start).segments()
+        split = settings.max_split_size_mb * MIB
+        once = [run for run in runs if run.kind == 0 and split and run.least >= split]
+        start = _Start(self, settings, kind, address, size, device, is_start)
+        # Segments of this size go back for a request of their own lane.
+        start.lanes = {row: int(self.lane[run.block]) for run in once for row in run.rows}
+        segments = start.segments()
+        runs = [replace(run, idle=(*run.idle, *start.unused_of(run))) for run in runs]
         placed, left = self._placed(segments)
         if left:
             problems.append(
@@ -412,12 +436,8 @@ class _Builder:
         rows = np.setdiff1d(np.arange(len(self.number)), left)
         rows = rows[~self.is_old[rows]]
         old = np.array([each.block for each in placed], np.int64)
-        split = settings.max_split_size_mb * MIB
-        flags = {
-            run.block: REFUSED_ONCE if split and run.least >= split else REFUSED_TWICE
-            for run in runs
-            if run.kind == 0
-        }
+        flags = {run.block: REFUSED_TWICE for run in runs if run.kind == 0}
+        flags |= {run.block: REFUSED_ONCE for run in once}
         flags |= {run.block: NOT_FOUND for run in runs if run.kind == COLLECT}
         extra, at = _given_back([run for run in runs if run.kind], runs)
         events, times = self._recorded_events(rows, old, extra, at, flags)
@@ -504,9 +524,15 @@ class _Start:
         kind: np.ndarray,
         address: Ints,
         size: Ints,
+        device: Ints,
         is_start: np.ndarray,
     ) -> None:
         self.built = built
+        freed = kind == Kind.DEVICE_FREE
+        self.went = device[freed]
+        self.went_from, self.went_to = address[freed], address[freed] + size[freed]
+        self.unused: dict[int, list[int]] = {}
+        self.lanes: dict[int, int] = {}
         stretches = sorted(zip(address[is_start].tolist(), size[is_start].tolist(), strict=True))
         self.stretches = [(at, at + length) for at, length in stretches]
         table = built.recording.segments
@@ -578,16 +604,33 @@ class _Start:
         return pieces
 
     def _segment(self, begin: int, end: int, expandable: bool) -> StartSegment:
+        """A segment, with the lane of the blocks that were in it, or that it has at the end."""
         built = self.built
-        mine = self._within(begin, end)
         inside = np.flatnonzero((built.address >= begin) & (built.address < end))
+        old = inside[built.is_old[inside]]
+        gone = self.went[(self.went_from < end) & (self.went_to > begin)]
+        went = int(gone[0]) if len(gone) else -1
         small = end - begin <= 2 * MIB
-        lane = int(built.lane[inside[0]]) if len(inside) else 0
-        if len(mine):
+        if went >= 0:
+            inside = inside[built.born[inside] < went]
+        elif len(mine := self._within(begin, end)):
             row = mine.iloc[0]
-            key = (int(row["stream"]), int(row["pool_owner"]), int(row["pool_number"]))
-            small = bool(row["small"])
-            lane = built.lanes.index(key) if key in built.lanes else lane
-        elif expandable and len(inside):
-            small = int(built.block_bytes[inside].max()) <= MIB
+            use = (int(row["stream"]), int(row["pool_owner"]), int(row["pool_number"]))
+            return StartSegment(
+                begin, end - begin, built.lane_of(use), bool(row["small"]), expandable
+            )
+        first = old if len(old) else inside
+        if len(first):
+            lane = int(built.lane[first[0]])
+            small = int(built.block_bytes[first].max()) <= MIB if expandable else small
+        elif went in self.lanes:
+            lane = self.lanes[went]
+        else:
+            # It served no request before it went: it is in a pool by itself until then.
+            lane = built.lane_of((NO_STREAM, NO_STREAM, went))
+            self.unused.setdefault(went, []).append(lane)
         return StartSegment(begin, end - begin, lane, small, expandable)
+
+    def unused_of(self, run: _Run) -> list[int]:
+        """The lanes of segments that served no request and went in a run."""
+        return [lane for row in run.rows for lane in self.unused.get(row, [])]
