@@ -24,10 +24,10 @@ extern "C" {
 
 /* cffi: begin */
 typedef struct {
-    uint64_t capacity_bytes;     /* that the device has for segments; 0: more than is ever asked for */
-    uint64_t allowed_bytes;      /* that the process may have: a memory fraction. A request whose segment would pass it is
+    uint64_t capacity_bytes;  /* that the device has for segments; 0: more than is ever asked for */
+    uint64_t allowed_bytes;   /* that the process may have: a memory fraction. A request whose segment would pass it is
                                     refused before the driver is asked; 0: no such limit */
-    uint64_t max_split_bytes;    /* blocks of this size and more are not split; 0: all may be */
+    uint64_t max_split_bytes; /* blocks of this size and more are not split; 0: all may be */
     uint64_t max_rounding_bytes; /* such a block serves requests that are less than this smaller */
     uint64_t grain_bytes;        /* sizes are multiples of it; a power of two */
     uint64_t small_bytes;        /* requests up to this lie in small segments */
@@ -46,9 +46,10 @@ typedef enum {
     TLM_SIM_EMPTY = 3,   /* the program gives unused segments back, as torch.cuda.empty_cache() does */
     TLM_SIM_COLLECT = 4, /* unused segments are collected until `bytes` are; where these are not enough, the driver had
                             refused a request, and all that is unused goes back */
-    TLM_SIM_WAIT = 5,    /* the program gives a block up that another stream still uses: it serves again from its FREE on,
+    TLM_SIM_WAIT = 5, /* the program gives a block up that another stream still uses: it serves again from its FREE on,
                             or from when unused segments are given back, as all streams are waited for then */
-    TLM_SIM_IDLE = 6,    /* nothing uses the private pool of `lane` any more: its unused segments go back like all others */
+    TLM_SIM_IDLE =
+        6, /* nothing uses the private pool of `lane` any more: its unused segments go back like all others */
 } tlm_sim_kind;
 
 /* Flags of an ALLOC: no free block fitted where this was recorded, and the driver refused so many times. */
