@@ -37,6 +37,7 @@ def trace_of(events: np.ndarray, sizes: np.ndarray) -> Trace:
         older=0,
         lanes=((0, 0, 0),),
         pools=np.zeros(1, np.uint32),
+        plain=np.zeros(1, bool),
         imported=False,
         recorded=None,
     )

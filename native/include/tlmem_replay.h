@@ -3,6 +3,7 @@
  *
  * Words. A *block* is what one allocation gets; the caller numbers them from 0. A *segment* is what the driver of the device gave;
  * blocks are cut from it. A *lane* is a stream of one pool: a free block serves only its own lane; lanes are numbered from 0.
+ * The default pool is 0; others are *private*: of a CUDA graph, or made by the program.
  * *Reserved* are the bytes of all segments, of an expandable one those that are mapped.
  *
  * The rules are those of PyTorch's caching allocator for CUDA, with its numbers as settings, so that allocators of the same kind
@@ -23,15 +24,17 @@ extern "C" {
 
 /* cffi: begin */
 typedef struct {
-    uint64_t capacity_bytes;     /* that the device has for segments; 0: more than is ever asked for */
-    uint64_t max_split_bytes;    /* blocks of this size and more are not split; 0: all may be */
+    uint64_t capacity_bytes;  /* that the device has for segments; 0: more than is ever asked for */
+    uint64_t allowed_bytes;   /* that the process may have: a memory fraction. A request whose segment would pass it is
+                                    refused before the driver is asked; 0: no such limit */
+    uint64_t max_split_bytes; /* blocks of this size and more are not split; 0: all may be */
     uint64_t max_rounding_bytes; /* such a block serves requests that are less than this smaller */
     uint64_t grain_bytes;        /* sizes are multiples of it; a power of two */
     uint64_t small_bytes;        /* requests up to this lie in small segments */
     uint64_t small_segment_bytes, large_segment_bytes;
     uint64_t own_segment_bytes; /* requests from this on get a segment of their own size, */
     uint64_t round_bytes;       /* rounded up to a multiple of this */
-    double collect_above;       /* share of the capacity; 0: unused segments are never collected */
+    double collect_above;       /* share of allowed_bytes; 0, or no such limit: unused segments are never collected */
     uint32_t divisions[16]; /* of sizes from 1 MiB, 2 MiB, ... on between powers of two; 0: multiples of the grain */
     uint32_t expandable;    /* 1: segments grow by pages, which are as large as a small and a large segment */
     uint32_t keeps_log;     /* 1: tlm_sim_log has what the driver gave and took */
@@ -41,11 +44,22 @@ typedef enum {
     TLM_SIM_ALLOC = 1,
     TLM_SIM_FREE = 2,    /* of a block that is in use */
     TLM_SIM_EMPTY = 3,   /* the program gives unused segments back, as torch.cuda.empty_cache() does */
-    TLM_SIM_COLLECT = 4, /* unused segments are collected until `bytes` are */
+    TLM_SIM_COLLECT = 4, /* unused segments are collected until `bytes` are; where these are not enough, the driver had
+                            refused a request, and all that is unused goes back */
+    TLM_SIM_WAIT = 5, /* the program gives a block up that another stream still uses: it serves again from its FREE on,
+                            or from when unused segments are given back, as all streams are waited for then */
+    TLM_SIM_IDLE =
+        6, /* nothing uses the private pool of `lane` any more: its unused segments go back like all others */
 } tlm_sim_kind;
 
-/* Flags of an ALLOC: the driver refused so many times where this was recorded, if it was asked. */
-enum { TLM_SIM_REFUSED_ONCE = 1, TLM_SIM_REFUSED_TWICE = 2 };
+/* Flags of an ALLOC: no free block fitted where this was recorded, and the driver refused so many times. */
+enum { TLM_SIM_REFUSED_ONCE = 1, TLM_SIM_REFUSED_TWICE = 2, TLM_SIM_NOT_FOUND = 4 };
+
+/* `flags`: TLM_SIM_NEVER_EXPANDS: segments of its pool come from an allocator of its own, so settings.expandable is not for it. */
+typedef struct {
+    uint32_t pool, flags;
+} tlm_sim_lane;
+enum { TLM_SIM_NEVER_EXPANDS = 1 };
 
 typedef struct {
     uint64_t bytes; /* that were asked for; up to 2^46 */
@@ -96,9 +110,10 @@ typedef struct {
 
 typedef struct tlm_sim tlm_sim;
 
-/* A replay of up to `blocks` blocks in `lanes` lanes. `pools` has the pool of each lane: 0 is the default one; memory of others is
- * not given back. TLM_BAD_ARGUMENT: settings that no allocator has, no lane. TLM_NO_MEMORY. */
-tlm_status tlm_sim_create(const tlm_sim_settings *settings, uint32_t blocks, uint32_t lanes, const uint32_t *pools,
+/* A replay of up to `blocks` blocks in `count` lanes. Memory of a private pool is not given back before it is IDLE, and a request
+ * from one that is refused fails: nothing is given back while a graph is captured. TLM_BAD_ARGUMENT: settings that no allocator has,
+ * no lane. TLM_NO_MEMORY. */
+tlm_status tlm_sim_create(const tlm_sim_settings *settings, uint32_t blocks, uint32_t count, const tlm_sim_lane *lanes,
                           tlm_sim **replay);
 /* A segment that is there before the first event, free as a whole. Of expandable ones of a lane each call is a run of mapped pages,
  * in the order of addresses. TLM_BAD_ARGUMENT: it overlaps another one, or an event was done. TLM_NO_MEMORY. */

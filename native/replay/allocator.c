@@ -57,7 +57,7 @@ static void forget_part(tlm_sim *replay, uint32_t part)
 
 static inline bool is_collecting(const tlm_sim *replay)
 {
-    return replay->settings.collect_above > 0 && replay->settings.capacity_bytes;
+    return replay->settings.collect_above > 0 && replay->settings.allowed_bytes;
 }
 
 /* NULL: no memory. */
@@ -473,6 +473,57 @@ static bool unmap_pages(tlm_sim *replay, uint32_t number)
     return true;
 }
 
+/* ---- one free ---- */
+
+static void end_wait(tlm_sim *replay, tlmi_part *part)
+{
+    if (part->left)
+        replay->parts[part->left].right = part->right;
+    else
+        replay->waiting = part->right;
+    if (part->right)
+        replay->parts[part->right].left = part->left;
+    part->waits = false;
+}
+
+void tlmi_sim_free(tlm_sim *replay, uint32_t number)
+{
+    tlmi_part *part = &replay->parts[number];
+    if (tlmi_unlikely(part->waits))
+        end_wait(replay, part);
+    replay->parts_of[part->block] = 0;
+    replay->figures.allocated_bytes -= part->bytes;
+    replay->figures.requested_bytes -= part->requested;
+    part->state = TLMI_PART_FREE;
+    part->block = UINT32_MAX;
+    part->requested = 0;
+    join_both(replay, number);
+    put(replay, number);
+}
+
+void tlmi_sim_wait(tlm_sim *replay, uint32_t number)
+{
+    tlmi_part *part = &replay->parts[number];
+    if (part->waits)
+        return;
+    part->waits = true;
+    part->left = 0;
+    part->right = replay->waiting;
+    if (part->right)
+        replay->parts[part->right].left = number;
+    replay->waiting = number;
+}
+
+/* All streams have done what they were asked: blocks that wait for them are free. */
+static void wait_for_streams(tlm_sim *replay)
+{
+    while (replay->waiting) {
+        uint32_t block = replay->parts[replay->waiting].block;
+        tlmi_sim_free(replay, replay->waiting);
+        replay->parts_of[block] = TLMI_BEFORE_ITS_FREE;
+    }
+}
+
 /* ---- giving unused memory back ---- */
 
 static inline bool is_whole_segment(const tlm_sim *replay, uint32_t number)
@@ -515,10 +566,19 @@ static void empty_shelf(tlm_sim *replay, tlmi_shelf *shelf)
 
 void tlmi_sim_empty(tlm_sim *replay)
 {
+    wait_for_streams(replay);
     for (int small = 0; small < 2; small++)
         for (uint32_t lane = 0; lane < replay->lanes; lane++)
-            if (!replay->pools[lane])
+            if (!replay->lane[lane].keeps)
                 empty_shelf(replay, replay->shelves[2 * lane + small]);
+}
+
+void tlmi_sim_idle(tlm_sim *replay, uint32_t lane)
+{
+    uint32_t pool = replay->lane[lane].pool;
+    for (uint32_t each = 0; each < replay->lanes; each++)
+        if (replay->lane[each].pool == pool)
+            replay->lane[each].keeps = false;
 }
 
 /* Blocks that are too large to be split are given back first: one that suffices, or the largest ones until they do together. */
@@ -555,7 +615,7 @@ static idle_parts idle_of(const tlm_sim *replay)
 {
     idle_parts found = {0};
     for (uint32_t lane = 0; lane < replay->lanes; lane++) {
-        const tlmi_shelf *shelf = replay->pools[lane] ? NULL : replay->shelves[2 * lane];
+        const tlmi_shelf *shelf = replay->lane[lane].pool ? NULL : replay->shelves[2 * lane];
         uint32_t at = shelf ? tlmi_shelf_fitting(replay->parts, shelf, 0) : 0;
         for (; at; at = tlmi_shelf_next(replay->parts, shelf, at)) {
             if (is_whole_segment(replay, at)) {
@@ -572,7 +632,7 @@ static uint64_t collect_older(tlm_sim *replay, double age, idle_parts *idle)
 {
     uint64_t given = 0;
     for (uint32_t lane = 0; lane < replay->lanes; lane++) {
-        const tlmi_shelf *shelf = replay->pools[lane] ? NULL : replay->shelves[2 * lane];
+        const tlmi_shelf *shelf = replay->lane[lane].pool ? NULL : replay->shelves[2 * lane];
         uint32_t at = shelf ? tlmi_shelf_fitting(replay->parts, shelf, 0) : 0;
         while (at) {
             uint32_t next = tlmi_shelf_next(replay->parts, shelf, at);
@@ -589,12 +649,14 @@ static uint64_t collect_older(tlm_sim *replay, double age, idle_parts *idle)
     return given;
 }
 
-void tlmi_sim_collect(tlm_sim *replay, uint64_t target)
+uint64_t tlmi_sim_collect(tlm_sim *replay, uint64_t target)
 {
     idle_parts idle = idle_of(replay);
+    uint64_t given = 0;
     replay->figures.collections += idle.count > 0;
-    for (uint64_t given = 0, now = 1; given < target && now && idle.count; given += now)
+    for (uint64_t now = 1; given < target && now && idle.count; given += now)
         now = collect_older(replay, (double)idle.age / (double)idle.count, &idle);
+    return given;
 }
 
 /* ---- one allocation ---- */
@@ -607,6 +669,11 @@ static uint64_t reach(const tlm_sim *replay, uint32_t number)
     return part->bytes + (after && replay->parts[after].state == TLMI_PART_UNMAPPED ? replay->parts[after].bytes : 0);
 }
 
+static inline bool expands(const tlm_sim *replay, uint32_t lane)
+{
+    return replay->settings.expandable && !replay->lane[lane].never_expands;
+}
+
 /* A part from a shelf; 0: none that may be taken. */
 static uint32_t find(tlm_sim *replay, tlmi_shelf *shelf, uint64_t bytes)
 {
@@ -617,7 +684,7 @@ static uint32_t find(tlm_sim *replay, tlmi_shelf *shelf, uint64_t bytes)
         return 0;
     if (tlmi_unlikely(replay->segments[parts[at].segment].expandable)) {
         uint32_t next = tlmi_shelf_next(parts, shelf, at);
-        if (settings->expandable) {
+        if (expands(replay, parts[at].lane)) {
             while (next && replay->segments[parts[at].segment].expandable && reach(replay, next) < reach(replay, at)) {
                 at = next;
                 next = tlmi_shelf_next(parts, shelf, at);
@@ -640,16 +707,20 @@ static uint32_t find(tlm_sim *replay, tlmi_shelf *shelf, uint64_t bytes)
 static uint32_t ask_driver(tlm_sim *replay, tlmi_shelf *shelf, const tlm_sim_event *event, uint64_t bytes)
 {
     bool small = bytes <= replay->settings.small_bytes;
-    if (replay->settings.expandable)
+    uint64_t segment = segment_bytes(&replay->settings, bytes), allowed = replay->settings.allowed_bytes;
+    /* Pages count as the segment that they make unnecessary. */
+    if (allowed && replay->figures.reserved_bytes + segment > allowed)
+        return 0;
+    if (expands(replay, event->lane))
         return ask_for_pages(replay, shelf, event->lane, small, bytes);
-    return ask_for_segment(replay, event->lane, small, segment_bytes(&replay->settings, bytes));
+    return ask_for_segment(replay, event->lane, small, segment);
 }
 
 /* A part from the driver, which may have to get something back before; 0: refused, or no memory. */
 static uint32_t obtain(tlm_sim *replay, tlmi_shelf *shelf, const tlm_sim_event *event, uint64_t bytes)
 {
     if (is_collecting(replay)) {
-        uint64_t threshold = (uint64_t)(replay->settings.collect_above * (double)replay->settings.capacity_bytes);
+        uint64_t threshold = (uint64_t)(replay->settings.collect_above * (double)replay->settings.allowed_bytes);
         if (replay->figures.reserved_bytes > threshold)
             tlmi_sim_collect(replay, replay->figures.reserved_bytes - threshold);
     }
@@ -662,6 +733,9 @@ static uint32_t obtain(tlm_sim *replay, tlmi_shelf *shelf, const tlm_sim_event *
         part = ask_driver(replay, shelf, event, bytes);
     if (part || replay->no_memory)
         return part;
+    /* A graph is captured, and nothing given back meanwhile; where that was recorded, the pool was no graph's. */
+    if (replay->lane[event->lane].pool && !event->flags)
+        return 0;
     tlmi_sim_empty(replay);
     replay->figures.retries++;
     return replay->no_memory ? 0 : ask_driver(replay, shelf, event, bytes);
@@ -671,7 +745,7 @@ static bool is_to_be_split(const tlm_sim *replay, uint32_t part, uint64_t bytes,
 {
     const tlm_sim_settings *settings = &replay->settings;
     uint64_t rest = replay->parts[part].bytes - bytes;
-    if (small || settings->expandable)
+    if (small || expands(replay, replay->parts[part].lane))
         return rest >= settings->grain_bytes;
     return rest > settings->small_bytes && (!settings->max_split_bytes || bytes < settings->max_split_bytes);
 }
@@ -699,9 +773,9 @@ tlmi_alloc_end tlmi_sim_alloc(tlm_sim *replay, const tlm_sim_event *event, uint3
     tlmi_shelf *shelf = shelf_of(replay, event->lane, small);
     if (tlmi_unlikely(!shelf || !has_room_for_parts(replay)))
         return TLMI_ALLOC_NO_MEMORY;
-    if (tlmi_unlikely(replay->settings.collect_above > 0) && !small && !replay->pools[event->lane])
+    if (tlmi_unlikely(replay->settings.collect_above > 0) && !small && !replay->lane[event->lane].pool)
         replay->searches++;
-    uint32_t part = find(replay, shelf, bytes);
+    uint32_t part = event->flags ? 0 : find(replay, shelf, bytes);
     if (!part) {
         part = obtain(replay, shelf, event, bytes);
         if (replay->no_memory || !has_room_for_parts(replay))
@@ -716,19 +790,6 @@ tlmi_alloc_end tlmi_sim_alloc(tlm_sim *replay, const tlm_sim_event *event, uint3
     use(replay, part, event->block, event->bytes);
     *out = part;
     return TLMI_ALLOC_DONE;
-}
-
-void tlmi_sim_free(tlm_sim *replay, uint32_t number)
-{
-    tlmi_part *part = &replay->parts[number];
-    replay->parts_of[part->block] = 0;
-    replay->figures.allocated_bytes -= part->bytes;
-    replay->figures.requested_bytes -= part->requested;
-    part->state = TLMI_PART_FREE;
-    part->block = UINT32_MAX;
-    part->requested = 0;
-    join_both(replay, number);
-    put(replay, number);
 }
 
 /* ---- what was there before ---- */

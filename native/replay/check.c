@@ -20,10 +20,11 @@ enum {
     CAPACITY_PASSED,
     NOT_WHOLE_PAGES,
     LOST_BLOCK,
+    WAITS_WRONGLY,
 };
 
 typedef struct {
-    uint64_t reserved, allocated, requested, used, free, unmapped;
+    uint64_t reserved, allocated, requested, used, free, unmapped, waiting;
 } sums;
 
 static int check_part(const tlm_sim *replay, const tlmi_segment *segment, uint32_t number, sums *found)
@@ -41,8 +42,9 @@ static int check_part(const tlm_sim *replay, const tlmi_segment *segment, uint32
     found->reserved += part->bytes;
     if (part->state == TLMI_PART_FREE) {
         found->free++;
-        return part->requested ? WRONG_BLOCK : SOUND;
+        return part->requested || part->waits ? WRONG_BLOCK : SOUND;
     }
+    found->waiting += part->waits;
     found->used++;
     found->allocated += part->bytes;
     found->requested += part->requested;
@@ -129,8 +131,13 @@ int tlm_sim_check(const tlm_sim *replay)
             return wrong;
     }
     for (uint32_t block = 0; block < replay->blocks; block++)
-        used += replay->parts_of[block] != 0;
+        used += replay->parts_of[block] != 0 && replay->parts_of[block] != TLMI_BEFORE_ITS_FREE;
     if (used != found.used)
         return LOST_BLOCK;
+    for (uint32_t at = replay->waiting, last = 0; at; last = at, at = replay->parts[at].right, found.waiting--)
+        if (!replay->parts[at].waits || replay->parts[at].left != last)
+            return WAITS_WRONGLY;
+    if (found.waiting)
+        return WAITS_WRONGLY;
     return check_sums(replay, &found);
 }

@@ -80,8 +80,8 @@ static tlm_status run_all(account *account, buffer *buffers, uint32_t blocks, co
         } else if (event->kind == TLM_SIM_EMPTY) {
             tlm_device_trim(TLM_DEVICE_CPU);
             note(account);
-        } else {
-            status = TLM_BAD_ARGUMENT;
+        } else if (event->kind != TLM_SIM_WAIT && event->kind != TLM_SIM_IDLE) {
+            status = TLM_BAD_ARGUMENT; /* these say nothing of the runtime's pools */
         }
         if (status != TLM_OK)
             return status;

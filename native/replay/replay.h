@@ -17,11 +17,12 @@ enum { TLMI_BINS = 768, TLMI_BIN_WORDS = TLMI_BINS / 64 };
 typedef struct {
     uint64_t address, bytes, requested;
     uint32_t before, after;       /* neighbours in the segment */
-    uint32_t left, right, parent; /* on the shelf */
+    uint32_t left, right, parent; /* on the shelf; of those that wait, the ones before and after */
     uint32_t segment, block;
     uint32_t stamp; /* searches of the default pool when it was shelved */
     uint16_t lane;
     uint8_t state, small;
+    bool waits; /* in use by another stream alone */
 } tlmi_part;
 
 typedef struct {
@@ -54,13 +55,20 @@ typedef struct {
     uint64_t bytes, order, address, used;
 } tlmi_place;
 
+/* `keeps`: its unused segments do not go back. */
+typedef struct {
+    uint32_t pool;
+    bool keeps, never_expands;
+} tlmi_lane;
+
 struct tlm_sim {
     tlm_sim_settings settings;
     tlm_sim_figures figures;
     uint32_t lanes, blocks;
-    uint32_t *pools;      /* [lane] */
+    tlmi_lane *lane;      /* [lane] */
     tlmi_shelf **shelves; /* [2 * lane + small]; NULL until used */
     uint32_t *parts_of;   /* [block] -> part; 0: not in use */
+    uint32_t waiting;     /* first part that waits */
     tlmi_part *parts;
     uint32_t part_room, part_count, spare_part; /* spare ones are linked by `after` */
     tlmi_segment *segments;
@@ -83,12 +91,17 @@ static inline uint64_t tlmi_sim_page(const tlm_sim *replay, bool small)
     return small ? replay->settings.small_segment_bytes : replay->settings.large_segment_bytes;
 }
 
+/* The part of a block that serves again before its FREE. */
+#define TLMI_BEFORE_ITS_FREE UINT32_MAX
+
 /* ---- allocator.c: one allocation, one free, and what they need of the driver ---- */
 typedef enum { TLMI_ALLOC_DONE, TLMI_ALLOC_REFUSED, TLMI_ALLOC_NO_MEMORY } tlmi_alloc_end;
 tlmi_alloc_end tlmi_sim_alloc(tlm_sim *replay, const tlm_sim_event *event, uint32_t *part);
 void tlmi_sim_free(tlm_sim *replay, uint32_t part);
+void tlmi_sim_wait(tlm_sim *replay, uint32_t part);
+void tlmi_sim_idle(tlm_sim *replay, uint32_t lane);
 void tlmi_sim_empty(tlm_sim *replay);
-void tlmi_sim_collect(tlm_sim *replay, uint64_t target);
+uint64_t tlmi_sim_collect(tlm_sim *replay, uint64_t target); /* returns how many bytes were */
 /* Before the first event. False: no memory, or contradictory (then no_memory is not set). */
 bool tlmi_sim_add_segment(tlm_sim *replay, tlm_sim_range range, uint32_t lane, bool small, bool expandable);
 bool tlmi_sim_add_block(tlm_sim *replay, uint32_t block, tlm_sim_range range, uint64_t requested);

@@ -35,14 +35,14 @@ static bool are_sound(const tlm_sim_settings *settings)
            settings->own_segment_bytes <= settings->large_segment_bytes &&
            settings->small_bytes < settings->own_segment_bytes && settings->max_split_bytes <= MOST_BYTES &&
            settings->max_rounding_bytes <= MOST_BYTES && settings->capacity_bytes <= MOST_BYTES &&
-           settings->collect_above >= 0 && settings->collect_above < 1;
+           settings->allowed_bytes <= MOST_BYTES && settings->collect_above >= 0 && settings->collect_above < 1;
 }
 
-tlm_status tlm_sim_create(const tlm_sim_settings *settings, uint32_t blocks, uint32_t lanes, const uint32_t *pools,
+tlm_status tlm_sim_create(const tlm_sim_settings *settings, uint32_t blocks, uint32_t count, const tlm_sim_lane *lanes,
                           tlm_sim **out)
 {
     *out = NULL;
-    if (!are_sound(settings) || lanes == 0 || lanes > UINT16_MAX + 1 || blocks == UINT32_MAX)
+    if (!are_sound(settings) || count == 0 || count > UINT16_MAX + 1 || blocks == UINT32_MAX)
         return TLM_BAD_ARGUMENT;
     tlm_sim *replay = tlmi_own_alloc(sizeof *replay);
     if (!replay)
@@ -50,9 +50,9 @@ tlm_status tlm_sim_create(const tlm_sim_settings *settings, uint32_t blocks, uin
     replay->settings = *settings;
     replay->figures.peak_event = UINT64_MAX;
     replay->blocks = blocks;
-    replay->lanes = lanes;
+    replay->lanes = count;
     replay->top = FIRST_ADDRESS;
-    replay->lane_bytes = lanes * (2 * sizeof *replay->shelves + sizeof *replay->pools);
+    replay->lane_bytes = count * (2 * sizeof *replay->shelves + sizeof *replay->lane);
     replay->block_table_bytes = ((size_t)blocks + 1) * sizeof *replay->parts_of;
     replay->shelves = tlmi_own_alloc(replay->lane_bytes);
     replay->parts_of = tlmi_own_alloc(replay->block_table_bytes);
@@ -60,8 +60,11 @@ tlm_status tlm_sim_create(const tlm_sim_settings *settings, uint32_t blocks, uin
         tlm_sim_destroy(replay);
         return TLM_NO_MEMORY;
     }
-    replay->pools = (uint32_t *)(replay->shelves + 2 * (size_t)lanes);
-    memcpy(replay->pools, pools, lanes * sizeof *pools);
+    replay->lane = (tlmi_lane *)(replay->shelves + 2 * (size_t)count);
+    for (uint32_t i = 0; i < count; i++)
+        replay->lane[i] = (tlmi_lane){.pool = lanes[i].pool,
+                                      .keeps = lanes[i].pool != 0,
+                                      .never_expands = (lanes[i].flags & TLM_SIM_NEVER_EXPANDS) != 0};
     *out = replay;
     return TLM_OK;
 }
@@ -143,7 +146,7 @@ tlm_status tlm_sim_addresses(tlm_sim *replay, const tlm_sim_range *ranges, uint6
 static tlm_status run_one(tlm_sim *replay, const tlm_sim_event *event, tlm_sim_step *step)
 {
     uint32_t part = 0;
-    bool is_of_block = event->kind == TLM_SIM_ALLOC || event->kind == TLM_SIM_FREE;
+    bool is_of_block = event->kind == TLM_SIM_ALLOC || event->kind == TLM_SIM_FREE || event->kind == TLM_SIM_WAIT;
     if (tlmi_unlikely(is_of_block && event->block >= replay->blocks))
         return TLM_BAD_ARGUMENT;
     switch (event->kind) {
@@ -164,15 +167,32 @@ static tlm_status run_one(tlm_sim *replay, const tlm_sim_event *event, tlm_sim_s
         }
         break;
     case TLM_SIM_FREE:
-        if (tlmi_unlikely(!replay->parts_of[event->block]))
+        part = replay->parts_of[event->block];
+        if (tlmi_unlikely(!part))
             return TLM_BAD_ARGUMENT;
-        tlmi_sim_free(replay, replay->parts_of[event->block]);
+        if (tlmi_likely(part != TLMI_BEFORE_ITS_FREE))
+            tlmi_sim_free(replay, part);
+        replay->parts_of[event->block] = 0;
+        break;
+    case TLM_SIM_WAIT:
+        part = replay->parts_of[event->block];
+        if (!part || part == TLMI_BEFORE_ITS_FREE)
+            return TLM_BAD_ARGUMENT;
+        tlmi_sim_wait(replay, part);
+        break;
+    case TLM_SIM_IDLE:
+        if (event->lane >= replay->lanes || !replay->lane[event->lane].pool)
+            return TLM_BAD_ARGUMENT;
+        tlmi_sim_idle(replay, event->lane);
         break;
     case TLM_SIM_EMPTY:
         tlmi_sim_empty(replay);
         break;
     case TLM_SIM_COLLECT:
-        tlmi_sim_collect(replay, event->bytes);
+        if (tlmi_sim_collect(replay, event->bytes) < event->bytes) {
+            tlmi_sim_empty(replay);
+            replay->figures.retries++;
+        }
         break;
     default:
         return TLM_BAD_ARGUMENT;

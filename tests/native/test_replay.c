@@ -8,7 +8,7 @@
 #include "check.h"
 #include "tlmem_replay.h"
 
-enum { BLOCKS = 64, EVENTS = 220, LANES = 3, TRACES = 300, MIB = 1 << 20 };
+enum { BLOCKS = 64, EVENTS = 220, LANES = 4, TRACES = 300, MIB = 1 << 20 };
 
 static tlm_sim_settings defaults(void)
 {
@@ -35,6 +35,8 @@ static tlm_sim_settings some_settings(uint64_t *random)
         made.capacity_bytes = (100 + next_random(random) % 900) * MIB;
     if (next_random(random) % 3 == 0)
         made.collect_above = (double)(next_random(random) % 99 + 1) / 100;
+    if (next_random(random) % 3 == 0)
+        made.allowed_bytes = (100 + next_random(random) % 900) * MIB;
     return made;
 }
 
@@ -47,6 +49,7 @@ static uint64_t some_size(uint64_t *random)
 /* What is known of blocks without looking into the replay. */
 static struct {
     uint64_t address, bytes, requested;
+    bool waits;
 } live[BLOCKS];
 
 static void check_live(uint32_t block, const tlm_sim_step *step, uint64_t requested)
@@ -58,6 +61,15 @@ static void check_live(uint32_t block, const tlm_sim_step *step, uint64_t reques
     live[block].address = step->address;
     live[block].bytes = step->block_bytes;
     live[block].requested = requested;
+    live[block].waits = false;
+}
+
+/* Where unused segments go back, all streams are waited for: of what waits nothing is known then. */
+static void forget_waiting(void)
+{
+    for (uint32_t block = 0; block < BLOCKS; block++)
+        if (live[block].waits)
+            live[block].bytes = live[block].requested = 0;
 }
 
 static void check_figures(const tlm_sim *replay, const tlm_sim_settings *settings)
@@ -94,8 +106,10 @@ static tlm_sim_event some_event(uint64_t *random)
         return (tlm_sim_event){.kind = TLM_SIM_EMPTY};
     if (other == 1)
         return (tlm_sim_event){.kind = TLM_SIM_COLLECT, .bytes = some_size(random)};
-    if (live[block].bytes)
-        return (tlm_sim_event){.kind = TLM_SIM_FREE, .block = block};
+    if (other == 2)
+        return (tlm_sim_event){.kind = TLM_SIM_IDLE, .lane = 2};
+    if (live[block].bytes || live[block].waits)
+        return (tlm_sim_event){.kind = other < 20 && !live[block].waits ? TLM_SIM_WAIT : TLM_SIM_FREE, .block = block};
     return (tlm_sim_event){.bytes = some_size(random),
                            .block = block,
                            .lane = (uint16_t)(next_random(random) % LANES),
@@ -105,18 +119,24 @@ static tlm_sim_event some_event(uint64_t *random)
 
 static void run_trace(uint64_t *random)
 {
-    static const uint32_t pools[LANES] = {0, 0, 1};
+    static const tlm_sim_lane lanes[LANES] = {{0, 0}, {0, 0}, {1, 0}, {2, TLM_SIM_NEVER_EXPANDS}};
     tlm_sim_settings settings = some_settings(random);
     tlm_sim *replay;
+    uint64_t retries = 0;
     memset(live, 0, sizeof live);
-    CHECK(tlm_sim_create(&settings, BLOCKS, LANES, pools, &replay) == TLM_OK);
+    CHECK(tlm_sim_create(&settings, BLOCKS, LANES, lanes, &replay) == TLM_OK);
     for (uint32_t i = 0; i < EVENTS; i++) {
         tlm_sim_event event = some_event(random);
         tlm_sim_step step;
         tlm_status status = tlm_sim_run(replay, &event, 1, &step);
+        tlm_sim_figures said;
+        tlm_sim_look(replay, &said);
+        if (said.retries > retries || event.kind == TLM_SIM_EMPTY)
+            forget_waiting();
+        retries = said.retries;
         CHECK(tlm_sim_check(replay) == 0);
         if (status == TLM_OUT_OF_MEMORY) {
-            CHECK(settings.capacity_bytes);
+            CHECK(settings.capacity_bytes || settings.allowed_bytes);
             CHECK(tlm_sim_run(replay, &event, 1, &step) == TLM_BAD_ARGUMENT);
             break;
         }
@@ -124,7 +144,9 @@ static void run_trace(uint64_t *random)
         if (event.kind == TLM_SIM_ALLOC)
             check_live(event.block, &step, event.bytes);
         else if (event.kind == TLM_SIM_FREE)
-            live[event.block].bytes = live[event.block].requested = 0;
+            live[event.block].bytes = live[event.block].requested = live[event.block].waits = 0;
+        else if (event.kind == TLM_SIM_WAIT)
+            live[event.block].waits = true;
         if (i % 20 == 0)
             check_figures(replay, &settings);
     }
@@ -135,11 +157,11 @@ static void run_trace(uint64_t *random)
 /* What was there before the first event: segments, blocks in them, and expandable runs. */
 static void check_start(void)
 {
-    static const uint32_t pools[2] = {0};
+    static const tlm_sim_lane lanes[2] = {{0, 0}};
     tlm_sim_settings settings = defaults();
     tlm_sim *replay;
     tlm_sim_figures figures;
-    CHECK(tlm_sim_create(&settings, 8, 2, pools, &replay) == TLM_OK);
+    CHECK(tlm_sim_create(&settings, 8, 2, lanes, &replay) == TLM_OK);
     uint64_t base = UINT64_C(0x7f0000000000);
     CHECK(tlm_sim_segment(replay, base, 2 * MIB, 0, 1, 0) == TLM_OK);
     CHECK(tlm_sim_segment(replay, base + 2 * MIB, 20 * MIB, 0, 0, 0) == TLM_OK);
@@ -172,23 +194,26 @@ static void check_start(void)
 
 static void check_refusals(void)
 {
-    static const uint32_t pools[1] = {0};
+    static const tlm_sim_lane lanes[1] = {{0, 0}};
     tlm_sim_settings settings = defaults(), wrong;
     tlm_sim *replay;
     tlm_sim_step step;
     wrong = settings, wrong.grain_bytes = 500;
-    CHECK(tlm_sim_create(&wrong, 1, 1, pools, &replay) == TLM_BAD_ARGUMENT && !replay);
+    CHECK(tlm_sim_create(&wrong, 1, 1, lanes, &replay) == TLM_BAD_ARGUMENT && !replay);
     wrong = settings, wrong.collect_above = 1;
-    CHECK(tlm_sim_create(&wrong, 1, 1, pools, &replay) == TLM_BAD_ARGUMENT);
+    CHECK(tlm_sim_create(&wrong, 1, 1, lanes, &replay) == TLM_BAD_ARGUMENT);
     wrong = settings, wrong.divisions[3] = 3;
-    CHECK(tlm_sim_create(&wrong, 1, 1, pools, &replay) == TLM_BAD_ARGUMENT);
+    CHECK(tlm_sim_create(&wrong, 1, 1, lanes, &replay) == TLM_BAD_ARGUMENT);
     static const tlm_sim_event bad[] = {{.kind = TLM_SIM_FREE},
                                         {.kind = TLM_SIM_ALLOC, .block = 1},
                                         {.kind = TLM_SIM_ALLOC, .lane = 1},
                                         {.kind = TLM_SIM_ALLOC, .bytes = UINT64_C(1) << 50},
+                                        {.kind = TLM_SIM_WAIT},
+                                        {.kind = TLM_SIM_IDLE}, /* of the default pool */
+                                        {.kind = TLM_SIM_IDLE, .lane = 1},
                                         {.kind = 9}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK(tlm_sim_create(&settings, 1, 1, pools, &replay) == TLM_OK);
+        CHECK(tlm_sim_create(&settings, 1, 1, lanes, &replay) == TLM_OK);
         CHECK(tlm_sim_run(replay, &bad[i], 1, &step) == TLM_BAD_ARGUMENT);
         tlm_sim_destroy(replay);
     }
@@ -197,7 +222,7 @@ static void check_refusals(void)
 /* Without memory a replay ends with that status, and leaves nothing behind. */
 static void check_want_of_memory(void)
 {
-    static const uint32_t pools[LANES] = {0};
+    static const tlm_sim_lane lanes[LANES] = {{0, 0}};
     static tlm_sim_event events[4000];
     for (uint32_t i = 0; i < 4000; i++)
         events[i] = (tlm_sim_event){
@@ -210,7 +235,7 @@ static void check_want_of_memory(void)
             settings.expandable = (uint32_t)expandable;
             tlm_sim *replay;
             tlm_own_fail_after(nth);
-            status = tlm_sim_create(&settings, 4000, LANES, pools, &replay);
+            status = tlm_sim_create(&settings, 4000, LANES, lanes, &replay);
             if (status == TLM_OK)
                 status = tlm_sim_run(replay, events, 4000, NULL);
             tlm_own_fail_after(0);

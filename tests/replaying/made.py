@@ -8,7 +8,7 @@ import numpy as np
 
 from tlmem.replaying.cuda import Simulator
 from tlmem.replaying.settings import DEFAULT, MIB, Settings
-from tlmem.replaying.trace import ALLOC, EMPTY, EVENT_DTYPE, FREE, Trace
+from tlmem.replaying.trace import ALLOC, EMPTY, EVENT_DTYPE, FREE, IDLE, WAIT, Trace
 
 KIB = 1024
 
@@ -22,6 +22,7 @@ class Script:
         self.sizes: list[int] = []
         self.lanes = lanes
         self.pools = list(pools or [0] * lanes)
+        self.plain = [False] * lanes
 
     def alloc(self, name: str, size: float, lane: int = 0) -> Script:
         """One allocation of so many bytes."""
@@ -33,6 +34,16 @@ class Script:
     def free(self, *names: str) -> Script:
         """Frees, in order."""
         self.events += [(0, self.names.pop(name), 0, FREE, 0) for name in names]
+        return self
+
+    def wait(self, *names: str) -> Script:
+        """The program gives them up, and another stream still uses them, until they are freed."""
+        self.events += [(0, self.names[name], 0, WAIT, 0) for name in names]
+        return self
+
+    def idle(self, lane: int) -> Script:
+        """Nothing uses the private pool of a lane any more."""
+        self.events.append((0, 0, lane, IDLE, 0))
         return self
 
     def empty(self) -> Script:
@@ -53,6 +64,7 @@ class Script:
             older=0,
             lanes=tuple((n, pool, 0) for n, pool in enumerate(self.pools)),
             pools=np.array(self.pools, np.uint32),
+            plain=np.array(self.plain, bool),
             imported=False,
             recorded=None,
         )

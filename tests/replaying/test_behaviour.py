@@ -4,7 +4,7 @@
 https://zdevito.github.io/2022/08/04/cuda-caching-allocator.html
 [notes]: "CUDA semantics", the part on ``PYTORCH_ALLOC_CONF``,
 https://docs.pytorch.org/docs/stable/notes/cuda.html
-[source]: the comments in ``c10/cuda/CUDACachingAllocator.cpp``
+[source]: ``c10/cuda/CUDACachingAllocator.cpp``, a function of it where one is named
 """
 
 import pytest
@@ -13,6 +13,7 @@ from replaying.made import KIB, Ran, Script
 from tlmem.replaying.settings import DEFAULT, MIB
 
 EXPANDABLE = DEFAULT.changed(["expandable_segments:True"])
+COLLECTS = "garbage_collection_threshold:{},per_process_memory_fraction:0.5"
 
 
 # ---- sizes: [guide] "Allocation of blocks", [source] constants at the head ----
@@ -120,12 +121,40 @@ def test_a_stream_does_not_use_blocks_of_another() -> None:
     assert Ran(script).reserved == 80
 
 
-def test_a_private_pool_shares_nothing_and_keeps_its_memory() -> None:
-    """[source] the note on CUDA graph capture."""
+def test_a_private_pool_shares_nothing_and_keeps_its_memory_until_it_is_idle() -> None:
+    """[source] the note on CUDA graph capture; release_cached_blocks, its freeable pools."""
     script = Script(lanes=2, pools=[0, 1]).alloc("a", 40 * MIB).free("a")
     script.alloc("b", 40 * MIB, lane=1).free("b")
     assert Ran(script).reserved == 80
     assert Ran(script.empty()).reserved == 40
+    assert Ran(script.idle(1)).reserved == 40
+    assert Ran(script.empty()).reserved == 0
+
+
+def test_an_idle_private_pool_goes_back_when_a_request_is_refused() -> None:
+    """[source] release_cached_blocks: on a retry, too."""
+    script = Script(lanes=2, pools=[0, 1]).alloc("a", 40 * MIB, lane=1).free("a")
+    busy = Ran(script.alloc("b", 40 * MIB), DEFAULT.on(60 * MIB))
+    assert busy.figures.failed_bytes == 40 * MIB
+    script = Script(lanes=2, pools=[0, 1]).alloc("a", 40 * MIB, lane=1).free("a").idle(1)
+    idle = Ran(script.alloc("b", 40 * MIB), DEFAULT.on(60 * MIB))
+    assert (idle.figures.completes, idle.figures.retries, idle.reserved) == (True, 1, 40)
+
+
+def test_nothing_goes_back_while_a_graph_is_captured() -> None:
+    """[source] malloc: the cache is released only where no capture is underway."""
+    script = Script(lanes=2, pools=[0, 1]).alloc("a", 40 * MIB).free("a")
+    ran = Ran(script.alloc("b", 40 * MIB, lane=1), DEFAULT.on(60 * MIB))
+    assert (ran.figures.failed_bytes, ran.figures.retries) == (40 * MIB, 0)
+    assert Ran(script, DEFAULT.on(80 * MIB)).figures.completes
+
+
+def test_a_pool_with_an_allocator_of_its_own_has_no_expandable_segments() -> None:
+    """[source] malloc: these are only for pools without one."""
+    script = Script(lanes=2, pools=[0, 1]).alloc("a", 12 * MIB, lane=1)
+    assert Ran(script, EXPANDABLE).reserved == 20
+    script.plain[1] = True
+    assert Ran(script, EXPANDABLE).reserved == 12
 
 
 # ---- giving back: [guide] "Out of memory and fragmentation" ----
@@ -150,6 +179,24 @@ def test_a_split_segment_is_not_given_back_and_the_run_fails() -> None:
     ran = Ran(script, DEFAULT.on(64 * MIB))
     assert ran.figures.failed_bytes == 60 * MIB
     assert ran.figures.events == 3
+
+
+def test_all_streams_are_waited_for_before_the_cache_goes_back() -> None:
+    """[source] release_cached_blocks: blocks of record_stream are free then."""
+    script = Script().alloc("a", 40 * MIB).wait("a").alloc("b", 30 * MIB).free("a")
+    ran = Ran(script, DEFAULT.on(60 * MIB))
+    assert (ran.figures.completes, ran.figures.retries, ran.reserved) == (True, 1, 30)
+    roomy = Ran(script)
+    assert (roomy.reserved, roomy.figures.retries) == (70, 0)
+    script = Script().alloc("a", 40 * MIB).wait("a").empty().free("a")
+    assert Ran(script).reserved == 0
+
+
+def test_a_retry_does_not_search_the_cache_again() -> None:
+    """[source] malloc: after the wait only the driver is asked (pytorch/pytorch#189504)."""
+    script = Script().alloc("k", 2 * MIB).alloc("a", 9 * MIB).alloc("b", 9 * MIB)
+    ran = Ran(script.wait("a", "b").alloc("c", 9 * MIB), DEFAULT.on(36 * MIB))
+    assert (ran.figures.failed_bytes, ran.figures.largest_free_bytes) == (9 * MIB, 18 * MIB)
 
 
 # ---- options: [notes] ----
@@ -226,7 +273,7 @@ def test_collecting_gives_idle_segments_back_above_the_threshold() -> None:
         script.alloc(f"x{n}", 30 * MIB)
         script.free(f"x{n}") if n else None
     script.free("b").alloc("c", 70 * MIB)
-    settings = DEFAULT.changed(["garbage_collection_threshold:0.4"]).on(220 * MIB)
+    settings = DEFAULT.changed([COLLECTS.format(0.4)]).on(440 * MIB)
     ran = Ran(script, settings)
     plain = Ran(script, DEFAULT.on(220 * MIB))
     assert plain.figures.collections == 0
@@ -235,11 +282,38 @@ def test_collecting_gives_idle_segments_back_above_the_threshold() -> None:
     assert ran.reserved < plain.reserved
 
 
-def test_collecting_does_nothing_on_a_device_without_a_limit() -> None:
-    """[notes] the threshold is a share of the memory that the process may use."""
+def test_collecting_needs_a_memory_fraction() -> None:
+    """[source] malloc: the threshold is a share of what set_per_process_memory_fraction allows."""
     script = Script().alloc("a", 400 * MIB).free("a").alloc("b", 500 * MIB)
-    settings = DEFAULT.changed(["garbage_collection_threshold:0.1"])
-    assert Ran(script, settings).figures.collections == 0
+    alone = DEFAULT.changed(["garbage_collection_threshold:0.1"]).on(1000 * MIB)
+    assert Ran(script, alone).figures.collections == 0
+    limited = DEFAULT.changed([COLLECTS.format(0.1)])
+    assert Ran(script, limited).figures.collections == 0  # a device that is never full
+    assert Ran(script, limited.on(2000 * MIB)).figures.collections == 1
+
+
+def test_a_memory_fraction_is_a_device_that_is_smaller() -> None:
+    """[notes] per_process_memory_fraction."""
+    script = Script().alloc("a", 40 * MIB).free("a").alloc("b", 60 * MIB)
+    half = DEFAULT.changed(["per_process_memory_fraction:0.5"])
+    assert Ran(script, half.on(120 * MIB)).figures.retries == 1
+    assert Ran(script, half.on(118 * MIB)).figures.failed_bytes == 60 * MIB
+
+
+def test_under_a_memory_fraction_expandable_requests_count_as_segments() -> None:
+    """[source] alloc_block: the size of a segment is held against the limit before pages are
+    mapped, though fewer may be missing, and though more may be mapped.
+    """
+    script = Script().alloc("a", 18 * MIB).alloc("b", 3 * MIB)
+    assert Ran(script, EXPANDABLE.on(40 * MIB)).reserved == 40
+    limited = EXPANDABLE.changed(["per_process_memory_fraction:0.5"])
+    assert Ran(script, limited.on(60 * MIB)).figures.failed_bytes == 3 * MIB
+    # One page more would do, and the segment that would be made without pages is as large.
+    grown = Script().alloc("a", 38 * MIB).free("a").alloc("b", 42 * MIB)
+    assert Ran(grown, EXPANDABLE.on(60 * MIB)).figures.retries == 0
+    assert Ran(grown, limited.on(120 * MIB)).figures.retries == 1
+    # 12 MiB are held against the limit, and 20 are mapped.
+    assert Ran(Script().alloc("a", 12 * MIB), limited.on(28 * MIB)).reserved == 20
 
 
 # ---- expandable segments: [notes] expandable_segments, [source] the note on them ----

@@ -13,6 +13,7 @@ from tlmem.replaying.settings import DEFAULT, BadSetting, Settings, recorded_set
         "expandable_segments:True",
         "max_split_size_mb:128,garbage_collection_threshold:0.8",
         "roundup_power2_divisions:8",
+        "garbage_collection_threshold:0.8,per_process_memory_fraction:0.99",
         "max_non_split_rounding_mb:64,large_segment_size_mb:12",
         "roundup_power2_divisions:[1:1,2:2,4:4,8:8,16:16,32:1,64:1,128:1,256:1,512:2,1024:4,"
         "2048:8,4096:8,8192:8,16384:8,32768:8]",
@@ -42,6 +43,9 @@ def test_equals_signs_and_several_words_are_the_same() -> None:
         ("expandable_segments", "KEY=VALUE"),
         ("large_segment_size_mb:40,max_split_size_mb:30", "is too small"),
         ("large_segment_size_mb:21", "is odd"),
+        ("large_segment_size_mb:10", "from 12 to"),
+        ("per_process_memory_fraction:0", "from 0.01 to 1"),
+        ("per_process_memory_fraction:1.5", "from 0.01 to 1"),
     ],
 )
 def test_what_is_no_setting_is_refused_in_a_sentence(line: str, words: str) -> None:

@@ -32,7 +32,6 @@ sizes are tried from above, and none below the first that is too small is believ
 SWEPT = (
     "",
     "expandable_segments:True",
-    "expandable_segments:True,garbage_collection_threshold:0.8",
     "max_split_size_mb:32",
     "max_split_size_mb:64",
     "max_split_size_mb:128",
@@ -43,11 +42,11 @@ SWEPT = (
     "roundup_power2_divisions:8",
     "roundup_power2_divisions:16",
     "expandable_segments:True,roundup_power2_divisions:8",
-    "garbage_collection_threshold:0.6",
-    "garbage_collection_threshold:0.8",
-    "max_split_size_mb:128,garbage_collection_threshold:0.8",
+    "garbage_collection_threshold:0.6,per_process_memory_fraction:0.99",
+    "garbage_collection_threshold:0.8,per_process_memory_fraction:0.99",
 )
-"""Lines that a sweep tries, each from the defaults."""
+"""Lines that a sweep tries, each from the defaults. Without a memory fraction the threshold for
+collecting does nothing, and expandable segments are not collected."""
 
 
 class Named(Protocol):

@@ -34,6 +34,8 @@ PART_DTYPE = np.dtype(
 CHANGE_DTYPE = np.dtype(
     [("event", "<u8"), ("address", "<u8"), ("bytes", "<u8"), ("lane", "<u4"), ("given", "<u4")]
 )
+LANE_DTYPE = np.dtype([("pool", "<u4"), ("flags", "<u4")])
+NEVER_EXPANDS = 1
 FREE_PART = 2**32 - 1
 BEFORE = 2**64 - 1
 """Number of the event of what was there before the first one."""
@@ -107,6 +109,7 @@ class Simulator:
         ffi, lib = _native.ffi, _native.lib
         given = ffi.new("tlm_sim_settings *")
         given.capacity_bytes = settings.capacity_bytes
+        given.allowed_bytes = settings.allowed_bytes
         given.max_split_bytes = settings.max_split_size_mb * MIB
         given.max_rounding_bytes = settings.max_non_split_rounding_mb * MIB
         given.grain_bytes, given.small_bytes = GRAIN, SMALL
@@ -118,9 +121,13 @@ class Simulator:
         given.expandable = settings.expandable_segments
         given.keeps_log = keeps_log
         out = ffi.new("tlm_sim **")
-        pools = ffi.from_buffer("uint32_t[]", np.ascontiguousarray(trace.pools))
+        lanes = np.zeros(len(trace.lanes), LANE_DTYPE)
+        lanes["pool"], lanes["flags"] = trace.pools, np.where(trace.plain, NEVER_EXPANDS, 0)
         self._check(
-            lib.tlm_sim_create(given, trace.blocks, len(trace.lanes), pools, out), "the settings"
+            lib.tlm_sim_create(
+                given, trace.blocks, len(lanes), ffi.from_buffer("tlm_sim_lane[]", lanes), out
+            ),
+            "the settings",
         )
         self.replay = ffi.gc(out[0], lib.tlm_sim_destroy)
         self.trace = trace

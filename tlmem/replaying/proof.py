@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.replaying.cuda import SMALL, Simulator
-from tlmem.replaying.trace import ALLOC, FREE, MOST_ERROR, Recorded, Trace
+from tlmem.replaying.trace import ALLOC, FREE, MOST_ERROR, WAIT, Recorded, Trace
 from tlmem.units import format_count
 
 Ints = NDArray[np.int64]
@@ -75,7 +75,7 @@ def prove(trace: Trace) -> Proof | None:
     lost = np.array(sorted(simulator.missing), np.int64)
     events, times, reserved = recorded.events, recorded.time_ns, recorded.reserved
     if len(lost):
-        kept = ~(np.isin(events["kind"], (ALLOC, FREE)) & np.isin(events["block"], lost))
+        kept = ~(np.isin(events["kind"], (ALLOC, FREE, WAIT)) & np.isin(events["block"], lost))
         events, times, reserved = events[kept], times[kept], reserved[kept]
     steps = simulator.run(events, with_steps=True)
     assert steps is not None

@@ -16,6 +16,8 @@ MIB = 1 << 20
 INTERVALS = 16
 """Of sizes that have divisions of their own: from 1 MiB, 2 MiB, ..., 32 GiB on."""
 LARGEST_MB = 1 << 26
+LEAST_FRACTION = 0.01
+"""Of a device that a process limits itself to."""
 WITHOUT_EFFECT = (
     "backend",
     "release_lock_on_cudamalloc",
@@ -26,7 +28,6 @@ WITHOUT_EFFECT = (
     "pinned_use_background_threads",
     "pinned_reserve_segment_size_mb",
     "graph_capture_record_stream_reuse",
-    "per_process_memory_fraction",
     "throw_on_cudamalloc_oom",
 )
 """Settings that a recorded line may have and that say nothing of where blocks lie."""
@@ -43,13 +44,15 @@ class Settings:
     """One configuration; the defaults are those of PyTorch. Sizes are in MiB, 0 is no limit.
 
     ``divisions`` are those between powers of two, by size from 1 MiB on; 0 and 1: none.
-    ``capacity_bytes`` is what the device has; 0: more than is asked for.
+    ``capacity_bytes`` is what the device has; 0: more than is asked for. ``memory_fraction`` is the
+    part of it that the process may have; 1: all, and the threshold for collecting does nothing.
     """
 
     max_split_size_mb: int = 0
     max_non_split_rounding_mb: int = 20
     large_segment_size_mb: int = 20
     garbage_collection_threshold: float = 0.0
+    memory_fraction: float = 1.0
     expandable_segments: bool = False
     divisions: tuple[int, ...] = (0,) * INTERVALS
     capacity_bytes: int = 0
@@ -70,12 +73,19 @@ class Settings:
             parts.append(f"roundup_power2_divisions:{divisions_text(self.divisions)}")
         if self.garbage_collection_threshold:
             parts.append(f"garbage_collection_threshold:{self.garbage_collection_threshold:g}")
+        if self.memory_fraction < 1:
+            parts.append(f"per_process_memory_fraction:{self.memory_fraction:g}")
         return ",".join(parts)
 
     @property
     def name(self) -> str:
         """What a table calls it."""
         return self.conf or "default"
+
+    @property
+    def allowed_bytes(self) -> int:
+        """What the process may have of the device; 0: all of it."""
+        return int(self.memory_fraction * self.capacity_bytes) if self.memory_fraction < 1 else 0
 
     def on(self, capacity_bytes: int) -> Settings:
         """The same on a device of some size."""
@@ -105,7 +115,7 @@ class Settings:
         if key == "max_non_split_rounding_mb":
             return replace(self, max_non_split_rounding_mb=_whole(key, value, 20, LARGEST_MB))
         if key == "large_segment_size_mb":
-            size = _whole(key, value, 10, 1024)
+            size = _whole(key, value, 12, 1024)
             if size % 2:
                 raise BadSetting(
                     f"large_segment_size_mb={size} is odd; segments are whole pages of 2 MiB."
@@ -113,6 +123,8 @@ class Settings:
             return replace(self, large_segment_size_mb=size)
         if key == "garbage_collection_threshold":
             return replace(self, garbage_collection_threshold=_share(key, value))
+        if key == "per_process_memory_fraction":
+            return replace(self, memory_fraction=_fraction(key, value))
         if key == "expandable_segments":
             return replace(self, expandable_segments=_truth(key, value))
         if key == "roundup_power2_divisions":
@@ -122,7 +134,7 @@ class Settings:
         raise BadSetting(
             f"'{key}' is not a setting that can be replayed; these can: max_split_size_mb, "
             "roundup_power2_divisions, garbage_collection_threshold, expandable_segments, "
-            "max_non_split_rounding_mb, large_segment_size_mb."
+            "max_non_split_rounding_mb, large_segment_size_mb, per_process_memory_fraction."
         )
 
 
@@ -236,6 +248,12 @@ def _whole(key: str, text: str, least: int, most: int) -> int:
 def _share(key: str, text: str) -> float:
     if not re.fullmatch(r"\d*\.\d+", text) or not 0 < float(text) < 1:
         raise BadSetting(f"{key}={text}: give a number between 0 and 1, as 0.8.")
+    return float(text)
+
+
+def _fraction(key: str, text: str) -> float:
+    if not re.fullmatch(r"[01]|[01]?\.\d{1,17}", text) or not LEAST_FRACTION <= float(text) <= 1:
+        raise BadSetting(f"{key}={text}: give a number from {LEAST_FRACTION} to 1, as 0.9.")
     return float(text)
 
 

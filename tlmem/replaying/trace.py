@@ -9,7 +9,7 @@ An array of a program that used no accelerator is replayed as if it lay on one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,16 +30,18 @@ if TYPE_CHECKING:
 EVENT_DTYPE = np.dtype(
     [("bytes", "<u8"), ("block", "<u4"), ("lane", "<u2"), ("kind", "u1"), ("flags", "u1")]
 )
-ALLOC, FREE, EMPTY, COLLECT = 1, 2, 3, 4
+ALLOC, FREE, EMPTY, COLLECT, WAIT, IDLE = 1, 2, 3, 4, 5, 6
 """Kinds of events, as in ``native/include/tlmem_replay.h``."""
-REFUSED_ONCE, REFUSED_TWICE = 1, 2
+REFUSED_ONCE, REFUSED_TWICE, NOT_FOUND = 1, 2, 4
 MOST_LANES = 1 << 16
 LARGEST_BLOCK = 1 << 46
 MOST_ERROR = 0.05
 """Of the recorded peak: a replay that is further away says nothing of other settings."""
 AT_ITS_FREE, NEVER_REUSED = -2, -1
+NO_STREAM = -1
 ADDRESS = (1 << ACCELERATOR_BITS) - 1
 MIB = 1 << 20
+JUST_BEFORE = 0.25
 
 Ints = NDArray[np.int64]
 
@@ -108,7 +110,9 @@ class Trace:
     ``events`` are of ``EVENT_DTYPE``; those of the first ``older`` blocks stand first: their order
     is not known. ``time_ns`` is that of each event. ``number`` is the object of each block,
     ``site`` where it was allocated. ``lanes`` are stream and pool of each lane, ``pools`` which of
-    them are not the default pool. ``others`` are the peaks of other memories in bytes.
+    them are not the default pool, ``plain`` which have no expandable segments though the settings
+    ask for these: their pool has an allocator of its own. ``others`` are the peaks of other
+    memories in bytes.
     """
 
     memory: str
@@ -120,6 +124,7 @@ class Trace:
     older: int
     lanes: tuple[tuple[int, int, int], ...]
     pools: NDArray[np.uint32]
+    plain: NDArray[np.bool_]
     imported: bool
     recorded: Recorded | None
     others: dict[str, int] = field(default_factory=dict)
@@ -128,6 +133,11 @@ class Trace:
     def blocks(self) -> int:
         """How many blocks there are."""
         return len(self.number)
+
+    @property
+    def changes(self) -> int:
+        """How many allocations and frees there are."""
+        return int(np.isin(self.events["kind"], (ALLOC, FREE)).sum())
 
     @property
     def peak_requested(self) -> int:
@@ -162,6 +172,28 @@ def trace_of(recording: Recording, memory: str | None = None) -> Trace:
         blocks.memories[each]: blocks.peaks[each][0] for each in blocks.by_peak if each != number
     }
     return _Builder(recording, blocks, number, memory).trace(others)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Segments that went back side by side, and what made the allocator do so.
+
+    ``rows`` are their positions, ``kind`` is ``EMPTY``, ``COLLECT`` or 0 for a request that the
+    driver refused; ``block`` is the block whose request it was, ``least`` the smallest of the
+    segments. ``idle`` are lanes of private pools that some of them belonged to.
+    """
+
+    rows: tuple[int, ...]
+    kind: int
+    block: int
+    bytes: int
+    least: int
+    idle: tuple[int, ...]
+
+    @property
+    def at(self) -> float:
+        """Where it begins."""
+        return float(self.rows[0])
 
 
 class _Builder:
@@ -241,11 +273,14 @@ class _Builder:
         frame = self.recording.events
         device = self._device_rows(frame)
         runs = self._runs(frame, device) if len(device) else []
-        empties = [run for run in runs if run[1] == EMPTY]
-        extra = np.zeros(len(empties), EVENT_DTYPE)
-        extra["kind"] = EMPTY
-        at = np.array([run[0] for run in empties], np.float64)
+        for run in runs:
+            if run.kind != EMPTY:
+                # What other streams were done with by the request was free before it gave back.
+                late = (self.free_at > run.at) & (self.free_at < self.born[run.block])
+                self.free_at[late & (self.died < run.at)] = run.at - 2 * JUST_BEFORE
+        extra, at = _given_back([run for run in runs if run.kind == EMPTY], runs)
         events, time_ns = self._events(np.arange(len(self.number)), extra, at)
+        recorded = self._recorded(frame, device, runs) if len(device) else None
         pools = self._pools()
         return Trace(
             memory=self.name,
@@ -257,8 +292,9 @@ class _Builder:
             older=self.older,
             lanes=self.lanes,
             pools=pools,
+            plain=self._plain(pools),
             imported=self.imported,
-            recorded=self._recorded(frame, device, runs) if len(device) else None,
+            recorded=recorded,
             others=others,
         )
 
@@ -271,21 +307,23 @@ class _Builder:
     ) -> tuple[np.ndarray, Ints]:
         """Allocations and frees of some blocks and other events, in order, with their times."""
         freed = rows[self.free_at[rows] >= 0]
-        made = np.zeros(len(rows) + len(freed), EVENT_DTYPE)
+        late = (self.free_at[rows] < 0) | (self.free_at[rows] > self.died[rows])
+        waits = rows[late & (self.died[rows] < NEVER)]
+        made = np.zeros(len(rows) + len(freed) + len(waits), EVENT_DTYPE)
         begin = slice(0, len(rows))
-        end = slice(len(rows), len(made))
-        made["kind"][begin], made["kind"][end] = ALLOC, FREE
-        made["block"][begin], made["block"][end] = rows, freed
+        end = slice(len(rows), len(rows) + len(freed))
+        given_up = slice(end.stop, len(made))
+        made["kind"][begin], made["kind"][end], made["kind"][given_up] = ALLOC, FREE, WAIT
+        made["block"][begin], made["block"][end], made["block"][given_up] = rows, freed, waits
         made["bytes"][begin] = self.size[rows]
         made["lane"][begin] = self.lane[rows]
         for block, flag in (flags or {}).items():
             made["flags"][begin][rows == block] = flag
         born = np.where(self.is_old, -1.0, self.born)
-        at = np.concatenate([born[rows], self.free_at[freed], extra_at])
+        at = np.concatenate([born[rows], self.free_at[freed], self.died[waits], extra_at])
         made = np.concatenate([made, extra])
         # What ends with an event ends before something begins with it.
-        late = np.concatenate([np.full(len(rows), 1), np.zeros(len(made) - len(rows))])
-        order = np.lexsort((late, at))
+        order = np.lexsort((made["kind"] == ALLOC, at))
         position = np.clip(np.ceil(at[order]), 0, max(self.last - 1, 0)).astype(np.int64)
         times = self.events_time[position] if self.last else np.zeros(len(order), np.int64)
         times[at[order] < 0] = 0
@@ -295,6 +333,22 @@ class _Builder:
         """The number of each lane's pool: 0 is the default one."""
         pools: dict[tuple[int, int], int] = {(0, 0): 0}
         return np.array([pools.setdefault(lane[1:], len(pools)) for lane in self.lanes], np.uint32)
+
+    def lane_of(self, use: tuple[int, int, int]) -> int:
+        """The lane of a stream and a pool; a new one where none of the blocks is of it."""
+        if use not in self.lanes and len(self.lanes) < MOST_LANES:
+            self.lanes = (*self.lanes, use)
+        return self.lanes.index(use) if use in self.lanes else 0
+
+    def _plain(self, pools: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Which lanes are of a private pool that has segments, and no expandable one."""
+        table = self.recording.segments
+        mine = table[table["accelerator"] == self._accelerator()] if self.imported else table[:0]
+        uses = mine[["pool_owner", "pool_number", "expandable"]].to_numpy(np.int64).tolist()
+        grown = {(owner, number) for owner, number, expandable in uses if expandable}
+        fixed = {(owner, number) for owner, number, expandable in uses if not expandable} - grown
+        private = [lane[1:] in fixed for lane in self.lanes]
+        return np.array(private, bool) & (pools > 0) & bool(grown)
 
     # ---- what the allocator did ----
 
@@ -313,17 +367,12 @@ class _Builder:
     def _accelerator(self) -> int:
         return int(self.name.rpartition(":")[2])
 
-    def _runs(self, frame: pd.DataFrame, device: Ints) -> list[tuple[float, int, int, int, int]]:
-        """Where segments were given back, side by side: what made the allocator do so.
-
-        Returns:
-            For each run the position of its first event, the kind (``EMPTY``, ``COLLECT`` or 0 for
-            a request that the driver refused), the block whose request it was, the bytes, and the
-            smallest segment.
-        """
+    def _runs(self, frame: pd.DataFrame, device: Ints) -> list[_Run]:
+        """Where segments were given back, side by side."""
         kind = frame["kind"].to_numpy(np.uint8)[device]
         site = frame["site"].to_numpy(np.int64)[device]
         size = frame["arg"].to_numpy(np.uint64)[device].astype(np.int64)
+        address = frame["address"].to_numpy(np.uint64)[device] & np.uint64(ADDRESS)
         born = np.where(self.is_old, -1, self.born)
         between = np.searchsorted(np.sort(born), device)
         settings, _ = recorded_settings(self.recording.info)
@@ -335,17 +384,35 @@ class _Builder:
             block = at if at < len(born) else -1
             sites = set(site[run].tolist())
             is_request = block >= 0 and sites == {int(self.site[block])} and 0 not in sites
-            what = EMPTY
-            if is_request:
-                what = COLLECT if settings.garbage_collection_threshold else 0
-            found.append(
-                (float(device[run[0]]), what, block, int(size[run].sum()), int(size[run].min()))
-            )
+            idle = self._private(address[run].astype(np.int64), size[run], at)
+            if is_request:  # its own pool is in use
+                own = self.lanes[int(self.lane[block])][1:]
+                idle = tuple(lane for lane in idle if self.lanes[lane][1:] != own)
+            total, least = int(size[run].sum()), int(size[run].min())
+            # Only large segments of the default pool are collected, and no pages.
+            collects = settings.garbage_collection_threshold and not settings.expandable_segments
+            collects = collects and least > 2 * MIB and not idle
+            what = (COLLECT if collects else 0) if is_request else EMPTY
+            found.append(_Run(tuple(device[run].tolist()), what, block, total, least, idle))
         return found
 
-    def _recorded(
-        self, frame: pd.DataFrame, device: Ints, runs: list[tuple[float, int, int, int, int]]
-    ) -> Recorded:
+    def _private(self, address: Ints, size: Ints, before: int) -> tuple[int, ...]:
+        """A lane of each private pool that segments were of: that of the last block in each.
+
+        Args:
+            before: how many blocks were there when they went.
+        """
+        found: dict[tuple[int, int], int] = {}
+        if any(lane[1:] != (0, 0) for lane in self.lanes):
+            there = self.address[:before]
+            for at, length in zip(address.tolist(), size.tolist(), strict=True):
+                inside = np.flatnonzero((there >= at) & (there < at + length))
+                lane = int(self.lane[inside[-1]]) if len(inside) else 0
+                found.setdefault(self.lanes[lane][1:], lane)
+        found.pop((0, 0), None)
+        return tuple(found.values())
+
+    def _recorded(self, frame: pd.DataFrame, device: Ints, runs: list[_Run]) -> Recorded:
         settings, problems = recorded_settings(self.recording.info)
         kind = frame["kind"].to_numpy(np.uint8)[device]
         address = (frame["address"].to_numpy(np.uint64)[device] & np.uint64(ADDRESS)).astype(
@@ -353,7 +420,13 @@ class _Builder:
         )
         size = frame["arg"].to_numpy(np.uint64)[device].astype(np.int64)
         is_start = frame["time_ns"].to_numpy(np.int64)[device] == 0
-        segments = _Start(self, settings, kind, address, size, is_start).segments()
+        split = settings.max_split_size_mb * MIB
+        once = [run for run in runs if run.kind == 0 and split and run.least >= split]
+        start = _Start(self, settings, kind, address, size, device, is_start)
+        # Segments of this size go back for a request of their own lane.
+        start.lanes = {row: int(self.lane[run.block]) for run in once for row in run.rows}
+        segments = start.segments()
+        runs = [replace(run, idle=(*run.idle, *start.unused_of(run))) for run in runs]
         placed, left = self._placed(segments)
         if left:
             problems.append(
@@ -363,16 +436,11 @@ class _Builder:
         rows = np.setdiff1d(np.arange(len(self.number)), left)
         rows = rows[~self.is_old[rows]]
         old = np.array([each.block for each in placed], np.int64)
-        extra = np.zeros(len(runs), EVENT_DTYPE)
-        flags = {}
-        for n, (_, what, block, total, least) in enumerate(runs):
-            extra["kind"][n], extra["bytes"][n] = what or EMPTY, total
-            if what == 0:
-                split = settings.max_split_size_mb * MIB
-                flags[block] = REFUSED_ONCE if split and least >= split else REFUSED_TWICE
-        kept = np.array([run[1] != 0 for run in runs], bool)
-        at = np.array([run[0] for run in runs], np.float64)
-        events, times = self._recorded_events(rows, old, extra[kept], at[kept], flags)
+        flags = {run.block: REFUSED_TWICE for run in runs if run.kind == 0}
+        flags |= {run.block: REFUSED_ONCE for run in once}
+        flags |= {run.block: NOT_FOUND for run in runs if run.kind == COLLECT}
+        extra, at = _given_back([run for run in runs if run.kind], runs)
+        events, times = self._recorded_events(rows, old, extra, at, flags)
         given = np.where(kind == Kind.DEVICE_ALLOC, size, -size)
         level = np.cumsum(given)
         allocated = np.flatnonzero(events["kind"] == ALLOC)
@@ -399,7 +467,7 @@ class _Builder:
             places=np.column_stack([address[came], size[came]]),
             address=self.address,
             changes=changes.astype(np.int64),
-            retries=len(flags),
+            retries=sum(flag != NOT_FOUND for flag in flags.values()),
             problems=tuple(problems),
         )
 
@@ -432,6 +500,16 @@ class _Builder:
         return placed, left
 
 
+def _given_back(runs: list[_Run], idle: list[_Run]) -> tuple[np.ndarray, NDArray[np.float64]]:
+    """Events of runs and where each belongs; private pools are idle from some of the runs on."""
+    lanes = [(run.at - JUST_BEFORE, lane) for run in idle for lane in run.idle]
+    made = np.zeros(len(lanes) + len(runs), EVENT_DTYPE)
+    made["kind"] = [IDLE] * len(lanes) + [run.kind for run in runs]
+    made["lane"][: len(lanes)] = [lane for _, lane in lanes]
+    made["bytes"][len(lanes) :] = [run.bytes for run in runs]
+    return made, np.array([at for at, _ in lanes] + [run.at for run in runs], np.float64)
+
+
 class _Start:
     """The segments that are older than the trace, as they were.
 
@@ -446,9 +524,15 @@ class _Start:
         kind: np.ndarray,
         address: Ints,
         size: Ints,
+        device: Ints,
         is_start: np.ndarray,
     ) -> None:
         self.built = built
+        freed = kind == Kind.DEVICE_FREE
+        self.went = device[freed]
+        self.went_from, self.went_to = address[freed], address[freed] + size[freed]
+        self.unused: dict[int, list[int]] = {}
+        self.lanes: dict[int, int] = {}
         stretches = sorted(zip(address[is_start].tolist(), size[is_start].tolist(), strict=True))
         self.stretches = [(at, at + length) for at, length in stretches]
         table = built.recording.segments
@@ -467,20 +551,35 @@ class _Start:
 
     def segments(self) -> list[StartSegment]:
         """Each of them, in the order of addresses."""
-        pieces = self._runs() if self.expandable else self._pieces()
-        return [self._segment(begin, end) for begin, end in pieces]
+        grown = [each for each in self.stretches if self._expands(*each)]
+        others = [each for each in self.stretches if not self._expands(*each)]
+        made = [self._segment(*each, expandable=True) for each in self._runs(grown)]
+        made += [self._segment(*each, expandable=False) for each in self._pieces(others)]
+        return sorted(made, key=lambda each: each.address)
 
-    def _runs(self) -> list[tuple[int, int]]:
+    def _within(self, begin: int, end: int) -> pd.DataFrame:
+        """Segments at the end that have some of these addresses."""
+        ends = self.table["address"] + self.table["total_bytes"]
+        return self.table[(self.table["address"] < end) & (ends > begin)]
+
+    def _expands(self, begin: int, end: int) -> bool:
+        """Whether it is a part of an expandable segment."""
+        mine = self._within(begin, end)
+        return bool(mine["expandable"].iloc[0]) if len(mine) else self.expandable
+
+    @staticmethod
+    def _runs(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Pages that are mapped side by side as one."""
         runs: list[tuple[int, int]] = []
-        for begin, end in self.stretches:
+        for begin, end in stretches:
             if runs and runs[-1][1] == begin:
                 runs[-1] = (runs[-1][0], end)
             else:
                 runs.append((begin, end))
         return runs
 
-    def _pieces(self) -> list[tuple[int, int]]:
+    def _pieces(self, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Each stretch cut where the allocator asked anew."""
         cuts: set[int] = set()
         gone: set[int] = set()
         for came, at, size in self.changes:
@@ -496,7 +595,7 @@ class _Start:
                 cuts.update((at, at + size))
         ordered = np.array(sorted(cuts), np.int64)
         pieces: list[tuple[int, int]] = []
-        for begin, end in self.stretches:
+        for begin, end in stretches:
             inside = ordered[
                 np.searchsorted(ordered, begin, side="right") : np.searchsorted(ordered, end)
             ]
@@ -504,20 +603,34 @@ class _Start:
             pieces += zip([begin, *inside.tolist()], ends, strict=True)
         return pieces
 
-    def _segment(self, begin: int, end: int) -> StartSegment:
+    def _segment(self, begin: int, end: int, expandable: bool) -> StartSegment:
+        """A segment, with the lane of the blocks that were in it, or that it has at the end."""
         built = self.built
-        mine = self.table[
-            (self.table["address"] < end)
-            & (self.table["address"] + self.table["total_bytes"] > begin)
-        ]
         inside = np.flatnonzero((built.address >= begin) & (built.address < end))
+        old = inside[built.is_old[inside]]
+        gone = self.went[(self.went_from < end) & (self.went_to > begin)]
+        went = int(gone[0]) if len(gone) else -1
         small = end - begin <= 2 * MIB
-        lane = int(built.lane[inside[0]]) if len(inside) else 0
-        if len(mine):
+        if went >= 0:
+            inside = inside[built.born[inside] < went]
+        elif len(mine := self._within(begin, end)):
             row = mine.iloc[0]
-            key = (int(row["stream"]), int(row["pool_owner"]), int(row["pool_number"]))
-            small = bool(row["small"])
-            lane = built.lanes.index(key) if key in built.lanes else lane
-        elif self.expandable and len(inside):
-            small = int(built.block_bytes[inside].max()) <= MIB
-        return StartSegment(begin, end - begin, lane, small, self.expandable)
+            use = (int(row["stream"]), int(row["pool_owner"]), int(row["pool_number"]))
+            return StartSegment(
+                begin, end - begin, built.lane_of(use), bool(row["small"]), expandable
+            )
+        first = old if len(old) else inside
+        if len(first):
+            lane = int(built.lane[first[0]])
+            small = int(built.block_bytes[first].max()) <= MIB if expandable else small
+        elif went in self.lanes:
+            lane = self.lanes[went]
+        else:
+            # It served no request before it went: it is in a pool by itself until then.
+            lane = built.lane_of((NO_STREAM, NO_STREAM, went))
+            self.unused.setdefault(went, []).append(lane)
+        return StartSegment(begin, end - begin, lane, small, expandable)
+
+    def unused_of(self, run: _Run) -> list[int]:
+        """The lanes of segments that served no request and went in a run."""
+        return [lane for row in run.rows for lane in self.unused.get(row, [])]

@@ -86,7 +86,7 @@ def blocks(found: Replayed) -> Iterator[str]:
 def summary(found: Replayed) -> Iterator[str]:
     """What was replayed, and how well that was proven."""
     trace = found.trace
-    events = len(trace.events)
+    events = trace.changes
     yield (
         f"Replayed {format_count(events)} allocations and frees of {trace.memory} "
         f"({format_count(trace.blocks)} blocks) through "
@@ -305,11 +305,13 @@ def to_dict(found: Replayed) -> dict[str, Any]:
         "allocator": found.allocator,
         "memory": trace.memory,
         "other_memories": [{"memory": name, "peak_bytes": n} for name, n in trace.others.items()],
-        "events": len(trace.events),
+        "events": trace.changes,
         "blocks": trace.blocks,
         "older_blocks": trace.older,
         "lanes": [
-            {"stream": stream, "pool": [owner, number]} for stream, owner, number in trace.lanes
+            {"stream": stream, "pool": [owner, number]}
+            for stream, owner, number in trace.lanes
+            if stream >= 0  # of one segment alone
         ],
         "proof": proof_dict(found.proof),
         "requested_peak_bytes": trace.peak_requested,
