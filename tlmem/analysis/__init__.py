@@ -44,6 +44,7 @@ from tlmem.analysis.holders.containers import contents_beside, with_contents, wi
 from tlmem.analysis.holders.object_types import with_types, with_types_named
 from tlmem.analysis.holders.python_holders import with_python_holders
 from tlmem.analysis.holders.runtime_holders import with_holders
+from tlmem.analysis.holders.survivors import with_graphs
 from tlmem.analysis.judge import Evidence, judge
 from tlmem.analysis.leaks.alive_at_end import alive_by_line, alive_in, live_at_end
 from tlmem.analysis.leaks.classes import class_findings
@@ -169,7 +170,7 @@ def _analyse(recording: Recording) -> Analysis:
 def evidence_of(recording: Recording) -> Evidence:
     """What the verdict on a recording rests on, but for mapped files."""
     places = Places.of(recording)
-    lives = lifetimes(recording, places)
+    lives = with_graphs(lifetimes(recording, places), recording)
     samples = with_devices(recording)
     asked: dict[int, Checks] = {}
     growths = growing_lines(lives, places, asked)

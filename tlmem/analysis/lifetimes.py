@@ -25,6 +25,8 @@ NEVER = np.iinfo(np.int64).max
 PART_MOMENTS = 100_000
 FEWEST_SAMPLES = 12
 """With fewer samples the run is measured by the clock on the wall: a pause would be most of it."""
+NODE_BYTES = 250
+"""A node of an autograd graph has at least so many, in memory of native code."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -65,7 +67,8 @@ class Lifetimes:
     oldest objects only those that stayed alive are known. ``runtime`` says which objects are a
     runtime's (tlmem's own tensors, views and structs, or those of one that sends probes) and not
     arrays, ``torch`` which are PyTorch's; ``foreign_noun`` is what those that are neither are
-    called.
+    called. ``with_graph`` says of which tensors a snapshot saw that they keep an autograd graph;
+    None: of none.
     """
 
     born: Ints
@@ -87,6 +90,12 @@ class Lifetimes:
     torch: NDArray[np.bool_]
     folded: bool = False
     foreign_noun: str = "array"
+    with_graph: NDArray[np.bool_] | None = None
+
+    def kept_bytes(self, rows: Ints) -> Ints:
+        """What objects keep, each: their bytes, and at least a node of the graph they keep."""
+        size = self.size[rows]
+        return size if self.with_graph is None else size + NODE_BYTES * self.with_graph[rows]
 
     @property
     def run_seconds(self) -> float:

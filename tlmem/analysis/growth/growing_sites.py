@@ -251,7 +251,9 @@ def judge_line(
     alive = lives.died[rows] > max(judged_ns, lives.unwinding_ns)
     weight = lives.weight[rows]
     survivors = int(weight[alive].sum())
-    if not are_enough(survivors, held_by_most(lives.size[rows[alive]], weight[alive]), checks):
+    if not are_enough(
+        survivors, held_by_most(lives.kept_bytes(rows[alive]), weight[alive]), checks
+    ):
         return None
     own = own_shares(lives, rows)
     if not reaches_the_end(lives, rows, judged_ns, checks):
@@ -268,7 +270,9 @@ def judge_line(
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
     made, survivors = len(line), int(lives.weight[alive_rows].sum())
     held = int((lives.size[alive_rows] * lives.weight[alive_rows]).sum())
-    if not are_enough(survivors, held_by_most(lives.size[alive_rows], lives.weight[alive_rows])):
+    if not are_enough(
+        survivors, held_by_most(lives.kept_bytes(alive_rows), lives.weight[alive_rows])
+    ):
         return None
     if len(grown) < len(rows):
         made = int(lives.weight[grown].sum()) + len(line) - len(rows)

@@ -290,6 +290,32 @@ def steps_of(table: pd.DataFrame) -> dict[tuple[int, int], tuple[Step, ...]]:
     return {key: tuple(steps) for key, steps in found.items()}
 
 
+def are_with_graph(table: pd.DataFrame, steps: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which chains end at tensors that keep an autograd graph, held from Python.
+
+    Args:
+        table: ``holdings``.
+        steps: ``holding_steps``.
+    """
+    chain = ["snapshot", "group"]
+    last = steps.drop_duplicates(chain, keep="last")
+    graphs = pd.MultiIndex.from_frame(last.loc[last["kind"] == GRAPH, chain])
+    from_python = (table["root"] != NATIVE).to_numpy(bool)
+    return pd.MultiIndex.from_frame(table[chain]).isin(graphs) & from_python
+
+
+def objects_with_graph(recording: Recording) -> Ints:
+    """The numbers of the tensors that some snapshot saw keep an autograd graph, rising."""
+    table = recording.holdings
+    if not len(table):
+        return np.empty(0, np.int64)
+    chains = table[are_with_graph(table, recording.holding_steps)]
+    named = recording.holding_objects
+    keys = pd.MultiIndex.from_frame(named[["snapshot", "group"]])
+    mine = keys.isin(pd.MultiIndex.from_frame(chains[["snapshot", "group"]]))
+    return np.unique(named["object"].to_numpy(np.int64)[mine])
+
+
 def split_words(words: str) -> tuple[str, str]:
     """The words for a chain without its graph, and the node of the graph."""
     name, _, node = words.partition(WITH_GRAPH)

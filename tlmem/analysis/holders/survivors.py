@@ -6,7 +6,7 @@ Does not cover: whether a line grows (``growth``), what kind of leak it is (``an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.holders.runtime_holders import holders_in, together
-from tlmem.analysis.holders.snapshots import PYTHON, Chain, Snapshots, holders_of
+from tlmem.analysis.holders.snapshots import (
+    PYTHON,
+    Chain,
+    Snapshots,
+    holders_of,
+    objects_with_graph,
+)
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, Holder, StackFrame
 from tlmem.analysis.places import Places, allocated_at, place
@@ -34,6 +40,13 @@ MOST_NAMES = 3
 EVERY = slice(None)
 
 Ints = NDArray[np.int64]
+
+
+def with_graphs(lives: Lifetimes, recording: Recording) -> Lifetimes:
+    """The same, with which tensors snapshots saw keep an autograd graph."""
+    if not lives.torch.any():
+        return lives
+    return replace(lives, with_graph=np.isin(lives.ordinal, objects_with_graph(recording)))
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.holders.snapshots import (
-    GRAPH,
     NATIVE,
     PYTHON,
     Chain,
     Step,
+    are_with_graph,
     holders_of,
     split_words,
     steps_of,
@@ -182,9 +182,7 @@ def other_graphs(
         return (), (), 0, True
     steps = steps_of(recording.holding_steps)
     keys = list(zip(table["snapshot"].tolist(), table["group"].tolist(), strict=True))
-    last = [steps.get(key, ())[-1:] for key in keys]
-    graph = np.array([bool(step) and step[0].kind == GRAPH for step in last], bool)
-    graph &= (table["root"] != NATIVE).to_numpy(bool)
+    graph = are_with_graph(table, recording.holding_steps)
     arrays = np.where(graph, table["arrays"].to_numpy(np.int64), 0)
     snapshot = table["snapshot"].to_numpy(np.int64)
     numbers, which = np.unique(snapshot, return_inverse=True)
