@@ -154,7 +154,7 @@ def _analyse(recording: Recording) -> Analysis:
     found.sort(key=importance)
     verdict = with_types_named(with_holder_named(judge(evidence), beside, found), found)
     return Analysis(
-        verdict=with_line_named(verdict, found),
+        verdict=with_line_named(verdict, found, recording.heap_rate),
         attribution=level,
         findings=tuple(found),
         growth=growth,

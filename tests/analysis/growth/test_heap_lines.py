@@ -58,14 +58,16 @@ def test_what_the_allocator_adds_to_blocks_of_python_is_not_native_growth() -> N
     assert lines(found, "python-site") == [LINE]
 
 
-def test_the_larger_rise_names_the_kind() -> None:
+def test_the_larger_rise_names_the_kind_and_without_samples_a_finer_rate_is_asked_for() -> None:
     program = Sampled()
     for _ in range(STEPS):
         program.python_large += 20_000
         program.native += 2_000
         program.wait(STEP_NS)
+    verdict = judged(program).verdict
 
-    assert judged(program).verdict.outcome == "python"
+    assert verdict.outcome == "python"
+    assert verdict.sentence.endswith("to be named; record with --heap=32kB.")
 
 
 @pytest.mark.parametrize("sampled", [True, False])

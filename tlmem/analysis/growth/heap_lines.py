@@ -42,6 +42,8 @@ ALLOCATOR_SHARE = 24 / 512
 """What the C allocator adds to a block of Python at most, as a share of the smallest it gives."""
 LARGEST = 1e15
 """What a sample stands for at most, in bytes; a damaged file may say more."""
+TIMES_FINER = 8
+"""Than what was recorded is what a report asks for where samples were too few."""
 EVENLY = "; it grows evenly to the end"
 
 
@@ -295,9 +297,18 @@ def line_finding(
     )
 
 
-def with_line_named(verdict: Verdict, found: Sequence[Finding]) -> Verdict:
-    """The verdict on native memory or Python's heap, with the line that has most of it."""
+def with_line_named(verdict: Verdict, found: Sequence[Finding], rate: float) -> Verdict:
+    """The verdict on native memory or Python's heap, with the line that has most of it.
+
+    Args:
+        rate: one block was sampled for so many bytes in the mean; 0: none was. Where samples were
+            too few for a line, the sentence says what gets more of them.
+    """
     lines = [finding for finding in found if finding.kind == f"{verdict.outcome}-site"]
+    finer = int(rate / TIMES_FINER / 1000)
+    if verdict.outcome in MEMORIES and not lines and finer:
+        few = f"No line has enough samples to be named; record with --heap={finer}kB."
+        return replace(verdict, sentence=f"{verdict.sentence} {few}")
     if not lines or lines[0].site is None:
         return verdict
     first = lines[0]
