@@ -297,15 +297,15 @@ def line_finding(
     )
 
 
-def with_line_named(verdict: Verdict, found: Sequence[Finding], rate: float) -> Verdict:
+def with_line_named(verdict: Verdict, found: Sequence[Finding], heap_rate: float) -> Verdict:
     """The verdict on native memory or Python's heap, with the line that has most of it.
 
     Args:
-        rate: one block was sampled for so many bytes in the mean; 0: none was. Where samples were
-            too few for a line, the sentence says what gets more of them.
+        heap_rate: one block was sampled for so many bytes in the mean; 1: every block, or none,
+            was. Where samples were too few for a line, the sentence says what gets more of them.
     """
     lines = [finding for finding in found if finding.kind == f"{verdict.outcome}-site"]
-    finer = int(rate / TIMES_FINER / 1000)
+    finer = int(heap_rate / TIMES_FINER / 1000)
     if verdict.outcome in MEMORIES and not lines and finer:
         few = f"No line has enough samples to be named; record with --heap={finer}kB."
         return replace(verdict, sentence=f"{verdict.sentence} {few}")
