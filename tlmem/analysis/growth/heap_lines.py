@@ -42,6 +42,8 @@ ALLOCATOR_SHARE = 24 / 512
 """What the C allocator adds to a block of Python at most, as a share of the smallest it gives."""
 LARGEST = 1e15
 """What a sample stands for at most, in bytes; a damaged file may say more."""
+FEW_TIMES = 20
+"""The rate: a growth of less has few samples; one of more without a line is spread over many."""
 TIMES_FINER = 8
 """Than what was recorded is what a report asks for where samples were too few."""
 EVENLY = "; it grows evenly to the end"
@@ -306,7 +308,8 @@ def with_line_named(verdict: Verdict, found: Sequence[Finding], heap_rate: float
     """
     lines = [finding for finding in found if finding.kind == f"{verdict.outcome}-site"]
     finer = int(heap_rate / TIMES_FINER / 1000)
-    if verdict.outcome in MEMORIES and not lines and finer:
+    grown = sum(each.bytes for each in found if each.kind == f"{verdict.outcome}-growth")
+    if verdict.outcome in MEMORIES and not lines and finer and grown < FEW_TIMES * heap_rate:
         few = f"No line has enough samples to be named; record with --heap={finer}kB."
         return replace(verdict, sentence=f"{verdict.sentence} {few}")
     if not lines or lines[0].site is None:
