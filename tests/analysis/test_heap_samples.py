@@ -6,6 +6,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis.heap_samples import blocks_of, estimate
+from tlmem.analysis.model import Estimate
 from tlmem.analysis.places import Places
 from tlmem.recording.tables.schema import SCHEMA
 
@@ -13,27 +14,40 @@ RATE = 256_000.0
 MIXED = np.concatenate([np.full(5000, 500.0), np.full(30, 3e5), np.full(3, 4e6)])
 
 
-@pytest.mark.parametrize(
-    "size",
-    [
-        pytest.param(np.full(2_000, 1_000.0), id="few-samples"),
-        pytest.param(np.full(20_000, 1_000.0), id="small"),
-        pytest.param(np.full(50, 1e5), id="half-the-rate"),
-        pytest.param(np.full(100, 268_000.0), id="as-large-as-the-rate"),
-        pytest.param(MIXED, id="mixed"),
-        pytest.param(np.exp(np.random.default_rng(3).normal(9, 2, 2_000)), id="any-size"),
-    ],
-)
-def test_an_interval_holds_the_truth_in_93_to_97_of_100_runs(size: np.ndarray) -> None:
-    chance = np.random.default_rng(7)
+PATTERNS = {
+    "few-samples": np.full(2_000, 1_000.0),
+    "small": np.full(20_000, 1_000.0),
+    "half-the-rate": np.full(50, 1e5),
+    "as-large-as-the-rate": np.full(100, 268_000.0),
+    "mixed": MIXED,
+    "two-sizes": np.concatenate([np.full(3_000, 200.0), np.full(40, 5e4)]),
+    "ever-larger": 1_000 * 1.3 ** np.arange(28),
+    "any-size": np.exp(np.random.default_rng(3).normal(9, 2, 2_000)),
+}
+
+
+def hits_of(found: list[Estimate], truth: float, times: float = 1.0) -> int:
+    """How many intervals hold the truth, each made so many times as wide."""
+    return sum(
+        each.bytes - times * (each.bytes - each.low)
+        <= truth
+        <= each.bytes + times * (each.high - each.bytes)
+        for each in found
+    )
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_an_interval_holds_the_truth_in_93_to_97_of_100_runs(name: str) -> None:
+    chance, size = np.random.default_rng(7), PATTERNS[name]
     share = -np.expm1(-size / RATE)
     found = []
     for _ in range(1_000):
         seen = chance.random(len(size)) < share
         found.append(estimate(size[seen], 1 / share[seen]))
-    hits = sum(each.low <= size.sum() <= each.high for each in found)
 
-    assert 930 <= hits <= 975
+    assert 930 <= hits_of(found, size.sum()) <= 970
+    assert hits_of(found, size.sum(), 0.75) < 930  # narrower and wider ones do not
+    assert hits_of(found, size.sum(), 1.3) > 970
     assert np.mean([each.bytes for each in found]) == pytest.approx(size.sum(), rel=0.03)
 
 

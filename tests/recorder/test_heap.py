@@ -19,6 +19,7 @@ from support.heap_programs import (
 from support.programs import plain, recorded, run
 
 from tlmem.analysis import analyse
+from tlmem.analysis.heap_samples import estimate
 from tlmem.recording.reader import Recording, read
 
 pytestmark = pytest.mark.skipif(
@@ -29,6 +30,8 @@ kept = []
 for i in range(6000):
     kept.append("x" * 1100 + str(i))
 """
+
+CALL = "        library.pattern(sizes, blocks, len(bytes))"
 
 
 @pytest.fixture
@@ -69,6 +72,44 @@ def test_every_block_of_native_code_is_seen_until_it_is_freed(library: Path) -> 
     assert len(grown) == 300 and (grown["size_bytes"] == 5000).all()
     assert (grown["died_ns"] > 0).sum() == 200
     assert (heap["weight"] == 1).all()
+
+
+RUNS = 1_000
+PATTERNS = {
+    "few samples": [1_000] * 2_000,
+    "half the rate": [100_000] * 50,
+    "as large as the rate": [268_000] * 100,
+    "mixed": [500] * 2_000 + [5_000] * 200 + [300_000] * 20,
+}
+ALLOCATING_THEM = """\
+import tlmem
+blocks = (ctypes.c_void_p * 3_000)()
+for name, bytes in {patterns}.items():
+    sizes = (ctypes.c_size_t * len(bytes))(*bytes)
+    for _ in range({runs}):
+        tlmem.mark(name)
+        library.pattern(sizes, blocks, len(bytes))
+tlmem.mark("end")
+"""
+
+
+def test_intervals_of_what_is_sampled_hold_the_truth_in_93_to_97_of_100_runs(
+    library: Path,
+) -> None:
+    program = USING_IT + ALLOCATING_THEM.format(patterns=PATTERNS, runs=RUNS)
+    recording, heap = heap_of(library, program, "--heap", "--heap-seed=11")
+    native = heap[~heap["is_python"] & (heap["line"] == program.splitlines().index(CALL) + 1)]
+    size, weight = native["size_bytes"].to_numpy(float), native["weight"].to_numpy(float)
+    begins = recording.marks["time_ns"].to_numpy()
+    cuts = np.searchsorted(native["born_ns"].to_numpy(), begins)
+    runs = [estimate(size[a:b], weight[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+    for number, (name, blocks) in enumerate(PATTERNS.items()):
+        found = runs[number * RUNS : (number + 1) * RUNS]
+        hits = sum(each.low <= sum(blocks) <= each.high for each in found)
+        mean = np.mean([each.bytes for each in found])
+        assert 0.93 * RUNS <= hits <= 0.97 * RUNS, name
+        assert mean == pytest.approx(sum(blocks), rel=0.03), name
 
 
 def test_samples_stand_for_all_blocks(library: Path) -> None:

@@ -16,6 +16,11 @@ LIBRARY = """\
 void *keep(size_t bytes) { void *block = malloc(bytes); memset(block, 1, bytes); return block; }
 void *grow(void *block, size_t bytes) { return realloc(block, bytes); }
 void drop(void *block) { free(block); }
+void pattern(const size_t *bytes, void **blocks, int count)
+{
+    for (int i = 0; i < count; i++) blocks[i] = malloc(bytes[i]);
+    for (int i = 0; i < count; i++) free(blocks[i]);
+}
 void storm(int count) { for (int i = 0; i < count; i++) free(calloc(1, 64 + i % 256)); }
 """
 USING_IT = """\

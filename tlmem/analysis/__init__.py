@@ -155,7 +155,9 @@ def _analyse(recording: Recording) -> Analysis:
     found.sort(key=importance)
     verdict = with_types_named(with_holder_named(judge(evidence), beside, found), found)
     return Analysis(
-        verdict=with_line_named(verdict, found, is_sampled(recording)),
+        verdict=with_line_named(
+            verdict, found, recording.heap_rate if is_sampled(recording) else None
+        ),
         attribution=level,
         findings=tuple(found),
         growth=growth,

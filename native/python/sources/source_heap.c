@@ -8,7 +8,7 @@
  * Every byte is chosen with the same small chance, one in `rate` bytes, and a block with a chosen byte is a sample. So a block
  * of n bytes is one with the chance 1 - exp(-n / rate), whatever was allocated before it, and whoever reads the recording
  * divides by that. A thread counts down the bytes to its next chosen one: an allocation costs a subtraction, a free a look at
- * the bit of its page. Samples are kept in a map until they are freed; a free has no stack.
+ * one byte, how many samples begin on its page. Samples are kept in a map until they are freed; a free has no stack.
  *
  * Blocks of arrays and tensors are counted down too, but other sources record them. The chance of all others stays the same.
  * Order: as for every source, a free is recorded before the block goes, an allocation after it came. Nothing here allocates.
@@ -33,8 +33,8 @@ enum { WHILE_OFF_BYTES = 1 << 16, MOST_WAITS = 20 /* ms */ };
 #define MOST_BYTES ((size_t)1 << 62) /* larger blocks are only asked for */
 
 __thread uint64_t tlmi_heap_left;
-_Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64];
-static __thread uint32_t own_epoch; /* of this thread's counts */
+_Atomic uint8_t tlmi_heap_pages[TLMI_HEAP_PAGES]; /* a full one stays */
+static __thread uint32_t own_epoch;               /* of this thread's counts */
 static __thread uint64_t own_random;
 static __thread bool is_busy; /* what is allocated while a sample is recorded is ours */
 
@@ -43,8 +43,6 @@ static _Atomic uint64_t rate;      /* mean bytes between chosen ones; 0: off */
 static _Atomic uint64_t seed;
 static _Atomic uint64_t started_threads;
 static tlmi_map samples = TLMI_MAP_EMPTY; /* address -> bytes */
-static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
-static uint16_t samples_on[TLMI_HEAP_PAGES]; /* under it; a full one stays */
 static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
 static bool is_installed;   /* under it, as the slots */
 static const char *objects; /* how Python's small ones are seen */
@@ -106,24 +104,26 @@ bool tlmi_heap_choose(uint64_t *left, size_t bytes)
 
 /* ---- samples ---- */
 
-/* A page has its bit while a sample begins on it: blocks that share its page with one that is gone are freed as fast as others. */
+/* A count, no bit that stays: blocks that share their page with a sample that is gone are freed as fast as others. The count changes
+ * by one, unless it is at its end there. */
+static void change_count(uintptr_t block, int change, uint8_t end)
+{
+    _Atomic uint8_t *count = &tlmi_heap_pages[tlmi_heap_page(block)];
+    uint8_t now = atomic_load_explicit(count, memory_order_relaxed);
+    while (now != UINT8_MAX && now != end &&
+           !atomic_compare_exchange_weak_explicit(count, &now, (uint8_t)(now + change), memory_order_relaxed,
+                                                  memory_order_relaxed))
+        continue;
+}
+
 static void add_to_page(uintptr_t block)
 {
-    uintptr_t page = tlmi_heap_page(block);
-    pthread_mutex_lock(&counting);
-    if (samples_on[page] != UINT16_MAX)
-        samples_on[page]++;
-    atomic_fetch_or_explicit(&tlmi_heap_pages[page / 64], UINT64_C(1) << page % 64, memory_order_relaxed);
-    pthread_mutex_unlock(&counting);
+    change_count(block, 1, UINT8_MAX);
 }
 
 static void take_from_page(uintptr_t block)
 {
-    uintptr_t page = tlmi_heap_page(block);
-    pthread_mutex_lock(&counting);
-    if (samples_on[page] != 0 && samples_on[page] != UINT16_MAX && --samples_on[page] == 0)
-        atomic_fetch_and_explicit(&tlmi_heap_pages[page / 64], ~(UINT64_C(1) << page % 64), memory_order_relaxed);
-    pthread_mutex_unlock(&counting);
+    change_count(block, -1, 0);
 }
 
 static uint64_t take_sample(void *block)
@@ -234,37 +234,66 @@ static void *(*original_mmap)(void *, size_t, int, int, int, off_t);
 static int (*original_munmap)(void *, size_t);
 static void *(*original_dlsym)(void *, const char *);
 
-static void *sampled_malloc(size_t bytes)
+/* What is not due is a jump. The rest is apart, else the compiler saves registers for it on the fast way. */
+#define APART __attribute__((noinline, cold))
+/* Each lies in one line of the cache; over the border of two a call takes a cycle more. */
+#define IN_ONE_LINE __attribute__((aligned(64)))
+
+static APART void *malloc_due(size_t bytes)
 {
-    if (!tlmi_heap_is_due(bytes))
-        return original_malloc(bytes); /* a jump: nothing is left to be done here */
     void *block = original_malloc(bytes);
     tlmi_heap_sample(block, bytes, TLMI_HEAP_NATIVE);
     return block;
 }
 
-static void *sampled_calloc(size_t count, size_t bytes)
+static APART void *calloc_due(size_t count, size_t bytes)
 {
     void *block = original_calloc(count, bytes);
-    tlmi_heap_meet(block, block ? count * bytes : 0, TLMI_HEAP_NATIVE);
+    tlmi_heap_sample(block, count * bytes, TLMI_HEAP_NATIVE);
     return block;
 }
 
-static void *sampled_realloc(void *block, size_t bytes)
+static APART void *realloc_due(void *block, size_t bytes, bool due)
 {
     uint64_t former = tlmi_heap_gone(block);
     void *moved = original_realloc(block, bytes);
-    if (moved != NULL)
-        tlmi_heap_meet(moved, bytes, former != 0 ? TLMI_HEAP_NATIVE | TLMI_HEAP_RESIZED : TLMI_HEAP_NATIVE);
-    else if (bytes != 0)
+    if (due)
+        tlmi_heap_sample(moved, bytes, former != 0 ? TLMI_HEAP_NATIVE | TLMI_HEAP_RESIZED : TLMI_HEAP_NATIVE);
+    if (moved == NULL && bytes != 0)
         tlmi_heap_restore(block, former, TLMI_HEAP_NATIVE);
     return moved;
 }
 
-static void sampled_free(void *block)
+/* Mostly a neighbour is the sample. */
+static APART void free_due(void *block)
 {
-    tlmi_heap_gone(block);
+    if (tlmi_map_find(&samples, (uintptr_t)block) != 0)
+        tlmi_heap_end(block);
     original_free(block);
+}
+
+static IN_ONE_LINE void *sampled_malloc(size_t bytes)
+{
+    return tlmi_heap_is_due(bytes) ? malloc_due(bytes) : original_malloc(bytes);
+}
+
+static IN_ONE_LINE void *sampled_calloc(size_t count, size_t bytes)
+{
+    return tlmi_heap_is_due(count * bytes) ? calloc_due(count, bytes) : original_calloc(count, bytes);
+}
+
+static IN_ONE_LINE void *sampled_realloc(void *block, size_t bytes)
+{
+    bool due = tlmi_heap_is_due(bytes);
+    return due || tlmi_heap_may_have(block) ? realloc_due(block, bytes, due) : original_realloc(block, bytes);
+}
+
+static IN_ONE_LINE void sampled_free(void *block)
+{
+    if (tlmi_heap_may_have(block))
+        free_due(block);
+    else
+        original_free(block);
 }
 
 static int sampled_posix_memalign(void **block, size_t alignment, size_t bytes)
@@ -360,22 +389,16 @@ static void forget_all(void)
 {
     atomic_fetch_add(&epoch, 1);
     tlmi_map_clear(&samples);
-    pthread_mutex_lock(&counting);
-    for (size_t i = 0; i < TLMI_HEAP_PAGES; i++) {
-        uint64_t bits = atomic_load_explicit(&tlmi_heap_pages[i / 64], memory_order_relaxed);
-        if (bits >> i % 64 & 1)
-            samples_on[i] = 0; /* what was never written takes no memory */
-    }
-    for (size_t i = 0; i < TLMI_HEAP_PAGES / 64; i++)
-        atomic_store_explicit(&tlmi_heap_pages[i], 0, memory_order_relaxed);
-    pthread_mutex_unlock(&counting);
+    for (size_t i = 0; i < TLMI_HEAP_PAGES; i++)
+        if (atomic_load_explicit(&tlmi_heap_pages[i], memory_order_relaxed) !=
+            0) /* what was never written takes no memory */
+            atomic_store_explicit(&tlmi_heap_pages[i], 0, memory_order_relaxed);
 }
 
 /* What a child frees was recorded by its parent. */
 static void begin_in_child(void)
 {
     pthread_mutex_init(&installing, NULL);
-    pthread_mutex_init(&counting, NULL);
     tlmi_map_after_fork(&samples);
     forget_all();
 }

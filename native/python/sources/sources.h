@@ -91,9 +91,9 @@ static inline void tlmi_live_tally(int64_t bytes)
 }
 
 /* ---- source_heap.c ---- */
-enum { TLMI_HEAP_PAGES = 1 << 18, TLMI_HEAP_PAGE_SHIFT = 12 }; /* bits: of 1 GB of addresses each has its own */
+enum { TLMI_HEAP_PAGES = 1 << 18, TLMI_HEAP_PAGE_SHIFT = 12 }; /* of 1 GB of addresses each page has its own */
 extern __thread uint64_t tlmi_heap_left;                       /* bytes to the next chosen one */
-extern _Atomic uint64_t tlmi_heap_pages[TLMI_HEAP_PAGES / 64]; /* pages on which a sample begins */
+extern _Atomic uint8_t tlmi_heap_pages[TLMI_HEAP_PAGES];       /* how many samples begin on a page */
 /* The count of an allocation's event: who asked, and where the block lies. The first two came from malloc. */
 typedef enum { TLMI_HEAP_NATIVE = 1, TLMI_HEAP_PYTHON, TLMI_HEAP_ARENA, TLMI_HEAP_MAPPING } tlmi_heap_owner;
 enum { TLMI_HEAP_RESIZED = 8 };              /* added to it: the block that this thread freed just before, resized */
@@ -127,13 +127,12 @@ static inline void tlmi_heap_meet(void *block, size_t bytes, tlmi_heap_owner own
 static inline bool tlmi_heap_may_have(const void *block)
 {
     uintptr_t page = tlmi_heap_page((uintptr_t)block);
-    uint64_t bits = atomic_load_explicit(&tlmi_heap_pages[page / 64], memory_order_relaxed);
-    return (bits >> page % 64 & 1) != 0;
+    return tlmi_unlikely(atomic_load_explicit(&tlmi_heap_pages[page], memory_order_relaxed) != 0);
 }
 /* Before a block goes. Returns its size if it was a sample, else 0. */
 static inline uint64_t tlmi_heap_gone(void *block)
 {
-    return tlmi_unlikely(tlmi_heap_may_have(block)) ? tlmi_heap_end(block) : 0;
+    return tlmi_heap_may_have(block) ? tlmi_heap_end(block) : 0;
 }
 
 /* ---- source_objects.c ---- */

@@ -58,14 +58,20 @@ def test_what_the_allocator_adds_to_blocks_of_python_is_not_native_growth() -> N
     assert lines(found, "python-site") == [LINE]
 
 
-def test_the_larger_rise_names_the_kind() -> None:
+@pytest.mark.parametrize("step_bytes", [2_000, 20_000])
+def test_the_larger_rise_names_the_kind_and_a_small_one_without_a_line_asks_for_a_finer_rate(
+    step_bytes: int,
+) -> None:
     program = Sampled()
     for _ in range(STEPS):
-        program.python_large += 20_000
-        program.native += 2_000
+        program.python_large += step_bytes
+        program.native += step_bytes / 10
         program.wait(STEP_NS)
+    verdict = judged(program).verdict
 
-    assert judged(program).verdict.outcome == "python"
+    assert verdict.outcome == "python"
+    asks = verdict.sentence.endswith("to be named; record with --heap=32kB.")
+    assert asks == (step_bytes * STEPS < 20 * 256_000)
 
 
 @pytest.mark.parametrize("sampled", [True, False])

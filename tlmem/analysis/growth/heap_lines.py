@@ -42,6 +42,10 @@ ALLOCATOR_SHARE = 24 / 512
 """What the C allocator adds to a block of Python at most, as a share of the smallest it gives."""
 LARGEST = 1e15
 """What a sample stands for at most, in bytes; a damaged file may say more."""
+FEW_TIMES = 20
+"""The rate: a growth of less has few samples; one of more without a line is spread over many."""
+TIMES_FINER = 8
+"""Than what was recorded is what a report asks for where samples were too few."""
 EVENLY = "; it grows evenly to the end"
 HOW_TO_SAMPLE = "Record again with tlmem record --heap: the verdict then names the line."
 
@@ -296,15 +300,22 @@ def line_finding(
     )
 
 
-def with_line_named(verdict: Verdict, found: Sequence[Finding], is_sampled: bool) -> Verdict:
+def with_line_named(verdict: Verdict, found: Sequence[Finding], heap_rate: float | None) -> Verdict:
     """The verdict on native memory or Python's heap, with the line that has most of it.
 
     Args:
-        is_sampled: whether blocks of the heap were recorded; if not, the verdict says how to.
+        heap_rate: one block was sampled for so many bytes in the mean; 1: every block; None: none.
+            Where there are no samples, or too few for a line, the sentence says what gets more.
     """
-    if verdict.outcome in MEMORIES and not is_sampled:
+    if verdict.outcome in MEMORIES and heap_rate is None:
         return replace(verdict, sentence=f"{verdict.sentence} {HOW_TO_SAMPLE}")
     lines = [finding for finding in found if finding.kind == f"{verdict.outcome}-site"]
+    if not lines and verdict.outcome in MEMORIES and heap_rate is not None:
+        finer = int(heap_rate / TIMES_FINER / 1000)
+        grown = sum(each.bytes for each in found if each.kind == f"{verdict.outcome}-growth")
+        if finer and grown < FEW_TIMES * heap_rate:
+            few = f"No line has enough samples to be named; record with --heap={finer}kB."
+            return replace(verdict, sentence=f"{verdict.sentence} {few}")
     if not lines or lines[0].site is None:
         return verdict
     first = lines[0]
