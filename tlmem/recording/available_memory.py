@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's ``mallopt``."""
+_SMALL_ARRAY_BYTES = 8 << 20
+_KEPT_BYTES = 64 << 20
 GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
 
@@ -20,6 +24,22 @@ def available_memory() -> int:
 
     machine = int(psutil.virtual_memory().available)
     return max(0, min([machine, *_left_in_groups()]))
+
+
+def keep_freed_small_arrays() -> None:
+    """Has glibc keep some memory of freed arrays of up to 8 MB for the next ones.
+
+    A part that is folded has a hundred arrays of 2 MB; asking the system for each anew is a fifth
+    of the time of folding. Larger ones go back to the system at once.
+    """
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, _SMALL_ARRAY_BYTES)
+        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
 
 
 def give_back_freed_memory() -> None:

@@ -3,7 +3,7 @@
 Covers: a stable order in which equal keys stand together, and where each group of them begins.
 Does not cover: what the keys mean (``pairing``: addresses and handles; ``tables.ledger``: holders).
 
-A hash of the key is sorted, 16 bits at a time, for which NumPy counts instead of comparing. Of more
+A hash of the key is sorted, 24 bits of it, for which NumPy counts instead of comparing. Of more
 keys than a cache holds, hash and position are packed into one number instead: sorting values goes
 through memory in order. Which hash comes first means nothing; keys that differ and have the same
 hash are set apart afterwards.
@@ -16,10 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_MOST_REPAIRS = 10_000
 _COUNTED = 1 << 19
-"""Keys up to which counting is faster, and few of which are alike in 32 bits of their hash."""
-_HALF = np.uint64(32)
+"""Keys up to which counting is faster, and few of which are alike in 24 bits of their hash."""
+_TOP = np.uint64(40)
 _PIECE = 1 << 19
 """Positions that are looked at a time, so that copies of them take little memory."""
 
@@ -36,9 +35,9 @@ def group_order(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if count < 2:
         return np.arange(count), np.empty(0, bool)
     if count <= _COUNTED:
-        hashed = _hash(keys) >> _HALF
+        hashed = (_hash(keys) >> _TOP).astype(np.uint32)
         order = _counted(hashed)
-        hashed = hashed[order]
+        hashed = hashed.take(order)
         near = hashed[1:] == hashed[:-1]
     else:
         mask = np.uint64((1 << (count - 1).bit_length()) - 1)
@@ -58,7 +57,7 @@ def group_order(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     same &= near
     near ^= same
     if near.any():
-        return _set_apart(order, same | near, near, keys)
+        _set_apart(order, same, near, keys)
     return order, same
 
 
@@ -71,11 +70,11 @@ def _hash(keys: Sequence[np.ndarray]) -> np.ndarray:
     return hashed
 
 
-def _counted(half: np.ndarray) -> np.ndarray:
-    """A stable order of numbers of 32 bits."""
-    order = np.argsort(half.astype(np.uint16), kind="stable")
-    high = (half >> np.uint64(16)).astype(np.uint16)
-    counted: np.ndarray = order[np.argsort(high[order], kind="stable")]
+def _counted(short: np.ndarray) -> np.ndarray:
+    """A stable order of numbers of 24 bits."""
+    order = np.argsort(short.astype(np.uint16), kind="stable")
+    high = (short >> np.uint32(16)).astype(np.uint8)
+    counted: np.ndarray = order.take(np.argsort(high.take(order), kind="stable"))
     return counted
 
 
@@ -92,19 +91,27 @@ def _equal_to_before(order: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarra
 
 
 def _set_apart(
-    order: np.ndarray, near: np.ndarray, mixed: np.ndarray, keys: tuple[np.ndarray, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sorts the few stretches of equal hashes in which keys differ."""
-    starts = np.concatenate([[0], np.flatnonzero(~near) + 1, [len(order)]])
+    order: np.ndarray, same: np.ndarray, mixed: np.ndarray, keys: tuple[np.ndarray, ...]
+) -> None:
+    """Sorts the few stretches of equal hashes in which keys differ, and corrects ``same``.
+
+    Args:
+        mixed: whether each position but the first has the hash of the one before, and another key.
+    """
+    starts = np.concatenate([[0], np.flatnonzero(~(same | mixed)) + 1, [len(order)]])
     found = np.unique(np.searchsorted(starts, np.flatnonzero(mixed), side="right") - 1)
-    if len(found) > _MOST_REPAIRS:
-        order = np.lexsort(keys[::-1])
-    else:
-        for start, end in zip(starts[found].tolist(), starts[found + 1].tolist(), strict=True):
-            members = order[start:end]
-            inside = np.lexsort([key[members] for key in keys[::-1]])
-            order[start:end] = members[inside]
-    return order, _equal_to_before(order, keys)
+    lengths = starts[found + 1] - starts[found]
+    stretch = np.repeat(np.arange(len(found)), lengths)
+    begins = np.cumsum(lengths) - lengths
+    places = np.arange(len(stretch)) + np.repeat(starts[found] - begins, lengths)
+    members = order[places]
+    members = members[np.lexsort([*(key[members] for key in keys[::-1]), stretch])]
+    order[places] = members
+    alike = stretch[1:] == stretch[:-1]
+    for key in keys:
+        in_order = key[members]
+        alike &= in_order[1:] == in_order[:-1]
+    same[places[1:] - 1] = alike
 
 
 def group_starts(same: np.ndarray) -> np.ndarray:
