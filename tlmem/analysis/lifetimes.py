@@ -237,12 +237,13 @@ def alive_by_group(
     """
     width = len(times) + 1
     change = np.zeros(groups * width)
-    for moments, sign in ((born, 1.0), (died, -1.0)):
+    for moments, add in ((born, np.add), (died, np.subtract)):
         key = np.searchsorted(times, moments, side="left")
         if groups > 1:
             key += group.astype(np.int64) * width
-        change += sign * np.bincount(key, weights=amount, minlength=groups * width)
-    return np.cumsum(change.reshape(groups, width)[:, :-1], axis=1)
+        add(change, np.bincount(key, weights=amount, minlength=groups * width), out=change)
+    level = change.reshape(groups, width)[:, :-1]
+    return np.cumsum(level, axis=1, out=level)
 
 
 def tracked_over_time(lives: Lifetimes) -> Iterator[tuple[Ints, Floats]]:

@@ -595,6 +595,15 @@ class Recording:
             object,
         )
 
+    def times_ns(self, ticks: np.ndarray) -> np.ndarray:
+        """Nanoseconds since the start of some times of the recording's own clock."""
+        return self._to_ns(ticks)
+
+    def event_clock(self) -> object_events.EventClock:
+        """When objects begin and end, as positions in ``events``, without making that table."""
+        contents = self._contents
+        return object_events.event_clock(contents.timeline, self._pairing)
+
     def device_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
         """Bytes at each of some times: what devices had handed out, what live objects used of it.
 

@@ -3,10 +3,10 @@
 Covers: a stable order in which equal keys stand together, and where each group of them begins.
 Does not cover: what the keys mean (``pairing``: addresses and handles; ``tables.ledger``: holders).
 
-A hash of the key is sorted, 24 bits of it, for which NumPy counts instead of comparing. Of more
-keys than a cache holds, hash and position are packed into one number instead: sorting values goes
-through memory in order. Which hash comes first means nothing; keys that differ and have the same
-hash are set apart afterwards.
+A hash of the key is sorted, for which NumPy counts instead of comparing: 24 bits of it, those of the
+keys that have the same few bits before them at a time, so that they lie in a core's own cache.
+Which hash comes first means nothing; keys that differ and have the same hash are set apart
+afterwards.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_COUNTED = 1 << 19
-"""Keys up to which counting is faster, and few of which are alike in 24 bits of their hash."""
-_TOP = np.uint64(40)
+_COUNTED_BITS = 24
+_COUNTED = 1 << 18
+"""Keys that are counted together."""
+_MOST_SPLIT_BITS = 6
 _PIECE = 1 << 19
 """Positions that are looked at a time, so that copies of them take little memory."""
 
@@ -34,25 +35,15 @@ def group_order(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = len(keys[0])
     if count < 2:
         return np.arange(count), np.empty(0, bool)
-    if count <= _COUNTED:
-        hashed = (_hash(keys) >> _TOP).astype(np.uint32)
-        order = _counted(hashed)
-        hashed = hashed.take(order)
-        near = hashed[1:] == hashed[:-1]
-    else:
-        mask = np.uint64((1 << (count - 1).bit_length()) - 1)
-        hashed = _hash(keys)
-        hashed &= ~mask
-        for start in range(0, count, _PIECE):
-            stretch = hashed[start : start + _PIECE]
-            stretch |= np.arange(start, start + len(stretch), dtype=np.uint64)
-        hashed.sort()
-        near = np.empty(count - 1, bool)
-        for start in range(0, count - 1, _PIECE):
-            stretch = hashed[start : start + _PIECE + 1]
-            near[start : start + _PIECE] = (stretch[1:] ^ stretch[:-1]) <= mask
-        hashed &= mask
-        order = hashed.view(np.int64)
+    split = min((count // _COUNTED).bit_length(), _MOST_SPLIT_BITS)
+    short = np.empty(count, np.uint32)
+    for start in range(0, count, _PIECE):
+        stretch = slice(start, start + _PIECE)
+        hashed = _hash([key[stretch] for key in keys])
+        short[stretch] = hashed >> np.uint64(64 - _COUNTED_BITS - split)
+    order = _counted(short) if not split else _split(short, 1 << split)
+    near = _equal_to_before(order, [short])
+    del short
     same = _equal_to_before(order, keys)
     same &= near
     near ^= same
@@ -70,8 +61,20 @@ def _hash(keys: Sequence[np.ndarray]) -> np.ndarray:
     return hashed
 
 
+def _split(short: np.ndarray, parts: int) -> np.ndarray:
+    """A stable order of numbers whose bits above the lowest 24 are below ``parts``."""
+    order, at = np.empty(len(short), np.int64), 0
+    part = (short >> np.uint32(_COUNTED_BITS)).astype(np.uint8)
+    for number in range(parts):
+        positions = np.flatnonzero(part == number)
+        end = at + len(positions)
+        positions.take(_counted(short.take(positions)), out=order[at:end], mode="clip")
+        at = end
+    return order
+
+
 def _counted(short: np.ndarray) -> np.ndarray:
-    """A stable order of numbers of 24 bits."""
+    """A stable order of numbers by their lowest 24 bits."""
     order = np.argsort(short.astype(np.uint16), kind="stable")
     high = (short >> np.uint32(16)).astype(np.uint8)
     counted: np.ndarray = order.take(np.argsort(high.take(order), kind="stable"))

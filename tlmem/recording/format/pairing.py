@@ -87,10 +87,7 @@ class Pairing:
         """Change of live bytes (int64) and of live objects (int8) by each of ``events``."""
         sign = np.array([-1, 1, 0], np.int8).take(self.action)
         sign[self.row_of_event < 0] = 0
-        # Whatever has no row counts as the last one, times 0.
-        delta = self.size.take(self.row_of_event, mode="wrap") if len(self.size) else (
-            np.zeros(len(sign), np.int64)
-        )
+        delta = self.size[self.row_of_event] if len(self.size) else np.zeros(len(sign), np.int64)
         delta *= sign
         replacing = np.searchsorted(self.events, self.ended_by[self.replaced])
         np.subtract.at(delta, replacing, self.size[self.replaced])
