@@ -21,7 +21,7 @@ from tlmem.recording import family
 from tlmem.recording.available_memory import (
     available_memory,
     give_back_freed_memory,
-    keep_freed_small_arrays,
+    keep_freed_memory,
 )
 from tlmem.recording.format import kept_sums, limits
 from tlmem.recording.format.chains import Holding
@@ -695,7 +695,7 @@ class Recording:
         about = (self._source, self.start, self.stop, self.detail_events, self._bounded)
         if not self._bounded:
             return read_contents(*about, available_memory)
-        keep_freed_small_arrays()
+        keep_freed_memory()
         contents = read_contents(*about, None, KeptSums(self.path, self._source.size()))
         give_back_freed_memory()
         return contents

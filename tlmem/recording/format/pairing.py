@@ -179,10 +179,10 @@ def _link(order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.nda
         order, same = order[~touches], group[1:] == group[:-1]
         in_order = in_order[~touches]
     followed = np.flatnonzero((in_order[:-1] == _BEGINS) & same)
-    before = order.take(followed)
+    ended = rows.take(order.take(followed))
     followed += 1
     after, ends = order.take(followed), np.flatnonzero(in_order.take(followed) == _ENDS)
-    ended = rows.take(before)
+    del followed
     ender[ended] = after
     rows[after.take(ends)] = ended.take(ends)
     return ender
