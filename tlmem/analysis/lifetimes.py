@@ -71,8 +71,8 @@ class Lifetimes:
     born: Ints
     died: Ints
     size: Ints
-    site: Ints
-    died_site: Ints
+    site: NDArray[np.uint32]
+    died_site: NDArray[np.uint32]
     group: NDArray[np.int32]
     ordinal: Ints
     weight: Ints
@@ -156,8 +156,8 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
     table = recording.objects
     born = table["born_ns"].to_numpy(np.int64)
     died = table["died_ns"].to_numpy(np.int64)
-    site = table["born_site"].to_numpy(np.int64)
-    died_site = table["died_site"].to_numpy(np.int64)
+    site = table["born_site"].to_numpy()
+    died_site = table["died_site"].to_numpy()
     size = table["size_bytes"].to_numpy(np.int64)
     folded = table["folded"].to_numpy(bool)
     begin_ns, cut_ns = program_span(recording, born, died)

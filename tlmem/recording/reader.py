@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -174,6 +175,7 @@ class Recording:
         self.path = path
         self.source_roots = real_folders(source_roots)
         self._bounded = bounded
+        self._to_keep = threading.local()
         self.start, self.stop, self.detail_events = start, stop, detail_events
         self._source = Source(path)
         self._first_header = read_header(self._source)
@@ -714,11 +716,19 @@ class Recording:
         found = self._answers.find(question, self) if self._answers else NOTHING
         if found is not NOTHING:
             return cast(Answer, found)
-        made = answer()
-        if self._answers and self.keeps_answers:
-            names = small.names if with_attributes else ()
-            attributes = {_attribute(name): getattr(self, name) for name in names}
-            self._answers.keep({**attributes, question: made}, self)
+        around: dict[Question, object] | None = getattr(self._to_keep, "answers", None)
+        to_keep = self._to_keep.answers = {} if around is None else around
+        try:
+            made = answer()
+            if self._answers and self.keeps_answers:
+                names = small.names if with_attributes else ()
+                to_keep.update({_attribute(name): getattr(self, name) for name in names})
+                to_keep[question] = made
+                if around is None:
+                    # At once, as the whole recording is read to see that it is still the same.
+                    self._answers.keep(to_keep, self)
+        finally:
+            self._to_keep.answers = around
         return made
 
     @property

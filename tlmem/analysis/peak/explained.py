@@ -29,7 +29,6 @@ from tlmem.analysis.peak.phases import IN_WORDS, Phase
 from tlmem.analysis.peak.roles import NAMES, Named, Role, Roles, roles_of
 from tlmem.analysis.places import Places
 from tlmem.errors import TlmemError
-from tlmem.events import Kind
 from tlmem.units import parse_seconds
 
 if TYPE_CHECKING:

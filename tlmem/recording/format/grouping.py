@@ -3,8 +3,8 @@
 Covers: a stable order in which equal keys stand together, and where each group of them begins.
 Does not cover: what the keys mean (``pairing``: addresses and handles; ``tables.ledger``: holders).
 
-A hash of the key is sorted, for which NumPy counts instead of comparing: 24 bits of it, those of the
-keys that have the same few bits before them at a time, so that they lie in a core's own cache.
+A hash of the key is sorted, for which NumPy counts instead of comparing: 24 bits of it, those of
+the keys that have the same few bits before them at a time, so that they lie in a core's own cache.
 Which hash comes first means nothing; keys that differ and have the same hash are set apart
 afterwards.
 """
@@ -88,7 +88,7 @@ def _equal_to_before(order: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarra
         stretch = same[start : start + _PIECE]
         positions = order[start : start + len(stretch) + 1]
         for key in keys:
-            in_order = key[positions]
+            in_order = key.take(positions)
             stretch &= in_order[1:] == in_order[:-1]
     return same
 
