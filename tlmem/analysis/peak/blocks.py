@@ -85,9 +85,8 @@ class Blocks:
         """The highest level of each memory in bytes, and the first event at which it was there."""
         found = []
         for number in range(len(self.memories)):
-            mine: Mask | slice = self.memory == number
-            if np.all(mine):
-                mine = slice(None)
+            is_mine = self.memory == number
+            mine = slice(None) if is_mine.all() else is_mine
             curve = Curve.of(self.size[mine], self.born[mine], self.died[mine])
             found.append(curve.highest)
         return tuple(found)
