@@ -113,16 +113,19 @@ def planned_lives(recording: Recording, memory: str = HOST) -> PlannedLives:
     chosen &= memory_of(recording) == memory
     born = table["born_ns"].to_numpy(np.int64)
     row = np.flatnonzero(chosen)
+    which: slice | Ints = row
     if (np.diff(born[row]) < 0).any():
-        row = row[np.argsort(born[row], kind="stable")]
-    died = table["died_ns"].to_numpy(np.int64)[row]
-    died = np.where(died < 0, NEVER, died)
+        row = which = row[np.argsort(born[row], kind="stable")]
+    elif len(row) == len(table):
+        which = slice(None)
+    died = table["died_ns"].to_numpy(np.int64)
+    died = np.where(died < 0, NEVER, died)[which]
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
-    size = size[row]
+    size = size[which]
     if stride > 1:
         # Where a size limit thinned the list of live objects, each of them stands for several.
-        size = size * np.where(table["folded"].to_numpy(bool)[row], stride, 1)
-    return on_sections(memory, size, born[row], died, row)
+        size = size * np.where(table["folded"].to_numpy(bool)[which], stride, 1)
+    return on_sections(memory, size, born[which], died, row)
 
 
 def on_sections(memory: str, size: Ints, born: Ints, died: Ints, row: Ints) -> PlannedLives:

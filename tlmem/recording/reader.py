@@ -700,6 +700,9 @@ class Recording:
         keep_freed_memory()
         contents = read_contents(*about, None, KeptSums(self.path, self._source.size()))
         give_back_freed_memory()
+        keep_freed_memory()
+        contents.pairing  # noqa: B018 - made here, of many arrays that are small enough to be kept
+        give_back_freed_memory()
         return contents
 
     # ---- answers that are kept with its sums ----

@@ -30,6 +30,8 @@ TORCH_DEVICES = (Device.TORCH, Device.TORCH_MAPPED, Device.TORCH_ACCELERATOR)
 ACCELERATOR_BITS = 56
 """Bits of an address below the number of the accelerator."""
 
+_PART = 1 << 18
+"""Objects that are counted together."""
 _LABELS = frozenset((Kind.MODULE_PATH, Kind.AUTOGRAD))
 """Kinds of events of which ``labels_after`` is asked."""
 
@@ -43,7 +45,7 @@ class Blocks:
     """Objects that have bytes of their own, in order of their numbers.
 
     ``born`` and ``died`` are positions in the table of events (``NEVER``: it is alive at the end),
-    -1 is before its first one; ``born_ns`` and ``died_ns`` are times. ``memory`` is the place of
+    -1 is before its first one; ``born_ns`` is a time. ``memory`` is the place of
     each one's memory in ``memories``. ``size`` is in bytes, times the number of objects that a row
     stands for where a size limit thinned their list (``thinned``). ``time_ns`` is of each event,
     ``mark_events`` are those that are marks, ``kinds`` the kinds that there are.
@@ -57,7 +59,6 @@ class Blocks:
     born: Ints
     died: Ints
     born_ns: Ints
-    died_ns: Ints
     born_site: Ints
     died_site: Ints
     born_thread: Ints
@@ -122,9 +123,11 @@ class Curve:
         at = np.concatenate((born, died[died < NEVER]))
         at.sort()
         level = np.zeros(len(at) + 1)
-        # In place: what a sum by moments makes of millions of objects is as large once more.
-        np.add.at(level, np.searchsorted(at, born, side="left"), size)
-        np.subtract.at(level, np.searchsorted(at, died, side="left"), size)
+        # In place and in parts: what a sum by moments makes of millions of objects is as large.
+        for start in range(0, len(size), _PART):
+            some = slice(start, start + _PART)
+            np.add.at(level, np.searchsorted(at, born[some], side="left"), size[some])
+            np.subtract.at(level, np.searchsorted(at, died[some], side="left"), size[some])
         level = level[:-1]
         return cls(at, np.cumsum(level, out=level))
 
@@ -186,7 +189,6 @@ def blocks_of(recording: Recording, release_events: bool = False) -> Blocks:
         born=born[rows],
         died=died,
         born_ns=table["born_ns"].to_numpy(np.int64)[rows],
-        died_ns=np.where(died_ns < 0, NEVER, died_ns)[rows],
         born_site=site,
         died_site=died_site,
         born_thread=thread,
