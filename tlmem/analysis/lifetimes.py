@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +71,8 @@ class Lifetimes:
     born: Ints
     died: Ints
     size: Ints
-    site: NDArray[np.uint32]
-    died_site: NDArray[np.uint32]
+    site: NDArray[Any]
+    died_site: NDArray[Any]
     group: NDArray[np.int32]
     ordinal: Ints
     weight: Ints
