@@ -22,7 +22,7 @@ def make_maker(name: str) -> Callable[[int], np.ndarray]:
     return scope[f"make_{name}"]
 
 
-def work(pairs: int, kept: list[np.ndarray], least: int) -> None:
+def work(pairs: int, kept: list[np.ndarray], least: int = 8) -> None:
     """Makes ``pairs`` arrays; each lives until 50 more were made, a few stay."""
     makers = [make_maker(str(i)) for i in range(MAKERS)]
     window: list = [None] * 50
