@@ -1,6 +1,7 @@
 """Arrays of many sizes from many lines in two threads, one in a thousand kept: a file to analyse.
 
-Makes about ten million events at size 1.
+Makes about ten million events at size 1, of arrays of 8 items or as many as a second argument says,
+and up to 599 more.
 """
 
 import sys
@@ -21,12 +22,12 @@ def make_maker(name: str) -> Callable[[int], np.ndarray]:
     return scope[f"make_{name}"]
 
 
-def work(pairs: int, kept: list[np.ndarray]) -> None:
+def work(pairs: int, kept: list[np.ndarray], least: int = 8) -> None:
     """Makes ``pairs`` arrays; each lives until 50 more were made, a few stay."""
     makers = [make_maker(str(i)) for i in range(MAKERS)]
     window: list = [None] * 50
     for i in range(pairs):
-        array = makers[i % MAKERS](8 + i % 600)
+        array = makers[i % MAKERS](least + i % 600)
         window[i % 50] = array
         if i % 1000 == 0:
             kept.append(array)
@@ -35,9 +36,10 @@ def work(pairs: int, kept: list[np.ndarray]) -> None:
 if __name__ == "__main__":
     began = time.monotonic_ns()
     pairs = int(5_000_000 * float(sys.argv[1]))
+    least = int(sys.argv[2]) if len(sys.argv) > 2 else 8
     kept: list[np.ndarray] = []
-    other = threading.Thread(target=work, args=(pairs // 5, kept))
+    other = threading.Thread(target=work, args=(pairs // 5, kept, least))
     other.start()
-    work(pairs - pairs // 5, kept)
+    work(pairs - pairs // 5, kept, least)
     other.join()
     print(began, time.monotonic_ns())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import writer
 from support.oracle import FREE, Program
 
+from tlmem.events import Kind
 from tlmem.recording.format.pairing import live_memory
 from tlmem.recording.reader import Recording, read
 
@@ -48,6 +49,22 @@ def assert_sums_agree(recording: Recording) -> None:
     assert sites.live_bytes.sum() == totals.current_bytes
     assert (sites.live_count >= 0).all()
     assert (objects.died_ns[objects.died_ns >= 0] >= objects.born_ns[objects.died_ns >= 0]).all()
+
+
+def assert_clock_agrees(recording: Recording) -> None:
+    """The clock of events says what the table of events says."""
+    events, clock = recording.events, recording.event_clock()
+    born, died = {}, {}
+    for at, (kind, number) in enumerate(zip(events["kind"], events["object"], strict=True)):
+        if kind == Kind.FREE:
+            died[number] = at
+        elif kind in (Kind.ALLOC, Kind.REALLOC):
+            born.setdefault(number, at)
+    numbers = recording.objects.index
+    assert clock.born.tolist() == [born.get(number, -1) for number in numbers]
+    assert clock.died.tolist() == [died.get(number, -1) for number in numbers]
+    assert clock.marks.tolist() == np.flatnonzero(events["kind"] == Kind.MARK).tolist()
+    assert clock.kinds == set(events["kind"])
 
 
 @given(operations, forms, st.integers(2, 9))
@@ -112,6 +129,8 @@ def test_a_checkpoint_and_the_rest_give_the_whole(ops: list, form: str, where: i
     assert folded.events.object.tolist() == whole.events.object.tolist()[fold_at:]
     assert folded.threads.events.to_dict() == whole.threads.events.to_dict()
     assert_sums_agree(folded)
+    assert_clock_agrees(whole)
+    assert_clock_agrees(folded)
 
 
 @given(operations, st.integers(0, 1000))

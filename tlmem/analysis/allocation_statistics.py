@@ -71,6 +71,7 @@ def allocation_statistics(recording: Recording, threshold: int = TEMPORARY) -> A
 
 
 def _statistics(recording: Recording, threshold: int) -> AllocationStatistics:
+    recording.release_events()
     objects = recording.objects
     listed = ~objects["folded"].to_numpy(bool)
     made = listed & (objects["born_ns"].to_numpy(np.int64) >= 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,8 +74,8 @@ class Lifetimes:
     born: Ints
     died: Ints
     size: Ints
-    site: Ints
-    died_site: Ints
+    site: NDArray[Any]
+    died_site: NDArray[Any]
     group: NDArray[np.int32]
     ordinal: Ints
     weight: Ints
@@ -165,8 +165,8 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
     table = recording.objects
     born = table["born_ns"].to_numpy(np.int64)
     died = table["died_ns"].to_numpy(np.int64)
-    site = table["born_site"].to_numpy(np.int64)
-    died_site = table["died_site"].to_numpy(np.int64)
+    site = table["born_site"].to_numpy()
+    died_site = table["died_site"].to_numpy()
     size = table["size_bytes"].to_numpy(np.int64)
     folded = table["folded"].to_numpy(bool)
     begin_ns, cut_ns = program_span(recording, born, died)
@@ -246,12 +246,13 @@ def alive_by_group(
     """
     width = len(times) + 1
     change = np.zeros(groups * width)
-    for moments, sign in ((born, 1.0), (died, -1.0)):
+    for moments, add in ((born, np.add), (died, np.subtract)):
         key = np.searchsorted(times, moments, side="left")
         if groups > 1:
             key += group.astype(np.int64) * width
-        change += sign * np.bincount(key, weights=amount, minlength=groups * width)
-    return np.cumsum(change.reshape(groups, width)[:, :-1], axis=1)
+        add(change, np.bincount(key, weights=amount, minlength=groups * width), out=change)
+    level = change.reshape(groups, width)[:, :-1]
+    return np.cumsum(level, axis=1, out=level)
 
 
 def tracked_over_time(lives: Lifetimes) -> Iterator[tuple[Ints, Floats]]:

@@ -8,7 +8,7 @@ Does not cover: how the blamed frame is chosen; that is ``Recording.blame_table`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +140,7 @@ class Places:
         return self.group_of_site if self.line_of_site is None else self.line_of_site
 
     def paths(
-        self, sites: NDArray[np.int64], depth: int
+        self, sites: NDArray[Any], depth: int
     ) -> tuple[NDArray[np.int64], list[tuple[StackFrame, ...]]]:
         """Numbers, from 1, the call paths of sites by up to ``depth`` callers of the blamed line.
 
@@ -163,9 +163,7 @@ class Places:
         paths = [tuple(self.frames[group] for group in callers) for callers in known]
         return np.array(numbers, np.int64), paths
 
-    def called_from(
-        self, sites: NDArray[np.int64], callers: tuple[StackFrame, ...]
-    ) -> NDArray[np.int64]:
+    def called_from(self, sites: NDArray[Any], callers: tuple[StackFrame, ...]) -> NDArray[Any]:
         """Those of the sites whose nearest callers are these, nearest first; all without any."""
         if not callers:
             return sites

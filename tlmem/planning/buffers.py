@@ -113,13 +113,19 @@ def planned_lives(recording: Recording, memory: str = HOST) -> PlannedLives:
     chosen &= memory_of(recording) == memory
     born = table["born_ns"].to_numpy(np.int64)
     row = np.flatnonzero(chosen)
-    row = row[np.argsort(born[row], kind="stable")]
-    died = table["died_ns"].to_numpy(np.int64)[row]
-    died = np.where(died < 0, NEVER, died)
+    which: slice | Ints = row
+    if (np.diff(born[row]) < 0).any():
+        row = which = row[np.argsort(born[row], kind="stable")]
+    elif len(row) == len(table):
+        which = slice(None)
+    died = table["died_ns"].to_numpy(np.int64)
+    died = np.where(died < 0, NEVER, died)[which]
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
-    # Where a size limit thinned the list of live objects, each of them stands for several.
-    weight = np.where(table["folded"].to_numpy(bool)[row], stride, 1)
-    return on_sections(memory, size[row] * weight, born[row], died, row)
+    size = size[which]
+    if stride > 1:
+        # Where a size limit thinned the list of live objects, each of them stands for several.
+        size = size * np.where(table["folded"].to_numpy(bool)[which], stride, 1)
+    return on_sections(memory, size, born[which], died, row)
 
 
 def on_sections(memory: str, size: Ints, born: Ints, died: Ints, row: Ints) -> PlannedLives:
@@ -150,7 +156,8 @@ def load_of(first: Ints, last: Ints, size: Ints, sections: int) -> Ints:
     change = np.zeros(sections + 1, np.int64)
     np.add.at(change, first, size)
     np.subtract.at(change, last + 1, size)
-    return np.cumsum(change[:-1])
+    load = change[:-1]
+    return np.cumsum(load, out=load)
 
 
 def around_the_peak(lives: PlannedLives, most: int = MOST_OBJECTS) -> PlannedLives:

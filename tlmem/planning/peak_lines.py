@@ -66,7 +66,7 @@ def peak_lines(
     """
     if len(lives) == 0:
         return []
-    born_site = recording.objects["born_site"].to_numpy(np.int64)[lives.row]
+    born_site = recording.objects["born_site"].to_numpy()[lives.row]
     site = np.where(born_site < len(places.group_of_site), born_site, 0)
     group = places.group_of_site[site]
     there = (lives.first <= lives.peak_section) & (lives.last >= lives.peak_section)
@@ -122,9 +122,9 @@ def lowered_peak(lives: PlannedLives, rows: Ints, uses: Ints) -> int:
     # A use within a section keeps the object for the whole of it.
     used = np.searchsorted(lives.time_ns, uses, side="left").clip(max=len(lives.load) - 1)
     needed = np.clip(np.where(uses >= 0, used, first), first, last)
-    sections = len(lives.load)
-    spared = load_of(first, last, size, sections) - load_of(first, needed, size, sections)
-    return int((lives.load - spared).max())
+    spared = load_of(needed + 1, last, size, len(lives.load))
+    np.subtract(lives.load, spared, out=spared)
+    return int(spared.max())
 
 
 def last_uses(recording: Recording, lives: PlannedLives, wanted: NDArray[np.bool_]) -> Ints:
@@ -132,10 +132,10 @@ def last_uses(recording: Recording, lives: PlannedLives, wanted: NDArray[np.bool
 
     Only those of the runtime, and of programs that name holders, have ownership events.
     """
-    uses = np.full(len(lives), -1, np.int64)
     device = recording.objects["device"].to_numpy(np.uint8)[lives.row]
     if not (wanted & (device >= FIRST_RUNTIME_DEVICE)).any():
-        return uses
+        return np.broadcast_to(np.int64(-1), len(lives))
+    uses = np.full(len(lives), -1, np.int64)
     ledger = recording.holders
     numbers = recording.objects.index.to_numpy(np.int64)
     position = np.full(int(numbers.max()) + 1, -1, np.int64)

@@ -10,6 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's ``mallopt``."""
+_KEPT = (8 << 20, 64 << 20)
+_GIVEN_BACK = (1 << 20, 1 << 20)
+"""Bytes of arrays that go back to the system as soon as they are freed, and of what is kept."""
 GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
 
@@ -22,6 +27,15 @@ def available_memory() -> int:
     return max(0, min([machine, *_left_in_groups()]))
 
 
+def keep_freed_memory() -> None:
+    """Has glibc keep memory of freed arrays of up to 8 MB for the next ones.
+
+    A part that is folded has a hundred arrays of 2 MB; asking the system for each anew is a tenth
+    of the time of folding. ``give_back_freed_memory`` ends this.
+    """
+    _mallopt(*_KEPT)
+
+
 def give_back_freed_memory() -> None:
     """Has glibc give back to the system what it keeps of freed arrays; others do so by themselves.
 
@@ -30,8 +44,20 @@ def give_back_freed_memory() -> None:
     """
     import ctypes
 
+    _mallopt(*_GIVEN_BACK)
     try:
         ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+
+
+def _mallopt(largest_bytes: int, kept_bytes: int) -> None:
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, largest_bytes)
+        mallopt(_TRIM_THRESHOLD, kept_bytes)
     except (AttributeError, OSError, TypeError):  # another C library
         return
 

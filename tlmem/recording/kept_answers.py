@@ -13,7 +13,7 @@ import io
 import os
 import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,6 +31,7 @@ NOTHING = object()
 """Of a question whose answer is not kept."""
 _LIBRARIES = ("numpy", "pandas", "scipy")
 _CHUNK_BYTES = 1 << 20
+_CHUNKS_OF_ONE_CORE = 64
 
 
 class KeptAnswers:
@@ -82,16 +83,32 @@ class KeptAnswers:
 
     def _digest_now(self) -> str:
         """A digest of all that an answer depends on; empty where that cannot be read."""
-        source, digest = self._source, hashlib.blake2b(digest_size=32)
+        source, digest = self._source, hashlib.sha256()
         try:
             around = (os.fspath(source.path), str(Path.cwd()), sys.version, source.size())
             about = repr((around, self._about, _made_by()))
             digest.update(about.encode("utf-8", "surrogateescape"))
-            for offset in range(0, source.size(), _CHUNK_BYTES):
-                digest.update(source.read(offset, _CHUNK_BYTES))
+            for of_chunk in _digests(source):
+                digest.update(of_chunk)
         except (TlmemError, OSError):
             return ""
         return digest.hexdigest()
+
+
+def _digests(source: Source) -> Iterator[bytes]:
+    """A digest of each chunk of a recording, made by all cores where it is long."""
+
+    def digest(offset: int) -> bytes:
+        return hashlib.sha256(source.read(offset, _CHUNK_BYTES)).digest()
+
+    offsets = range(0, source.size(), _CHUNK_BYTES)
+    if url_of(source.path) or len(offsets) < _CHUNKS_OF_ONE_CORE:
+        yield from map(digest, offsets)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(digest, offsets)
 
 
 class _Writer(pickle.Pickler):

@@ -53,6 +53,7 @@ class Part(Recording):
         self.path, self.source_roots = whole.path, whole.source_roots
         self.start, self.stop, self.detail_events = whole.start, whole.stop, whole.detail_events
         self._bounded, self._source = whole._bounded, whole._source
+        self._to_keep = whole._to_keep
         self._first_header = contents.header
         self.number, self.is_last = number, is_last
         self.__dict__["_contents"] = contents

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,11 @@ import pandas as pd
 
 from tlmem.errors import EmptyRecording
 from tlmem.recording import family
-from tlmem.recording.available_memory import available_memory, give_back_freed_memory
+from tlmem.recording.available_memory import (
+    available_memory,
+    give_back_freed_memory,
+    keep_freed_memory,
+)
 from tlmem.recording.format import kept_sums, limits
 from tlmem.recording.format.chains import Holding
 from tlmem.recording.format.checkpoint import FoldTotals
@@ -170,6 +175,7 @@ class Recording:
         self.path = path
         self.source_roots = real_folders(source_roots)
         self._bounded = bounded
+        self._to_keep = threading.local()
         self.start, self.stop, self.detail_events = start, stop, detail_events
         self._source = Source(path)
         self._first_header = read_header(self._source)
@@ -591,6 +597,15 @@ class Recording:
             object,
         )
 
+    def times_ns(self, ticks: np.ndarray) -> np.ndarray:
+        """Nanoseconds since the start of some times of the recording's own clock."""
+        return self._to_ns(ticks)
+
+    def event_clock(self) -> object_events.EventClock:
+        """When objects begin and end, as positions in ``events``, without making that table."""
+        contents = self._contents
+        return object_events.event_clock(contents.timeline, self._pairing)
+
     def device_memory(self, times_ns: np.ndarray) -> pd.DataFrame:
         """Bytes at each of some times: what devices had handed out, what live objects used of it.
 
@@ -682,7 +697,11 @@ class Recording:
         about = (self._source, self.start, self.stop, self.detail_events, self._bounded)
         if not self._bounded:
             return read_contents(*about, available_memory)
+        keep_freed_memory()
         contents = read_contents(*about, None, KeptSums(self.path, self._source.size()))
+        give_back_freed_memory()
+        keep_freed_memory()
+        contents.pairing  # noqa: B018 - made here, of many arrays that are small enough to be kept
         give_back_freed_memory()
         return contents
 
@@ -700,11 +719,19 @@ class Recording:
         found = self._answers.find(question, self) if self._answers else NOTHING
         if found is not NOTHING:
             return cast(Answer, found)
-        made = answer()
-        if self._answers and self.keeps_answers:
-            names = small.names if with_attributes else ()
-            attributes = {_attribute(name): getattr(self, name) for name in names}
-            self._answers.keep({**attributes, question: made}, self)
+        around: dict[Question, object] | None = getattr(self._to_keep, "answers", None)
+        to_keep = self._to_keep.answers = {} if around is None else around
+        try:
+            made = answer()
+            if self._answers and self.keeps_answers:
+                names = small.names if with_attributes else ()
+                to_keep.update({_attribute(name): getattr(self, name) for name in names})
+                to_keep[question] = made
+                if around is None:
+                    # At once, as the whole recording is read to see that it is still the same.
+                    self._answers.keep(to_keep, self)
+        finally:
+            self._to_keep.answers = around
         return made
 
     @property

@@ -131,6 +131,7 @@ def find(
     Raises:
         NoSuchMemory: there is no object in that memory.
     """
+    recording.release_events()
     every = memories(recording)
     lives = chosen_memory(recording, every, memory)
     part = around_the_peak(lives, most)

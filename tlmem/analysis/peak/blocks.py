@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.lifetimes import NEVER, alive_at, is_imported
+from tlmem.analysis.lifetimes import NEVER, is_imported
 from tlmem.analysis.peak.phases import Phase, engine_threads, site_phases
 from tlmem.events import DEVICE_NAMES, RESIZE_FAILED, Device, Kind
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
+    from tlmem.recording.tables.object_events import EventClock
 
 HOST = "host"
 HOST_DEVICES = (Device.NUMPY, Device.TORCH, Device.PROBE, Device.CPU)
@@ -28,6 +29,11 @@ HOST_DEVICES = (Device.NUMPY, Device.TORCH, Device.PROBE, Device.CPU)
 TORCH_DEVICES = (Device.TORCH, Device.TORCH_MAPPED, Device.TORCH_ACCELERATOR)
 ACCELERATOR_BITS = 56
 """Bits of an address below the number of the accelerator."""
+
+_PART = 1 << 18
+"""Objects that are counted together."""
+_LABELS = frozenset((Kind.MODULE_PATH, Kind.AUTOGRAD))
+"""Kinds of events of which ``labels_after`` is asked."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -39,10 +45,11 @@ class Blocks:
     """Objects that have bytes of their own, in order of their numbers.
 
     ``born`` and ``died`` are positions in the table of events (``NEVER``: it is alive at the end),
-    -1 is before its first one; ``born_ns`` and ``died_ns`` are times. ``memory`` is the place of
+    -1 is before its first one; ``born_ns`` is a time. ``memory`` is the place of
     each one's memory in ``memories``. ``size`` is in bytes, times the number of objects that a row
-    stands for where a size limit thinned their list (``thinned``). ``begin`` is the first event
-    that the trace of a snapshot saw: when older objects were made is unknown.
+    stands for where a size limit thinned their list (``thinned``). ``time_ns`` is of each event,
+    ``mark_events`` are those that are marks, ``kinds`` the kinds that there are. ``begin`` is the
+    first event that the trace of a snapshot saw: when older objects were made is unknown.
     """
 
     number: Ints
@@ -53,7 +60,6 @@ class Blocks:
     born: Ints
     died: Ints
     born_ns: Ints
-    died_ns: Ints
     born_site: Ints
     died_site: Ints
     born_thread: Ints
@@ -63,6 +69,8 @@ class Blocks:
     born_in_backward: Mask
     died_in_backward: Mask
     time_ns: Ints
+    mark_events: Ints
+    kinds: frozenset[int]
     sealed: bool
     thinned: bool
     begin: int = 0
@@ -80,7 +88,8 @@ class Blocks:
         """The highest level of each memory in bytes, and the first event at which it was there."""
         found = []
         for number in range(len(self.memories)):
-            mine = self.memory == number
+            is_mine = self.memory == number
+            mine = slice(None) if is_mine.all() else is_mine
             curve = Curve.of(self.size[mine], self.born[mine], self.died[mine])
             found.append(curve.highest)
         return tuple(found)
@@ -115,7 +124,14 @@ class Curve:
         """The level of some objects."""
         at = np.concatenate((born, died[died < NEVER]))
         at.sort()
-        return cls(at, alive_at(at, born, died, size))
+        level = np.zeros(len(at) + 1)
+        # In place and in parts: what a sum by moments makes of millions of objects is as large.
+        for start in range(0, len(size), _PART):
+            some = slice(start, start + _PART)
+            np.add.at(level, np.searchsorted(at, born[some], side="left"), size[some])
+            np.subtract.at(level, np.searchsorted(at, died[some], side="left"), size[some])
+        level = level[:-1]
+        return cls(at, np.cumsum(level, out=level))
 
     @property
     def highest(self) -> tuple[int, int]:
@@ -134,44 +150,47 @@ class Curve:
         return Curve(self.at, self.level + np.cumsum(change[:-1]))
 
 
-def blocks_of(recording: Recording) -> Blocks:
-    """Every object of a recording that has bytes of its own, on the clock of events."""
+def blocks_of(recording: Recording, release_events: bool = False) -> Blocks:
+    """Every object of a recording that has bytes of its own, on the clock of events.
+
+    Args:
+        release_events: give their memory back where nothing else here needs them.
+    """
+    clock = recording.event_clock()
+    if release_events and not clock.kinds & _LABELS:
+        recording.release_events()
     table = recording.objects
-    number = table.index.to_numpy(np.int64)
-    born, died = _positions(recording, number)
-    born_ns = table["born_ns"].to_numpy(np.int64)
     died_ns = table["died_ns"].to_numpy(np.int64)
+    time_ns = recording.times_ns(clock.ticks)
+    born, died = _positions(recording, clock, died_ns, time_ns)
     device = table["device"].to_numpy(np.uint8)
-    address = table["address"].to_numpy(np.uint64)
-    folded = table["folded"].to_numpy(bool)
     size = table["size_bytes"].to_numpy(np.int64)
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
-    size = np.where(folded, size * stride, size)
-    names = memory_names(device, address, recording.info)
-    chosen = (size > 0) & (names != "")
-    memories, memory = np.unique(names[chosen].astype(str), return_inverse=True)
+    if stride > 1:
+        size = np.where(table["folded"].to_numpy(bool), size * stride, size)
+    memories, memory = _memories(recording, device, size)
     # The table is as the recording has it; what follows is only of the chosen rows.
-    rows = np.flatnonzero(chosen)
-    died = np.where(died_ns < 0, NEVER, died)[rows]
-    site = table["born_site"].to_numpy(np.int64)[rows]
-    died_site = table["died_site"].to_numpy(np.int64)[rows]
-    thread = table["born_thread"].to_numpy(np.int64)[rows]
-    died_thread = table["died_thread"].to_numpy(np.int64)[rows]
+    chosen = memory >= 0
+    rows: slice | Ints = slice(None) if chosen.all() else np.flatnonzero(chosen)
+    died = died[rows]
+    site = table["born_site"].to_numpy()[rows]
+    died_site = table["died_site"].to_numpy()[rows]
+    thread = table["born_thread"].to_numpy()[rows]
+    died_thread = table["died_thread"].to_numpy()[rows]
     phases = site_phases(recording.sites)
     engine = engine_threads(recording.threads)
     born_phase, born_within = _with_threads(*phases.of(site), np.isin(thread, engine))
     died_phase, died_within = _with_threads(*phases.of(died_site), np.isin(died_thread, engine))
     died_phase = np.where(died == NEVER, np.int8(Phase.NEVER), died_phase)
     return Blocks(
-        number=number[rows],
+        number=table.index.to_numpy(np.int64)[rows],
         device=device[rows],
-        memory=memory.astype(np.int64),
-        memories=tuple(memories.tolist()),
+        memory=memory[rows],
+        memories=memories,
         size=size[rows],
         born=born[rows],
         died=died,
-        born_ns=born_ns[rows],
-        died_ns=np.where(died_ns < 0, NEVER, died_ns)[rows],
+        born_ns=table["born_ns"].to_numpy(np.int64)[rows],
         born_site=site,
         died_site=died_site,
         born_thread=thread,
@@ -180,17 +199,39 @@ def blocks_of(recording: Recording) -> Blocks:
         died_phase=died_phase,
         born_in_backward=born_within,
         died_in_backward=died_within & (died < NEVER),
-        time_ns=recording.events["time_ns"].to_numpy(np.int64),
+        time_ns=time_ns,
+        mark_events=clock.marks,
+        kinds=clock.kinds,
         sealed=recording.sealed,
         thinned=stride > 1,
-        begin=_begin_of_trace(recording),
+        begin=_begin_of_trace(recording, time_ns),
     )
 
 
-def _begin_of_trace(recording: Recording) -> int:
+def _begin_of_trace(recording: Recording, time_ns: Ints) -> int:
     if not is_imported(recording) or recording.begin_ns is None:
         return 0
-    return int(np.searchsorted(recording.events["time_ns"].to_numpy(), recording.begin_ns))
+    return int(np.searchsorted(time_ns, recording.begin_ns))
+
+
+def _memories(
+    recording: Recording, device: NDArray[np.uint8], size: Ints
+) -> tuple[tuple[str, ...], Ints]:
+    """The memories in which there are bytes, by name, and the place of each object's; -1: none."""
+    if (device == Device.TORCH_ACCELERATOR).any():
+        address = recording.objects["address"].to_numpy(np.uint64)
+        names = memory_names(device, address, recording.info)
+        chosen = (size > 0) & (names != "")
+        memories, found = np.unique(names[chosen].astype(str), return_inverse=True)
+        memory = np.full(len(device), -1, np.int64)
+        memory[chosen] = found
+        return tuple(memories.tolist()), memory
+    there = np.unique(device[size > 0])
+    of_device = memory_names(there, np.empty(0, np.uint64), {}).tolist()
+    every = sorted({*of_device} - {""})
+    place = np.full(256, -1, np.int8)
+    place[there] = [every.index(name) if name else -1 for name in of_device]
+    return tuple(every), np.where(size > 0, place[device], np.int8(-1))
 
 
 def memory_names(
@@ -216,27 +257,20 @@ def memory_names(
     return found
 
 
-def _positions(recording: Recording, number: Ints) -> tuple[Ints, Ints]:
-    """Where in the table of events each object begins and ends; -1 before it, ``NEVER`` unknown."""
-    events = recording.events
-    kind = events["kind"].to_numpy(np.uint8)
-    rows = np.flatnonzero((kind >= Kind.ALLOC) & (kind <= Kind.REALLOC))
-    of = events["object"].to_numpy(np.int64)[rows]
-    place = _places_in(number, of)
-    rows, place = rows[place >= 0], place[place >= 0]
-    born = np.full(len(number), -1, np.int64)
-    died = np.full(len(number), NEVER, np.int64)
-    begins = kind[rows] != Kind.FREE
-    # A resize that failed speaks of the object again: the first event is its begin, the last free
-    # its end. Of several values for one place numpy keeps the last.
-    born[place[begins][::-1]] = rows[begins][::-1]
-    died[place[~begins]] = rows[~begins]
-    died_ns = recording.objects["died_ns"].to_numpy(np.int64)
-    time_ns = np.append(events["time_ns"].to_numpy(np.int64), NEVER)
-    unclear = time_ns[np.minimum(died, len(time_ns) - 1)] != np.where(died_ns < 0, NEVER, died_ns)
-    lost = np.flatnonzero(unclear & (died_ns >= 0))
+def _positions(
+    recording: Recording, clock: EventClock, died_ns: Ints, time_ns: Ints
+) -> tuple[Ints, Ints]:
+    """Where in the table of events each object begins and ends; -1 before it, ``NEVER`` alive."""
+    born, died = clock.born.astype(np.int64), clock.died.astype(np.int64)
+    died[died < 0] = NEVER
+    unsure = clock.unsure[died_ns[clock.unsure] >= 0]
+    known = np.flatnonzero(died[unsure] < NEVER)
+    clear = np.zeros(len(unsure), bool)
+    clear[known] = time_ns[died[unsure[known]]] == died_ns[unsure[known]]
+    lost = unsure[~clear]
     if len(lost):
-        died[lost] = _replaced(recording, born, lost, died_ns[lost], time_ns)
+        died[lost] = _replaced(recording, born, lost, died_ns[lost], np.append(time_ns, NEVER))
+    died[died_ns < 0] = NEVER
     return born, died
 
 
@@ -272,17 +306,18 @@ def _with_threads(
     return phase, within | engine
 
 
-def labels_after(recording: Recording, kind: Kind) -> tuple[Ints, NDArray[np.uint64], Ints]:
+def labels_after(
+    recording: Recording, blocks: Blocks, kind: Kind
+) -> tuple[Ints, NDArray[np.uint64], Ints]:
     """What events of a kind say of the block that the same thread allocated just before.
 
     Returns:
         The numbers of the objects, the argument of each event, and its thread.
     """
+    if kind not in blocks.kinds:
+        return np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64)
     events = recording.events
     kinds = events["kind"].to_numpy(np.uint8)
-    nothing = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    if not (kinds == kind).any():
-        return nothing
     chosen = np.isin(kinds, (Kind.ALLOC, Kind.REALLOC, kind))
     rows = np.flatnonzero(chosen)
     thread = events["thread"].to_numpy(np.int64)[rows]

@@ -29,7 +29,6 @@ from tlmem.analysis.peak.phases import IN_WORDS, Phase
 from tlmem.analysis.peak.roles import NAMES, Named, Role, Roles, roles_of
 from tlmem.analysis.places import Places
 from tlmem.errors import TlmemError
-from tlmem.events import Kind
 from tlmem.units import parse_seconds
 
 if TYPE_CHECKING:
@@ -199,14 +198,20 @@ class Known:
         return Snapshots(self.recording)
 
     @classmethod
-    def of(cls, recording: Recording, names: Mapping[int, Named] | None = None) -> Known:
+    def of(
+        cls,
+        recording: Recording,
+        names: Mapping[int, Named] | None = None,
+        release_events: bool = False,
+    ) -> Known:
         """Reads a recording.
 
         Args:
             names: roles and names of objects, by number; those of the recording's snapshots when
                 none are given.
+            release_events: see ``blocks_of``.
         """
-        blocks = blocks_of(recording)
+        blocks = blocks_of(recording, release_events)
         passes = passes_of(blocks)
         names = names_of(recording, blocks, passes) if names is None else names
         role = roles_of(blocks, passes, names)
@@ -248,7 +253,8 @@ def explain(
     """
 
     def made() -> Explained:
-        return explain_known(Known.of(recording, names), at, memory, born, held)
+        known = Known.of(recording, names, release_events=True)
+        return explain_known(known, at, memory, born, held)
 
     return made() if names is not None else recording.kept(("peak", at, memory, born, held), made)
 
@@ -406,8 +412,7 @@ def _event_at(known: Known, rows: Ints, at: At) -> int:
 
 def _highest_mark(known: Known, rows: Ints, times: Ints) -> int:
     """The event of the mark at which most was alive, the first of several."""
-    kinds = known.recording.events["kind"].to_numpy(np.uint8)
-    events = np.flatnonzero(kinds == Kind.MARK)
+    events = known.blocks.mark_events
     at = np.searchsorted(known.blocks.time_ns[events], times, side="left")
     there = at < len(events)
     found = np.where(there, events[np.minimum(at, len(events) - 1)] if len(events) else -1, -1)

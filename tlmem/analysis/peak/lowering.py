@@ -105,8 +105,10 @@ class Replay:
 
 def lowerings(replay: Replay) -> list[Lowering]:
     """What would have lowered the peak by a share that counts, most first."""
+    if not replay.passes.is_training:
+        return []
     peak, event = replay.curve.highest
-    if not replay.passes.is_training or peak == 0:
+    if peak == 0:
         return []
     found = [*_checkpoints(replay, event), *_cleared(replay), *_half_the_batch(replay)]
     found = [each for each in found if peak - each.peak_bytes >= LEAST_SHARE * peak]

@@ -58,7 +58,7 @@ class Modules:
 
 def modules_of(recording: Recording, blocks: Blocks) -> Modules:
     """The path of every block for which one was recorded, or follows from the graph."""
-    objects, labels, _ = labels_after(recording, Kind.MODULE_PATH)
+    objects, labels, _ = labels_after(recording, blocks, Kind.MODULE_PATH)
     place = numbers_in(blocks, objects)
     known, inverse = np.unique(labels[place >= 0], return_inverse=True)
     split = bounded([path_of(label_text(recording, int(label))) for label in known.tolist()])
@@ -206,7 +206,7 @@ def _of_backward(
     backward pass runs in the thread that called it; one in a thread of the engine, which has no
     forward passes, is taken as due to whichever thread was first.
     """
-    objects, args, threads = labels_after(recording, Kind.AUTOGRAD)
+    objects, args, threads = labels_after(recording, blocks, Kind.AUTOGRAD)
     place = numbers_in(blocks, objects)
     there = place >= 0
     place, args, threads = place[there], args[there], threads[there]

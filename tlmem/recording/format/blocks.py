@@ -225,10 +225,14 @@ def _decode_shapes(
     if header.columns[4][1] % shape_bytes or header.columns[4][1] > shape_bytes * header.count:
         raise BadBlock("its shapes have not the size they claim")
     shapes = join_planes(column(header, payload, 4), shape_bytes).reshape(-1).view(_SHAPE_DTYPE)
-    numbers = _decode_numbers(header, payload, 3, len(shapes))
+    numbers = _decode_numbers(header, payload, 3, len(shapes)).astype(np.intp)
     end = at + header.count
     for name in _SHAPE_DTYPE.names or ():
-        np.take(np.ascontiguousarray(shapes[name]), numbers, out=out[name][at:end], mode="clip")
+        values, column_out = np.ascontiguousarray(shapes[name]), out[name][at:end]
+        if (values[1:] == values[:-1]).all():
+            column_out[:] = values[0]
+        else:
+            values.take(numbers, out=column_out, mode="clip")
 
 
 def _decode_objects(header: BlockHeader, payload: memoryview, out: np.ndarray) -> None:
@@ -237,7 +241,7 @@ def _decode_objects(header: BlockHeader, payload: memoryview, out: np.ndarray) -
     zigzag = join_planes(column(header, payload, 6), 8).reshape(-1).view("<u8")
     steps = (zigzag >> np.uint64(1)) ^ (np.uint64(0) - (zigzag & np.uint64(1)))
     objects = np.cumsum(steps, dtype=np.uint64)
-    np.take(objects, _decode_numbers(header, payload, 5, len(objects)), out=out, mode="clip")
+    objects.take(_decode_numbers(header, payload, 5, len(objects)), out=out, mode="clip")
 
 
 def _decode_numbers(

@@ -29,7 +29,7 @@ from tlmem.recording.format.pairing import (
     pair,
 )
 from tlmem.recording.format.segments import Source
-from tlmem.recording.format.timeline import LAST_THREAD, Timeline, without_heap
+from tlmem.recording.format.timeline import LAST_THREAD, Timeline, event_counts, without_heap
 
 TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE = range(6)
 SITE_DTYPE = np.dtype(
@@ -470,40 +470,53 @@ def _totals(
     )
 
 
+def _positions_of_frees(timeline: Timeline, pairing: Pairing) -> np.ndarray:
+    """Of the frees of a pairing, those of failed resizes included."""
+    at = np.flatnonzero(timeline.kind.take(pairing.events) == Kind.FREE)
+    return pairing.events.take(at)
+
+
 def _sites(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarray:
     """Section 1 of a checkpoint, one row for each site used so far."""
-    born = np.concatenate([before.live["site"], timeline.site[pairing.begins]]).astype(np.int64)
-    frees = pairing.events[timeline.kind[pairing.events] == Kind.FREE]
-    new = np.arange(len(born)) >= len(before.live)
-    dead = pairing.ended_by >= 0
+    listed, known = before.live["site"].astype(np.int64), len(before.live)
+    born = timeline.site.take(pairing.begins).astype(np.int64)
+    alive = np.flatnonzero(pairing.ended_by < 0)
+    old, fresh = alive[alive < known], alive[alive >= known] - known
+    living = np.concatenate([listed[old], born[fresh]])
+    freeing = timeline.site.take(_positions_of_frees(timeline, pairing)).astype(np.int64)
     old_sites = before.sites["site"].astype(np.int64)
-    freeing = timeline.site[frees].astype(np.int64)
-    count = 1 + max(
-        int(array.max(initial=0)) for array in (born, old_sites, freeing) if array is not None
-    )
+    count = 1 + max(int(each.max(initial=0)) for each in (listed, born, old_sites, freeing))
+
+    def sums(which: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        return np.bincount(which, weights, minlength=count).astype(np.int64)
+
     rows = np.zeros(count, SITE_DTYPE)
     rows[old_sites] = before.sites
     rows["site"] = np.arange(count)
-    for name, which, weights in (
-        ("alloc_count", born[new], None),
-        ("alloc_bytes", born[new], pairing.size[new]),
-        ("freed_count", born[dead], None),
-        ("freed_bytes", born[dead], pairing.size[dead]),
-        ("free_calls", freeing, None),
-    ):
-        rows[name] += np.bincount(which, weights, minlength=count).astype(np.uint64)
-    fresh = np.flatnonzero(rows["first_ticks"][born[new]] == 0)
-    first_seen, at = np.unique(born[new][fresh], return_index=True)
-    at = pairing.begins[fresh[at]]
-    rows["first_ticks"][first_seen] = timeline.ticks[at]
-    rows["device"][first_seen] = timeline.device[at]
+    # Few objects are alive at the end of a part, so those that died are not gone through.
+    new = {"count": sums(born), "bytes": sums(born, pairing.size[known:])}
+    died = {
+        "count": new["count"] + sums(listed) - sums(living),
+        "bytes": new["bytes"] + sums(listed, pairing.size[:known]),
+    }
+    died["bytes"] -= sums(living, pairing.size[alive])
+    for what in ("count", "bytes"):
+        rows[f"alloc_{what}"] += new[what].astype(np.uint64)
+        rows[f"freed_{what}"] += np.maximum(died[what], 0).astype(np.uint64)
+    rows["free_calls"] += sums(freeing).astype(np.uint64)
+    unseen = (rows["first_ticks"] == 0) & (new["count"] > 0)
+    if unseen.any():
+        first = np.flatnonzero(unseen[born])
+        first_seen, at = np.unique(born[first], return_index=True)
+        at = pairing.begins[first[at]]
+        rows["first_ticks"][first_seen] = timeline.ticks[at]
+        rows["device"][first_seen] = timeline.device[at]
     return rows[(rows["alloc_count"] > 0) | (rows["free_calls"] > 0)]
 
 
 def _consumed(before: dict[int, int], thread: np.ndarray) -> dict[int, int]:
     after = dict(before)
-    numbers, counts = np.unique(thread, return_counts=True)
-    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+    for number, count in event_counts(thread):
         after[number] = after.get(number, 0) + count
     return after
 

@@ -3,10 +3,10 @@
 Covers: a stable order in which equal keys stand together, and where each group of them begins.
 Does not cover: what the keys mean (``pairing``: addresses and handles; ``tables.ledger``: holders).
 
-A hash of the key is sorted, 16 bits at a time, for which NumPy counts instead of comparing. Of more
-keys than a cache holds, hash and position are packed into one number instead: sorting values goes
-through memory in order. Which hash comes first means nothing; keys that differ and have the same
-hash are set apart afterwards.
+A hash of the key is sorted, for which NumPy counts instead of comparing: 24 bits of it, those of
+the keys that have the same few bits before them at a time, so that they lie in a core's own cache.
+Which hash comes first means nothing; keys that differ and have the same hash are set apart
+afterwards.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_MOST_REPAIRS = 10_000
-_COUNTED = 1 << 19
-"""Keys up to which counting is faster, and few of which are alike in 32 bits of their hash."""
-_HALF = np.uint64(32)
+_COUNTED_BITS = 24
+_COUNTED = 1 << 18
+"""Keys that are counted together."""
+_MOST_SPLIT_BITS = 6
 _PIECE = 1 << 19
 """Positions that are looked at a time, so that copies of them take little memory."""
 
@@ -35,30 +35,20 @@ def group_order(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = len(keys[0])
     if count < 2:
         return np.arange(count), np.empty(0, bool)
-    if count <= _COUNTED:
-        hashed = _hash(keys) >> _HALF
-        order = _counted(hashed)
-        hashed = hashed[order]
-        near = hashed[1:] == hashed[:-1]
-    else:
-        mask = np.uint64((1 << (count - 1).bit_length()) - 1)
-        hashed = _hash(keys)
-        hashed &= ~mask
-        for start in range(0, count, _PIECE):
-            stretch = hashed[start : start + _PIECE]
-            stretch |= np.arange(start, start + len(stretch), dtype=np.uint64)
-        hashed.sort()
-        near = np.empty(count - 1, bool)
-        for start in range(0, count - 1, _PIECE):
-            stretch = hashed[start : start + _PIECE + 1]
-            near[start : start + _PIECE] = (stretch[1:] ^ stretch[:-1]) <= mask
-        hashed &= mask
-        order = hashed.view(np.int64)
+    split = min((count // _COUNTED).bit_length(), _MOST_SPLIT_BITS)
+    short = np.empty(count, np.uint32)
+    for start in range(0, count, _PIECE):
+        stretch = slice(start, start + _PIECE)
+        hashed = _hash([key[stretch] for key in keys])
+        short[stretch] = hashed >> np.uint64(64 - _COUNTED_BITS - split)
+    order = _counted(short) if not split else _split(short, 1 << split)
+    near = _equal_to_before(order, [short])
+    del short
     same = _equal_to_before(order, keys)
     same &= near
     near ^= same
     if near.any():
-        return _set_apart(order, same | near, near, keys)
+        _set_apart(order, same, near, keys)
     return order, same
 
 
@@ -71,11 +61,23 @@ def _hash(keys: Sequence[np.ndarray]) -> np.ndarray:
     return hashed
 
 
-def _counted(half: np.ndarray) -> np.ndarray:
-    """A stable order of numbers of 32 bits."""
-    order = np.argsort(half.astype(np.uint16), kind="stable")
-    high = (half >> np.uint64(16)).astype(np.uint16)
-    counted: np.ndarray = order[np.argsort(high[order], kind="stable")]
+def _split(short: np.ndarray, parts: int) -> np.ndarray:
+    """A stable order of numbers whose bits above the lowest 24 are below ``parts``."""
+    order, at = np.empty(len(short), np.int64), 0
+    part = (short >> np.uint32(_COUNTED_BITS)).astype(np.uint8)
+    for number in range(parts):
+        positions = np.flatnonzero(part == number)
+        end = at + len(positions)
+        positions.take(_counted(short.take(positions)), out=order[at:end], mode="clip")
+        at = end
+    return order
+
+
+def _counted(short: np.ndarray) -> np.ndarray:
+    """A stable order of numbers by their lowest 24 bits."""
+    order = np.argsort(short.astype(np.uint16), kind="stable")
+    high = (short >> np.uint32(16)).astype(np.uint8)
+    counted: np.ndarray = order.take(np.argsort(high.take(order), kind="stable"))
     return counted
 
 
@@ -86,25 +88,33 @@ def _equal_to_before(order: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarra
         stretch = same[start : start + _PIECE]
         positions = order[start : start + len(stretch) + 1]
         for key in keys:
-            in_order = key[positions]
+            in_order = key.take(positions)
             stretch &= in_order[1:] == in_order[:-1]
     return same
 
 
 def _set_apart(
-    order: np.ndarray, near: np.ndarray, mixed: np.ndarray, keys: tuple[np.ndarray, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sorts the few stretches of equal hashes in which keys differ."""
-    starts = np.concatenate([[0], np.flatnonzero(~near) + 1, [len(order)]])
+    order: np.ndarray, same: np.ndarray, mixed: np.ndarray, keys: tuple[np.ndarray, ...]
+) -> None:
+    """Sorts the few stretches of equal hashes in which keys differ, and corrects ``same``.
+
+    Args:
+        mixed: whether each position but the first has the hash of the one before, and another key.
+    """
+    starts = np.concatenate([[0], np.flatnonzero(~(same | mixed)) + 1, [len(order)]])
     found = np.unique(np.searchsorted(starts, np.flatnonzero(mixed), side="right") - 1)
-    if len(found) > _MOST_REPAIRS:
-        order = np.lexsort(keys[::-1])
-    else:
-        for start, end in zip(starts[found].tolist(), starts[found + 1].tolist(), strict=True):
-            members = order[start:end]
-            inside = np.lexsort([key[members] for key in keys[::-1]])
-            order[start:end] = members[inside]
-    return order, _equal_to_before(order, keys)
+    lengths = starts[found + 1] - starts[found]
+    stretch = np.repeat(np.arange(len(found)), lengths)
+    begins = np.cumsum(lengths) - lengths
+    places = np.arange(len(stretch)) + np.repeat(starts[found] - begins, lengths)
+    members = order[places]
+    members = members[np.lexsort([*(key[members] for key in keys[::-1]), stretch])]
+    order[places] = members
+    alike = stretch[1:] == stretch[:-1]
+    for key in keys:
+        in_order = key[members]
+        alike &= in_order[1:] == in_order[:-1]
+    same[places[1:] - 1] = alike
 
 
 def group_starts(same: np.ndarray) -> np.ndarray:

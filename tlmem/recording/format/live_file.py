@@ -324,7 +324,7 @@ def _identity_of(
             about.append(source.size())
         if (covered["type"] == RAW_SLOT).any():
             about += [header.state, header.last_ticks, header.last_ns, header.first_ns]
-        digest = hashlib.blake2b(repr(about).encode(), digest_size=32)
+        digest = hashlib.sha256(repr(about).encode())
         for piece in np.concatenate([folds, covered]):
             offset = int(piece["offset"])
             digest.update(piece.tobytes())

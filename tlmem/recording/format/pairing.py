@@ -85,7 +85,7 @@ class Pairing:
 
     def deltas(self) -> tuple[np.ndarray, np.ndarray]:
         """Change of live bytes (int64) and of live objects (int8) by each of ``events``."""
-        sign = np.array([-1, 1, 0], np.int8)[self.action]
+        sign = np.array([-1, 1, 0], np.int8).take(self.action)
         sign[self.row_of_event < 0] = 0
         delta = self.size[self.row_of_event] if len(self.size) else np.zeros(len(sign), np.int64)
         delta *= sign
@@ -102,29 +102,39 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     selected &= timeline.device >= FIRST_FOREIGN_DEVICE
     before = len(known.number)
     wide = index_dtype(len(timeline) + before)
-    events = np.flatnonzero(selected).astype(wide)
-    action = (kind[events] != Kind.FREE).astype(np.uint8)
-    action[timeline.role[events] == CANCELLED] = _TOUCHES
-    begins = events[action == _BEGINS]
-    row_of_event = np.full(len(events), -1, wide)
-    row_of_event[action == _BEGINS] = np.arange(before, before + len(begins))
+    positions = np.flatnonzero(selected)
+    events = positions.astype(wide)
+    action = (kind.take(positions) != Kind.FREE).view(np.uint8)
+    if timeline.role.any():
+        action[timeline.role[events] == CANCELLED] = _TOUCHES
+    beginning = np.flatnonzero(action == _BEGINS)
+    begins = events.take(beginning)
 
-    address = np.concatenate([known.address, timeline.object[events]])
-    device = np.concatenate([known.device, timeline.device[events]])
+    address = _behind(known.address, timeline.object, positions)
+    device = _behind(known.device, timeline.device, positions)
+    del positions, selected
     several = len(device) and device.min() != device.max()
     order, same = group_order(address, device) if several else group_order(address)
     del address, device
-    rows = np.concatenate([np.arange(before, dtype=wide), row_of_event])
-    actions = np.concatenate([np.full(before, _BEGINS, np.uint8), action])
+    rows = np.empty(before + len(events), wide)
+    rows[:before] = np.arange(before, dtype=wide)
+    rows[before:] = -1
+    rows[before + beginning] = np.arange(before, before + len(begins), dtype=wide)
+    actions = np.empty(before + len(events), np.uint8)
+    actions[:before], actions[before:] = _BEGINS, action
+    del beginning
     ender = _link(order, same, rows, actions)
     del order, same
 
     row_of_event = rows[before:]
-    size = np.concatenate([known.size, timeline.arg[begins]]).astype(np.int64)
-    replaced = np.flatnonzero(ender >= 0)
-    replaced = replaced[actions[ender[replaced]] == _BEGINS]
+    size = _behind(known.size, timeline.arg, begins).view(np.int64)
+    ended = np.flatnonzero(ender >= 0)
+    enders = ender.take(ended)
+    replaced = ended[np.flatnonzero(actions.take(enders) == _BEGINS)]
+    enders -= before
     ended_by = ender
-    ended_by[ender >= 0] = events[ender[ender >= 0] - before]
+    ended_by[ended] = events.take(enders)
+    no_row = row_of_event < 0
     return Pairing(
         events=events,
         begins=begins,
@@ -135,8 +145,16 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
         resized_from=_resized_from(timeline, events, row_of_event, len(size)),
         row_of_event=row_of_event,
         action=action,
-        unknown=events[(action == _ENDS) & (row_of_event < 0)],
+        unknown=events[(action == _ENDS) & no_row],
     )
+
+
+def _behind(known: np.ndarray, values: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """The values at some positions, behind those of known objects."""
+    both = np.empty(len(known) + len(positions), values.dtype)
+    both[: len(known)] = known
+    values.take(positions, out=both[len(known) :], mode="clip")
+    return both
 
 
 def numbers_of(pairing: Pairing, rows: np.ndarray) -> np.ndarray:
@@ -153,16 +171,20 @@ def _link(order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.nda
     ender = np.full(int(rows.max(initial=-1)) + 1, -1, rows.dtype)
     if not len(order):
         return ender
-    touches = actions[order] == _TOUCHES
+    in_order = actions.take(order)
+    touches = in_order == _TOUCHES
     if touches.any():
         _link_touches(order, same, rows, actions)
         group = np.concatenate([[0], np.cumsum(~same)])[~touches]
         order, same = order[~touches], group[1:] == group[:-1]
-    begins = actions[order] == _BEGINS
-    before, after = order[:-1][begins[:-1] & same], order[1:][begins[:-1] & same]
-    ender[rows[before]] = after
-    ends = actions[after] == _ENDS
-    rows[after[ends]] = rows[before[ends]]
+        in_order = in_order[~touches]
+    followed = np.flatnonzero((in_order[:-1] == _BEGINS) & same)
+    ended = rows.take(order.take(followed))
+    followed += 1
+    after, ends = order.take(followed), np.flatnonzero(in_order.take(followed) == _ENDS)
+    del followed
+    ender[ended] = after
+    rows[after.take(ends)] = ended.take(ends)
     return ender
 
 
@@ -183,6 +205,8 @@ def _resized_from(
 ) -> np.ndarray:
     """For each row, the row whose resize made it; -1 for none."""
     result = np.full(rows, -1, row_of_event.dtype)
+    if not timeline.role.any():
+        return result
     role = timeline.role[events]
     halves = np.flatnonzero((role == RESIZE_FIRST) | (role == RESIZE_SECOND))
     halves = halves[np.argsort(timeline.thread[events[halves]], kind="stable")]

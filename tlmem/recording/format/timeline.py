@@ -50,6 +50,8 @@ _EVENTS_IN_A_SUM = 32
 LAST_THREAD = limits.LARGEST_THREAD
 _MOST_STRADDLING = 64
 """Blocks that are kept decoded, of 300 kB each; of more threads some are decoded twice."""
+_NARROW_BYTES = 2
+"""Wider columns differ from event to event, and are not worth a look."""
 _LONGEST_SILENCE_NS = 86_400_000_000_000
 
 
@@ -70,6 +72,17 @@ class Timeline:
 
     def __len__(self) -> int:
         return len(self.ticks)
+
+
+def event_counts(thread: np.ndarray) -> list[tuple[int, int]]:
+    """Threads and how many events each has, by the thread of each event."""
+    if not len(thread) or int(thread.max()) > 1 << 16:
+        numbers, counts = np.unique(thread, return_counts=True)
+    else:
+        counts = np.bincount(thread)
+        numbers = np.flatnonzero(counts)
+        counts = counts[numbers]
+    return list(zip(numbers.tolist(), counts.tolist(), strict=True))
 
 
 def without_heap(timeline: Timeline) -> tuple[Timeline, Timeline]:
@@ -291,7 +304,8 @@ class Loader:
         starts = thread_starts(thread)
         for start, end in zip(starts, [*starts[1:], len(ticks)], strict=True):
             stretch = ticks[start:end]
-            np.maximum.accumulate(stretch, out=stretch)
+            if (stretch[1:] < stretch[:-1]).any():
+                np.maximum.accumulate(stretch, out=stretch)
             first = start + int(np.searchsorted(stretch, np.uint64(first_ticks)))
             after = start + int(np.searchsorted(stretch, np.uint64(last_ticks), side="right"))
             wanted.append((first, max(after, first)))
@@ -303,15 +317,18 @@ class Loader:
             arrays = {name: array[only] for name, array in arrays.items()}
             _part_lone_halves(arrays["role"], arrays["thread"])
             return Timeline(**arrays, problems=self.problems)
-        rows = np.concatenate([np.arange(first, after) for first, after in wanted])
-        if len(rows) < len(ticks):
+        kept = sum(after - first for first, after in wanted)
+        if kept < len(ticks) and role.any():
+            rows = np.concatenate([np.arange(first, after) for first, after in wanted])
             halves = role[rows]
             _part_lone_halves(halves, thread[rows])
             role[rows] = halves
-        order = rows[np.argsort(ticks[rows], kind="stable")]
-        del role, ticks, thread, rows
+        # Earlier events than those wanted come before them, and later ones behind.
+        earlier = sum(first - start for (first, _), start in zip(wanted, starts, strict=True))
+        order = np.argsort(ticks, kind="stable")[earlier : earlier + kept]
+        del role, ticks, thread
         for name, array in arrays.items():
-            arrays[name] = array[order]
+            arrays[name] = _in_order(array, order)
         return Timeline(**arrays, problems=self.problems)
 
     def _drop_impossible_sizes(self, arrays: dict[str, np.ndarray]) -> None:
@@ -340,6 +357,13 @@ class Loader:
         sound[large[impossible]] = False
         for name, array in arrays.items():
             arrays[name] = array[sound]
+
+
+def _in_order(values: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The values at these positions; columns that say the same of every event are many."""
+    if values.itemsize <= _NARROW_BYTES and len(order) and values.min() == values.max():
+        return np.full(len(order), values[0])
+    return values.take(order)
 
 
 def _room(pieces: np.ndarray) -> int:

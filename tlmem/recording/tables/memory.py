@@ -26,7 +26,7 @@ from tlmem.recording.format.checkpoint import Checkpoint
 from tlmem.recording.format.live_file import Carried
 from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, numbers_of, pair
 from tlmem.recording.format.symbols import Names
-from tlmem.recording.format.timeline import Timeline
+from tlmem.recording.format.timeline import Timeline, event_counts
 from tlmem.recording.tables.blame import SiteTable
 from tlmem.recording.tables.holder_names import longest_label
 from tlmem.recording.tables.schema import frame
@@ -365,7 +365,7 @@ def threads_table(
     """
     counts: dict[int, int] = dict(checkpoint.consumed)
     for of_some in threads:
-        for thread, count in _thread_counts(of_some):
+        for thread, count in event_counts(of_some):
             counts[thread] = counts.get(thread, 0) + count
     numbers = sorted({*counts, *names.threads})
     known = [names.threads.get(number) for number in numbers]
@@ -381,17 +381,6 @@ def threads_table(
             "events": [counts.get(number, 0) for number in numbers],
         },
     )
-
-
-def _thread_counts(thread: np.ndarray) -> list[tuple[int, int]]:
-    """Events of each thread."""
-    if not len(thread) or int(thread.max()) > 1 << 16:
-        numbers, counts = np.unique(thread, return_counts=True)
-    else:
-        counts = np.bincount(thread)
-        numbers = np.flatnonzero(counts)
-        counts = counts[numbers]
-    return list(zip(numbers.tolist(), counts.tolist(), strict=True))
 
 
 def totals_of(

@@ -8,6 +8,7 @@ Does not cover: who holds what (``ledger``), an object's history as users see it
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,59 @@ _ABOUT_AN_OBJECT = (
     *(Kind.TAPE_RECORD, Kind.DETACH, Kind.HOLDERS, Kind.COPY),
 )
 _HAS_BYTES = (Kind.ALLOC, Kind.REALLOC, Kind.COPY)
+
+
+@dataclass(frozen=True)
+class EventClock:
+    """When things were, as positions in the table of events, without that table.
+
+    Attributes:
+        ticks: of each event.
+        kinds: of events that there are.
+        marks: positions of the marks, ascending.
+        born: of each row of ``objects``, the first event that begins it; -1: before all events.
+        died: the last free of it; -1: none.
+        unsure: rows that may have been replaced, or spoken of after they ended.
+    """
+
+    ticks: np.ndarray
+    kinds: frozenset[int]
+    marks: np.ndarray
+    born: np.ndarray
+    died: np.ndarray
+    unsure: np.ndarray
+
+
+def _touching(timeline: Timeline, pairing: Pairing) -> np.ndarray:
+    """Which of a pairing's events are halves of resizes that failed."""
+    if not timeline.role.any():
+        return np.empty(0, np.int64)
+    return np.flatnonzero(timeline.role[pairing.events] == CANCELLED)
+
+
+def event_clock(timeline: Timeline, pairing: Pairing) -> EventClock:
+    """The clock of a recording's events."""
+    before = len(pairing.known.number)
+    born = np.empty(len(pairing.size), pairing.begins.dtype)
+    born[:before], born[before:] = -1, pairing.begins
+    died = pairing.ended_by.copy()
+    died[pairing.replaced] = -1
+    touching = _touching(timeline, pairing)
+    touching = touching[pairing.row_of_event[touching] >= 0]
+    rows, at = pairing.row_of_event[touching], pairing.events[touching]
+    frees = timeline.kind[at] == Kind.FREE
+    np.maximum.at(died, rows[frees], at[frees])
+    again = ~frees & (born[rows] < 0)
+    # Of several values for one place numpy keeps the last, here the first event.
+    born[rows[again][::-1]] = at[again][::-1]
+    return EventClock(
+        ticks=timeline.ticks,
+        kinds=frozenset(np.flatnonzero(np.bincount(timeline.kind, minlength=256)).tolist()),
+        marks=np.flatnonzero(timeline.kind == Kind.MARK),
+        born=born,
+        died=died,
+        unsure=np.union1d(pairing.replaced, rows),
+    )
 
 
 def history_table(
