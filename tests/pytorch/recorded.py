@@ -206,5 +206,6 @@ def wrong_roles(known: Known, moment: Moment) -> list[tuple[int, list[str], str,
 def alive_at(known: Known, time_ns: int) -> NDArray[np.int64]:
     """The rows of PyTorch's blocks that are alive at a time."""
     blocks = known.blocks
-    lives = (blocks.born_ns <= time_ns) & ((blocks.died_ns < 0) | (blocks.died_ns > time_ns))
+    died_ns = known.recording.objects["died_ns"].loc[blocks.number].to_numpy()
+    lives = (blocks.born_ns <= time_ns) & ((died_ns < 0) | (died_ns > time_ns))
     return np.flatnonzero(lives & blocks.torch & (blocks.size > 0))
