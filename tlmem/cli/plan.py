@@ -30,7 +30,6 @@ def run(words: list[str]) -> int:
         return plan_function.run(
             given.target, given.shapes, given.values, given.out, given.format, given.output
         )
-    from tlmem.output.atomic_write import write_file
     from tlmem.recording.reader import read_for_command
     from tlmem.report import write
     from tlmem.report.plan import render_json, render_text
@@ -48,7 +47,7 @@ def run(words: list[str]) -> int:
     found = _found(recording, *how)
     size = plots.parse_size(given.size) if given.size else None
     drawn = picture.picture(found, plots.format_of(given.output), size)
-    write_file(given.output, lambda place: place.write_bytes(drawn), given.force)
+    plots.write_picture(drawn, given.output, given.force)
     return write(render(found), None)
 
 

@@ -43,7 +43,6 @@ class WrongOption(TlmemError):
 def run(words: list[str]) -> int:
     """Runs ``tlmem replay FILE``."""
     given = _parser().parse_args(words)
-    from tlmem.output.atomic_write import write_file
     from tlmem.report import replay, write
 
     if given.allocator in RUN_HERE:
@@ -67,7 +66,7 @@ def run(words: list[str]) -> int:
 
         size = plots.parse_size(given.size) if given.size else None
         drawn = segments.picture(found, plots.format_of(given.plot), size)
-        write_file(given.plot, lambda place: place.write_bytes(drawn), given.force)
+        plots.write_picture(drawn, given.plot, given.force)
     if given.format == "html":
         from tlmem.report.html import replay as page
 

@@ -197,7 +197,8 @@ def stranded_blocks(found: Replayed) -> Iterator[str]:
                 f"reserved {format_bytes(at.reserved_bytes)} = blocks "
                 f"{format_bytes(at.block_bytes)} + stranded {format_bytes(at.stranded_bytes)} + "
                 f"whole free {unit} {format_bytes(at.whole_free_bytes)}; "
-                f"{format_count(at.held)} of {format_count(at.segments)} {unit} are free in part"
+                f"{format_count(at.held)} of {format_count(at.segments)} {unit} "
+                f"{'is' if at.held == 1 else 'are'} free in part"
             )
         ]
         if at.lines:

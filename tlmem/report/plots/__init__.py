@@ -110,11 +110,14 @@ def run(
         raise CannotDivide(f"--memory {memory} goes with --by role; add that.")
     kind = BY[by] if by else kind
     view = PlotView.of(read_for_command(path), None, since, until)
-    drawn = picture(view, kind, format, wanted, memory=memory)
-    write_file(out, lambda place: place.write_bytes(drawn), force)
-    if out != STDOUT:
-        sys.stderr.write(f"tlmem: wrote {format_bytes(len(drawn))} to {out}\n")
+    write_picture(picture(view, kind, format, wanted, memory=memory), out, force)
     return 0
+
+
+def write_picture(drawn: bytes, out: str, force: bool) -> None:
+    """Writes a picture to a file, and says so."""
+    write_file(out, lambda place: place.write_bytes(drawn), force)
+    sys.stderr.write(f"tlmem: wrote {format_bytes(len(drawn))} to {out}\n")
 
 
 def format_of(out: str) -> str:
