@@ -294,7 +294,8 @@ class Lanes:
 
     @cached_property
     def _highest_kept(self) -> tuple[float, Floats]:
-        """How long a stretch is, and the most bytes that are alive at once in each."""
+        """How long a stretch is, and the most bytes that are alive at once in each; then those that
+        stay alive."""
         step = max(self._end / MOMENTS, 1.0)
         edges = (np.arange(MOMENTS + 1) * step).astype(np.int64)
         edges[-1] = max(edges[-1], self._end)
@@ -304,7 +305,8 @@ class Lanes:
             self._highest_between(edges[low : high + 1])
             for low, high in zip(cuts[:-1], cuts[1:], strict=True)
         ]
-        return step, np.concatenate(found)
+        births, deaths = self._of_all
+        return step, np.concatenate([*found, [births.sums[-1] - deaths.sums[-1]]])
 
     def _highest_between(self, edges: Ints) -> Floats:
         """The most bytes that are alive at once between each two edges.

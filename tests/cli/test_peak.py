@@ -143,7 +143,10 @@ def test_json_has_every_sum(folder: Path) -> None:
 def test_the_output_goes_to_a_file(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "peak.txt"
 
-    assert said(folder, "train.tlm", "-o", str(out)) == ""
+    done = programs.command(("peak", "train.tlm", "-o", str(out)), folder)
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.decode() == f"tlmem: wrote the report to {out}\n"
     assert out.read_text(encoding="utf-8") == said(folder, "train.tlm")
 
 

@@ -97,7 +97,8 @@ def test_a_method_has_an_owner_of_its_own(folder: Path) -> None:
 def test_a_plan_goes_to_a_file(folder: Path) -> None:
     done = plan(folder, "model:forward", *SHAPES, "-o", "plan.txt")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr == b"tlmem: wrote the report to plan.txt\n"
     assert (folder / "plan.txt").read_text().startswith("forward, given")
 
 

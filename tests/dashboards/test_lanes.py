@@ -85,7 +85,8 @@ def test_the_most_alive_in_a_column_is_that_of_every_moment(
 
     found = lanes.highest(view, width)
     for column, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-        first, last = (first // step * step, -(-last // step) * step) if kept else (first, last)
+        if kept:
+            first, last = int(first / step) * step, np.ceil(last / step) * step
         moments = [int(first), *(t for t in objects["born_ns"] if int(first) < t <= int(last))]
         levels = [
             int(objects["size_bytes"][(objects["born_ns"] <= at) & (died > at)].sum())

@@ -56,7 +56,7 @@ def test_without_stdout_a_report_goes_to_its_file(tmp_path: Path) -> None:
 
     done = run(["report", "x.tlm", "-o", "out.txt"], ">&-", tmp_path)
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "tlmem: wrote the report to out.txt\n")
     assert (tmp_path / "out.txt").read_text().startswith("Leak at train.py:12: ")
 
 
