@@ -58,6 +58,20 @@ def test_losses_that_keep_their_graph() -> None:
     )
 
 
+@pytest.mark.parametrize("chain, outcome", [(HISTORY, "leak"), (HISTORY[:2], "stable")])
+def test_few_losses_of_four_bytes_are_a_leak_where_each_keeps_a_graph(
+    chain: list[Step], outcome: str
+) -> None:
+    made, losses = Program(), []
+    for _ in range(150):
+        losses.append(made.alloc(LOSSES, 4, TORCH))
+        made.temporary(90)
+        made.wait(20_000_000)
+    made.snapshot((chain, losses, 1.0))
+
+    assert analyse(made.recording()).verdict.outcome == outcome
+
+
 def test_what_no_object_holds_is_kept_through_the_graphs_of_others() -> None:
     found = classes(program(HISTORY))
 
