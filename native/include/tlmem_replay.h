@@ -46,8 +46,8 @@ typedef enum {
     TLM_SIM_EMPTY = 3,   /* the program gives unused segments back, as torch.cuda.empty_cache() does */
     TLM_SIM_COLLECT = 4, /* unused segments are collected until `bytes` are; where these are not enough, the driver had
                             refused a request, and all that is unused goes back */
-    TLM_SIM_WAIT = 5, /* the program gives a block up that another stream still uses: it serves again from its FREE on,
-                            or from when unused segments are given back, as all streams are waited for then */
+    TLM_SIM_WAIT = 5, /* the program frees a block that another stream still uses. It is reused after its FREE, or after
+                            the allocator releases unused segments, which synchronizes all streams */
     TLM_SIM_IDLE =
         6, /* nothing uses the private pool of `lane` any more: its unused segments go back like all others */
 } tlm_sim_kind;
@@ -110,9 +110,9 @@ typedef struct {
 
 typedef struct tlm_sim tlm_sim;
 
-/* A replay of up to `blocks` blocks in `count` lanes. Memory of a private pool is not given back before it is IDLE, and a request
- * from one that is refused fails: nothing is given back while a graph is captured. TLM_BAD_ARGUMENT: settings that no allocator has,
- * no lane. TLM_NO_MEMORY. */
+/* A replay of up to `blocks` blocks in `count` lanes. A private pool keeps its memory until it is IDLE. A refused request from a
+ * private pool fails, because the allocator releases nothing during the capture of a graph. TLM_BAD_ARGUMENT: settings that no
+ * allocator has, no lane. TLM_NO_MEMORY. */
 tlm_status tlm_sim_create(const tlm_sim_settings *settings, uint32_t blocks, uint32_t count, const tlm_sim_lane *lanes,
                           tlm_sim **replay);
 /* A segment that is there before the first event, free as a whole. Of expandable ones of a lane each call is a run of mapped pages,

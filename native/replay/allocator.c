@@ -733,7 +733,7 @@ static uint32_t obtain(tlm_sim *replay, tlmi_shelf *shelf, const tlm_sim_event *
         part = ask_driver(replay, shelf, event, bytes);
     if (part || replay->no_memory)
         return part;
-    /* A graph is captured, and nothing given back meanwhile; where that was recorded, the pool was no graph's. */
+    /* Nothing is released during the capture of a graph. A recorded release shows that the pool had another use. */
     if (replay->lane[event->lane].pool && !event->flags)
         return 0;
     tlmi_sim_empty(replay);

@@ -42,5 +42,4 @@ class Sampled(Program):
         """What the reader would hand to an analysis."""
         recording = super().recording()
         recording.heap_sampled, recording.heap_rate = True, RATE
-        recording.info["heap.rate"] = str(RATE)
         return recording

@@ -389,6 +389,7 @@ class Program:
                 as_ns,
             ),
             holding_objects=self.holding_objects(),
+            heap_sampled=False,
             heap=pd.DataFrame(
                 self.heap, columns=[column.name for column in SCHEMA["heap"].columns]
             ),

@@ -38,7 +38,7 @@ from tlmem.analysis.growth_findings import (
     memory_findings,
     without_one_long_graph,
 )
-from tlmem.analysis.heap_samples import held_heap, is_sampled
+from tlmem.analysis.heap_samples import held_heap
 from tlmem.analysis.holders.cells_held import without_results
 from tlmem.analysis.holders.containers import contents_beside, with_contents, with_holder_named
 from tlmem.analysis.holders.object_types import with_types, with_types_named
@@ -156,7 +156,7 @@ def _analyse(recording: Recording) -> Analysis:
     verdict = with_types_named(with_holder_named(judge(evidence), beside, found), found)
     return Analysis(
         verdict=with_line_named(
-            verdict, found, recording.heap_rate if is_sampled(recording) else None
+            verdict, found, recording.heap_rate if recording.heap_sampled else None
         ),
         attribution=level,
         findings=tuple(found),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.heap_samples import MEMORIES, Blocks, blocks_of, estimate, is_sampled, unseen
+from tlmem.analysis.heap_samples import MEMORIES, Blocks, blocks_of, estimate, unseen
 from tlmem.analysis.leaks.alive_at_end import alive_in
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import Estimate, Finding, StackFrame, Verdict
@@ -361,7 +361,7 @@ def _inside(
 def _heap_changes(before: Side, after: Side) -> tuple[HeapChange, ...] | None:
     """Lines whose intervals are apart, those that differ most first; None without samples."""
     rates = [
-        [recording.heap_rate for recording in side.recordings if is_sampled(recording)]
+        [recording.heap_rate for recording in side.recordings if recording.heap_sampled]
         for side in (before, after)
     ]
     if not all(rates):

@@ -33,11 +33,6 @@ MOST_TIMES = 700.0
 """A block of so many times the rate, or more, counts as always sampled."""
 
 
-def is_sampled(recording: Recording) -> bool:
-    """Whether blocks of the heap were sampled, if only there had been some."""
-    return "heap.rate" in recording.info
-
-
 def estimate(size: Numbers, weight: Numbers) -> Estimate:
     """What all blocks have of which these are a sample.
 

@@ -87,7 +87,7 @@ Ints = NDArray[np.int64]
 class Imported:
     """A recording as bytes, and what is said of it: counts, and contradictions in sentences.
 
-    ``remarks`` are about what says nothing of memory; they are no problems of the recording.
+    ``remarks`` list input that was skipped or corrected without effect on memory figures.
     """
 
     data: bytes

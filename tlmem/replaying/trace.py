@@ -368,7 +368,7 @@ class _Builder:
         return int(self.name.rpartition(":")[2])
 
     def _runs(self, frame: pd.DataFrame, device: Ints) -> list[_Run]:
-        """Where segments were given back, side by side."""
+        """Consecutive releases of segments, as runs."""
         kind = frame["kind"].to_numpy(np.uint8)[device]
         site = frame["site"].to_numpy(np.int64)[device]
         size = frame["arg"].to_numpy(np.uint64)[device].astype(np.int64)

@@ -39,7 +39,7 @@ def test_native_memory_that_keeps_growing_is_native() -> None:
 def test_arrays_freed_since_the_allocator_was_asked_may_be_free_in_it(
     levels: list[tuple[int, int]], kept: list[int]
 ) -> None:
-    """Garbage that goes at once is no growth, however seldom a busy machine asks the allocator."""
+    """Memory freed between two samples of the allocator does not count as growth."""
     table = pd.DataFrame(levels, columns=["tracked", "anon"]).astype(float)
     table["time_ns"] = range(len(table))
     table["malloc_free"] = [0.0, *[np.nan] * (len(table) - 1)]

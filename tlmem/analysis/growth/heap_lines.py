@@ -305,7 +305,7 @@ def with_line_named(verdict: Verdict, found: Sequence[Finding], heap_rate: float
 
     Args:
         heap_rate: one block was sampled for so many bytes in the mean; 1: every block; None: none.
-            Where there are no samples, or too few for a line, the sentence says what gets more.
+            Without samples, or with too few to name a line, the sentence says how to get them.
     """
     if verdict.outcome in MEMORIES and heap_rate is None:
         return replace(verdict, sentence=f"{verdict.sentence} {HOW_TO_SAMPLE}")

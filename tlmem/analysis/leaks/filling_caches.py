@@ -72,8 +72,8 @@ def pace(line: Survivors) -> tuple[int, int]:
 def births_of_others(line: Survivors, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many objects others had made when each survivor was born.
 
-    A function that fills a cache makes more than what it puts there, and all of it ever more
-    seldom: its other lines are no others, unless it makes most of what there is.
+    Other lines of the function that makes the survivors are excluded, because they slow down with
+    the cache. If that function makes most objects, only the survivors' own line is excluded.
     """
     lives, frames = line.lives, line.places.frames
     own = np.array([(f.file, f.function) == (line.line.file, line.line.function) for f in frames])
