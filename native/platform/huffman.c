@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * huffman.c: bytes that do not repeat, as a zlib stream of one block with a Huffman code and no matches (RFC 1950, 1951).
  *
- * zlib's own strategy for it takes four times as long; half of what compaction costs a program was the low bytes of its time
- * steps. Any inflater reads the result. Thread-safe: no state but the caller's.
+ * zlib's own strategy for such bytes (Z_HUFFMAN_ONLY) takes several times as long: docs/decisions/zlib-at-run-time.md. Any
+ * inflater reads the result. Thread-safe: no state but the caller's.
  */
 #include <string.h>
 
