@@ -71,7 +71,8 @@ class Cost:
 
 
 def costs(screen: Screen) -> tuple[list[Cost], list[Cost]]:
-    """The first visits of all screens, then every key on each."""
+    """The first visits of all screens, then every key on each; begins when all work is done."""
+    _settle(screen)
     visits = [_press(screen, name[0], name) for name in KEYS]
     found = []
     for name, keys in KEYS.items():
@@ -132,6 +133,14 @@ def _press(screen: Screen, key: str, name: str) -> Cost:
         (_interface_s(screen.pid) - interface) * 1e3,
         (_process_s(screen.pid) - process) * 1e3,
     )
+
+
+def _settle(screen: Screen) -> None:
+    """Waits until the process has written nothing and used next to no CPU for a while."""
+    used, since = _process_s(screen.pid), time.perf_counter()
+    while time.perf_counter() - since < QUIET_S:
+        if _written(screen, 0.01) or _process_s(screen.pid) - used > 0.002:
+            used, since = _process_s(screen.pid), time.perf_counter()
 
 
 def _written(screen: Screen, wait_s: float) -> bool:

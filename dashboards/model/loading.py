@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.leaks.alive_at_end import alive_in
-from tlmem.analysis.ledger.history import History, NoSuchObject, history
+from tlmem.analysis.ledger.history import History, NoSuchObject, life_of
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.places import Places, place
 from tlmem.errors import TlmemError
@@ -186,11 +186,15 @@ class Loaded:
         return int(counts.sum()), int(held.sum())
 
     def history(self, number: int) -> History | None:
-        """The life of an object; None of one that the recording does not list."""
+        """The life of an object; None of one that the recording does not list.
+
+        It is worked out anew: to keep it beside the recording would take longer, as the whole file
+        is read for that.
+        """
         with self._lock:
             if number not in self._lives:
                 try:
-                    self._lives[number] = history(self.recording, str(number), self.places)
+                    self._lives[number] = life_of(self.recording, str(number), self.places)
                 except NoSuchObject:
                     self._lives[number] = None
             return self._lives[number]
