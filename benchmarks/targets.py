@@ -94,7 +94,7 @@ TARGETS = (
         "the same, `malloc` and `free` in C, the loop alone",
         1.10,
         "x",
-        "1.12x to 1.18x in six rounds: a pair takes 7.4 ns, and the two jumps through our functions "
+        "1.12x to 1.18x in six rounds: a pair takes 7.4 ns, and the jumps through our two functions "
         "0.9 ns: 14 instructions.",
     ),
     Target(
