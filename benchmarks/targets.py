@@ -94,8 +94,8 @@ TARGETS = (
         "the same, `malloc` and `free` in C, the loop alone",
         1.10,
         "x",
-        "1.12x to 1.18x in six rounds: a pair takes 7.4 ns, and the jumps through our two functions "
-        "0.9 ns: 14 instructions.",
+        "1.12x to 1.18x in six rounds: a pair takes 7.4 ns, and the jumps through our two "
+        "functions 0.9 ns: 14 instructions.",
     ),
     Target(
         "holders, snapshot",
