@@ -3,10 +3,9 @@
 Covers: a stable order in which equal keys stand together, and where each group of them begins.
 Does not cover: what the keys mean (``pairing``: addresses and handles; ``tables.ledger``: holders).
 
-A hash of the key is sorted, for which NumPy counts instead of comparing: 24 bits of it, those of
-the keys that have the same few bits before them at a time, so that they lie in a core's own cache.
-Which hash comes first means nothing; keys that differ and have the same hash are set apart
-afterwards.
+A number of 64 bits has the highest bits of a key's hash and, below them, its position: no two are
+equal, so NumPy's quickest sort leaves equal keys in their own order. Which hash comes first means
+nothing; keys that differ and have the same bits of the hash are set apart afterwards.
 """
 
 from __future__ import annotations
@@ -16,10 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_COUNTED_BITS = 24
-_COUNTED = 1 << 18
-"""Keys that are counted together."""
-_MOST_SPLIT_BITS = 6
 _PIECE = 1 << 19
 """Positions that are looked at a time, so that copies of them take little memory."""
 
@@ -35,15 +30,20 @@ def group_order(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = len(keys[0])
     if count < 2:
         return np.arange(count), np.empty(0, bool)
-    split = min((count // _COUNTED).bit_length(), _MOST_SPLIT_BITS)
-    short = np.empty(count, np.uint32)
+    position = np.uint64((1 << (count - 1).bit_length()) - 1)
+    hashes = np.empty(count, np.uint64)
     for start in range(0, count, _PIECE):
-        stretch = slice(start, start + _PIECE)
-        hashed = _hash([key[stretch] for key in keys])
-        short[stretch] = hashed >> np.uint64(64 - _COUNTED_BITS - split)
-    order = _counted(short) if not split else _split(short, 1 << split)
-    near = _equal_to_before(order, [short])
-    del short
+        piece = hashes[start : start + _PIECE]
+        piece[:] = _hash([key[start : start + _PIECE] for key in keys])
+        piece &= ~position
+        piece |= np.arange(start, start + len(piece), dtype=np.uint64)
+    hashes.sort()
+    near = np.empty(count - 1, bool)
+    for start in range(0, count - 1, _PIECE):
+        piece = hashes[start : start + _PIECE + 1]
+        np.less_equal(piece[1:] ^ piece[:-1], position, out=near[start : start + _PIECE])
+    hashes &= position
+    order = hashes.view(np.int64)
     same = _equal_to_before(order, keys)
     same &= near
     near ^= same
@@ -59,26 +59,6 @@ def _hash(keys: Sequence[np.ndarray]) -> np.ndarray:
         hashed += key.astype(np.uint64, copy=False)
         hashed *= _MULTIPLIER
     return hashed
-
-
-def _split(short: np.ndarray, parts: int) -> np.ndarray:
-    """A stable order of numbers whose bits above the lowest 24 are below ``parts``."""
-    order, at = np.empty(len(short), np.int64), 0
-    part = (short >> np.uint32(_COUNTED_BITS)).astype(np.uint8)
-    for number in range(parts):
-        positions = np.flatnonzero(part == number)
-        end = at + len(positions)
-        positions.take(_counted(short.take(positions)), out=order[at:end], mode="clip")
-        at = end
-    return order
-
-
-def _counted(short: np.ndarray) -> np.ndarray:
-    """A stable order of numbers by their lowest 24 bits."""
-    order = np.argsort(short.astype(np.uint16), kind="stable")
-    high = (short >> np.uint32(16)).astype(np.uint8)
-    counted: np.ndarray = order.take(np.argsort(high.take(order), kind="stable"))
-    return counted
 
 
 def _equal_to_before(order: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarray:
