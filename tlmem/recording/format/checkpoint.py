@@ -21,6 +21,7 @@ from tlmem.events import EVENT_DTYPE, RESIZE_FREE, Kind, Metric
 from tlmem.recording.format import limits
 from tlmem.recording.format.blocks import BadBlock, BlockHeader, entries, parse_header
 from tlmem.recording.format.pairing import (
+    ENDS,
     Known,
     LiveMemory,
     Pairing,
@@ -472,6 +473,8 @@ def _totals(
 
 def _positions_of_frees(timeline: Timeline, pairing: Pairing) -> np.ndarray:
     """Of the frees of a pairing, those of failed resizes included."""
+    if not timeline.role.any():
+        return pairing.events.take(np.flatnonzero(pairing.action == ENDS))
     at = np.flatnonzero(timeline.kind.take(pairing.events) == Kind.FREE)
     return pairing.events.take(at)
 

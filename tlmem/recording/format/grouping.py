@@ -3,8 +3,9 @@
 Covers: a stable order in which equal keys stand together, and where each group of them begins.
 Does not cover: what the keys mean (``pairing``: addresses and handles; ``tables.ledger``: holders).
 
-A number of 64 bits has the highest bits of a key's hash and, below them, its position: no two are
-equal, so NumPy's quickest sort leaves equal keys in their own order. Which hash comes first means
+A number of 64 bits has a key above and its position below: no two are equal, so NumPy's quickest
+sort leaves equal keys in their own order. Of a key there are only those bits in which any two
+differ, or, where these need more room, the highest bits of its hash. Which key comes first means
 nothing; keys that differ and have the same bits of the hash are set apart afterwards.
 """
 
@@ -30,26 +31,45 @@ def group_order(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = len(keys[0])
     if count < 2:
         return np.arange(count), np.empty(0, bool)
-    position = np.uint64((1 << (count - 1).bit_length()) - 1)
-    hashes = np.empty(count, np.uint64)
+    bits = (count - 1).bit_length()
+    position = np.uint64((1 << bits) - 1)
+    low = _lowest_of_few(keys, 64 - bits)
+    packed = np.empty(count, np.uint64)
     for start in range(0, count, _PIECE):
-        piece = hashes[start : start + _PIECE]
-        piece[:] = _hash([key[start : start + _PIECE] for key in keys])
-        piece &= ~position
+        piece, stretch = packed[start : start + _PIECE], slice(start, start + _PIECE)
+        if low is not None:
+            np.right_shift(keys[0][stretch], np.uint64(low), out=piece)
+            piece <<= np.uint64(bits)
+        else:
+            piece[:] = _hash([key[stretch] for key in keys])
+            piece &= ~position
         piece |= np.arange(start, start + len(piece), dtype=np.uint64)
-    hashes.sort()
+    packed.sort()
     near = np.empty(count - 1, bool)
     for start in range(0, count - 1, _PIECE):
-        piece = hashes[start : start + _PIECE + 1]
+        piece = packed[start : start + _PIECE + 1]
         np.less_equal(piece[1:] ^ piece[:-1], position, out=near[start : start + _PIECE])
-    hashes &= position
-    order = hashes.view(np.int64)
+    packed &= position
+    order = packed.view(np.int64)
+    if low is not None:
+        return order, near
     same = _equal_to_before(order, keys)
     same &= near
     near ^= same
     if near.any():
         _set_apart(order, same, near, keys)
     return order, same
+
+
+def _lowest_of_few(keys: Sequence[np.ndarray], room: int) -> int | None:
+    """The lowest bit in which any two keys differ, where ``room`` bits from it on have them all."""
+    if len(keys) > 1 or keys[0].dtype != np.uint64:
+        return None
+    differ = 0
+    for start in range(0, len(keys[0]), _PIECE):
+        differ |= int(np.bitwise_or.reduce(keys[0][start : start + _PIECE] ^ keys[0][0]))
+    low = max((differ & -differ).bit_length() - 1, 0)
+    return low if differ.bit_length() - low <= room else None
 
 
 def _hash(keys: Sequence[np.ndarray]) -> np.ndarray:

@@ -17,7 +17,7 @@ from tlmem.events import FIRST_FOREIGN_DEVICE, Kind
 from tlmem.recording.format.grouping import group_order
 from tlmem.recording.format.timeline import CANCELLED, RESIZE_FIRST, RESIZE_SECOND, Timeline
 
-_ENDS, _BEGINS, _TOUCHES = 0, 1, 2
+ENDS, BEGINS, TOUCHES = 0, 1, 2
 
 
 def index_dtype(count: int) -> type[np.signedinteger]:
@@ -87,7 +87,9 @@ class Pairing:
         """Change of live bytes (int64) and of live objects (int8) by each of ``events``."""
         sign = np.array([-1, 1, 0], np.int8).take(self.action)
         sign[self.row_of_event < 0] = 0
-        delta = self.size[self.row_of_event] if len(self.size) else np.zeros(len(sign), np.int64)
+        delta = np.zeros(len(sign), np.int64)
+        if len(self.size):
+            self.size.take(self.row_of_event, out=delta, mode="wrap")  # -1 counts nothing
         delta *= sign
         replacing = np.searchsorted(self.events, self.ended_by[self.replaced])
         np.subtract.at(delta, replacing, self.size[self.replaced])
@@ -106,8 +108,8 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     events = positions.astype(wide)
     action = (kind.take(positions) != Kind.FREE).view(np.uint8)
     if timeline.role.any():
-        action[timeline.role[events] == CANCELLED] = _TOUCHES
-    beginning = np.flatnonzero(action == _BEGINS)
+        action[timeline.role[events] == CANCELLED] = TOUCHES
+    beginning = np.flatnonzero(action == BEGINS)
     begins = events.take(beginning)
 
     address = _behind(known.address, timeline.object, positions)
@@ -121,7 +123,7 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     rows[before:] = -1
     rows[before + beginning] = np.arange(before, before + len(begins), dtype=wide)
     actions = np.empty(before + len(events), np.uint8)
-    actions[:before], actions[before:] = _BEGINS, action
+    actions[:before], actions[before:] = BEGINS, action
     del beginning
     ender = _link(order, same, rows, actions)
     del order, same
@@ -130,7 +132,7 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     size = _behind(known.size, timeline.arg, begins).view(np.int64)
     ended = np.flatnonzero(ender >= 0)
     enders = ender.take(ended)
-    replaced = ended[np.flatnonzero(actions.take(enders) == _BEGINS)]
+    replaced = ended[np.flatnonzero(actions.take(enders) == BEGINS)]
     enders -= before
     ended_by = ender
     ended_by[ended] = events.take(enders)
@@ -145,7 +147,7 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
         resized_from=_resized_from(timeline, events, row_of_event, len(size)),
         row_of_event=row_of_event,
         action=action,
-        unknown=events[(action == _ENDS) & no_row],
+        unknown=events[(action == ENDS) & no_row],
     )
 
 
@@ -172,16 +174,16 @@ def _link(order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.nda
     if not len(order):
         return ender
     in_order = actions.take(order)
-    touches = in_order == _TOUCHES
+    touches = in_order == TOUCHES
     if touches.any():
         _link_touches(order, same, rows, actions)
         group = np.concatenate([[0], np.cumsum(~same)])[~touches]
         order, same = order[~touches], group[1:] == group[:-1]
         in_order = in_order[~touches]
-    followed = np.flatnonzero((in_order[:-1] == _BEGINS) & same)
+    followed = np.flatnonzero((in_order[:-1] == BEGINS) & same)
     ended = rows.take(order.take(followed))
     followed += 1
-    after, ends = order.take(followed), np.flatnonzero(in_order.take(followed) == _ENDS)
+    after, ends = order.take(followed), np.flatnonzero(in_order.take(followed) == ENDS)
     del followed
     ender[ended] = after
     rows[after.take(ends)] = ended.take(ends)
@@ -193,9 +195,9 @@ def _link_touches(
 ) -> None:
     """Fills in the row that each failed resize speaks of."""
     group = np.concatenate([[0], np.cumsum(~same)])
-    begins = actions[order] == _BEGINS
+    begins = actions[order] == BEGINS
     last = np.maximum.accumulate(np.where(begins, np.arange(len(order)), -1))
-    touches = np.flatnonzero((actions[order] == _TOUCHES) & (last >= 0))
+    touches = np.flatnonzero((actions[order] == TOUCHES) & (last >= 0))
     touches = touches[group[last[touches]] == group[touches]]
     rows[order[touches]] = rows[order[last[touches]]]
 
