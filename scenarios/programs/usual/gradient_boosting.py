@@ -11,7 +11,7 @@ binned = np.stack([np.searchsorted(edges[:, c], features[:, c]) for c in range(c
 guess, trees = np.zeros(rows), []
 for _ in range(60):
     residual = target - guess
-    best = (-1.0, 0, 0, 0.0, 0.0)
+    best = (-1.0, 0, 0, (0.0, 0.0))
     for c in range(columns):
         sums = np.bincount(binned[:, c], residual, bins)
         counts = np.bincount(binned[:, c], minlength=bins)
@@ -21,8 +21,8 @@ for _ in range(60):
         at = int(gain.argmax())
         if gain[at] > best[0]:
             means = left[at] / max(seen[at], 1), right[at] / max(rest[at], 1)
-            best = (float(gain[at]), c, at, *map(float, means))
-    _, c, at, low, high = best
+            best = (float(gain[at]), c, at, means)
+    c, at, (low, high) = best[1:]
     guess = guess + 0.3 * np.where(binned[:, c] <= at, low, high)
     trees.append((best, guess[:200].copy()))
 print(round(float(np.mean((target - guess) ** 2)), 3), len(trees))
