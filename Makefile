@@ -15,7 +15,7 @@ export TLMEM_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site house screenshots demo test test-python test-native hostile traces bench detection pictures attribution corpus ablation soak foreign mutants lint format clean
+.PHONY: help setup site wheels house screenshots demo test test-python test-native hostile traces bench detection pictures attribution corpus ablation soak foreign mutants lint format clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ site: ## the docs as a site in build/site; fails where a link leads nowhere
 	@[ -x $(VENV)/site/bin/python ] || $(PYTHON) -m venv $(VENV)/site
 	$(VENV)/site/bin/python -m pip install --quiet --no-compile "$$(sed -n 's/^site = \["\(.*\)"\]$$/\1/p' pyproject.toml)"
 	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --strict
+
+wheels: setup ## a wheel for every Python found, tried in an empty environment, with a share of the tests
+	$(BIN)/python .ci/wheels --tests --keep build/wheels
 
 house: setup ## draw the folders and write their table into docs/design.md
 	$(BIN)/python docs/house.py

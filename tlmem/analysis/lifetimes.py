@@ -246,11 +246,15 @@ def alive_by_group(
     """
     width = len(times) + 1
     change = np.zeros(groups * width)
-    for moments, add in ((born, np.add), (died, np.subtract)):
-        key = np.searchsorted(times, moments, side="left")
-        if groups > 1:
-            key += group.astype(np.int64) * width
-        add(change, np.bincount(key, weights=amount, minlength=groups * width), out=change)
+    piece = max(PART_MOMENTS, groups * width)  # at a time, so that copies take little memory
+    for start in range(0, len(born), piece):
+        some = slice(start, start + piece)
+        weights = None if amount is None else amount[some]
+        for moments, add in ((born, np.add), (died, np.subtract)):
+            key = np.searchsorted(times, moments[some], side="left")
+            if groups > 1:
+                key += group[some].astype(np.int64) * width
+            add(change, np.bincount(key, weights, minlength=groups * width), out=change)
     level = change.reshape(groups, width)[:, :-1]
     return np.cumsum(level, axis=1, out=level)
 

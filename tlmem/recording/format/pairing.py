@@ -248,7 +248,8 @@ class LiveMemory:
 
     def at(self, pairing: Pairing, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Live bytes and count just after the events at these positions of the timeline."""
-        last = np.searchsorted(pairing.events, positions, side="right") - 1
+        alike = positions.astype(pairing.events.dtype)  # else all events are copied as wide numbers
+        last = np.searchsorted(pairing.events, alike, side="right") - 1
         if not len(pairing.events):
             return np.full(len(last), self.base_bytes), np.full(len(last), self.base_count)
         return (
