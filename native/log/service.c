@@ -15,6 +15,7 @@ enum { STACK_BYTES = 256 * 1024 };
 #define LINES_NS UINT64_C(100000000)
 
 static pthread_t thread;
+static uint64_t thread_id; /* written by it, read when it has been joined */
 static bool running;
 static bool quit; /* under recording.lock */
 
@@ -42,6 +43,7 @@ static void *serve(void *unused)
     uint64_t interval = (uint64_t)r->sample_ms * 1000000u;
     uint64_t due = interval ? tlmi_clock_ns() + interval : UINT64_MAX, lines_due = tlmi_clock_ns() + LINES_NS;
     (void)unused;
+    thread_id = tlmi_system_thread_id();
     pthread_mutex_lock(&r->lock);
     if (tlmi_own_table_begin())
         tlmi_file_open_here();
@@ -100,5 +102,6 @@ void tlmi_service_stop(void)
     pthread_cond_signal(&tlmi_recording.wake);
     pthread_mutex_unlock(&tlmi_recording.lock);
     pthread_join(thread, NULL);
+    tlmi_system_thread_gone(thread_id); /* before a fork Python counts threads, and warns of more than one */
     running = false;
 }

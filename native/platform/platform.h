@@ -104,6 +104,8 @@ int tlmi_system_borrow_file(int number);
 #pragma GCC visibility push(hidden)
 uint64_t tlmi_system_thread_id(void); /* as the system numbers threads */
 bool tlmi_system_is_main_thread(void);
+/* Waits until the system no longer counts a thread that was joined: that comes a little later. 20 ms at most. */
+void tlmi_system_thread_gone(uint64_t id);
 /* A condition whose deadlines are those of tlmi_clock_ns. */
 void tlmi_system_condition_init(pthread_cond_t *condition);
 void tlmi_system_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline_ns);

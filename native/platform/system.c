@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
@@ -29,6 +30,19 @@ uint64_t tlmi_system_thread_id(void)
     uint64_t id = 0;
     pthread_threadid_np(NULL, &id);
     return id;
+#endif
+}
+
+void tlmi_system_thread_gone(uint64_t id)
+{
+#if defined(__linux__)
+    enum { MOST_LOOKS = 2000 };
+    int error = errno;
+    for (int looks = 0; looks < MOST_LOOKS && syscall(SYS_tgkill, getpid(), (pid_t)id, 0) == 0; looks++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+    errno = error;
+#else
+    (void)id;
 #endif
 }
 

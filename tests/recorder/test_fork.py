@@ -157,11 +157,15 @@ stop.set()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.12 began to warn of threads")
-def test_python_does_not_count_our_thread_when_it_forks(tmp_path: Path) -> None:
-    program = """
-import logging, os
-os.register_at_fork(after_in_parent=lambda: sorted([2, 1]))
-for _ in range(5):
+@pytest.mark.parametrize(
+    "handlers", ["", "import logging\nos.register_at_fork(after_in_parent=lambda: sorted([2, 1]))"]
+)
+def test_python_does_not_count_our_thread_when_it_forks(handlers: str, tmp_path: Path) -> None:
+    """Neither one that is started again before the fork has ended, nor one that is about to end."""
+    program = f"""
+import os
+{handlers}
+for _ in range(50):
     child = os.fork()
     if child == 0:
         os._exit(0)

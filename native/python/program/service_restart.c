@@ -52,11 +52,9 @@ static int start_if_back(void *unused)
 void tlm_fork_after_in_parent_soon(void)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyFrameObject *handler = PyEval_GetFrame();
-    PyFrameObject *caller = handler ? PyFrame_GetBack(handler) : NULL;
-    forking = caller;
-    forking_position = caller ? PyFrame_GetLasti(caller) : 0;
-    Py_XDECREF(caller);
+    PyFrameObject *frame = PyEval_GetFrame(); /* that of the fork: a handler in C has none */
+    forking = frame;
+    forking_position = frame ? PyFrame_GetLasti(frame) : 0;
     waiting = true;
     if (Py_AddPendingCall(start_if_back, NULL) != 0)
         tlm_fork_settle();
