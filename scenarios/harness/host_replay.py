@@ -1,7 +1,7 @@
 """How near the player comes: programs are recorded, and replayed by the malloc that they had.
 
 ``python -m tlmem.scenarios.harness.host_replay [NAME ...]`` records the programs of
-``programs/resident`` and ``programs/usual`` one after the other, with every block of malloc, and
+``programs/resident``, ``usual`` and ``blind`` one after the other, with every block of malloc, and
 prints the table of docs/decisions/host-replay.md. It exits with 1 when fewer than ``MOST`` of them
 are within 5%.
 """
@@ -22,7 +22,7 @@ from tlmem.replaying.host_trace import host_trace
 from tlmem.replaying.hosts import Agreement, agreement, play
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
-FOLDERS = ("resident", "usual")
+FOLDERS = ("resident", "usual", "blind")
 MOST = 30
 """Of the programs; the page says which of them miss, and which were changed after they had."""
 
