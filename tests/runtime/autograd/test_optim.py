@@ -209,7 +209,7 @@ def test_the_gradients_of_a_struct_have_the_names_of_its_fields() -> None:
     assert net.grad["first"]["weight"].tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert net.grad.scale is None
     assert (list(net.grad), list(layer.grad)) == (["first", "scale"], ["weight", "bias"])
-    with pytest.raises(AttributeError, match="field 'name' of struct Layer.* is no tensor"):
+    with pytest.raises(AttributeError, match="field 'name' of struct Layer.* is not a tensor"):
         layer.grad.name  # noqa: B018
     with pytest.raises(AttributeError, match=r"struct\.bias\.grad"):
         layer.grad.bias = None
@@ -242,7 +242,7 @@ def test_a_freed_parameter_is_named_and_no_other_is_updated() -> None:
         (lambda: SGD(good(), float("nan")), ValueError, "lr is 0 or more"),
         (lambda: SGD(good(), 0.1, nesterov=True), ValueError, "momentum=0.9"),
         (lambda: Adam(good(), betas=(0.9, 1.0)), ValueError, r"betas\[1\] is from 0 to below 1"),
-        (lambda: Adam(good() * 2), tlmem.NotDifferentiable, "is no leaf"),
+        (lambda: Adam(good() * 2), tlmem.NotDifferentiable, "is not a leaf"),
     ],
 )
 def test_what_cannot_be_optimised_is_said(make: Any, kind: Any, message: str) -> None:

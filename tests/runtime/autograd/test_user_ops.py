@@ -191,7 +191,7 @@ def test_a_gradient_for_what_is_no_tensor_is_refused() -> None:
     def power(context: Any, x: Any, n: float) -> Any:
         return x * n
 
-    with pytest.raises(TypeError, match="argument 1 of op 'power' is no tensor"):
+    with pytest.raises(TypeError, match="argument 1 of op 'power' is not a tensor"):
         power(leaf(1), 2.0).backward()
 
 

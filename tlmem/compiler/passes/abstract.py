@@ -58,7 +58,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class PlainType:
-    """A Python value that is no tensor and of which only the class is known."""
+    """A Python value that is not a tensor and of which only the class is known."""
 
     kind: type
 

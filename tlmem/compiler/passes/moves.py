@@ -145,7 +145,7 @@ def destinations(
             continue
         made = env.get(statement.value.name, frozenset())
         reasons = [indirect(ops.get(each), shapes, liveness, found) for each in sorted(made)]
-        why = next((each for each in reasons if each), "" if made else "it is no tensor")
+        why = next((each for each in reasons if each), "" if made else "it is not a tensor")
         pairs = [(one, other) for one in made for other in direct | made if one != other]
         if not why and any(
             is_needed_at(one, ops[other], liveness, found)

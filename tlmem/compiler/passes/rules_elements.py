@@ -40,7 +40,7 @@ def shape_and_dtype(value: Any) -> Pair:
     kind = value.kind if isinstance(value, PlainType) else type(value)
     if kind in (bool, int, float):
         return (), kind_of_number(kind())
-    raise TypeError(f"{kind.__name__} is no operand of a tensor")
+    raise TypeError(f"{kind.__name__} is not an operand of a tensor")
 
 
 def together(*values: Any) -> Pair:

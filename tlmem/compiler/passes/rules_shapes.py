@@ -84,7 +84,7 @@ def transpose(tensor: Any, *axes: Any) -> TensorType:
 def permute(tensor: Any, *axes: Any) -> TensorType:
     base, wanted = as_tensor(tensor), lengths(axes)
     if base.shape and not wanted:
-        raise WrongShape("permute is told each axis")
+        raise WrongShape("permute takes each axis")
     return transpose(base, wanted) if wanted else transpose(base)
 
 

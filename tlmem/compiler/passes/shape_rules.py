@@ -32,7 +32,7 @@ FRESH = "fresh"  # memory of its own
 VIEW = "view"  # that of the first operand
 EITHER = "either"  # a view where the first operand lies so that it can be one, else its own
 SAME = "same"  # the first operand itself
-PLAIN = "plain"  # it is no tensor
+PLAIN = "plain"  # it is not a tensor
 
 
 class NotKnown(Exception):

@@ -162,7 +162,7 @@ def reason(
     """Why a result is in no slot; empty when it can be in one. ``copied`` as of ``slots``."""
     rule, made = rule_of(op.op), shapes.tensor(op.number, op.target or "")
     if op.target is None:
-        return "nobody uses it"
+        return "nothing uses it"
     if rule is None or not rule.out:
         return f"{op.op} takes no destination"
     if any(name == "out" for name, _ in op.options):

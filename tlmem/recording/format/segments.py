@@ -414,7 +414,7 @@ def _check_places(pieces: np.ndarray) -> None:
     if not len(pieces):
         return
     if int(pieces["type"].max()) >= SLOT_PIECE or int(pieces["offset"].min()) < HEADER_BYTES:
-        raise BadBlock("it lists what is no block")
+        raise BadBlock("it lists something that is not a block")
     order = np.argsort(pieces["offset"], kind="stable")
     offset, size = pieces["offset"][order], pieces["bytes"][order].astype(np.uint64)
     if (offset[:-1] + size[:-1] > offset[1:]).any() or int(size.min()) < limits.LEAST_PIECE_BYTES:

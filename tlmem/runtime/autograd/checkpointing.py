@@ -110,7 +110,7 @@ def _go_back(result: Any, grad: Any) -> None:
     except BackwardRunning:
         raise BackwardRunning(
             "cannot go back through a checkpoint: its function reads a tensor that was computed "
-            "outside it and needs a gradient, and that is no argument; hand it over as an argument"
+            "outside it, needs a gradient and is not an argument; hand it over as an argument"
         ) from None
 
 

@@ -215,7 +215,7 @@ def _gathered(params: Any) -> tuple[Any, ...]:
     for tensor in tensors_in(params):
         tensor._require("optimise")
         if not (tensor.requires_grad and tensor.is_leaf):
-            wrong = "is no leaf" if tensor.requires_grad else "does not require a gradient"
+            wrong = "is not a leaf" if tensor.requires_grad else "does not require a gradient"
             raise NotDifferentiable(
                 f"cannot optimise {core.subject_text(tensor)}: it {wrong}; make it with "
                 "requires_grad=True, or call requires_grad_() on a tensor that was not computed"

@@ -113,7 +113,7 @@ class Call:
                 f"the gradient of {where} is a tensor or None, not {type(gradient).__name__}"
             )
         if expected is None:
-            raise TypeError(f"{where} is no tensor and has no gradient; return None for it")
+            raise TypeError(f"{where} is not a tensor and has no gradient; return None for it")
         gradient._require("use as a gradient")
         if gradient.shape != expected[0]:
             raise WrongShape(

@@ -225,7 +225,7 @@ class FixedShape:
         """
         if tensor.shape[1:] != self.fixed_shape or not tensor.shape or tensor.dtype != self.dtype:
             raise WrongShape(
-                f"{core.subject_text(tensor)} is no batch of {self.dtype}"
+                f"{core.subject_text(tensor)} is not a batch of {self.dtype}"
                 f"{shape_text(self.fixed_shape)}; its first axis would be the values"
             )
         data = tensor._data("read")

@@ -418,7 +418,8 @@ class StructGrads(Mapping[Any, Any]):
     def __getitem__(self, key: Any) -> Any:
         value = self._struct[key]
         if not has_gradients(value):
-            raise KeyError(f"field {key!r} of {self._struct._name()} is no tensor and no struct")
+            name = self._struct._name()
+            raise KeyError(f"field {key!r} of {name} is neither a tensor nor a struct")
         return value.grad
 
     def __getattr__(self, name: str) -> Any:

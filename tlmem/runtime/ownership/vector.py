@@ -28,8 +28,8 @@ class Vec(Struct):
     """A vector that grows at its end; made by ``vec``.
 
     It is a struct whose fields are ``0`` to ``len(v) - 1``: what takes a struct takes a vector, and
-    owns it by the same rules. A value that is no tensor, struct or container is kept as it is and
-    owns nothing.
+    owns it by the same rules. A value that is not a tensor, struct or container is kept as it is
+    and owns nothing.
 
     Attributes:
         capacity: how many elements there is room for before it grows.

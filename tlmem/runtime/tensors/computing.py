@@ -307,7 +307,7 @@ def axes_of(value: Any, axis: Axis) -> Shape:
 
     Raises:
         WrongShape: there is no such axis, or it is named twice.
-        TypeError: it is no tensor, or the axis no integer.
+        TypeError: it is not a tensor, or the axis no integer.
     """
     if not isinstance(value, Storage):
         raise TypeError(f"a tlmem.Tensor is needed, not {type(value).__name__}")

@@ -129,7 +129,7 @@ class Differentiable:
             core_ops.raise_for(status, "go back from", self)
 
     def retain_grad(self: Any) -> None:
-        """Asks that its gradient be kept although it is no leaf.
+        """Asks that its gradient be kept although it is not a leaf.
 
         Raises:
             NotDifferentiable: it needs no gradient. StaleSlot: its tape was reset.

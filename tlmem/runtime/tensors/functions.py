@@ -211,7 +211,7 @@ def scatter_add(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
 
 
 def require_fractions(doing: str, *tensors: Any) -> None:
-    """Raises when something is no tensor of float32 or float64."""
+    """Raises when something is not a tensor of float32 or float64."""
     for each in tensors:
         if not isinstance(each, Storage):
             raise TypeError(f"{doing} needs a tlmem.Tensor, not {type(each).__name__}")

@@ -118,7 +118,7 @@ def view(base: Any, array: Any) -> Tensor:
 def view_of_object(
     handle: int, span: int, shape: Shape, dtype: str, device: int, offset: int = 0
 ) -> Tensor:
-    """A tensor that looks into an object that is no tensor, such as the buffer of a slot.
+    """A tensor that looks into an object that is not a tensor, such as the buffer of a slot.
 
     Args:
         span: bytes of the object's payload.
@@ -164,7 +164,7 @@ def destination(out: Any, shape: Shape, dtype: str, device: int) -> Tensor:
 
     Raises:
         WrongShape, WrongDtype, WrongDevice, UseAfterFree: nothing was touched.
-        TypeError: it is no tensor. ValueError: its memory may not be written.
+        TypeError: it is not a tensor. ValueError: its memory may not be written.
     """
     if out is None:
         return make(shape, dtype, device)

@@ -128,7 +128,7 @@ def transpose(tensor: Tensor, *axes: Any) -> Tensor:
 
 @composed
 def permute(tensor: Tensor, *axes: Any) -> Tensor:
-    """A view with its axes in another order: ``transpose`` that is told each of them."""
+    """A view with its axes in another order: ``transpose`` that takes each of them."""
     wanted = lengths(axes)
     if tensor.shape and not wanted:
         raise WrongShape(f"axes () are not the {tensor.ndim} of {shape_text(tensor.shape)}")
