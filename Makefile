@@ -104,8 +104,9 @@ pictures: setup ## draw the pictures in docs/images from a scenario
 
 screenshots: setup ## write pictures of the screens to docs/images, of every screen in three sizes below it
 	PYTHONPATH=tests $(BIN)/python -m support.story $(VENV)/train.tlm $(VENV)/before.tlm
+	PYTHONPATH=tests $(BIN)/python -m support.fleets $(VENV)/run
 	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images
-	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images/screens --all --diff $(VENV)/before.tlm
+	$(BIN)/python -m tlmem.dashboards.screenshots $(VENV)/train.tlm docs/images/screens --all --diff $(VENV)/before.tlm --fleet $(VENV)/run
 
 site: ## the docs as a site in build/site; fails where a link leads nowhere
 	@[ -x $(VENV)/site/bin/python ] || $(PYTHON) -m venv $(VENV)/site

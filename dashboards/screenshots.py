@@ -1,7 +1,8 @@
 """Pictures of screens for documents: ``python -m tlmem.dashboards.screenshots FILE FOLDER``.
 
 Covers: driving the application without a terminal and writing what it shows as SVG, with ``--all``
-every screen in three sizes. Fonts are not part of the pictures, so that they stay small.
+every screen in three sizes, those of many processes and of a program that runs among them. Fonts
+are not part of the pictures, so that they stay small.
 """
 
 from __future__ import annotations
@@ -16,8 +17,13 @@ from textual.pilot import Pilot
 from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input
 
-from .app import TlmemApp
+from tlmem.fleets.members import files_of
+
+from .app import FleetApp, LiveApp, TlmemApp
+from .model.fleet import FleetIndex
+from .model.live import Follower
 from .model.loading import Loaded, family_of
+from .opening import first_readable
 
 SIZE = (100, 30)
 SIZES = ((80, 24), (120, 40), (200, 60))
@@ -41,7 +47,11 @@ EVERY_SCREEN = {
     "diff": ("8",),
     "peak": ("w",),
     "help": ("question_mark",),
+    "live": (),
+    "fleet": (),
 }
+FOLLOWED, OF_MANY = "live", "fleet"
+"""The pictures of a recording that is followed, and of a folder of recordings."""
 _SHORTER = (
     (re.compile(r"\s*@font-face \{[^}]*\}"), ""),
     (re.compile(r"<clipPath id=\"[^\"]*-line-\d+\">.*?</clipPath>\s*", re.DOTALL), ""),
@@ -66,19 +76,38 @@ async def settle(pilot: Pilot[None], app: TlmemApp) -> None:
             await pilot.pause(0.01)
 
 
+def application(path: Path, other: Path | None = None, followed: bool = False) -> TlmemApp:
+    """What ``tlmem tui`` and, if ``followed``, ``tlmem live`` show of a file or a folder.
+
+    Raises:
+        TlmemError: the recording, or each of the folder, cannot be read.
+    """
+    if path.is_dir():
+        files = files_of(path)
+        return FleetApp(FleetIndex(files, jobs=1), first_readable(files))
+    if followed:
+        follower = Follower(path)
+        follower.look()
+        while follower.read():
+            pass
+        return LiveApp([Loaded(path)], follower=follower)
+    return TlmemApp([Loaded(member) for member in family_of(path)], other)
+
+
 async def picture(
     path: Path,
     keys: tuple[str, ...],
     size: tuple[int, int],
     other: Path | None = None,
     theme: str | None = None,
+    followed: bool = False,
 ) -> str:
     """What a terminal of a size shows after some keys, as SVG; in Textual's theme unless named.
 
     Raises:
         TlmemError: the recording cannot be read.
     """
-    app = TlmemApp([Loaded(member) for member in family_of(path)], other)
+    app = application(path, other, followed)
     async with app.run_test(size=size) as pilot:
         app.theme = theme or app.theme
         await settle(pilot, app)
@@ -100,6 +129,7 @@ async def take(
     every: bool,
     other: Path | None = None,
     theme: str | None = None,
+    many: Path | None = None,
 ) -> list[Path]:
     """Writes a picture of each screen and returns their files.
 
@@ -107,24 +137,29 @@ async def take(
         every: all screens in three sizes, and not those that the documents show.
         other: an earlier recording, for the screen that compares.
         theme: the name of a theme.
+        many: a folder of recordings, for the screen of many processes; else that is left out.
     Raises:
         TlmemError: a recording cannot be read.
     """
     taken = []
     folder.mkdir(parents=True, exist_ok=True)
+    screens = dict(EVERY_SCREEN if every else SCREENS)
+    if many is None:
+        screens.pop(OF_MANY, None)
     for size in SIZES if every else (SIZE,):
-        for name, keys in (EVERY_SCREEN if every else SCREENS).items():
+        for name, keys in screens.items():
+            shown = many if many is not None and name == OF_MANY else path
             end = f"-{size[0]}x{size[1]}" if every else ""
             taken.append(folder / f"tui-{name}{end}.svg")
-            drawn = await picture(path, keys, size, other, theme)
+            drawn = await picture(shown, keys, size, other, theme, name == FOLLOWED)
             taken[-1].write_text(drawn, encoding="utf-8")
-    return [*taken, gallery(folder)] if every else taken
+    return [*taken, gallery(folder, list(screens))] if every else taken
 
 
-def gallery(folder: Path) -> Path:
-    """Writes the page that shows every screen in every size, and returns its file."""
+def gallery(folder: Path, screens: list[str]) -> Path:
+    """Writes the page that shows these screens in every size, and returns its file."""
     lines = ["# Every screen in three sizes", "", "Written by `make screenshots`.", ""]
-    for name in EVERY_SCREEN:
+    for name in screens:
         lines += [f"## {name.capitalize()}", ""]
         for width, height in SIZES:
             about = f"{name} in a terminal of {width} x {height}"
@@ -143,9 +178,11 @@ def main(words: list[str]) -> int:
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where the pictures go")
     parser.add_argument("--all", action="store_true", help="every screen in three sizes")
     parser.add_argument("--diff", metavar="OTHER", type=Path, help="an earlier recording")
+    parser.add_argument("--fleet", metavar="FOLDER", type=Path, help="recordings of many processes")
     parser.add_argument("--theme", choices=sorted(BUILTIN_THEMES), help="default: textual-dark")
     given = parser.parse_args(words)
-    for made in asyncio.run(take(given.file, given.folder, given.all, given.diff, given.theme)):
+    asked = (given.file, given.folder, given.all, given.diff, given.theme, given.fleet)
+    for made in asyncio.run(take(*asked)):
         print(made)
     return 0
 

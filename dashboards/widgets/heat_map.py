@@ -21,6 +21,8 @@ EMPTY = HeatMap((), 0.0, 0.0, "s", "resident")
 GAP = "  "
 LEAST_WIDTH = 12
 """Columns of the map; where there is room for fewer, columns of text are left out."""
+MOST_LINES = 3
+"""So many lines of the screen a row takes at most, where there is room for that."""
 
 
 class HeatMapRows(Rows):
@@ -46,6 +48,22 @@ class HeatMapRows(Rows):
     def path(self) -> str | None:
         """The recording of the row of the cursor."""
         return self.shown.rows[self.row].path if self.row < len(self.shown.rows) else None
+
+    @property
+    def lines_each(self) -> int:
+        """Lines of the screen for each row: more than one where all rows fit all the same."""
+        return min(max(self.rows_height // max(self.count, 1), 1), MOST_LINES)
+
+    def row_at(self, y: int) -> tuple[int | None, int]:
+        """The row at a line of the screen, and which of its lines."""
+        if self.lines_each == 1 or y < self.heads_height:
+            return super().row_at(y)
+        at, line = divmod(y - self.heads_height, self.lines_each)
+        return (at if at < self.count else None), line
+
+    def line_of(self, row: int) -> int:
+        """The line of the screen with the text of a row, its lowest."""
+        return self.heads_height - self.top + (row + 1) * self.lines_each - 1
 
     def _layout(self) -> tuple[list[tuple[str, int, bool]], int]:
         """Heads, widths and sides of the columns of text, and how many columns the map has."""
@@ -83,9 +101,13 @@ class HeatMapRows(Rows):
             return Strip([Segment(self._heads(columns, room), style)]).adjust_cell_length(
                 width, style
             )
-        at, _ = self.row_at(y)
+        at, line = self.row_at(y)
         if at is None:
             return Strip([Segment("", base)]).adjust_cell_length(width, base)
+        if line < self.lines_each - 1:
+            blank = Segment(" " * (2 + sum(wide + len(GAP) for _, wide, _ in columns)), base)
+            cells = self._cells(self.shown.rows[at], line, room, base)
+            return Strip([blank, *cells]).adjust_cell_length(width, base)
         return self._row(self.shown.rows[at], at == self.row, columns, room, base)
 
     def _heads(self, columns: list[tuple[str, int, bool]], room: int) -> str:
@@ -126,22 +148,25 @@ class HeatMapRows(Rows):
                 cell = style if chosen or not colour else style + Style(color=colour)
             text = " " * (width - cell_len(text)) + text if right else set_cell_size(text, width)
             segments += [Segment(text, cell), Segment(GAP, style)]
-        segments += self._cells(row, room, base)
+        segments += self._cells(row, self.lines_each - 1, room, base)
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
-    def _cells(self, row: HeatRow, room: int, base: Style) -> list[Segment]:
-        """The map of one process, cells of the same height together."""
-        values = row.cells(room, self.shown.longest_s)
-        highest = max(self.shown.highest, 1.0)
-        levels = np.where(np.isnan(values), -1, np.floor(values / highest * (len(BARS) - 1) + 0.5))
+    def _cells(self, row: HeatRow, line: int, room: int, base: Style) -> list[Segment]:
+        """One line of the map of a process, from above; cells of the same height together."""
+        shares = row.cells(room, self.shown.longest_s) / max(self.shown.highest, 1.0)
+        steps, below = len(BARS), self.lines_each - 1 - line
+        heights = np.floor(shares * (steps * self.lines_each - 1) + 1.5) - steps * below
+        heights = np.nan_to_num(heights.clip(0, steps)).astype(np.int64)
+        warmth = np.nan_to_num(np.floor(shares * (len(RAMP) - 1) + 0.5)).astype(np.int64)
         found: list[Segment] = []
         begin = 0
-        for end in range(1, len(levels) + 1):
-            if end < len(levels) and levels[end] == levels[begin]:
+        for end in range(1, len(heights) + 1):
+            alike = (heights[end : end + 1], warmth[end : end + 1])
+            if end < len(heights) and alike == (heights[begin], warmth[begin]):
                 continue
-            level = int(levels[begin])
-            text = " " if level < 0 else BARS[level]
-            style = base if level < 0 else base + Style(color=RAMP[level])
+            height = int(heights[begin])
+            style = base + Style(color=RAMP[warmth[begin]]) if height else base
+            text = BARS[height - 1] if height else " "
             found.append(Segment(text * (end - begin), style))
             begin = end
         return found

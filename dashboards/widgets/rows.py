@@ -63,6 +63,10 @@ class Rows(Lines, can_focus=True):
             at -= self.inserted
         return (at if 0 <= at < self.count else None), 0
 
+    def line_of(self, row: int) -> int:
+        """The line of the screen that has a row, where nothing is inserted above it."""
+        return self.heads_height - self.top + row
+
     def move(self, row: int) -> None:
         """The cursor on another row."""
         row = min(max(row, 0), max(self.count - 1, 0))
@@ -71,8 +75,7 @@ class Rows(Lines, can_focus=True):
             self.row, self.inserted = row, 0
             self._keep_in_sight()
             if before[1:] == (self.top, 0):
-                first = self.heads_height - self.top
-                self.redraw(first + before[0], first + row)
+                self.redraw(self.line_of(before[0]), self.line_of(row))
             else:
                 self.refresh()
             self.post_message(RowSeen(row, self.id))

@@ -10,6 +10,7 @@ from support.screens import opened, press, screen_text
 from tlmem.dashboards.app import FleetApp
 from tlmem.dashboards.model.fleet import FleetIndex, HeatRow, count_sentence, heat_map
 from tlmem.dashboards.opening import first_readable
+from tlmem.dashboards.widgets.heat_map import HeatMapRows
 
 from tlmem.errors import EmptyRecording
 from tlmem.fleets.comparing import FleetAnalysis
@@ -71,7 +72,7 @@ async def test_the_map_names_the_odd_one_out_and_enter_opens_it(run_folder: Path
         assert "rank 5 (node b, pid 20005) grows 801 kB per step at ranks.py:12" in shown
         assert "8 processes  ‼ leak" in shown
         await press(pilot, "o")
-        assert "▸ rank 5   b     ‼ leak       801 kB   140 MB  ▃" in screen_text(app)
+        assert "▸ rank 5   b     ‼ leak       801 kB   140 MB  ▆" in screen_text(app)
         await press(pilot, "enter")
         assert app.current_mode == "overview"
         assert "Leak at ranks.py:12: 120 of 120 arrays" in screen_text(app)
@@ -102,3 +103,27 @@ async def test_the_map_fits_on_any_screen(run_folder: Path, width: int) -> None:
             rows = [line for line in screen_text(app).splitlines() if "rank 5 " in line]
             assert any(line.rstrip().endswith("█") for line in rows)
         assert "[9 Fleet]" in screen_text(app) or width < 80
+
+
+@pytest.mark.asyncio
+async def test_rows_are_higher_where_all_of_them_fit(run_folder: Path) -> None:
+    """Eight rows of three lines on a high screen; the cursor and the mouse find them."""
+    app = app_of(run_folder)
+    async with opened(app, (120, 40)) as pilot:
+        rows = app.screen.query_one(HeatMapRows)
+        lines = screen_text(app).splitlines()
+        at = [n for n, line in enumerate(lines) if line[1:7] == " rank "]
+        leaking = at[5]
+
+        assert rows.lines_each == 3
+        assert at[1] - at[0] == 3
+        assert "█" in lines[leaking] and "█" in lines[leaking - 1]
+        assert "█" not in lines[at[0] - 1]
+        assert [rows.row_at(rows.heads_height + line)[0] for line in range(7)] == [
+            *(0, 0, 0, 1, 1, 1, 2),
+        ]
+        assert rows.row_at(rows.heads_height + 24)[0] is None
+        await press(pilot, "down")
+        lines = screen_text(app).splitlines()
+        assert sum("▸" in line for line in lines) == 1
+        assert "▸ rank 1" in lines[at[1]]

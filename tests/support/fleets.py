@@ -132,3 +132,9 @@ def _samples(steps: int, base: int, kept_bytes: int, native: int) -> list[tuple]
             for metric, value in values.items()
         ]
     return rows
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(write_fleet(Path(sys.argv[1]), 24, [5]))
