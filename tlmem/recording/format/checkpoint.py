@@ -387,7 +387,10 @@ def _ends_in_a_resize(timeline: Timeline, end: int, goes_on: dict[int, int]) -> 
 
 def _within_a_resize(timeline: Timeline) -> list[int]:
     """Threads whose last event is half of a resize."""
-    halves = (timeline.kind == Kind.FREE) & (timeline.arg == RESIZE_FREE)
+    halves = timeline.arg == RESIZE_FREE
+    if not halves.any():
+        return []
+    halves &= timeline.kind == Kind.FREE
     if not halves.any():
         return []
     threads, from_behind = np.unique(timeline.thread[::-1], return_index=True)
@@ -463,10 +466,10 @@ def _totals(
         current_count=current_count,
         peak_count=max(before.peak_count, int(live.live_count.max(initial=0))),
         next_object=before.next_object + len(pairing.begins),
-        live_listed=int((pairing.ended_by < 0).sum()),
-        acquire_count=before.acquire_count + int((timeline.kind == Kind.ACQUIRE).sum()),
-        release_count=before.release_count + int((timeline.kind == Kind.RELEASE).sum()),
-        misuse_count=before.misuse_count + int((timeline.kind == Kind.MISUSE).sum()),
+        live_listed=int(np.count_nonzero(pairing.ended_by < 0)),
+        acquire_count=before.acquire_count + int(np.count_nonzero(timeline.kind == Kind.ACQUIRE)),
+        release_count=before.release_count + int(np.count_nonzero(timeline.kind == Kind.RELEASE)),
+        misuse_count=before.misuse_count + int(np.count_nonzero(timeline.kind == Kind.MISUSE)),
         device_bytes=before.device_bytes + int(device_changes(timeline)[1].sum()),
     )
 
@@ -481,14 +484,14 @@ def _positions_of_frees(timeline: Timeline, pairing: Pairing) -> np.ndarray:
 
 def _sites(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarray:
     """Section 1 of a checkpoint, one row for each site used so far."""
-    listed, known = before.live["site"].astype(np.int64), len(before.live)
+    known = len(before.live)
     born = timeline.site.take(pairing.begins).astype(np.int64)
-    alive = np.flatnonzero(pairing.ended_by < 0)
-    old, fresh = alive[alive < known], alive[alive >= known] - known
-    living = np.concatenate([listed[old], born[fresh]])
+    gone = np.flatnonzero(pairing.ended_by[:known] >= 0)
+    lost = before.live["site"][gone].astype(np.int64)
+    living = np.flatnonzero(pairing.ended_by[known:] < 0)
     freeing = timeline.site.take(_positions_of_frees(timeline, pairing)).astype(np.int64)
     old_sites = before.sites["site"].astype(np.int64)
-    count = 1 + max(int(each.max(initial=0)) for each in (listed, born, old_sites, freeing))
+    count = 1 + max(int(each.max(initial=0)) for each in (lost, born, old_sites, freeing))
 
     def sums(which: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         return np.bincount(which, weights, minlength=count).astype(np.int64)
@@ -496,13 +499,13 @@ def _sites(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarr
     rows = np.zeros(count, SITE_DTYPE)
     rows[old_sites] = before.sites
     rows["site"] = np.arange(count)
-    # Few objects are alive at the end of a part, so those that died are not gone through.
-    new = {"count": sums(born), "bytes": sums(born, pairing.size[known:])}
+    # Of new objects few live on, and of older ones few died: these are gone through.
+    old_size, size = pairing.size[:known], pairing.size[known:]
+    new = {"count": sums(born), "bytes": sums(born, size)}
     died = {
-        "count": new["count"] + sums(listed) - sums(living),
-        "bytes": new["bytes"] + sums(listed, pairing.size[:known]),
+        "count": new["count"] - sums(born[living]) + sums(lost),
+        "bytes": new["bytes"] - sums(born[living], size[living]) + sums(lost, old_size[gone]),
     }
-    died["bytes"] -= sums(living, pairing.size[alive])
     for what in ("count", "bytes"):
         rows[f"alloc_{what}"] += new[what].astype(np.uint64)
         rows[f"freed_{what}"] += np.maximum(died[what], 0).astype(np.uint64)

@@ -339,7 +339,10 @@ class Loader:
 
     def _drop_impossible_sizes(self, arrays: dict[str, np.ndarray]) -> None:
         """Drops the events whose size no memory has, so that no sum of sizes overflows."""
-        large = np.flatnonzero(arrays["arg"] > np.uint64(limits.LARGEST_SUM >> _EVENTS_IN_A_SUM))
+        suspect = np.uint64(limits.LARGEST_SUM >> _EVENTS_IN_A_SUM)
+        if arrays["arg"].max(initial=0) <= suspect:
+            return
+        large = np.flatnonzero(arrays["arg"] > suspect)
         large = large[np.isin(arrays["kind"][large], _WITH_SIZES)]
         device = arrays["device"][large]
         foreign = (device >= FIRST_FOREIGN_DEVICE) & (device <= LAST_FOREIGN_DEVICE)
