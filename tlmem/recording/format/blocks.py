@@ -34,8 +34,6 @@ LAST_RECORD = 9
 """The highest type of meta records that there is; a reader ignores what is above it."""
 _CHECKED_IN_DAMAGE = 4
 """Behind damage, so many times the length of the names is summed up in search of a sound one."""
-_FEW = 16
-"""Of so many codes one new value, or fewer."""
 _SHAPE_DTYPE = np.dtype(
     [("arg", "<u8"), ("site", "<u4"), ("count", "<u2"), ("kind", "u1"), ("device", "u1")]
 )
@@ -257,12 +255,7 @@ def _decode_numbers(
     if raw_bytes != header.count:
         codes = codes[: header.count] | codes[header.count :].astype("u2") << np.uint16(8)
     fresh = codes == 0
-    if known * _FEW < len(codes):  # for few, repeating is faster than adding up
-        at = np.flatnonzero(fresh)
-        seen = np.arange(len(at) + 1, dtype=np.int32)
-        new = np.repeat(seen, np.diff(at, prepend=0, append=len(codes)))
-    else:
-        new = np.cumsum(fresh, dtype=np.int32)
+    new: np.ndarray = np.cumsum(fresh, dtype=np.int32)
     numbers: np.ndarray = new - codes
     numbers -= fresh
     if new[-1] != known or numbers.min() < 0:
