@@ -425,7 +425,7 @@ def test_what_cannot_be_batched_is_refused(root) -> None:
         to_batched_tensor([Board.of(3), Sentence([1])], root)
     with pytest.raises(ValueError, match="no values"):
         to_batched_tensor([], root)
-    with pytest.raises(WrongShape, match="no batch"):
+    with pytest.raises(WrongShape, match="is not a batch of"):
         from_batched_tensor(Board, ones((2, 4, 4), scope=root))
 
 
