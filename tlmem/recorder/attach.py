@@ -7,6 +7,10 @@ From Python 3.14 on ``sys.remote_exec`` does it. Before, gdb stops the process f
 and calls two functions in it that take no lock of the allocator: ``mmap``, for a page with a line
 of text, and ``Py_AddPendingCall``, which has Python run that line in the main thread between two
 instructions. Nothing is called that could wait for what the stopped process holds.
+
+gdb before version 14 cannot write the vector registers of a processor with AMX, and finds out in
+the middle of a call, after which the program goes on with wrong registers. So the flag of inexact
+results is turned over and back first, and nothing is called where gdb cannot do that.
 """
 
 from __future__ import annotations
@@ -58,6 +62,16 @@ except OSError:
 GDB = """\
 import gdb
 text = {text!r} + b"\\0"
+for flags, inexact in (("mxcsr", 32), ("fpsr", 16)):
+    value = gdb.parse_and_eval("$" + flags)
+    if value.type.code != gdb.TYPE_CODE_VOID:
+        before = int(gdb.parse_and_eval("(int)$" + flags))
+        try:
+            gdb.execute("set var $%s = %d" % (flags, before ^ inexact))
+            gdb.execute("set var $%s = %d" % (flags, before))
+        except gdb.error as error:
+            print("tlmem: registers %s" % error)
+            raise SystemExit
 try:
     page = int(gdb.parse_and_eval(
         "((void *(*)(void *, unsigned long, int, int, int, long))mmap)(0, 4096, 3, 34, -1, 0)"))
@@ -68,6 +82,10 @@ try:
 except gdb.error as error:
     print("tlmem: error %s" % error)
 """
+NO_REGISTERS = (
+    "the installed gdb cannot write all registers of this processor, so it cannot call into process "
+    "{pid}; install gdb 14 or newer, or start the program with tlmem record."
+)
 
 
 def start(pid: int, path: str, options: dict[str, Any], timeout_s: float = TIMEOUT_S) -> str:
@@ -196,6 +214,8 @@ def _by_gdb(pid: int, line: str) -> None:
             "attach as root, in a container with the capability SYS_PTRACE, or set "
             "/proc/sys/kernel/yama/ptrace_scope to 0."
         )
+    if "tlmem: registers" in said:
+        raise CannotRecord(NO_REGISTERS.format(pid=pid))
     why = re.search(r"tlmem: error (.*)", said)
     last = (said.strip().splitlines() or ["it said nothing"])[-1]
     raise CannotRecord(f"gdb cannot call into process {pid} ({why[1] if why else last}).")
