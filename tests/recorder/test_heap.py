@@ -75,7 +75,7 @@ def test_every_block_of_native_code_is_seen_until_it_is_freed(library: Path) -> 
 
 
 RUNS = 4_000
-"""Truth in 95 to 95.6%: 1,000 runs would leave the bounds once in 27 times, 4,000 once in 100,000."""
+"""Intervals hold 95 to 95.6%: 1,000 leave the bounds once in 27 times, 4,000 once in 100,000."""
 PATTERNS = {
     "few samples": [1_000] * 2_000,
     "half the rate": [100_000] * 50,

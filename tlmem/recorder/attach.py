@@ -83,8 +83,8 @@ except gdb.error as error:
     print("tlmem: error %s" % error)
 """
 NO_REGISTERS = (
-    "the installed gdb cannot write all registers of this processor, so it cannot call into process "
-    "{pid}; install gdb 14 or newer, or start the program with tlmem record."
+    "the installed gdb cannot write all registers of this processor, so it cannot call into "
+    "process {pid}; install gdb 14 or newer, or start the program with tlmem record."
 )
 
 
