@@ -418,8 +418,9 @@ def continued(
             are in no sums: they are only counted.
         pairing: of the timeline, with the objects that ``before`` lists known.
     """
-    known = before.known()
-    live = live_memory(pairing, known, before.totals.current_bytes, before.totals.current_count)
+    live = live_memory(
+        pairing, pairing.known, before.totals.current_bytes, before.totals.current_count
+    )
     return Checkpoint(
         number=max(before.number, 1),
         totals=_totals(before.totals, timeline, len(heap), pairing, live, horizon),
@@ -572,7 +573,7 @@ def _live(checkpoint: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.nd
     alive = np.flatnonzero(pairing.ended_by < 0)
     old = int(np.searchsorted(alive, len(before)))
     listed, new = alive[:old], alive[old:]
-    number = pairing.number[new]
+    number = pairing.known.next_number + (new - len(before))
     if checkpoint.totals.live_stride > 1:
         is_listed = _is_listed(number, checkpoint.totals.live_stride)
         new, number = new[is_listed], number[is_listed]

@@ -18,6 +18,10 @@ from tlmem.recording.format.grouping import group_order
 from tlmem.recording.format.timeline import CANCELLED, RESIZE_FIRST, RESIZE_SECOND, Timeline
 
 ENDS, BEGINS, TOUCHES = 0, 1, 2
+_FEW_KNOWN = 1_000
+"""Fewer are brought together with the events in less time than it takes to choose among them."""
+_ROOM_PER_ADDRESS = 4
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def index_dtype(count: int) -> type[np.signedinteger]:
@@ -112,28 +116,28 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     beginning = np.flatnonzero(action == BEGINS)
     begins = events.take(beginning)
 
-    address = _behind(known.address, timeline.object, positions)
-    device = _behind(known.device, timeline.device, positions)
+    met = _perhaps_met(known.address, timeline.object)
+    address = _behind(known.address[met], timeline.object, positions)
+    device = _behind(known.device[met], timeline.device, positions)
     del positions, selected
     several = len(device) and device.min() != device.max()
     order, same = group_order(address, device) if several else group_order(address)
     del address, device
-    rows = np.empty(before + len(events), wide)
-    rows[:before] = np.arange(before, dtype=wide)
-    rows[before:] = -1
-    rows[before + beginning] = np.arange(before, before + len(begins), dtype=wide)
-    actions = np.empty(before + len(events), np.uint8)
-    actions[:before], actions[before:] = BEGINS, action
+    rows = np.empty(len(met) + len(events), wide)
+    rows[: len(met)], rows[len(met) :] = met, -1
+    rows[len(met) + beginning] = np.arange(before, before + len(begins), dtype=wide)
+    actions = np.empty(len(rows), np.uint8)
+    actions[: len(met)], actions[len(met) :] = BEGINS, action
     del beginning
-    ender = _link(order, same, rows, actions)
+    ender = _link(order, same, rows, actions, before + len(begins))
     del order, same
 
-    row_of_event = rows[before:]
+    row_of_event = rows[len(met) :]
     size = _behind(known.size, timeline.arg, begins).view(np.int64)
     ended = np.flatnonzero(ender >= 0)
     enders = ender.take(ended)
     replaced = ended[np.flatnonzero(actions.take(enders) == BEGINS)]
-    enders -= before
+    enders -= len(met)
     ended_by = ender
     ended_by[ended] = events.take(enders)
     no_row = row_of_event < 0
@@ -151,6 +155,24 @@ def pair(timeline: Timeline, known: Known) -> Pairing:
     )
 
 
+def _perhaps_met(known: np.ndarray, addresses: np.ndarray) -> np.ndarray:
+    """Positions of the known addresses that may be among others: all that are, and few more.
+
+    Of many objects that live long few are met in a part of a recording, and the rest need not be
+    brought together with its events.
+    """
+    if len(known) < _FEW_KNOWN:
+        return np.arange(len(known))
+    bits = (_ROOM_PER_ADDRESS * len(addresses)).bit_length()
+    there = np.zeros(1 << bits, bool)
+    there[_short_hash(addresses, bits)] = True
+    return np.flatnonzero(there.take(_short_hash(known, bits)))
+
+
+def _short_hash(addresses: np.ndarray, bits: int) -> np.ndarray:
+    return (addresses * _MULTIPLIER >> np.uint64(64 - bits)).view(np.int64)
+
+
 def _behind(known: np.ndarray, values: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """The values at some positions, behind those of known objects."""
     both = np.empty(len(known) + len(positions), values.dtype)
@@ -164,13 +186,16 @@ def numbers_of(pairing: Pairing, rows: np.ndarray) -> np.ndarray:
     return np.where(rows >= 0, pairing.number[rows], -1) if len(pairing.size) else rows
 
 
-def _link(order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
+def _link(
+    order: np.ndarray, same: np.ndarray, rows: np.ndarray, actions: np.ndarray, count: int
+) -> np.ndarray:
     """For each row, the index that ends it, or -1; ``rows`` of frees and touches are filled in.
 
     Args:
         order, same: indexes grouped by memory, see ``group_order``.
+        count: of rows.
     """
-    ender = np.full(int(rows.max(initial=-1)) + 1, -1, rows.dtype)
+    ender = np.full(count, -1, rows.dtype)
     if not len(order):
         return ender
     in_order = actions.take(order)
