@@ -21,6 +21,8 @@ ENDS, BEGINS, TOUCHES = 0, 1, 2
 _FEW_KNOWN = 1_000
 """Fewer are brought together with the events in less time than it takes to choose among them."""
 _ROOM_PER_ADDRESS = 4
+_PIECE = 1 << 18
+"""Positions that are gone through at a time, so that copies of them take little memory."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -198,20 +200,20 @@ def _link(
     ender = np.full(count, -1, rows.dtype)
     if not len(order):
         return ender
-    in_order = actions.take(order)
-    touches = in_order == TOUCHES
-    if touches.any():
+    if actions.max() == TOUCHES:
         _link_touches(order, same, rows, actions)
-        group = np.concatenate([[0], np.cumsum(~same)])[~touches]
-        order, same = order[~touches], group[1:] == group[:-1]
-        in_order = in_order[~touches]
-    followed = np.flatnonzero((in_order[:-1] == BEGINS) & same)
-    ended = rows.take(order.take(followed))
-    followed += 1
-    after, ends = order.take(followed), np.flatnonzero(in_order.take(followed) == ENDS)
-    del followed
-    ender[ended] = after
-    rows[after.take(ends)] = ended.take(ends)
+        linked = actions.take(order) != TOUCHES
+        group = np.concatenate([[0], np.cumsum(~same)])[linked]
+        order, same = order[linked], group[1:] == group[:-1]
+    for start in range(0, len(order), _PIECE):
+        piece = order[start : start + _PIECE + 1]
+        in_order = actions.take(piece)
+        followed = np.flatnonzero((in_order[:-1] == BEGINS) & same[start : start + _PIECE])
+        ended = rows.take(piece.take(followed))
+        followed += 1
+        after, ends = piece.take(followed), np.flatnonzero(in_order.take(followed) == ENDS)
+        ender[ended] = after
+        rows[after.take(ends)] = ended.take(ends)
     return ender
 
 

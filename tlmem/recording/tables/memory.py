@@ -34,6 +34,8 @@ from tlmem.recording.tables.schema import frame
 ToNs = Callable[[np.ndarray], np.ndarray]
 _SAMPLE_GAP_NS = 5_000_000
 _MOST_DIGITS = 16
+_PIECE = 1 << 18
+"""Objects or events that are summed up at a time, so that copies of them take little memory."""
 _OWNER, _RESIZED = 7, 8
 _OF_PYTHON, _BESIDE_MALLOC = (2, 3), (3, 4)
 """The count of a sampled block's event: Python's allocators gave it; malloc did not."""
@@ -301,15 +303,19 @@ def site_totals_table(
         np.add.at(values, folded_rows, checkpoint.sites[name].astype(np.int64))
     listed = len(checkpoint.live)
     born = np.concatenate([checkpoint.live["site"], timeline.site[pairing.begins]])
-    born = sites.rows_of(born.astype(np.int64))
-    new = slice(listed, None)
-    dead = pairing.ended_by >= 0
-    frees = pairing.events[timeline.kind[pairing.events] == Kind.FREE]
-    sums["alloc_count"] += _sum_by(born[new], None, count)
-    sums["alloc_bytes"] += _sum_by(born[new], pairing.size[new], count)
-    sums["freed_count"] += _sum_by(born[dead], None, count)
-    sums["freed_bytes"] += _sum_by(born[dead], pairing.size[dead], count)
-    sums["free_calls"] += _sum_by(sites.rows_of(timeline.site[frees].astype(np.int64)), None, count)
+    for start in range(0, len(born), _PIECE):
+        part, new = slice(start, start + _PIECE), slice(max(listed - start, 0), None)
+        rows, size = sites.rows_of(born[part].astype(np.int64)), pairing.size[part]
+        dead = pairing.ended_by[part] >= 0
+        sums["alloc_count"] += _sum_by(rows[new], None, count)
+        sums["alloc_bytes"] += _sum_by(rows[new], size[new], count)
+        sums["freed_count"] += _sum_by(rows[dead], None, count)
+        sums["freed_bytes"] += _sum_by(rows[dead], size[dead], count)
+    for start in range(0, len(pairing.events), _PIECE):
+        events = pairing.events[start : start + _PIECE]
+        frees = events[timeline.kind[events] == Kind.FREE]
+        rows = sites.rows_of(timeline.site[frees].astype(np.int64))
+        sums["free_calls"] += _sum_by(rows, None, count)
     used = (sums["alloc_count"] > 0) | (sums["free_calls"] > 0)
     return frame(
         "site_totals",
