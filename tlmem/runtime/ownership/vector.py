@@ -118,7 +118,7 @@ class Vec(Struct):
             if place == len(self._values) - 1:
                 self._clear_from(place)
             else:
-                rest = [each for i, each in enumerate(self._values) if i != place]
+                rest = [*self._values[:place], *self._values[place + 1 :]]
                 self._hold_in(self.capacity, rest)
             if is_counted:
                 self._hand_out(value)
