@@ -16,6 +16,7 @@ from tlmem.events import RESIZE_FREE, Kind
 from tlmem.recording.format import checkpoint, pairing, timeline
 from tlmem.recording.format.timeline import Timeline
 from tlmem.recording.reader import Recording, read
+from tlmem.recording.tables import memory
 
 operations = st.lists(
     st.tuples(st.integers(1, 4), st.integers(0, 9), st.integers(0, 1000), st.booleans()),
@@ -36,7 +37,11 @@ def read_both(program: Program, form: str, fold_at: int, detail: int) -> tuple[R
         whole = read(path)
         assert whole.problems == []
         # Else what is for many objects and long runs is not reached by so few events.
-        with patch.object(pairing, "_FEW_KNOWN", 0), patch.object(timeline, "_SHORT_RUN", 0):
+        with (
+            patch.multiple(pairing, _FEW_KNOWN=0, _PIECE=3),
+            patch.object(timeline, "_SHORT_RUN", 0),
+            patch.object(memory, "_PIECE", 3),
+        ):
             folded = read(path, detail_events=detail)
             assert folded.problems == []
     return whole, folded

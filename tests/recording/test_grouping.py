@@ -69,7 +69,7 @@ def test_keys_of_one_hash_are_set_apart(rows: list, shift: int, piece: int) -> N
     """All of one hash (shift 0), or of a few hashes."""
     with (
         patch.object(grouping, "_PIECE", piece),
-        patch.object(grouping, "_MULTIPLIER", np.uint64(1 << shift if shift else 0)),
+        patch.object(grouping, "MULTIPLIER", np.uint64(1 << shift if shift else 0)),
     ):
         assert_grouped(*columns(rows))
 

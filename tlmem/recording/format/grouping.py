@@ -15,7 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""Spreads numbers that lie close together over the highest bits of their product."""
 _PIECE = 1 << 19
 """Positions that are looked at a time, so that copies of them take little memory."""
 
@@ -74,10 +75,10 @@ def _lowest_of_few(keys: Sequence[np.ndarray], room: int) -> int | None:
 
 def _hash(keys: Sequence[np.ndarray]) -> np.ndarray:
     hashed = keys[0].astype(np.uint64)
-    hashed *= _MULTIPLIER
+    hashed *= MULTIPLIER
     for key in keys[1:]:
         hashed += key.astype(np.uint64, copy=False)
-        hashed *= _MULTIPLIER
+        hashed *= MULTIPLIER
     return hashed
 
 

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlmem.events import FIRST_FOREIGN_DEVICE, Kind
-from tlmem.recording.format.grouping import group_order
+from tlmem.recording.format.grouping import MULTIPLIER, group_order
 from tlmem.recording.format.timeline import CANCELLED, RESIZE_FIRST, RESIZE_SECOND, Timeline
 
 ENDS, BEGINS, TOUCHES = 0, 1, 2
 _FEW_KNOWN = 1_000
 """Fewer are brought together with the events in less time than it takes to choose among them."""
 _ROOM_PER_ADDRESS = 4
+"""Then up to a quarter of the known addresses that are not met are taken for such that are."""
 _PIECE = 1 << 18
 """Positions that are gone through at a time, so that copies of them take little memory."""
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def index_dtype(count: int) -> type[np.signedinteger]:
@@ -172,7 +172,7 @@ def _perhaps_met(known: np.ndarray, addresses: np.ndarray) -> np.ndarray:
 
 
 def _short_hash(addresses: np.ndarray, bits: int) -> np.ndarray:
-    return (addresses * _MULTIPLIER >> np.uint64(64 - bits)).view(np.int64)
+    return (addresses * MULTIPLIER >> np.uint64(64 - bits)).view(np.int64)
 
 
 def _behind(known: np.ndarray, values: np.ndarray, positions: np.ndarray) -> np.ndarray:
