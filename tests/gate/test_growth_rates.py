@@ -200,7 +200,7 @@ def test_garbage_that_is_collected_late_is_no_growth_in_a_short_run() -> None:
 def test_what_modules_take_that_a_program_imports_all_along_is_no_growth(
     modules: int, state: str
 ) -> None:
-    program = Program()
+    program = Program(slowdown=1)
     for _ in range(STEPS):
         program.temporary(20, 16_000)
         program.python += 100_000

@@ -73,8 +73,9 @@ class Rules:
 
     brief = Rule(
         0.1,
-        "of all births",
-        "a cell, or code without a file, that works for longer is a place of its own",
+        "of the whole",
+        "a cell, or code without a file, that works for longer is a place of its own; more time "
+        "between two imports is not that of one module",
         off=1.0,
     )
 

@@ -3,10 +3,11 @@
 Covers: finding out whether that can be done, putting a call into the process, its answer.
 Does not cover: what then runs in the process (``attached``).
 
-From Python 3.14 on ``sys.remote_exec`` does it. Before, gdb stops the process for some milliseconds
-and calls two functions in it that take no lock of the allocator: ``mmap``, for a page with a line
-of text, and ``Py_AddPendingCall``, which has Python run that line in the main thread between two
-instructions. Nothing is called that could wait for what the stopped process holds.
+From Python 3.14 on ``sys.remote_exec`` does it, in the program's ``__main__``. Before, gdb stops the
+process for some milliseconds and calls two functions in it that take no lock of the allocator:
+``mmap``, for a page with a line of text, and ``Py_AddPendingCall``, which has Python run that line
+in the main thread between two instructions. Nothing is called that could wait for what the stopped
+process holds.
 
 gdb before version 14 cannot write the vector registers of a processor with AMX, and finds out in
 the middle of a call, after which the program goes on with wrong registers. So the flag of inexact
@@ -33,6 +34,9 @@ TIMEOUT_S = 15.0
 """How long the main thread may take until it runs Python code again."""
 LINE = "try:\n exec(open({path!r}).read(), {{}})\nexcept OSError:\n pass\n"
 """What Python runs; where the file is gone, as the wait has ended, it does nothing."""
+LATE = "try:\n __import__('shutil').rmtree({folder!r}, True)\nexcept Exception:\n pass\n"
+"""What is left of it for a process that did not run it in time: Python 3.14 reports a script that
+is gone on standard error, so it stays, and removes itself."""
 CODE = """\
 import json, os, sys
 folders = {folders!r}
@@ -114,19 +118,34 @@ def stop(pid: int, timeout_s: float = TIMEOUT_S) -> str:
 
 
 def _run_there(pid: int, call: str, timeout_s: float) -> dict[str, Any]:
-    require_attachable(pid)
-    with tempfile.TemporaryDirectory(prefix="tlmem-attach-") as folder:
-        reply, script = os.path.join(folder, "reply"), os.path.join(folder, "script.py")
-        import tlmem
+    import tlmem
 
-        code = CODE.format(folders=_folders(), version=tlmem.__version__, call=call, reply=reply)
-        Path(script).write_text(code, encoding="utf-8")
-        _give_to_owner(pid, folder)
+    require_attachable(pid)
+    folder = tempfile.mkdtemp(prefix="tlmem-attach-")
+    reply, script, entry = (os.path.join(folder, name) for name in ("reply", "script.py", "entry"))
+    code = CODE.format(folders=_folders(), version=tlmem.__version__, call=call, reply=reply)
+    line = LINE.format(path=script)
+    Path(script).write_text(code, encoding="utf-8")
+    Path(entry).write_text(line, encoding="utf-8")
+    _give_to_owner(pid, folder)
+    waits = False
+    try:
         if hasattr(sys, "remote_exec"):
-            _by_python(pid, script)
+            _by_python(pid, entry)
+            waits = True
         else:
-            _by_gdb(pid, LINE.format(path=script))
-        return _answer(pid, reply, timeout_s)
+            _by_gdb(pid, line)
+        answer = _answer(pid, reply, timeout_s)
+        waits = False
+    finally:
+        if waits and os.path.exists(f"/proc/{pid}"):
+            os.remove(script)
+            Path(entry).write_text(LATE.format(folder=folder), encoding="utf-8")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    if "error" in answer:
+        raise CannotRecord(f"process {pid} cannot be recorded: {answer['error']}")
+    return answer
 
 
 def _folders() -> list[str]:
@@ -233,6 +252,4 @@ def _answer(pid: int, reply: str, timeout_s: float) -> dict[str, Any]:
             )
         time.sleep(0.01)
     answer: dict[str, Any] = json.loads(Path(reply).read_text(encoding="utf-8"))
-    if "error" in answer:
-        raise CannotRecord(f"process {pid} cannot be recorded: {answer['error']}")
     return answer

@@ -9,6 +9,7 @@ from support.traces import Program
 
 from tlmem.analysis import Attribution, analyse
 from tlmem.analysis.growth.curves import Window, freed_since_asked
+from tlmem.analysis.growth.process_growth import judge_samples
 
 
 def run(program: Program, steps: int = 400, native: float = 0, python: float = 0) -> str:
@@ -147,6 +148,50 @@ def test_what_rises_while_modules_are_imported_is_no_growth() -> None:
 
     assert analyse(recording).verdict.outcome == "stable"
     assert analyse(quiet).verdict.outcome == "python"
+
+
+def test_a_large_module_is_imported_for_as_long_as_it_is_compiled() -> None:
+    """The number of modules rises when it begins; the next import frees what compiling took."""
+    program = Program(slowdown=1)
+    for step in range(400):
+        begins = step % 12 == 0
+        program.python += -1_000_000 if begins else 100_000
+        program.modules += begins
+        program.wait(10_000_000)
+    quiet = program.recording()
+    quiet.samples["modules"] = 100.0
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+    assert analyse(quiet).verdict.outcome == "python"
+
+
+@pytest.mark.parametrize(
+    "seconds, outcome", [(20, "stable"), (60, "python")], ids=["starting", "making modules"]
+)
+def test_a_program_that_imports_for_most_of_a_long_run_makes_modules(
+    seconds: int, outcome: str
+) -> None:
+    program = Program(slowdown=1)
+    for _ in range(400):
+        program.python += 100_000
+        program.modules += 1
+        program.wait(seconds * 2_500_000)
+
+    assert analyse(program.recording()).verdict.outcome == outcome
+
+
+def test_a_leak_as_fast_as_imports_would_not_have_been_seen() -> None:
+    program = Program(slowdown=1)
+    for _ in range(400):
+        program.python += 100_000
+        program.native += 50_000
+        program.modules += 1
+        program.wait(10_000_000)
+    found = judge_samples(program.recording().samples, 0, program.now_ns)
+
+    assert found.rises == ()
+    assert (found.resolution_bytes_per_s or 0) >= 50_000 / 10e-3
+    assert (found.python_resolution_bytes_per_s or 0) >= 100_000 / 10e-3
 
 
 def test_nothing_growing_is_stable() -> None:

@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 from tlmem.analysis.rules import RULES, Rule
 
 Floats = NDArray[np.float64]
+LONGEST_IMPORT_S = 1.0
+"""No longer time between two rises of the number of modules is that of one module."""
+LONGEST_START_S = 30.0
+"""A program that imports for longer, and most of the time, is not just starting."""
 ALLOCATOR_BYTES = 16
 """What the C allocator adds to each block for itself, on average."""
 
@@ -61,13 +65,25 @@ class Window:
         """Which samples ended a time in which Python imported modules.
 
         Their number is looked at in each full sample; what was sampled since the one before counts.
+        It rises when a module begins: a large one is compiled and run for some samples more, and
+        what compiling took is freed during the next. So a short time between two rises counts too.
+        A program that imports for most of a long run makes modules, and keeps them.
         """
         looked = np.flatnonzero(self.taken("python_arena"))
         if len(looked) == 0:
             return np.zeros(len(self.samples), bool)
         rose = np.diff(self.bytes("modules")[looked], prepend=np.inf) > 0
+        begun, whole_ns = np.flatnonzero(rose), self.time_ns[-1] - self.time_ns[0]
+        longest_ns = min(RULES.brief * whole_ns, LONGEST_IMPORT_S * 1e9)
+        short = np.diff(self.time_ns[looked][begun]) <= longest_ns
+        for first, last in zip(begun[:-1][short], begun[1:][short], strict=True):
+            rose[first:last] = True
         following = np.searchsorted(looked, np.arange(len(self.samples)))
-        return rose[np.minimum(following, len(rose) - 1)]
+        found = rose[np.minimum(following, len(rose) - 1)]
+        imported_ns = np.diff(self.time_ns, prepend=self.time_ns[0])[found].sum()
+        if imported_ns > max(RULES.majority * whole_ns, LONGEST_START_S * 1e9):
+            return np.zeros(len(self.samples), bool)
+        return found
 
     def without_imports(self, values: Floats) -> Floats:
         """A curve without its changes while modules were imported."""

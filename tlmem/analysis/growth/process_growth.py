@@ -127,20 +127,22 @@ def judge_samples(
             continue
         judged = judged or kind == "native"
         seconds = window.time_ns[steady] / 1e9
+        own = window.without_imports(values)
+        imported = float(np.ptp((values - own)[steady][[0, -1]]))
         if name == "native":
-            resolution = resolution_of(seconds, values[steady], curve.least)
+            resolution = resolution_of(seconds, values[steady], max(curve.least, imported))
         if name == "python":  # it comes in arenas, and a few of them are steps
-            of_python = resolution_of(seconds, values[steady], curve.least / RULES.largest_step)
+            least = max(curve.least / RULES.largest_step, imported)
+            of_python = resolution_of(seconds, values[steady], least)
         if name == "outside" and floor_rise(values[steady]) >= RULES.native_bytes:
-            of_mapped = resolution_of(seconds, values[steady], curve.least)
+            of_mapped = resolution_of(seconds, values[steady], max(curve.least, imported))
         times = window.time_ns[rows]
         clocks = progress(times) if progress is not None else []
         # While modules are imported, Python's heap and libraries grow evenly and no array is made.
         if not clocks or name == "native":
             clocks = [times / 1e9, *clocks]
         tries: list[Checks] = []
-        values = window.without_imports(values)[rows]
-        rise = first_rise(kind, times / 1e9, clocks, values, curve.least, tries)
+        rise = first_rise(kind, times / 1e9, clocks, own[rows], curve.least, tries)
         if asked is not None and tries:
             furthest = max(tries, key=lambda checks: (not checks.failed(), len(checks)))
             asked.append(Asked(curve.subject, tuple(furthest)))
