@@ -3,8 +3,8 @@
 Covers: finding out whether that can be done, putting a call into the process, its answer.
 Does not cover: what then runs in the process (``attached``).
 
-From Python 3.14 on ``sys.remote_exec`` does it, in the program's ``__main__``. Before, gdb stops the
-process for some milliseconds and calls two functions in it that take no lock of the allocator:
+From Python 3.14 on ``sys.remote_exec`` does it, in the program's ``__main__``. Before, gdb stops
+the process for some milliseconds and calls two functions in it that take no lock of the allocator:
 ``mmap``, for a page with a line of text, and ``Py_AddPendingCall``, which has Python run that line
 in the main thread between two instructions. Nothing is called that could wait for what the stopped
 process holds.
