@@ -190,16 +190,17 @@ static bool is_unset(const library *lib, uintptr_t value)
 }
 
 /* false: it is too early. */
-static bool meet_slot(const library *lib, tlmi_slot *slot, void **place, bool back)
+static bool meet_slot(const library *lib, tlmi_slot *slot, void **place, bool is_pointer, bool back)
 {
     uintptr_t now = (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE), ours = (uintptr_t)slot->ours;
     if (back) {
         if (now == ours)
-            store(lib, place, slot->theirs);
+            store(lib, place, is_pointer && slot->alias != NULL ? slot->alias : slot->theirs);
         return true;
     }
     bool is_lazy = now >= lib->start && now < lib->end;
-    if (now != ours && (now == (uintptr_t)slot->theirs || is_lazy)) {
+    bool is_it = now == (uintptr_t)slot->theirs || (slot->alias != NULL && now == (uintptr_t)slot->alias);
+    if (now != ours && (is_it || is_lazy)) {
         store(lib, place, slot->ours);
         slot->count += (uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE) == ours;
     }
@@ -223,7 +224,8 @@ static bool meet_slots(const library *lib, const char *own_name, const request *
                     (lib->is_spared && !slot->everywhere) || strcmp(name, slot->symbol) != 0 ||
                     (slot->omit != NULL && begins_with(own_name, slot->omit)))
                     continue;
-                settled &= meet_slot(lib, slot, (void **)(lib->base + entry->r_offset), asked->back);
+                void **place = (void **)(lib->base + entry->r_offset);
+                settled &= meet_slot(lib, slot, place, type != JUMP_SLOT, asked->back);
             }
         }
     return settled;
@@ -329,15 +331,47 @@ void *tlmi_slots_find(const char *library_name, const char *symbol)
     return found;
 }
 
-void *tlmi_slots_first(const char *symbol)
+typedef struct {
+    const char *symbol;
+    uintptr_t found;
+    void *behind; /* NULL: what was found is the function */
+} stub;
+
+/* Of the executable, which comes first. */
+static int look_behind(struct dl_phdr_info *info, size_t bytes, void *context)
 {
-    return dlsym(RTLD_DEFAULT, symbol);
+    (void)bytes;
+    stub *wanted = context;
+    library lib;
+    if (!read_library(info, &lib) || wanted->found < lib.start || wanted->found >= lib.end)
+        return 1;
+    for (size_t i = 0; i < lib.counts[0]; i++) {
+        const Elf64_Sym *symbol = &lib.symbols[ELF64_R_SYM(lib.tables[0][i].r_info)];
+        if (symbol->st_shndx != SHN_UNDEF || strcmp(lib.names + symbol->st_name, wanted->symbol) != 0)
+            continue;
+        void *now = __atomic_load_n((void **)(lib.base + lib.tables[0][i].r_offset), __ATOMIC_ACQUIRE);
+        bool is_lazy = (uintptr_t)now >= lib.start && (uintptr_t)now < lib.end;
+        wanted->behind = is_lazy ? dlsym(RTLD_NEXT, wanted->symbol) : now;
+    }
+    return 1;
+}
+
+void tlmi_slots_first(tlmi_slot *slot)
+{
+    slot->theirs = dlsym(RTLD_DEFAULT, slot->symbol);
+    slot->alias = NULL;
+    stub wanted = {slot->symbol, (uintptr_t)slot->theirs, NULL};
+    if (slot->theirs != NULL)
+        dl_iterate_phdr(look_behind, &wanted);
+    if (wanted.behind != NULL) {
+        slot->alias = slot->theirs;
+        slot->theirs = wanted.behind;
+    }
 }
 #else
-void *tlmi_slots_first(const char *symbol)
+void tlmi_slots_first(tlmi_slot *slot)
 {
-    (void)symbol;
-    return NULL;
+    slot->theirs = slot->alias = NULL;
 }
 
 bool tlmi_slots_spare(const void *address)

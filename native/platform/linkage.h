@@ -17,7 +17,8 @@
 typedef struct {
     const char *symbol;
     void *ours;
-    void *theirs;     /* the function; from tlmi_slots_find */
+    void *theirs;     /* the function; from tlmi_slots_find or tlmi_slots_first */
+    void *alias;      /* a second address of it; from tlmi_slots_first; NULL: none */
     const char *omit; /* libraries whose name begins so keep their slots; NULL: none */
     uint32_t count;   /* slots that were pointed to ours; set by tlmi_slots_point */
     bool pointers;    /* also initialised pointers to the function, as in a table of functions */
@@ -39,8 +40,10 @@ typedef struct {
 
 /* The address of a symbol in the first loaded library whose file name begins with `library`; NULL: none. Loads nothing. */
 void *tlmi_slots_find(const char *library, const char *symbol);
-/* The address of a symbol that a program would find first; NULL: none. */
-void *tlmi_slots_first(const char *symbol);
+/* Sets `theirs` to the function that a program would find first, NULL: none. An executable that is not position-independent and
+ * takes the address of a function, as Debian's Python does with malloc, has code of its own for it that jumps there: all
+ * pointers are to that code, and it becomes the alias. */
+void tlmi_slots_first(tlmi_slot *slot);
 /* From now on the library that has this address in it keeps its slots. At most four; false: too many. */
 bool tlmi_slots_spare(const void *address);
 /* Points the slots of all loaded libraries from theirs to ours, and counts them. Slots that somebody else has pointed

@@ -178,6 +178,45 @@ def test_json_says_who_each_process_is(launched: Launched) -> None:
     assert {each["rank"] for each in identities} == {None}
 
 
+def test_what_posix_spawn_starts_is_followed_and_counted(tmp_path: Path) -> None:
+    """From Python 3.13 on it is what ``subprocess`` calls wherever it can."""
+    program = """
+import os, shutil, subprocess, sys
+
+def start(*words, how=os.environ):
+    return os.waitstatus_to_exitcode(os.waitpid(os.posix_spawn(words[0], [*words], how), 0)[1])
+
+print(os.posix_spawn.__name__, os.posix_spawn.__doc__ is not None)
+words = sys.executable, "arrays.py"
+print(start(*words, "3000", "30", how={b"PATH": os.environ["PATH"]}), start(*words, "4000", "40"))
+print(start(sys.executable, "-I", "-c", "import sys; sys.exit(5)"), start(shutil.which("true")))
+print(start(sys.executable, "-c", "import os; print('TLMEM_FOLLOW' in os.environ)"))
+subprocess.run([*words, "5000", "50"], env=dict(os.environ), close_fds=False)
+try:
+    os.posix_spawn("/nowhere/python3", ["python3"], os.environ)
+except OSError as error:
+    print(error)
+try:
+    os.posix_spawn()
+except TypeError as error:
+    print(error)
+"""
+    (tmp_path / "arrays.py").write_text(ARRAYS, encoding="utf-8")
+    (tmp_path / "launch.py").write_text(program, encoding="utf-8")
+    python = plain(["launch.py"], tmp_path)
+    done = recorded(["launch.py"], tmp_path, options=("-q", "--follow", "all", "-o", "a.tlm"))
+    parent = tlmem.read(tmp_path / "a.tlm")
+    files = [path for path in family.find(tmp_path / "a.tlm") if path.name != "a.tlm"]
+
+    assert done.stdout.decode() == python.stdout.decode()
+    assert (done.returncode, done.stderr) == (python.returncode, python.stderr) == (0, b"")
+    assert [sum(made(path, size) for path in files) for size in (3000, 4000, 5000)] == [30, 40, 50]
+    assert " others=2 pythons=1 " in parent.info["processes"]
+
+    recorded(["launch.py"], tmp_path, options=("-q", "-f", "-o", "b.tlm"))
+    assert " others=6 pythons=5 " in tlmem.read(tmp_path / "b.tlm").info["processes"]
+
+
 def test_followed_children_are_the_same_as_without(tmp_path: Path) -> None:
     (tmp_path / "look.py").write_text(LOOK, encoding="utf-8")
     python = plain(["look.py"], tmp_path)

@@ -29,7 +29,12 @@ globals()["__builtins__"] = STEADY  # of the functions below
 
 HOOK = "tlmem-follow.pth"
 """The file in a site folder that makes an interpreter look for the variable when it starts."""
-FOLLOWED = ("from multiprocessing.spawn import", "from multiprocessing.forkserver import")
+SERVER = (
+    "from multiprocessing.forkserver import",
+    "import sys; from multiprocessing.forkserver import",
+)
+"""How the program of a fork server begins; the second is that of Python 3.14."""
+FOLLOWED = ("from multiprocessing.spawn import", *SERVER)
 # Below every priority a program would choose, so that sealing is the last thing a worker does.
 LAST = -(10**9)
 
@@ -246,7 +251,7 @@ def _with_prelude(arguments: list[Any], interpreter: bytes | None) -> tuple[list
     if lineage is None or lineage.options.follow == "none":
         return arguments, unseen
     if (at := _prelude_place(arguments)) > 0:
-        prelude = lineage.prelude("forkserver" in arguments[at].split("import", 1)[0])
+        prelude = lineage.prelude(arguments[at].startswith(SERVER))
         changed = [*arguments[:at], prelude + arguments[at], *arguments[at + 1 :]]
         return changed, core.lib.TLM_CHILD_FOLLOWED
     if lineage.options.follow == "fork" or interpreter is None:

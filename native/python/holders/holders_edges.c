@@ -350,9 +350,10 @@ TLMI_INLINE int each_of_function(PyObject *object, tlmi_meet meet, void *context
     PyObject *const before_name[] = {function->func_globals,  function->func_builtins,   function->func_module,
                                      function->func_defaults, function->func_kwdefaults, function->func_doc};
     PyObject *const after_name[] = {
-        function->func_dict,
-        function->func_closure,
-        function->func_annotations,
+        function->func_dict,       function->func_closure, function->func_annotations,
+#if PY_VERSION_HEX >= 0x030E0000
+        function->func_annotate,
+#endif
 #if PY_VERSION_HEX >= 0x030C0000
         function->func_typeparams,
 #endif

@@ -142,13 +142,19 @@ static void unwrap(wrapped *place)
 }
 
 static PyObject *fork_exec(PyObject *own, PyObject *arguments, PyObject *named);
+static PyObject *spawn_wrapped(PyObject *own, PyObject *arguments, PyObject *named);
 static PyObject *exec_dynamic(PyObject *own, PyObject *arguments, PyObject *named);
 static wrapped new_process = {.module = "_posixsubprocess", .name = "fork_exec"};
+/* What subprocess calls instead, wherever it can: from Python 3.13 on mostly. */
+static wrapped new_spawn = {.module = "os", .name = "posix_spawn"};
 static wrapped new_extension = {.module = "_imp", .name = "exec_dynamic"};
 static PyObject *change_command_line;
-enum { COMMAND = 0, FILES = 1, ENVIRONMENT = 5 }; /* of the arguments of fork_exec */
-static bool awaited[TLM_SOURCE_COUNT];            /* its module is not imported yet */
-static bool watches_libraries;                    /* each new one may have slots of PyTorch's functions */
+typedef struct {
+    Py_ssize_t command, files, environment;
+} places; /* of the arguments */
+static const places of_fork_exec = {0, 1, 5}, of_spawn = {1, 0, 2};
+static bool awaited[TLM_SOURCE_COUNT]; /* its module is not imported yet */
+static bool watches_libraries;         /* each new one may have slots of PyTorch's functions */
 
 /* Whether it is a list with -c in it: only command lines of Python are looked at further. */
 static bool runs_code(PyObject *command)
@@ -201,14 +207,14 @@ static tlm_child_fate ask_about(PyObject *command, PyObject *interpreter, PyObje
 }
 
 /* The arguments with two of them replaced; what is NULL stays. NULL, without an exception: nothing is replaced. */
-static PyObject *with_replaced(PyObject *arguments, PyObject *command, PyObject *environment)
+static PyObject *with_replaced(PyObject *arguments, const places *at, PyObject *command, PyObject *environment)
 {
     PyObject *list = command != NULL || environment != NULL ? PySequence_List(arguments) : NULL, *made = NULL;
     bool good = list != NULL;
     if (good && command != NULL)
-        good = PyList_SetItem(list, COMMAND, Py_NewRef(command)) == 0;
+        good = PyList_SetItem(list, at->command, Py_NewRef(command)) == 0;
     if (good && environment != NULL)
-        good = PyList_SetItem(list, ENVIRONMENT, Py_NewRef(environment)) == 0;
+        good = PyList_SetItem(list, at->environment, Py_NewRef(environment)) == 0;
     if (good)
         made = PyList_AsTuple(list);
     Py_XDECREF(list);
@@ -221,17 +227,53 @@ static PyObject *fork_exec(PyObject *own, PyObject *arguments, PyObject *named)
     (void)own;
     tlm_child_fate fate = TLM_CHILD_OTHER;
     PyObject *command = NULL, *environment = NULL;
-    if (PyTuple_GET_SIZE(arguments) > ENVIRONMENT) {
-        PyObject *interpreter = tlmi_processes_interpreter(PyTuple_GET_ITEM(arguments, FILES));
-        fate = ask_about(PyTuple_GET_ITEM(arguments, COMMAND), interpreter, &command);
-        environment = tlmi_processes_environment(PyTuple_GET_ITEM(arguments, ENVIRONMENT));
+    const places *at = &of_fork_exec;
+    if (PyTuple_GET_SIZE(arguments) > at->environment) {
+        PyObject *interpreter = tlmi_processes_interpreter(PyTuple_GET_ITEM(arguments, at->files));
+        fate = ask_about(PyTuple_GET_ITEM(arguments, at->command), interpreter, &command);
+        environment = tlmi_processes_environment(PyTuple_GET_ITEM(arguments, at->environment));
         Py_XDECREF(interpreter);
     }
-    PyObject *changed = with_replaced(arguments, command, environment);
+    PyObject *changed = with_replaced(arguments, at, command, environment);
     uint64_t forks =
         tlmi_processes_forks(); /* with a preexec_fn it is a fork, too, but what is executed does not record itself */
     PyObject *result = PyObject_Call(new_process.original, changed ? changed : arguments, named);
     tlmi_processes_set_forks(forks);
+    if (result != NULL)
+        tlmi_processes_add(fate, PyLong_Check(result) ? (int)PyLong_AsLong(result) : 0);
+    Py_XDECREF(changed);
+    Py_XDECREF(environment);
+    Py_XDECREF(command);
+    return result;
+}
+
+/* The interpreter that a path is; NULL, without an exception: it does not look like one, or the path is of another type. */
+static PyObject *interpreter_at(PyObject *path)
+{
+    PyObject *bytes = NULL, *paths = NULL, *found = NULL;
+    bool is_plain = PyUnicode_CheckExact(path) || PyBytes_CheckExact(path);
+    if (is_plain && PyUnicode_FSConverter(path, &bytes) && (paths = PyTuple_Pack(1, bytes)) != NULL)
+        found = tlmi_processes_interpreter(paths);
+    Py_XDECREF(paths);
+    Py_XDECREF(bytes);
+    PyErr_Clear();
+    return found;
+}
+
+static PyObject *spawn_wrapped(PyObject *own, PyObject *arguments, PyObject *named)
+{
+    (void)own;
+    tlm_child_fate fate = TLM_CHILD_OTHER;
+    PyObject *command = NULL, *environment = NULL;
+    const places *at = &of_spawn;
+    if (PyTuple_GET_SIZE(arguments) > at->environment) {
+        PyObject *interpreter = interpreter_at(PyTuple_GET_ITEM(arguments, at->files));
+        fate = ask_about(PyTuple_GET_ITEM(arguments, at->command), interpreter, &command);
+        environment = tlmi_processes_mapping(PyTuple_GET_ITEM(arguments, at->environment));
+        Py_XDECREF(interpreter);
+    }
+    PyObject *changed = with_replaced(arguments, at, command, environment);
+    PyObject *result = PyObject_Call(new_spawn.original, changed ? changed : arguments, named);
     if (result != NULL)
         tlmi_processes_add(fate, PyLong_Check(result) ? (int)PyLong_AsLong(result) : 0);
     Py_XDECREF(changed);
@@ -245,6 +287,8 @@ tlm_status tlm_follow_commands(uint64_t change)
     PyGILState_STATE gil = PyGILState_Ensure();
     Py_XSETREF(change_command_line, Py_NewRef(object_of(change)));
     bool good = new_process.ours != NULL || wrap(&new_process, fork_exec);
+    if (new_spawn.ours == NULL)
+        wrap(&new_spawn, spawn_wrapped); /* a system may have none */
     PyGILState_Release(gil);
     return good ? TLM_OK : TLM_UNSUPPORTED;
 }

@@ -19,15 +19,10 @@
 
 #if TLMI_FRAMES_KNOWN
 
-#if PY_VERSION_HEX < 0x030E0000
-#define EXIT_HANDLERS_KNOWN 1
 #undef _PyGC_FINALIZED /* the private headers define it again */
 #define Py_BUILD_CORE 1
 #include "internal/pycore_interp.h"
 #undef Py_BUILD_CORE
-#else
-#define EXIT_HANDLERS_KNOWN 0
-#endif
 
 static PyObject *object_of(uint64_t id)
 {
@@ -87,15 +82,18 @@ static PyObject *finish_by_handler(PyObject *own, PyObject *none)
     Py_RETURN_NONE;
 }
 
-/* Registers finish as an exit handler that is called after all that are there. When the program is over it becomes the first
- * of the list, which is called last; where the list is not known it is registered before the program begins. */
+/* Registers finish as an exit handler that is called after all that are there: of the list, what is called last. */
 static void finish_last(PyObject *add_exit_handler)
 {
     static PyMethodDef method = {"tlmem", finish_by_handler, METH_NOARGS, NULL};
     PyObject *function = PyCFunction_New(&method, NULL);
     PyObject *done = function ? PyObject_CallOneArg(add_exit_handler, function) : NULL;
-#if EXIT_HANDLERS_KNOWN
     struct atexit_state *handlers = &PyInterpreterState_Get()->atexit;
+#if PY_VERSION_HEX >= 0x030E0000 /* the newest comes first */
+    Py_ssize_t count = done != NULL ? PyList_GET_SIZE(handlers->callbacks) : 0;
+    if (count > 1 && PyList_Append(handlers->callbacks, PyList_GET_ITEM(handlers->callbacks, 0)) == 0)
+        PyList_SetSlice(handlers->callbacks, 0, 1, NULL);
+#else
     int last = handlers->ncallbacks - 1;
     if (done != NULL && last > 0) {
         void **callbacks = (void **)handlers->callbacks, *ours = callbacks[last];
@@ -140,13 +138,16 @@ static _Noreturn void leave(PyObject *error, PyObject *names)
 {
     int code = error != NULL;
     bool interrupted = error != NULL && (PyObject *)Py_TYPE(error) == PyExc_KeyboardInterrupt;
+    bool forgets_first = PY_VERSION_HEX >= 0x030E0000; /* before it prints an exception */
+    if (names != NULL && forgets_first)
+        forget_file(names);
     if (error != NULL && PyErr_GivenExceptionMatches(error, PyExc_SystemExit))
         Py_CLEAR(names); /* nothing of the program may be held when the interpreter is finalized */
     if (error != NULL) {
         set_exception(error);
         PyErr_Print(); /* SystemExit ends the process in here */
     }
-    if (names != NULL)
+    if (names != NULL && !forgets_first)
         forget_file(names);
     Py_XDECREF(names);
     if (Py_FinalizeEx() < 0)
@@ -177,8 +178,6 @@ tlm_status tlm_run_program(const tlm_program *program)
     PyObject *end = Py_NewRef(object_of(program->end));
     finish = Py_NewRef(object_of(program->finish));
     PyObject *add_exit_handler = Py_NewRef(object_of(program->add_exit_handler));
-    if (!EXIT_HANDLERS_KNOWN)
-        finish_last(add_exit_handler);
     void *callers = TLMI_CURRENT_FRAME(tstate);
     int depth = TLMI_RECURSION_LIMIT(tstate) - TLMI_RECURSION_REMAINING(tstate);
     TLMI_CURRENT_FRAME(tstate) = NULL;
@@ -194,8 +193,7 @@ tlm_status tlm_run_program(const tlm_program *program)
     if (names != NULL)
         flush_streams();
     if (!goes_on_by_hand(program->inspects)) {
-        if (EXIT_HANDLERS_KNOWN)
-            finish_last(add_exit_handler);
+        finish_last(add_exit_handler);
         leave(error, names);
     }
 

@@ -179,6 +179,22 @@ PyObject *tlmi_processes_environment(PyObject *given)
     return list;
 }
 
+PyObject *tlmi_processes_mapping(PyObject *given)
+{
+    PyObject *os = variable[0] != 0 && given != NULL ? PyImport_ImportModule("os") : NULL;
+    PyObject *current = os ? PyObject_GetAttrString(os, "environ") : NULL;
+    bool is_known = given != NULL && (PyDict_CheckExact(given) || given == current);
+    PyObject *made = current != NULL && is_known ? PyDict_New() : NULL;
+    PyObject *value = made ? PyUnicode_DecodeFSDefault(variable + strlen(name_of_variable) + 1) : NULL;
+    if (value == NULL || PyDict_Update(made, given) != 0 || PyDict_SetItemString(made, name_of_variable, value) != 0)
+        Py_CLEAR(made);
+    Py_XDECREF(value);
+    Py_XDECREF(current);
+    Py_XDECREF(os);
+    PyErr_Clear();
+    return made;
+}
+
 /* ---- what is executed ---- */
 
 static bool is_named_as_python(const char *path, size_t length)

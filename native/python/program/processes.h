@@ -25,4 +25,6 @@ bool tlmi_processes_all(void);
 PyObject *tlmi_processes_interpreter(PyObject *paths);
 /* The environment of a new process (a sequence of bytes) with our variable; NULL, without an exception: as it was given. */
 PyObject *tlmi_processes_environment(PyObject *given);
+/* Likewise of a dict or of os.environ, as os.posix_spawn takes them; other mappings would run the program's code. */
+PyObject *tlmi_processes_mapping(PyObject *given);
 #endif

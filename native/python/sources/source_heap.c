@@ -364,7 +364,7 @@ static void *watched_dlsym(void *library, const char *name)
     if (slot == slots + SAMPLED_COUNT)
         return original_dlsym(library, name);
     void *found = original_dlsym(library, name);
-    return found != NULL && found == slot->theirs ? slot->ours : found;
+    return found != NULL && (found == slot->theirs || found == slot->alias) ? slot->ours : found;
 }
 
 /* ---- install, uninstall ---- */
@@ -372,7 +372,7 @@ static void *watched_dlsym(void *library, const char *name)
 static void find_originals(void)
 {
     for (int i = 0; i < SLOT_COUNT; i++)
-        slots[i].theirs = tlmi_slots_first(slots[i].symbol);
+        tlmi_slots_first(&slots[i]);
     original_malloc = (void *(*)(size_t))slots[MALLOC].theirs;
     original_calloc = (void *(*)(size_t, size_t))slots[CALLOC].theirs;
     original_realloc = (void *(*)(void *, size_t))slots[REALLOC].theirs;

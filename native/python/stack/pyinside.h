@@ -11,12 +11,13 @@
 /* Python.h must not have been included before: with the layout it declares some things differently. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
-#if !defined(Py_GIL_DISABLED) && PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000
+#if !defined(Py_GIL_DISABLED) && PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000
 #define PYINSIDE_KNOWN 1
 #if PY_VERSION_HEX < 0x030C0000
 #include "internal/pycore_gc.h"
 #endif
 #include "internal/pycore_dict.h"
+#include "internal/pycore_frame.h"
 #include "internal/pycore_interp.h"
 #include "internal/pycore_object.h"
 #endif
@@ -70,13 +71,27 @@ static inline PyObject *pyinside_cached_name(PyInterpreterState *interpreter, ui
 
 static inline PyObject *pyinside_local(pyframe *frame, int index)
 {
+#if PY_VERSION_HEX < 0x030E0000
     return frame->localsplus[index];
+#else
+    return pyframe_value(frame, index);
+#endif
 }
 
 /* Locals and temporary values that may be read. While a frame runs C code its temporary values cannot be found. */
 static inline int pyinside_values(pyframe *frame, PyCodeObject *code)
 {
-    return frame->stacktop > code->co_nlocalsplus ? frame->stacktop : code->co_nlocalsplus;
+#if PY_VERSION_HEX < 0x030E0000
+    int top = frame->stacktop;
+#else /* the pointer is left as it was while the frame runs */
+    int top = 0;
+    if (frame->owner == FRAME_OWNED_BY_GENERATOR) {
+        PyGenObject *generator = (PyGenObject *)((char *)frame - offsetof(PyGenObject, gi_iframe));
+        if (generator->gi_frame_state < FRAME_EXECUTING && frame->stackpointer != NULL)
+            top = (int)(frame->stackpointer - frame->localsplus);
+    }
+#endif
+    return top > code->co_nlocalsplus ? top : code->co_nlocalsplus;
 }
 
 /* The dict of names that code without fast locals uses; NULL: none. */
@@ -105,7 +120,7 @@ static inline pyframe *pyinside_frame_of(PyObject *frame_object)
 static inline pyframe *pyinside_generator_frame(PyObject *generator)
 {
     PyGenObject *self = (PyGenObject *)generator;
-    return self->gi_frame_state >= FRAME_COMPLETED ? NULL : (pyframe *)self->gi_iframe;
+    return self->gi_frame_state >= FRAME_COMPLETED ? NULL : (pyframe *)&self->gi_iframe;
 }
 
 /* ---- attributes of instances ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * pystack_314.h: CPython 3.14's private layout of interpreter frames; the contract is in pystack.c.
  *
- * As 3.13, but f_executable is a tagged reference and the frames that stand for no code have other owners. Written after
- * CPython's headers; compiled by the workflow, not measured.
+ * As 3.13, but f_executable and the values of a frame are tagged references, and the frames that stand for no code have other
+ * owners.
  */
 #define Py_BUILD_CORE 1
 #include "internal/pycore_interpframe_structs.h"
@@ -36,11 +36,17 @@ static inline PyObject *pyframe_code(pyframe *frame)
     return ((PyCodeObject *)code)->co_flags & CO_NO_MONITORING_EVENTS ? NULL : code;
 }
 
-/* The first argument of a function that has one and keeps it there; borrowed, NULL: a tagged number. */
+/* A value of a frame, counted by it or by who called it; borrowed, NULL: none, or a tagged number. */
+static inline PyObject *pyframe_value(pyframe *frame, int index)
+{
+    uintptr_t bits = frame->localsplus[index].bits;
+    return (bits & 3) == 3 ? NULL : (PyObject *)(bits & ~(uintptr_t)7);
+}
+
+/* The first argument of a function that has one and keeps it there. */
 static inline PyObject *pyframe_first_local(pyframe *frame)
 {
-    uintptr_t bits = frame->localsplus[0].bits;
-    return (bits & 3) == 3 ? NULL : (PyObject *)(bits & ~(uintptr_t)7);
+    return pyframe_value(frame, 0);
 }
 
 /* A release would be needed if frames were counted references. */
