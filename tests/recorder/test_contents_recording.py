@@ -113,6 +113,7 @@ kept = [np.asarray(v) for v in views] + [a[3:] for a in made]
 kept += [np.frombuffer(v, np.uint8) for v in views]
 kept += [tlmem.zeros(1000).numpy() for _ in range(5)]
 kept += [np.asarray(tlmem.zeros(1000)) for _ in range(5)]
+tensors = [tlmem.zeros(1000) for _ in range(5)]
 kept += [np.frombuffer(mmap.mmap(-1, 4096), np.uint8)]
 kept += [np.ndarray(4096, np.uint8, mmap.mmap(-1, 4096))]
 """

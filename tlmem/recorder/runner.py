@@ -18,6 +18,8 @@ from tlmem.recorder.bound import core
 from tlmem.recorder.failure import CannotRecord
 
 Call = Callable[..., Any]
+HAS_CACHED = sys.version_info < (3, 15)
+"""Whether modules have ``__cached__``."""
 
 
 class Program:
@@ -72,7 +74,8 @@ class Script(Program):
         loader = SourcelessFileLoader if self.path.endswith(".pyc") else SourceFileLoader
         main.__loader__ = loader("__main__", self.script)
         main.__file__ = self.script
-        main.__cached__ = None
+        if HAS_CACHED:
+            main.__cached__ = None
         code, self.code = self.code, None
         return code, main.__dict__
 
@@ -164,7 +167,8 @@ class Input(Program):
         sys.argv = ["-", *self.arguments]
         _set_path0("")
         main.__file__ = "<stdin>"
-        main.__cached__ = None
+        if HAS_CACHED:
+            main.__cached__ = None
         code, self.code = self.code, None
         return code, main.__dict__
 

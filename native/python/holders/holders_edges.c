@@ -466,11 +466,18 @@ static bool is_untracked(tlmi_search *search, PyObject *array)
     return !PyMemoryView_Check(of) && kind != TLMI_TENSOR && kind != TLMI_TORCH;
 }
 
+/* Whether it was met in one of our tensors, whose memory it shows. */
+static bool is_of_tensor(const tlmi_search *search, uint32_t node)
+{
+    uint32_t parent = node != 0 ? tlmi_graph_node(&search->graph, node)->parent : 0;
+    return parent != 0 && tlmi_graph_node(&search->graph, parent)->kind == TLMI_TENSOR;
+}
+
 static void note_array(tlmi_search *search, PyObject *array, uint32_t node, bool is_of_view)
 {
     PyObject *own = owner_of(search, array);
     bool is_tracked = owns_memory(own);
-    if (!is_tracked && (bytes_of_array(search, own) == 0 || !is_untracked(search, own)))
+    if (!is_tracked && (bytes_of_array(search, own) == 0 || is_of_tensor(search, node) || !is_untracked(search, own)))
         return;
     uint8_t device = is_tracked ? TLM_DEVICE_NUMPY : TLM_DEVICE_NONE;
     tlmi_owner *owner = tlmi_graph_owner(&search->graph, device, address_of_array(own));

@@ -6,7 +6,7 @@
 
 #include <Python.h>
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x03100000
 #define TLMI_FRAMES_KNOWN 1
 #if PY_VERSION_HEX < 0x030D0000
 #define TLMI_CURRENT_FRAME(tstate) ((tstate)->cframe->current_frame)

@@ -21,7 +21,7 @@
 #include "python/stack/pystack_312.h"
 #elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
 #include "python/stack/pystack_313.h"
-#elif PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000 &&                                                   \
+#elif PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x03100000 &&                                                   \
     __has_include("internal/pycore_interpframe_structs.h")
 #include "python/stack/pystack_314.h"
 #else

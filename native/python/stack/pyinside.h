@@ -11,7 +11,7 @@
 /* Python.h must not have been included before: with the layout it declares some things differently. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
-#if !defined(Py_GIL_DISABLED) && PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000
+#if !defined(Py_GIL_DISABLED) && PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x03100000
 #define PYINSIDE_KNOWN 1
 #if PY_VERSION_HEX < 0x030C0000
 #include "internal/pycore_gc.h"
@@ -87,7 +87,7 @@ static inline int pyinside_values(pyframe *frame, PyCodeObject *code)
     int top = 0;
     if (frame->owner == FRAME_OWNED_BY_GENERATOR) {
         PyGenObject *generator = (PyGenObject *)((char *)frame - offsetof(PyGenObject, gi_iframe));
-        if (generator->gi_frame_state < FRAME_EXECUTING && frame->stackpointer != NULL)
+        if (FRAME_STATE_SUSPENDED(generator->gi_frame_state) && frame->stackpointer != NULL)
             top = (int)(frame->stackpointer - frame->localsplus);
     }
 #endif
@@ -120,7 +120,12 @@ static inline pyframe *pyinside_frame_of(PyObject *frame_object)
 static inline pyframe *pyinside_generator_frame(PyObject *generator)
 {
     PyGenObject *self = (PyGenObject *)generator;
-    return self->gi_frame_state >= FRAME_COMPLETED ? NULL : (pyframe *)&self->gi_iframe;
+#if PY_VERSION_HEX < 0x030E0000
+    bool is_over = self->gi_frame_state >= FRAME_COMPLETED;
+#else
+    bool is_over = FRAME_STATE_FINISHED(self->gi_frame_state);
+#endif
+    return is_over ? NULL : (pyframe *)&self->gi_iframe;
 }
 
 /* ---- attributes of instances ---- */

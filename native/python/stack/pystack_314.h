@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * pystack_314.h: CPython 3.14's private layout of interpreter frames; the contract is in pystack.c.
+ * pystack_314.h: CPython 3.14's and 3.15's private layout of interpreter frames; the contract is in pystack.c.
  *
  * As 3.13, but f_executable and the values of a frame are tagged references, and the frames that stand for no code have other
  * owners.
@@ -8,7 +8,11 @@
 #include "internal/pycore_interpframe_structs.h"
 #undef Py_BUILD_CORE
 
+#if PY_VERSION_HEX < 0x030F0000
 #define PYSTACK_METHOD "3.14 private frames"
+#else
+#define PYSTACK_METHOD "3.15 private frames"
+#endif
 typedef struct _PyInterpreterFrame pyframe;
 
 static inline pyframe *pyframe_current(PyThreadState *tstate)
@@ -36,11 +40,11 @@ static inline PyObject *pyframe_code(pyframe *frame)
     return ((PyCodeObject *)code)->co_flags & CO_NO_MONITORING_EVENTS ? NULL : code;
 }
 
-/* A value of a frame, counted by it or by who called it; borrowed, NULL: none, or a tagged number. */
+/* A value of a frame, counted by it or by who called it; borrowed, NULL: none, or something else than an object. */
 static inline PyObject *pyframe_value(pyframe *frame, int index)
 {
     uintptr_t bits = frame->localsplus[index].bits;
-    return (bits & 3) == 3 ? NULL : (PyObject *)(bits & ~(uintptr_t)7);
+    return (bits & 2) != 0 ? NULL : (PyObject *)(bits & ~(uintptr_t)7);
 }
 
 /* The first argument of a function that has one and keeps it there. */
