@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar
 
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.driver import Driver
@@ -140,6 +141,14 @@ class TlmemApp(App[None]):
         from .terminal import TerminalDriver
 
         return TerminalDriver if issubclass(TerminalDriver, chosen) else chosen
+
+    def clear_selection(self) -> None:
+        """As ever; an input asks for it while the first screen is made, which is on no stack yet.
+
+        From Python 3.14 on a screen works before Textual 8.2 has put it there.
+        """
+        with suppress(ScreenStackError):
+            super().clear_selection()
 
     @property
     def screen_names(self) -> dict[str, str]:

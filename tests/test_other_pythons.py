@@ -29,7 +29,7 @@ def other(wheels: ModuleType) -> str:
     """A Python of another version than this one."""
     others = [path for path in wheels.found() if wheels.version(path) != sys.version_info[:2]]
     if not others:
-        pytest.skip("no CPython of another version from 3.11 to 3.14 is found")
+        pytest.skip("no CPython of another version from 3.11 to 3.15 is found")
     return str(others[-1])
 
 

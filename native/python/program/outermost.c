@@ -137,7 +137,11 @@ static void forget_file(PyObject *names)
 static _Noreturn void leave(PyObject *error, PyObject *names)
 {
     int code = error != NULL;
+#if PY_VERSION_HEX < 0x030E0000
     bool interrupted = error != NULL && (PyObject *)Py_TYPE(error) == PyExc_KeyboardInterrupt;
+#else /* a subclass counts, too */
+    bool interrupted = error != NULL && PyErr_GivenExceptionMatches(error, PyExc_KeyboardInterrupt);
+#endif
     bool forgets_first = PY_VERSION_HEX >= 0x030E0000; /* before it prints an exception */
     if (names != NULL && forgets_first)
         forget_file(names);
