@@ -164,8 +164,7 @@ def test_doctor_finds_this_machine_fit(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
     assert lines["recording"].strip() == lines["reading"].strip() == "works"
     assert lines["numpy hook"].strip() == "found"
-    known = sys.version_info < (3, 14)  # what the search for holders reads of the interpreter
-    assert lines["holders"].split(";")[0].strip() == ("found" if known else "not found")
+    assert lines["holders"].strip() == "found"
     assert "anon" in lines["samples"] and "python_arena" in lines["samples"]
     assert lines["cpu"].strip() == lines["sim-metal"].strip() == "device, works"
     assert lines["metal"].strip() == "device, works" or "Metal" in lines["metal"]
