@@ -1,6 +1,7 @@
 """Two answers that are never mixed, who strands memory, and where blocks lie."""
 
 import gc
+
 import numpy as np
 import pytest
 from replaying.made import Ran, Script, growing, transformer
