@@ -61,6 +61,7 @@ from tlmem.analysis.leaks.garbage import (
 from tlmem.analysis.leaks.growing_models import extended_findings
 from tlmem.analysis.leaks.left_on import modes_left_on
 from tlmem.analysis.leaks.loader_workers import worker_findings
+from tlmem.analysis.leaks.one_call import within_one_call, without_one_call
 from tlmem.analysis.leaks.one_pass import within_one_pass
 from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
@@ -133,6 +134,7 @@ def _analyse(recording: Recording) -> Analysis:
         *evidence.filling,
         *evidence.gathered,
         *evidence.one_pass,
+        *evidence.one_call,
         *evidence.extended,
         *larger_array_findings(evidence),
         *memory_findings(evidence),
@@ -193,6 +195,9 @@ def evidence_of(recording: Recording) -> Evidence:
         for line in (*lines.garbage, *lines.unclear, *lines.filling, *lines.extended)
     }
     left = [growth for growth in growths if id(growth) not in waiting]
+    single = within_one_call(recording, lives, places, left, lines.leaks)
+    called = {id(growth) for growth, _ in single}
+    left = [growth for growth in left if id(growth) not in called]
     memory: list[Asked] = []
     resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
     resident = without_one_long_graph(resident, recording)
@@ -204,6 +209,7 @@ def evidence_of(recording: Recording) -> Evidence:
     sizes = None
     if deep is None:
         resident, sizes = without_new_sizes(resident, lives)
+    resident, in_calls = without_one_call(resident, recording, lives, places)
     return Evidence(
         recording=recording,
         places=places,
@@ -219,12 +225,13 @@ def evidence_of(recording: Recording) -> Evidence:
         ],
         resident=resident,
         marks=Marks.of(recording.marks, lives.judged_ns),
-        leaks=lines.leaks,
+        leaks=[line for line in lines.leaks if id(line.growth) not in called],
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
         one_pass=[each.finding(lives, places) for each in passing],
+        one_call=[*(finding for _, finding in single), *in_calls],
         extended=extended_findings(recording, lines.extended),
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=late,

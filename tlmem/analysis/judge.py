@@ -50,10 +50,10 @@ class Evidence:
     which that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling``
     is of lines that may only fill a cache, ``gathered`` of those whose objects were joined into one
     and freed, ``one_pass`` of those of a snapshot that grow within one pass of the model,
-    ``extended`` of models that are extended now and then, ``early`` are those that grew in a run
-    too short to tell. ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files
-    that did. ``past`` is of lines that grew and grow no more, ``unseen`` what the recording did not
-    see. ``lines`` and ``memory`` are the conditions that lines and kinds of memory were asked.
+    ``one_call`` of lines and memory that grow within one call of a library, ``extended`` of models
+    that are extended now and then, ``early`` are those that grew in a run too short to tell.
+    ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files that did. ``past``
+    is of lines that grew and grow no more, ``unseen`` what the recording did not see. ``lines`` and ``memory`` are the conditions that lines and kinds of memory were asked.
     ``sampled`` is of lines whose native memory or Python objects grow by their samples. ``deep`` is
     a tensor whose autograd graph becomes ever deeper. ``sizes`` are new ones of tensors, to which a
     rise of native memory may be due.
@@ -74,6 +74,7 @@ class Evidence:
     filling: list[Finding] = field(default_factory=list)
     gathered: list[Finding] = field(default_factory=list)
     one_pass: list[Finding] = field(default_factory=list)
+    one_call: list[Finding] = field(default_factory=list)
     extended: list[Finding] = field(default_factory=list)
     garbage_arrays: int = 0
     early: list[GrowingSite] = field(default_factory=list)
@@ -112,7 +113,7 @@ class Evidence:
         """Up to how many bytes outside arrays grow with those that do, or that are garbage."""
         waiting = (*self.garbage, *self.unclear)
         arrays = max(self.garbage_arrays, sum(found.count for found in waiting))
-        others = (*self.filling, *self.gathered, *self.extended)
+        others = (*self.filling, *self.gathered, *self.extended, *self.one_call)
         waiting = (*waiting, *others)
         arrays += sum(found.count for found in others)
         growths = (*self.growths, *self.early)
@@ -237,6 +238,15 @@ def a_pass_is_not_over(evidence: Evidence) -> Verdict | None:
     )
 
 
+def a_call_is_not_over(evidence: Evidence) -> Verdict | None:
+    """Within one call of a library its result may grow as a leak does."""
+    return (
+        cannot(sentences.one_call(evidence.one_call[0]), only_growth=True)
+        if evidence.one_call
+        else None
+    )
+
+
 def too_few_samples(evidence: Evidence) -> Verdict | None:
     """Arrays are known, the rest of the process is not. A snapshot is about its allocator alone."""
     if is_imported(evidence.recording):
@@ -319,6 +329,7 @@ QUESTIONS: tuple[tuple[str, Answer], ...] = (
     ("May a cache still be filling?", a_cache_fills),
     ("May native memory grow with new sizes of tensors?", sizes_are_new),
     ("May what grows belong to one pass of the model?", a_pass_is_not_over),
+    ("May what grows be the result of one call?", a_call_is_not_over),
     ("Are there too few samples of resident memory?", too_few_samples),
     ("Does memory still rise at the end?", something_still_rises),
     ("Was most of the program not seen?", most_is_unseen),

@@ -163,13 +163,21 @@ class Places:
         paths = [tuple(self.frames[group] for group in callers) for callers in known]
         return np.array(numbers, np.int64), paths
 
-    def called_from(self, sites: NDArray[Any], callers: tuple[StackFrame, ...]) -> NDArray[Any]:
-        """Those of the sites whose nearest callers are these, nearest first; all without any."""
-        if not callers:
-            return sites
-        numbers, paths = self.paths(sites, len(callers))
-        mine = [number for number, path in enumerate(paths, 1) if path == callers]
-        return sites[np.isin(numbers, mine)]
+    def inner_lines(self, sites: NDArray[Any]) -> tuple[NDArray[np.int64], list[StackFrame | None]]:
+        """Numbers, from 1, the innermost lines of sites: where a library allocated for the line.
+
+        Returns:
+            The number of each site's innermost line, and line 1, 2 and so on; None for the blamed
+            line itself.
+        """
+        rows = self.recording.sites.loc[sites, ["file", "line", "function"]]
+        known: dict[StackFrame | None, int] = {}
+        numbers = []
+        for site, file, line, function in zip(sites.tolist(), *map(rows.get, rows), strict=True):
+            frame = StackFrame(file, int(line), function, self.recording.source_line)
+            itself = site == self.blamed[site]
+            numbers.append(known.setdefault(None if itself else frame, len(known) + 1))
+        return np.array(numbers, np.int64), list(known)
 
     @property
     def count(self) -> int:

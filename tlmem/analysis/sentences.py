@@ -129,7 +129,9 @@ def by_steps(lives: Lifetimes, marks: Marks, growth: GrowingSite) -> str:
 
 
 def called_from(growth: GrowingSite) -> str:
-    """The callers that a growth is limited to, nearest first, as part of a sentence."""
+    """What a growth is limited to, as part of a sentence: callers, nearest first, or a line."""
+    if growth.inside is not None:
+        return f", by {growth.inside.function} ({place(growth.inside)}),"
     return "".join(
         f"{', from ' if position else ', called from '}{place(caller)}"
         for position, caller in enumerate(growth.callers)
@@ -309,6 +311,11 @@ def new_sizes(found: NewSizes) -> str:
 def one_pass(found: Finding) -> str:
     """Of a trace that does not show what a pass leaves when it is over."""
     return f"{found.evidence} Record several whole steps."
+
+
+def one_call(found: Finding) -> str:
+    """Of growth within one call of a library."""
+    return f"{found.evidence} Record several such calls in one run."
 
 
 def short_trace(allocations: int) -> str:

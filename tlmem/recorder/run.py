@@ -34,11 +34,10 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
     session.require_native()
     children.require_hook(options)
     program = _program(kind, target, arguments)
-    recording = Session(
-        path or f"tlmem-{program.name}.{os.getpid()}.tlm",
-        options,
-        notes={"command": shlex.join(program.words()), "script": program.script},
-    )
+    notes = {"command": shlex.join(program.words()), "script": program.script}
+    if program.once:
+        notes["once"] = program.once
+    recording = Session(path or f"tlmem-{program.name}.{os.getpid()}.tlm", options, notes=notes)
     recording.start()
     if program.text:
         recording.offer_source(program.file, program.text, program.code)

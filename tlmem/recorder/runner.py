@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tlmem.errors import TlmemError
+from tlmem.recorder import once
 from tlmem.recorder.bound import core
 from tlmem.recorder.failure import CannotRecord
 
@@ -29,12 +30,14 @@ class Program:
         name: for the default name of the recording: the script's or module's.
         script: absolute path of the script; empty for a module or a piece of code.
         text: its source, when no file has it; then ``file`` is what its code has for one.
+        once: what a script's source says of how often its lines run, see ``once``; else empty.
     """
 
     name = ""
     script = ""
     file = ""
     text = b""
+    once = ""
     code: Any = None
 
     def __init__(self, arguments: list[str]) -> None:
@@ -61,7 +64,12 @@ class Script(Program):
         self.path = path
         self.name = os.path.basename(path)
         self.script = _absolute(path)
-        self.code = _compile_file(path, self.script)
+        source = _read(path)
+        if path.endswith(".pyc"):
+            self.code = _unmarshal(path, source)
+        else:
+            self.code = compile(source, self.script, "exec", 0, True)
+            self.once = once.describe(source, self.script)
 
     def words(self) -> list[str]:
         return [self.path, *self.arguments]
@@ -358,21 +366,20 @@ def _standard_input() -> bytes:
         ) from None
 
 
-def _compile_file(path: str, shown: str) -> Any:
+def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            source = file.read()
+            return file.read()
     except OSError as error:
         raise CannotRecord(
             f"cannot open the script '{path}' ({error.strerror}); check its path."
         ) from None
-    if path.endswith(".pyc"):
-        import marshal
-        from importlib.util import MAGIC_NUMBER
 
-        if source[:4] != MAGIC_NUMBER:
-            raise CannotRecord(
-                f"'{path}' was compiled by another Python; record its source instead."
-            )
-        return marshal.loads(source[16:])
-    return compile(source, shown, "exec", 0, True)
+
+def _unmarshal(path: str, data: bytes) -> Any:
+    import marshal
+    from importlib.util import MAGIC_NUMBER
+
+    if data[:4] != MAGIC_NUMBER:
+        raise CannotRecord(f"'{path}' was compiled by another Python; record its source instead.")
+    return marshal.loads(data[16:])

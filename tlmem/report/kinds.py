@@ -10,6 +10,7 @@ NAMES = {
     "growing-array": "ever larger arrays",
     "gathered": "result that is gathered",
     "one-pass": "within one pass of a model",
+    "one-call": "within one call of a library",
     "growing-model": "model that is extended",
     "live-at-end": "alive when judged",
     "grew-and-kept": "grew earlier, still there",

@@ -36,7 +36,7 @@ def with_cohorts(
         if finding.kind == "growing-site" and finding.site and finding.object is not None:
             growth = growing.get((finding.site, finding.object))
         if growth is not None and growth.manner != "larger":
-            rows = rows_of_growth(lives, places, growth)
+            rows = rows_of_growth(lives, growth)
             end_ns = max(growth.judged_ns, lives.unwinding_ns)
             cohorts = cohorts_of(lives, rows, end_ns, known_from_ns, noun=lives.noun(growth.group))
             finding = replace(finding, cohorts=cohorts)
@@ -44,13 +44,10 @@ def with_cohorts(
     return found
 
 
-def rows_of_growth(lives: Lifetimes, places: Places, growth: GrowingSite) -> Ints:
+def rows_of_growth(lives: Lifetimes, growth: GrowingSite) -> Ints:
     """All that a growing line made, or, where only a call path grows, that the path made."""
     rows = np.flatnonzero(lives.group == growth.group)
-    if not growth.callers:
-        return rows
-    sites = places.called_from(np.unique(lives.site[rows]), growth.callers)
-    return rows[np.isin(lives.site[rows], sites)]
+    return rows[growth.is_of(lives, rows)]
 
 
 def cohorts_of(

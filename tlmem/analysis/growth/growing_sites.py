@@ -14,11 +14,13 @@ A line grows when, up to the last of its allocations that matter, four things ho
 and by steps that become slower, a count of allocations by loops that do not allocate.
 
 A helper such as ``def zeros(n): return np.zeros(n)`` makes a model, temporaries and what leaks at
-one line, and the many hide the few. A line that does not grow is therefore judged once more for
-each of its call paths: its callers, from the nearest one to the nearest ``DEEPEST``, whichever
-tells a growing path first. The conditions are those for lines, and two more, see ``grows_with``
-and ``growing_paths``. The blamed line stays the same. A line that was steady for a while and grows
-since is judged from there, see ``growing_lately``.
+one line, and the many hide the few; so does ``trainer.fit()``, which is the user's only line of a
+whole training. A line that does not grow is therefore judged once more for each of its call paths:
+its callers, from the nearest one to the nearest ``DEEPEST``, then the lines in which libraries
+allocated for it, then whole stacks; the first division that tells a path is the one. The conditions
+are those for lines, and two more, see ``grows_with`` and ``growing_paths``. The blamed line stays
+the same. A line that was steady for a while and grows since is judged from there, see
+``growing_lately``.
 
 Covers: tracked objects by blamed line and by call path. Does not cover: memory outside arrays; see
 ``process_growth``. See also: docs/findings.md, for every threshold and its reason.
@@ -26,8 +28,9 @@ Covers: tracked objects by blamed line and by call path. Does not cover: memory 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +74,9 @@ class GrowingSite:
 
     ``survivors`` of ``made`` objects were alive then, together ``bytes``; the line had been at work
     from ``first_ns`` to ``judged_ns``. ``site`` is the most common full site of the survivors and
-    ``example`` the object number of one of the oldest. ``callers``, nearest first, are there when
-    only the objects made for them grow; then all but the group is about those objects. ``rate`` is
+    ``example`` the object number of one of the oldest. Where only objects of some ``sites`` grow,
+    all but the group is about those: made for ``callers``, nearest first, or by the line ``inside``
+    a library that this one called. ``rate`` is
     that of the bytes that are never freed, in bytes per second; ``rows`` are the survivors
     that are known one by one. ``manner`` is ``kept``, or how growth hides, see ``hidden_growth``.
     """
@@ -87,8 +91,16 @@ class GrowingSite:
     example: int
     rate: Rate
     callers: tuple[StackFrame, ...] = ()
+    inside: StackFrame | None = None
     manner: str = "kept"
     rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+    sites: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+
+    def is_of(self, lives: Lifetimes, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these objects of its line the growth is about."""
+        if self.sites is None:
+            return np.ones(len(rows), bool)
+        return np.isin(lives.site[rows], self.sites)
 
     @property
     def slope_bytes_per_s(self) -> float:
@@ -176,24 +188,27 @@ def growing_paths(
     if len(alive) < RULES.few_survivors:
         return []
     sites = np.flatnonzero(places.group_of_site == group)
+    sites = sites[np.isin(sites, lives.site[line])]
     judged: set[bytes] = {sites.tobytes()}
-    for depth in range(1, DEEPEST + 1):
-        path_of_site = np.zeros(len(places.group_of_site), np.int64)
-        path_of_site[sites], callers = places.paths(sites, depth)
-        if len(callers) == 1:
+    found: list[GrowingSite] = []
+    told = np.array([], np.int64)
+    for numbers, paths in divisions(places, sites):
+        if len(paths) == 1:
             continue
-        survivors = np.bincount(path_of_site[lives.site[alive]], minlength=len(callers) + 1)
+        path_of_site = np.zeros(len(places.group_of_site), np.int64)
+        path_of_site[sites] = numbers
+        survivors = np.bincount(path_of_site[lives.site[alive]], minlength=len(paths) + 1)
         survivors[0] = 0
         candidates = np.argsort(-survivors, kind="stable")[:MOST_PATHS]
         candidates = candidates[survivors[candidates] >= RULES.few_survivors]
         if len(candidates) == 0:
             continue
         path_of_row = path_of_site[lives.site[line]]
-        found = []
         for path in candidates.tolist():
-            if (same := np.flatnonzero(path_of_site == path).tobytes()) in judged:
+            own = sites[numbers == path]
+            if own.tobytes() in judged or np.isin(own, told).any():
                 continue
-            judged.add(same)
+            judged.add(own.tobytes())
             rows = line[path_of_row == path]
             if len(rows) > LARGEST_PATH:
                 continue
@@ -201,14 +216,32 @@ def growing_paths(
             if lives.sums is not None:
                 view = replace(
                     lives,
-                    sums=exact_sums(places.recording, places, path_of_site, len(callers) + 1),
+                    sums=exact_sums(places.recording, places, path_of_site, len(paths) + 1),
                 )
             growth = judge_line(view, path, rows, chance=False)
             if growth is not None and grows_with(lives, line, rows, growth):
-                found.append(replace(growth, group=group, callers=callers[path - 1]))
-        if found:
-            return found
-    return []
+                found.append(replace(growth, group=group, sites=own, **paths[path - 1]))
+                told = np.concatenate((told, own))
+    return found
+
+
+def divisions(
+    places: Places, sites: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], list[dict[str, Any]]]]:
+    """The ways in which a line's call paths are told apart, the coarsest first.
+
+    Yields:
+        The number of each site's path, from 1, and what a growth of path 1, 2 and so on is told by.
+    """
+    for depth in range(1, DEEPEST + 1):
+        numbers, callers = places.paths(sites, depth)
+        yield numbers, [{"callers": path} for path in callers]
+    lines, frames = places.inner_lines(sites)
+    yield lines, [{"inside": frame} for frame in frames]
+    yield (
+        np.arange(1, len(sites) + 1),
+        [{"inside": frames[number - 1]} for number in lines.tolist()],
+    )
 
 
 def grows_with(

@@ -220,7 +220,4 @@ def surviving_rows(
         & (lives.died[among] > max(growth.judged_ns, lives.unwinding_ns))
     )
     rows = rows if isinstance(among, slice) else among[rows]
-    if not growth.callers:
-        return rows
-    sites = places.called_from(np.unique(lives.site[rows]), growth.callers)
-    return rows[np.isin(lives.site[rows], sites)]
+    return rows[growth.is_of(lives, rows)]

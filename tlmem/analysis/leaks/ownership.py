@@ -163,8 +163,7 @@ def lets_go(line: Survivors) -> bool:
     """Whether objects of the line that had been kept for a time were let go of after all."""
     lives, judged_ns = line.lives, line.judged_ns
     rows = np.flatnonzero((lives.group == line.growth.group) & (lives.born <= judged_ns))
-    if line.growth.callers:
-        rows = rows[np.isin(lives.site[rows], np.unique(lives.site[line.rows]))]
+    rows = rows[line.growth.is_of(lives, rows)]
     usual = float(np.median(judged_ns - lives.born[line.rows])) if len(line.rows) else 0.0
     dead = rows[(lives.died[rows] != NEVER) & (lives.died[rows] <= judged_ns)]
     old = np.count_nonzero(lives.died[dead] - lives.born[dead] > YOUNG_SHARE * usual)

@@ -1,0 +1,218 @@
+"""Growth within one call of a library: it may be building what the call returns.
+
+``solve_ivp()`` collects states until it returns, ``fit()`` a model's trees: where such a call takes
+all of the run, memory rises as evenly as with a leak. A leak repeats, so growth counts when the
+program makes it more than once. One call is known by the script's source (the note ``once``): the
+user's line that called the library is outside of loops, and so is each call on the way to it from
+the script's own code. What the user's own code holds, such as a list that is filled by a callback,
+grows by that code, and is judged as ever.
+
+Covers: growing lines, native memory and Python's heap, of scripts that ``tlmem record`` ran. Does
+not cover: what the user's other modules call, as how often is not known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.analysis.growth.growing_sites import GrowingSite
+from tlmem.analysis.growth.process_growth import Resident, Rise
+from tlmem.analysis.holders.snapshots import Chain
+from tlmem.analysis.holders.survivors import Survivors
+from tlmem.analysis.lifetimes import Lifetimes
+from tlmem.analysis.model import Finding, StackFrame
+from tlmem.analysis.places import Places, place
+from tlmem.analysis.rules import RULES
+from tlmem.recording.format.symbols import FIRST_SITE, NO_STACK
+from tlmem.recording.tables.blame import is_users
+from tlmem.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from tlmem.recording.reader import Recording
+
+KINDS = {"native": "Native memory", "python": "Python's heap"}
+"""Kinds of memory that a call may fill, in words."""
+MAIN = "__main__"
+MODULE = "<module>"
+OBJECTS = ("instance", "module", "local")
+"""Kinds of steps that are no containers."""
+
+
+@dataclass(frozen=True)
+class Single:
+    """Which calls of libraries the program makes once."""
+
+    recording: Recording
+    places: Places
+
+    @cached_property
+    def said(self) -> tuple[list[tuple[int, int]], dict[str, set[int]]] | None:
+        """Loops, and the lines of single calls by name; None where the source is not known."""
+        try:
+            note: Any = json.loads(self.recording.info.get("once", ""))
+            loops = [(int(first), int(last)) for first, last in note["loops"]]
+            calls = {str(name): set(map(int, lines)) for name, lines in note["calls"].items()}
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+        return loops, calls
+
+    @cached_property
+    def frames(self) -> dict[int, tuple[str, int, str]]:
+        """File, line and function of each site."""
+        sites = self.recording.sites
+        columns = (sites[name].tolist() for name in ("file", "line", "function"))
+        return dict(zip(sites.index.tolist(), zip(*columns, strict=True), strict=True))
+
+    @cached_property
+    def users(self) -> frozenset[str]:
+        """Modules that may be the user's, by the last part of their names."""
+        files = {file for file, _, _ in self.frames.values() if is_users(file, self.recording.info)}
+        return frozenset({MAIN, *(PurePath(file).stem for file in files)})
+
+    def call_of(self, site: int) -> int:
+        """The user's site that called the library in which this one is; 0 where that may repeat."""
+        if self.said is None:
+            return 0
+        loops, calls = self.said
+        caller = int(self.places.blamed[site])
+        if caller in (0, site) or self.places.blamed[caller] != caller:
+            return 0
+        script = self.recording.info.get("script", "")
+        callee, at = "", caller
+        while at >= FIRST_SITE:
+            file, line, function = self.frames[at]
+            if file != script or any(first <= line <= last for first, last in loops):
+                return 0
+            if callee and line not in calls.get(callee, ()):
+                return 0
+            at = int(self.places.parents[at])
+            parts = function.split(".")
+            callee = parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
+            if function == MODULE:
+                return caller if at == NO_STACK else 0
+        return 0
+
+    def call_of_most(self, sites: NDArray[np.int64], weight: NDArray[np.int64]) -> int:
+        """The one call in which nearly all of these allocations were made; 0 where it is none."""
+        known, numbers = np.unique(sites, return_inverse=True)
+        counts = np.bincount(numbers.reshape(-1), weights=weight)
+        calls = np.array([self.call_of(int(site)) for site in known], np.int64)
+        if not calls.any():
+            return 0
+        shares = np.bincount(calls, weights=counts)
+        shares[0] = 0
+        most = int(np.argmax(shares))
+        return most if shares[most] >= RULES.nearly_all * counts.sum() else 0
+
+    def holds(self, chain: Chain) -> bool:
+        """Whether the user's own code has what holds them: a variable, or an object of its class."""
+        for step in chain.steps:
+            if step.kind == "instance":
+                module = step.type.rpartition(".")[0]
+                if module.rpartition(".")[2] in self.users:
+                    return True
+        begin = chain.steps[:2]
+        if len(begin) < 2 or begin[1].kind in OBJECTS:
+            return False
+        if begin[0].kind == "module":
+            return begin[0].type.rpartition(".")[2] in self.users
+        return chain.frame is not None and is_users(chain.frame.file, self.recording.info)
+
+
+def within_one_call(
+    recording: Recording,
+    lives: Lifetimes,
+    places: Places,
+    growths: Sequence[GrowingSite],
+    lines: Sequence[Survivors],
+) -> list[tuple[GrowingSite, Finding]]:
+    """Those of the growing lines whose survivors one call of a library made and holds.
+
+    Args:
+        growths: the lines that are asked about.
+        lines: what is known of their holders.
+    """
+    single = Single(recording, places)
+    if single.said is None:
+        return []
+    chains = {id(line.growth): line.chains for line in lines}
+    found = []
+    for growth in growths:
+        rows = growth.rows
+        if rows is None or not len(rows):
+            continue
+        if not single.call_of_most(lives.site[rows], lives.weight[rows]):
+            continue
+        held = chains.get(id(growth), ())
+        own = sum(chain.arrays for chain in held if single.holds(chain))
+        if own > RULES.majority * sum(chain.arrays for chain in held):
+            continue
+        found.append((growth, finding_of(lives, places, growth, held)))
+    return found
+
+
+def finding_of(
+    lives: Lifetimes, places: Places, growth: GrowingSite, held: Sequence[Chain]
+) -> Finding:
+    """What is said of a growing line."""
+    frame = places.frames[growth.group]
+    who = f" {held[0].words} holds most of them." if held else ""
+    return Finding(
+        kind="one-call",
+        severity="info",
+        count=growth.survivors,
+        bytes=growth.bytes,
+        evidence=(
+            f"{format_count(growth.survivors)} {lives.noun(growth.group)}s "
+            f"({format_bytes(growth.bytes)}) were kept within one call of a library at "
+            f"{place(frame)}, which may be building its result.{who}"
+        ),
+        object=growth.example,
+        site=frame,
+        stack=places.stack(growth.site),
+    )
+
+
+def without_one_call(
+    resident: Resident, recording: Recording, lives: Lifetimes, places: Places
+) -> tuple[Resident, list[Finding]]:
+    """What the samples say, without what rose within one call of a library, and findings of that.
+
+    Where the rise was, nearly all allocations of arrays must be in that call.
+    """
+    single = Single(recording, places)
+    rises, found = [], []
+    for rise in resident.rises:
+        call = 0
+        if rise.kind in KINDS and single.said is not None:
+            during = np.flatnonzero((lives.born >= rise.since_ns) & (lives.born <= lives.judged_ns))
+            if len(during) >= RULES.fewest_survivors:
+                call = single.call_of_most(lives.site[during], lives.weight[during])
+        if call:
+            found.append(finding_of_rise(rise, places.frames[places.group_of_site[call]]))
+        else:
+            rises.append(rise)
+    return replace(resident, rises=tuple(rises)), found
+
+
+def finding_of_rise(rise: Rise, frame: StackFrame) -> Finding:
+    """What is said of memory outside arrays."""
+    return Finding(
+        kind="one-call",
+        severity="info",
+        count=0,
+        bytes=rise.bytes,
+        evidence=(
+            f"{KINDS[rise.kind]} grew by {format_bytes(rise.bytes)}, {rise.rate.per_second()}, "
+            f"within one call of a library at {place(frame)}, which may be building its result."
+        ),
+        site=frame,
+    )
