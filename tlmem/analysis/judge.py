@@ -53,10 +53,11 @@ class Evidence:
     ``one_call`` of lines and memory that grow within one call of a library, ``extended`` of models
     that are extended now and then, ``early`` are those that grew in a run too short to tell.
     ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files that did. ``past``
-    is of lines that grew and grow no more, ``unseen`` what the recording did not see. ``lines`` and ``memory`` are the conditions that lines and kinds of memory were asked.
-    ``sampled`` is of lines whose native memory or Python objects grow by their samples. ``deep`` is
-    a tensor whose autograd graph becomes ever deeper. ``sizes`` are new ones of tensors, to which a
-    rise of native memory may be due.
+    is of lines that grew and grow no more, ``unseen`` what the recording did not see. ``lines`` and
+    ``memory`` are the conditions that lines and kinds of memory were asked. ``sampled`` is of lines
+    whose native memory or Python objects grow by their samples. ``deep`` is a tensor whose autograd
+    graph becomes ever deeper. ``sizes`` are new ones of tensors, to which a rise of native memory
+    may be due.
     """
 
     recording: Recording

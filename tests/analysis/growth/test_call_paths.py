@@ -165,3 +165,70 @@ def test_cohorts_of_a_growing_path_are_those_of_the_path_alone() -> None:
     assert found.cohorts is not None
     assert sum(row.made or 0 for row in found.cohorts.rows) == made
     assert sum(row.alive[-1] or 0 for row in found.cohorts.rows) == found.count
+
+
+# ---- what libraries allocate for one line ----
+
+LIBRARY = "/usr/lib/python3/site-packages/lib.py"
+
+
+def inside_one_line(program: CalledProgram) -> Any:
+    """Its recording, where only the outermost frame of each stack is the user's."""
+    recording = program.recording()
+    sites = recording.sites
+    outermost = {}
+    for site in sites.sort_values("depth").index:
+        parent = int(sites.at[site, "parent"])
+        outermost[site] = outermost.get(parent, site)
+    sites["file"] = [
+        "/home/user/program.py" if outermost[site] == site else LIBRARY for site in sites.index
+    ]
+    recording.blame_table = pd.Series([outermost[site] for site in sites.index], sites.index)
+    return recording
+
+
+def test_what_one_library_line_allocates_for_the_user_s_only_line_is_found() -> None:
+    program, main = CalledProgram(), 3
+    ring = Ring(program, (5, main), 200)  # type: ignore[arg-type]
+    for _ in range(2_000):
+        program.alloc((4, main))  # type: ignore[arg-type]
+    for step in range(800):
+        program.temporary((6, main))  # type: ignore[arg-type]
+        ring.add()
+        if step % 4 == 0:
+            program.alloc((7, main))  # type: ignore[arg-type]
+        program.wait(1_000_000)
+    found = [each for each in analyse(inside_one_line(program)).findings if each.site]
+    growing = [each for each in found if each.kind == "growing-site"]
+
+    assert [(each.site.line, each.count) for each in growing if each.site] == [(main, 200)]
+    assert ", by helper (lib.py:7), were" in growing[0].evidence
+
+
+def test_a_stack_is_told_where_one_library_line_serves_all() -> None:
+    program, main, shared = CalledProgram(), 3, 9
+    ring = Ring(program, (shared, 5, main), 200)  # type: ignore[arg-type]
+    for _ in range(2_000):
+        program.alloc((shared, 4, main))  # type: ignore[arg-type]
+    for step in range(800):
+        program.temporary((shared, 6, main))  # type: ignore[arg-type]
+        ring.add()
+        if step % 4 == 0:
+            program.alloc((shared, 7, main))  # type: ignore[arg-type]
+        program.wait(1_000_000)
+    found = analyse(inside_one_line(program)).findings
+    growing = [each for each in found if each.kind == "growing-site"]
+
+    assert [each.count for each in growing] == [200]
+    assert "by helper (lib.py:9)" in growing[0].evidence
+
+
+def test_a_library_that_serves_one_line_and_keeps_a_ring_is_stable() -> None:
+    program, main = CalledProgram(), 3
+    ring = Ring(program, (9, 5, main), 200)  # type: ignore[arg-type]
+    for _ in range(800):
+        program.temporary((9, 6, main))  # type: ignore[arg-type]
+        ring.add()
+        program.wait(1_000_000)
+
+    assert analyse(inside_one_line(program)).verdict.outcome == "stable"

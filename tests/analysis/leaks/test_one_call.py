@@ -1,0 +1,111 @@
+"""Growth within one call of a library may be its result; what repeats, or is the user's, is not."""
+
+from pathlib import Path
+
+import pytest
+from support.programs import recorded
+
+import tlmem
+from tlmem.analysis import Analysis, analyse
+
+SOLVE = """
+import numpy as np
+from scipy.integrate import solve_ivp
+
+KEPT = []
+A = np.random.default_rng(0).normal(size=(60, 60)) * 0.1 - np.eye(60)
+
+
+def slope(t, y):
+    return A @ np.sin(y)
+
+
+def solve(end):
+    return solve_ivp(slope, (0, end), np.ones(60), max_step=0.1)
+
+
+"""
+ONE_CALL = "print(solve(800).y.shape)\n"
+IN_A_LOOP = "for end in range(500):\n    KEPT.append(solve(1 + end / 200))\n"
+NAMED_TWICE = """
+def again(call):
+    for end in range(500):
+        KEPT.append(call(3))
+again(solve)
+"""
+MAPPED = "KEPT += list(map(solve, [3] * 500))\n"
+BY_CALLBACK = """
+from scipy.optimize import rosen
+from scipy.optimize import differential_evolution
+differential_evolution(rosen, [(-5, 5)] * 8, maxiter=400, tol=0, seed=1, polish=False,
+                       callback=lambda x, convergence: KEPT.append(x))
+"""
+ANIMATION = """
+import matplotlib
+matplotlib.use("Agg")
+import numpy as np
+from matplotlib import animation, pyplot
+
+figure, axes = pyplot.subplots(figsize=(3, 2))
+(line,) = axes.plot(np.linspace(0, 6, 400), np.zeros(400))
+def draw(i):
+    line.set_ydata(np.sin(line.get_xdata() + i / 10))
+film = animation.FuncAnimation(figure, draw, frames=150)
+film.save("film.gif", writer=animation.PillowWriter(fps=20))
+"""
+"""The writer keeps each frame until the film is written."""
+
+
+def analysed(source: str, folder: Path) -> Analysis:
+    (folder / "x.py").write_text(SOLVE + source)
+    recorded(["x.py"], folder, options=("-q", "-o", "x.tlm"))
+    return analyse(tlmem.read(folder / "x.tlm"))
+
+
+def kinds(found: Analysis) -> set[str]:
+    return {finding.kind for finding in found.findings}
+
+
+def test_the_result_of_one_call_is_no_leak(tmp_path: Path) -> None:
+    found = analysed(ONE_CALL, tmp_path)
+
+    assert found.verdict.outcome == "cannot-judge", found.verdict.sentence
+    assert "within one call of a library at x.py:14, which may be" in found.verdict.sentence
+    assert "list 'ys' (local variable of solve_ivp()" in found.verdict.sentence
+    assert "one-call" in kinds(found) and "growing-site" not in kinds(found)
+
+
+@pytest.mark.parametrize("source", [IN_A_LOOP, NAMED_TWICE, MAPPED])
+def test_calls_that_repeat_are_judged_as_ever(source: str, tmp_path: Path) -> None:
+    found = analysed(source, tmp_path)
+
+    assert (found.verdict.outcome, "one-call" in kinds(found)) == ("leak", False), found.verdict
+
+
+def test_what_the_user_s_own_code_holds_is_the_user_s(tmp_path: Path) -> None:
+    found = analysed(BY_CALLBACK, tmp_path)
+
+    assert (found.verdict.outcome, "one-call" in kinds(found)) == ("leak", False), found.verdict
+    assert any(
+        "'KEPT' (module __main__" in holder.name
+        for finding in found.findings
+        if finding.kind == "growing-site"
+        for holder in finding.holders
+    )
+
+
+def test_memory_outside_arrays_is_the_call_s_too(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(ANIMATION)
+    recorded(["x.py"], tmp_path, options=("-q", "-o", "x.tlm"))
+    found = analyse(tlmem.read(tmp_path / "x.tlm"))
+
+    assert (found.verdict.outcome, "one-call" in kinds(found)) == ("cannot-judge", True)
+    assert "grew by" in found.verdict.sentence and "at x.py:12" in found.verdict.sentence
+
+
+def test_without_its_source_a_line_is_judged_as_ever(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(SOLVE + ONE_CALL)
+    (tmp_path / "main.py").write_text("import x\n")
+    recorded(["main.py"], tmp_path, options=("-q", "-o", "x.tlm"))
+
+    assert analyse(tlmem.read(tmp_path / "x.tlm")).verdict.outcome == "leak"
