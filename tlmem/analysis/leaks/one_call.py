@@ -113,7 +113,7 @@ class Single:
         return most if shares[most] >= RULES.nearly_all * counts.sum() else 0
 
     def holds(self, chain: Chain) -> bool:
-        """Whether the user's own code has what holds them: a variable, or an object of its class."""
+        """Whether the user's own code has what holds them: in a variable, or an object's."""
         for step in chain.steps:
             if step.kind == "instance":
                 module = step.type.rpartition(".")[0]
