@@ -2,6 +2,7 @@
 
 In: growing lines with their survivors. Out: findings.
 May import: events, units, recording.format, recording.tables, analysis.model, analysis.rules,
-analysis.places, analysis.lifetimes, analysis.growth, analysis.holders, analysis.peak.
+analysis.places, analysis.heap_samples, analysis.lifetimes, analysis.growth, analysis.holders,
+analysis.peak.
 Third-party: numpy, pandas.
 """

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.process_growth import Resident, Rise
+from tlmem.analysis.heap_samples import blocks_of
 from tlmem.analysis.holders.snapshots import Chain
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.lifetimes import Lifetimes
@@ -100,7 +101,7 @@ class Single:
                 return caller if at == NO_STACK else 0
         return 0
 
-    def call_of_most(self, sites: NDArray[np.int64], weight: NDArray[np.int64]) -> int:
+    def call_of_most(self, sites: NDArray[np.int64], weight: NDArray[Any]) -> int:
         """The one call in which nearly all of these allocations were made; 0 where it is none."""
         known, numbers = np.unique(sites, return_inverse=True)
         counts = np.bincount(numbers.reshape(-1), weights=weight)
@@ -184,23 +185,36 @@ def finding_of(
 def without_one_call(
     resident: Resident, recording: Recording, lives: Lifetimes, places: Places
 ) -> tuple[Resident, list[Finding]]:
-    """What the samples say, without what rose within one call of a library, and findings of that.
-
-    Where the rise was, nearly all allocations of arrays must be in that call.
-    """
+    """What the samples say, without what rose within one call of a library, and its findings."""
     single = Single(recording, places)
     rises, found = [], []
     for rise in resident.rises:
         call = 0
         if rise.kind in KINDS and single.said is not None:
-            during = np.flatnonzero((lives.born >= rise.since_ns) & (lives.born <= lives.judged_ns))
-            if len(during) >= RULES.fewest_survivors:
-                call = single.call_of_most(lives.site[during], lives.weight[during])
+            call = call_of_rise(rise, single, lives)
         if call:
             found.append(finding_of_rise(rise, places.frames[places.group_of_site[call]]))
         else:
             rises.append(rise)
     return replace(resident, rises=tuple(rises)), found
+
+
+def call_of_rise(rise: Rise, single: Single, lives: Lifetimes) -> int:
+    """The one call in which memory outside arrays rose; 0 where it is none.
+
+    Sampled blocks of that memory tell. Without them nearly all arrays that were allocated meanwhile
+    must be of that call.
+    """
+    if len(single.recording.heap):
+        blocks = blocks_of(
+            single.recording, single.places, rise.kind, lives.judged_ns, rise.since_ns
+        )
+        if len(blocks):
+            return single.call_of_most(blocks.site, blocks.size * blocks.weight)
+    during = np.flatnonzero((lives.born >= rise.since_ns) & (lives.born <= lives.judged_ns))
+    if len(during) < RULES.fewest_survivors:
+        return 0
+    return single.call_of_most(lives.site[during], lives.weight[during])
 
 
 def finding_of_rise(rise: Rise, frame: StackFrame) -> Finding:
