@@ -150,6 +150,21 @@ def test_what_rises_while_modules_are_imported_is_no_growth() -> None:
     assert analyse(quiet).verdict.outcome == "python"
 
 
+@pytest.mark.parametrize("wait, outcome", [(300_000, "stable"), (2_000_000, "native")])
+def test_libraries_that_are_loaded_in_a_short_run_are_no_growth(wait: int, outcome: str) -> None:
+    program = Program()
+    for _ in range(400):
+        program.temporary(20)
+        program.native += 50_000
+        program.wait(wait)
+    recording = program.recording()
+    quiet = analyse(program.recording()).verdict.outcome
+    rows = len(recording.samples)
+    recording.samples["file"] = 30e6 + np.arange(rows) * 400 * 40_000 / rows
+
+    assert (quiet, analyse(recording).verdict.outcome) == ("native", outcome)
+
+
 def test_a_large_module_is_imported_for_as_long_as_it_is_compiled() -> None:
     """The number of modules rises when it begins; the next import frees what compiling took."""
     program = Program(slowdown=1)

@@ -146,7 +146,9 @@ def judge_samples(
         if asked is not None and tries:
             furthest = max(tries, key=lambda checks: (not checks.failed(), len(checks)))
             asked.append(Asked(curve.subject, tuple(furthest)))
-        if rise is not None and all(rise.kind != other.kind for other in rises):
+        if rise is None or is_loading(window, rise):
+            continue
+        if all(rise.kind != other.kind for other in rises):
             rises.append(rise)
     return Resident(
         judged,
@@ -156,6 +158,17 @@ def judge_samples(
         of_python,
         of_mapped,
     )
+
+
+def is_loading(window: Window, rise: Rise) -> bool:
+    """Whether native memory rose in a short run while pages of files came in, as of libraries.
+
+    A library's constructors allocate, and no module of Python tells that it is loaded.
+    """
+    if rise.kind != "native" or np.ptp(window.time_ns) >= RULES.shortest_run_s * 1e9:
+        return False
+    pages = window.bytes("file")[window.time_ns >= rise.since_ns]
+    return bool(len(pages) and pages[-1] - pages[0] >= RULES.majority * rise.bytes)
 
 
 def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int) -> float:
