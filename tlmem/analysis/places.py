@@ -173,7 +173,8 @@ class Places:
         rows = self.recording.sites.loc[sites, ["file", "line", "function"]]
         known: dict[StackFrame | None, int] = {}
         numbers = []
-        for site, file, line, function in zip(sites.tolist(), *map(rows.get, rows), strict=True):
+        columns = (sites.tolist(), rows["file"], rows["line"], rows["function"])
+        for site, file, line, function in zip(*columns, strict=True):
             frame = StackFrame(file, int(line), function, self.recording.source_line)
             itself = site == self.blamed[site]
             numbers.append(known.setdefault(None if itself else frame, len(known) + 1))

@@ -150,7 +150,7 @@ def test_what_rises_while_modules_are_imported_is_no_growth() -> None:
     assert analyse(quiet).verdict.outcome == "python"
 
 
-@pytest.mark.parametrize("wait, outcome", [(300_000, "stable"), (2_000_000, "native")])
+@pytest.mark.parametrize("wait, outcome", [(300_000, "cannot-judge"), (2_000_000, "native")])
 def test_libraries_that_are_loaded_in_a_short_run_are_no_growth(wait: int, outcome: str) -> None:
     program = Program()
     for _ in range(400):
