@@ -170,7 +170,9 @@ class Places:
             The number of each site's innermost line, and line 1, 2 and so on; None for the blamed
             line itself.
         """
-        rows = self.recording.sites.loc[sites, ["file", "line", "function"]]
+        # A damaged event may name a site that the recording does not have.
+        rows = self.recording.sites.reindex(sites)
+        rows = rows.fillna({"file": "", "line": 0, "function": ""})
         known: dict[StackFrame | None, int] = {}
         numbers = []
         columns = (sites.tolist(), rows["file"], rows["line"], rows["function"])

@@ -7,7 +7,6 @@ Covers: one file. Does not cover: other modules of the program, and what is made
 ``tlmem.analysis.leaks.one_call``.
 """
 
-import json
 import warnings
 from typing import Any
 
@@ -60,7 +59,9 @@ def describe(source: bytes, file: str) -> str:
     for name, first, last in called:
         if name in defined and not any(a <= last and first <= b for a, b in loops):
             calls.setdefault(name, []).extend(range(first, last + 1))
-    return json.dumps({"loops": loops, "calls": {name: sorted(calls[name]) for name in calls}})
+    # The program may have a module json of its own; of names and numbers, only quotes differ.
+    sorted_calls = {name: sorted(lines) for name, lines in calls.items()}
+    return str({"loops": [list(span) for span in loops], "calls": sorted_calls}).replace("'", '"')
 
 
 def merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
