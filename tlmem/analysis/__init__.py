@@ -61,7 +61,7 @@ from tlmem.analysis.leaks.garbage import (
 from tlmem.analysis.leaks.growing_models import extended_findings
 from tlmem.analysis.leaks.left_on import modes_left_on
 from tlmem.analysis.leaks.loader_workers import worker_findings
-from tlmem.analysis.leaks.one_call import within_one_call, without_one_call
+from tlmem.analysis.leaks.one_call import SingleCalls, within_one_call, without_one_call
 from tlmem.analysis.leaks.one_pass import within_one_pass
 from tlmem.analysis.ledger.misuse import misuse_findings
 from tlmem.analysis.lifetimes import Lifetimes, is_imported, lifetimes
@@ -195,8 +195,9 @@ def evidence_of(recording: Recording) -> Evidence:
         for line in (*lines.garbage, *lines.unclear, *lines.filling, *lines.extended)
     }
     left = [growth for growth in growths if id(growth) not in waiting]
-    single = within_one_call(recording, lives, places, left, lines.leaks)
-    called = {id(growth) for growth, _ in single}
+    single = SingleCalls(recording, places)
+    by_calls = within_one_call(single, lives, left, lines.leaks)
+    called = {id(growth) for growth, _ in by_calls}
     left = [growth for growth in left if id(growth) not in called]
     memory: list[Asked] = []
     resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
@@ -209,7 +210,7 @@ def evidence_of(recording: Recording) -> Evidence:
     sizes = None
     if deep is None:
         resident, sizes = without_new_sizes(resident, lives)
-    resident, in_calls = without_one_call(resident, recording, lives, places)
+    resident, in_calls = without_one_call(resident, single, lives)
     return Evidence(
         recording=recording,
         places=places,
@@ -231,7 +232,7 @@ def evidence_of(recording: Recording) -> Evidence:
         filling=[filling_finding(line) for line in lines.filling],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
         one_pass=[each.finding(lives, places) for each in passing],
-        one_call=[*(finding for _, finding in single), *in_calls],
+        one_call=[*(finding for _, finding in by_calls), *in_calls],
         extended=extended_findings(recording, lines.extended),
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=late,

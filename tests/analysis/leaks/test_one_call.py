@@ -70,8 +70,8 @@ def test_the_result_of_one_call_is_no_leak(tmp_path: Path) -> None:
     found = analysed(ONE_CALL, tmp_path)
 
     assert found.verdict.outcome == "cannot-judge", found.verdict.sentence
-    assert "within one call of a library at x.py:14, which may be" in found.verdict.sentence
-    assert "list 'ys' (local variable of solve_ivp()" in found.verdict.sentence
+    assert "were kept within one call of a library at x.py:14, " in found.verdict.sentence
+    assert " of them by list 'ys' (local variable of solve_ivp()" in found.verdict.sentence
     assert "one-call" in kinds(found) and "growing-site" not in kinds(found)
 
 

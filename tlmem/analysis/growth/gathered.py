@@ -10,7 +10,7 @@ results that are reduced to numbers or written away one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,19 +106,11 @@ def gathered_finding(lives: Lifetimes, places: Places, found: Gathered) -> Findi
     """What is said of one: nothing to mend, but that is where so much memory was for a while."""
     growth, frame = found.growth, places.frames[found.growth.group]
     where = place(places.frames[int(lives.group[found.joined])])
-    return Finding(
-        kind="gathered",
-        severity="info",
-        count=growth.survivors,
-        bytes=growth.bytes,
-        evidence=(
-            f"{format_count(growth.survivors)} {lives.noun(growth.group)}s allocated "
-            f"{allocated_at(frame)} were gathered and joined at {where}: "
-            f"{format_bytes(growth.bytes)}, twice for a moment."
-        ),
-        object=growth.example,
-        site=frame,
-        stack=places.stack(growth.site),
-        grew_from_ns=growth.first_ns,
-        grew_until_ns=growth.judged_ns,
+    finding = growth.info(
+        "gathered",
+        places,
+        f"{format_count(growth.survivors)} {lives.noun(growth.group)}s allocated "
+        f"{allocated_at(frame)} were gathered and joined at {where}: "
+        f"{format_bytes(growth.bytes)}, twice for a moment.",
     )
+    return replace(finding, grew_from_ns=growth.first_ns, grew_until_ns=growth.judged_ns)

@@ -17,10 +17,10 @@ A helper such as ``def zeros(n): return np.zeros(n)`` makes a model, temporaries
 one line, and the many hide the few; so does ``trainer.fit()``, which is the user's only line of a
 whole training. A line that does not grow is therefore judged once more for each of its call paths:
 its callers, from the nearest one to the nearest ``DEEPEST``, then the lines in which libraries
-allocated for it, then whole stacks; the first division that tells a path is the one. The conditions
-are those for lines, and two more, see ``grows_with`` and ``growing_paths``. The blamed line stays
-the same. A line that was steady for a while and grows since is judged from there, see
-``growing_lately``.
+allocated for it, then whole stacks. A site that is on a growing path is not judged again on a
+narrower one. The conditions are those for lines, and two more, see ``grows_with`` and
+``growing_paths``. The blamed line stays the same. A line that was steady for a while and grows
+since is judged from there, see ``growing_lately``.
 
 Covers: tracked objects by blamed line and by call path. Does not cover: memory outside arrays; see
 ``process_growth``. See also: docs/findings.md, for every threshold and its reason.
@@ -39,7 +39,7 @@ from tlmem.analysis.growth.change_points import last_regime
 from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.growth.robust import floor_curve, share_at, unevenness
 from tlmem.analysis.lifetimes import NEVER, Lifetimes, alive_at, exact_sums
-from tlmem.analysis.model import Rate, StackFrame
+from tlmem.analysis.model import Finding, Rate, StackFrame
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES, Checks
 
@@ -76,9 +76,9 @@ class GrowingSite:
     from ``first_ns`` to ``judged_ns``. ``site`` is the most common full site of the survivors and
     ``example`` the object number of one of the oldest. Where only objects of some ``sites`` grow,
     all but the group is about those: made for ``callers``, nearest first, or by the line ``inside``
-    a library that this one called. ``rate`` is
-    that of the bytes that are never freed, in bytes per second; ``rows`` are the survivors
-    that are known one by one. ``manner`` is ``kept``, or how growth hides, see ``hidden_growth``.
+    a library that this one called. ``rate`` is that of the bytes that are never freed, in bytes per
+    second; ``rows`` are the survivors that are known one by one. ``manner`` is ``kept``, or how
+    growth hides, see ``hidden_growth``.
     """
 
     group: int
@@ -101,6 +101,19 @@ class GrowingSite:
         if self.sites is None:
             return np.ones(len(rows), bool)
         return np.isin(lives.site[rows], self.sites)
+
+    def info(self, kind: str, places: Places, evidence: str) -> Finding:
+        """A finding that explains the growth instead of reporting it as a leak."""
+        return Finding(
+            kind=kind,
+            severity="info",
+            count=self.survivors,
+            bytes=self.bytes,
+            evidence=evidence,
+            object=self.example,
+            site=places.frames[self.group],
+            stack=places.stack(self.site),
+        )
 
     @property
     def slope_bytes_per_s(self) -> float:
@@ -191,7 +204,7 @@ def growing_paths(
     sites = sites[np.isin(sites, lives.site[line])]
     judged: set[bytes] = {sites.tobytes()}
     found: list[GrowingSite] = []
-    told = np.array([], np.int64)
+    covered = np.array([], np.int64)
     for numbers, paths in divisions(places, sites):
         if len(paths) == 1:
             continue
@@ -206,7 +219,7 @@ def growing_paths(
         path_of_row = path_of_site[lives.site[line]]
         for path in candidates.tolist():
             own = sites[numbers == path]
-            if own.tobytes() in judged or np.isin(own, told).any():
+            if own.tobytes() in judged or np.isin(own, covered).any():
                 continue
             judged.add(own.tobytes())
             rows = line[path_of_row == path]
@@ -221,17 +234,17 @@ def growing_paths(
             growth = judge_line(view, path, rows, chance=False)
             if growth is not None and grows_with(lives, line, rows, growth):
                 found.append(replace(growth, group=group, sites=own, **paths[path - 1]))
-                told = np.concatenate((told, own))
+                covered = np.concatenate((covered, own))
     return found
 
 
 def divisions(
     places: Places, sites: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], list[dict[str, Any]]]]:
-    """The ways in which a line's call paths are told apart, the coarsest first.
+    """Groups the sites of a line into call paths, first coarsely and then more finely.
 
     Yields:
-        The number of each site's path, from 1, and what a growth of path 1, 2 and so on is told by.
+        The path number of each site, from 1, and the ``GrowingSite`` fields that name each path.
     """
     for depth in range(1, DEEPEST + 1):
         numbers, callers = places.paths(sites, depth)

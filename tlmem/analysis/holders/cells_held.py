@@ -39,7 +39,7 @@ def are_results(
     growth: GrowingSite, lives: Lifetimes, places: Places, snapshots: Snapshots
 ) -> bool:
     """Whether most survivors that a snapshot saw are in variables with names of their own."""
-    rows = growth.rows if growth.rows is not None else surviving_rows(places, lives, growth)
+    rows = growth.rows if growth.rows is not None else surviving_rows(lives, growth)
     chains = snapshots.chains_of(lives.ordinal[rows])
     if sum(len(chain.objects) for chain in chains) < RULES.fewest_survivors:
         return False

@@ -45,7 +45,7 @@ def with_python_holders(
         growth = growing.get((finding.site, finding.count))
         growth = growth if finding.kind == "growing-site" else None
         if growth is not None:
-            asked = surviving_rows(places, lives, growth, named)
+            asked = surviving_rows(lives, growth, named)
             every = growth.rows if growth.rows is not None else asked
         else:
             group = places.frames.index(finding.site)

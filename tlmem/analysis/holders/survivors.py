@@ -166,7 +166,7 @@ def survivors_of_line(
     snapshots: Snapshots,
 ) -> Survivors:
     """One of them."""
-    rows = surviving_rows(places, lives, growth)
+    rows = surviving_rows(lives, growth)
     chains = snapshots.chains_of(lives.ordinal[rows])
     judged_ns = when_judged(lives, growth, rows)
     rows = rows[lives.died[rows] > judged_ns]
@@ -206,9 +206,7 @@ def when_judged(lives: Lifetimes, growth: GrowingSite, rows: Ints) -> int:
     return later if there >= RULES.nearly_all * len(rows) else growth.judged_ns
 
 
-def surviving_rows(
-    places: Places, lives: Lifetimes, growth: GrowingSite, among: Ints | slice = EVERY
-) -> Ints:
+def surviving_rows(lives: Lifetimes, growth: GrowingSite, among: Ints | slice = EVERY) -> Ints:
     """Objects of a line, of its call path if only that one grows, alive when it is judged.
 
     Args:

@@ -2,10 +2,10 @@
 
 ``solve_ivp()`` collects states until it returns, ``fit()`` a model's trees: where such a call takes
 all of the run, memory rises as evenly as with a leak. A leak repeats, so growth counts when the
-program makes it more than once. One call is known by the script's source (the note ``once``): the
-user's line that called the library is outside of loops, and so is each call on the way to it from
-the script's own code. What the user's own code holds, such as a list that is filled by a callback,
-grows by that code, and is judged as ever.
+program makes it more than once. The note ``once`` has the loops of the script's source: a call
+is single if the user's line that called the library is outside of loops, and so is each call that
+led to this line. What the user's own code holds, such as a list that a callback fills, is judged as
+any other line.
 
 Covers: growing lines, native memory and Python's heap, of scripts that ``tlmem record`` ran. Does
 not cover: what the user's other modules call, as how often is not known.
@@ -17,7 +17,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,21 +40,22 @@ if TYPE_CHECKING:
 
 KINDS = {"native": "Native memory", "python": "Python's heap"}
 """Kinds of memory that a call may fill, in words."""
+MAY_BE_RESULT = "The call may be building its result."
 MAIN = "__main__"
 MODULE = "<module>"
-OBJECTS = ("instance", "module", "local")
-"""Kinds of steps that are no containers."""
+NOT_CONTAINERS = ("instance", "module", "local")
+"""Kinds of steps."""
 
 
 @dataclass(frozen=True)
-class Single:
-    """Which calls of libraries the program makes once."""
+class SingleCalls:
+    """The calls of libraries that a script makes exactly once."""
 
     recording: Recording
     places: Places
 
     @cached_property
-    def said(self) -> tuple[list[tuple[int, int]], dict[str, set[int]]] | None:
+    def source(self) -> tuple[list[tuple[int, int]], dict[str, set[int]]] | None:
         """Loops, and the lines of single calls by name; None where the source is not known."""
         try:
             note: Any = json.loads(self.recording.info.get("once", ""))
@@ -73,16 +73,22 @@ class Single:
         return dict(zip(sites.index.tolist(), zip(*columns, strict=True), strict=True))
 
     @cached_property
-    def users(self) -> frozenset[str]:
-        """Modules that may be the user's, by the last part of their names."""
-        files = {file for file, _, _ in self.frames.values() if is_users(file, self.recording.info)}
-        return frozenset({MAIN, *(PurePath(file).stem for file in files)})
+    def user_paths(self) -> list[str]:
+        """The files of the user's code without their endings."""
+        files = {file for file, _, _ in self.frames.values()}
+        users = sorted(file for file in files if is_users(file, self.recording.info))
+        return [file.removesuffix(".py").removesuffix("/__init__") for file in users]
+
+    def is_user_module(self, name: str) -> bool:
+        """Whether a module is the user's, by its full name."""
+        path = "/" + name.replace(".", "/")
+        return name == MAIN or any(file.endswith(path) for file in self.user_paths)
 
     def call_of(self, site: int) -> int:
-        """The user's site that called the library in which this one is; 0 where that may repeat."""
-        if self.said is None:
+        """The user's site whose call of a library allocated here; 0 if that call may repeat."""
+        if self.source is None:
             return 0
-        loops, calls = self.said
+        loops, calls = self.source
         caller = int(self.places.blamed[site])
         if caller in (0, site) or self.places.blamed[caller] != caller:
             return 0
@@ -102,7 +108,7 @@ class Single:
         return 0
 
     def call_of_most(self, sites: NDArray[np.int64], weight: NDArray[Any]) -> int:
-        """The one call in which nearly all of these allocations were made; 0 where it is none."""
+        """The one call that made nearly all of these allocations; 0 if there is none."""
         known, numbers = np.unique(sites, return_inverse=True)
         counts = np.bincount(numbers.reshape(-1), weights=weight)
         calls = np.array([self.call_of(int(site)) for site in known], np.int64)
@@ -113,36 +119,32 @@ class Single:
         most = int(np.argmax(shares))
         return most if shares[most] >= RULES.nearly_all * counts.sum() else 0
 
-    def holds(self, chain: Chain) -> bool:
-        """Whether the user's own code has what holds them: in a variable, or an object's."""
-        for step in chain.steps:
-            if step.kind == "instance":
-                module = step.type.rpartition(".")[0]
-                if module.rpartition(".")[2] in self.users:
-                    return True
+    def is_user_held(self, chain: Chain) -> bool:
+        """Whether a variable of the user's code, or an object of its classes, leads to them."""
+        instances = (step.type for step in chain.steps if step.kind == "instance")
+        if any(self.is_user_module(name.rpartition(".")[0]) for name in instances):
+            return True
         begin = chain.steps[:2]
-        if len(begin) < 2 or begin[1].kind in OBJECTS:
+        if len(begin) < 2 or begin[1].kind in NOT_CONTAINERS:
             return False
         if begin[0].kind == "module":
-            return begin[0].type.rpartition(".")[2] in self.users
+            return self.is_user_module(begin[0].type)
         return chain.frame is not None and is_users(chain.frame.file, self.recording.info)
 
 
 def within_one_call(
-    recording: Recording,
+    single: SingleCalls,
     lives: Lifetimes,
-    places: Places,
     growths: Sequence[GrowingSite],
     lines: Sequence[Survivors],
 ) -> list[tuple[GrowingSite, Finding]]:
-    """Those of the growing lines whose survivors one call of a library made and holds.
+    """The growing lines whose survivors one call of a library made and holds, with their findings.
 
     Args:
-        growths: the lines that are asked about.
-        lines: what is known of their holders.
+        growths: the growing lines.
+        lines: their holders, as far as they are known.
     """
-    single = Single(recording, places)
-    if single.said is None:
+    if single.source is None:
         return []
     chains = {id(line.growth): line.chains for line in lines}
     found = []
@@ -153,58 +155,49 @@ def within_one_call(
         if not single.call_of_most(lives.site[rows], lives.weight[rows]):
             continue
         held = chains.get(id(growth), ())
-        own = sum(chain.arrays for chain in held if single.holds(chain))
+        own = sum(chain.arrays for chain in held if single.is_user_held(chain))
         if own > RULES.majority * sum(chain.arrays for chain in held):
             continue
-        found.append((growth, finding_of(lives, places, growth, held)))
+        found.append((growth, finding_of(lives, single.places, growth, held)))
     return found
 
 
 def finding_of(
     lives: Lifetimes, places: Places, growth: GrowingSite, held: Sequence[Chain]
 ) -> Finding:
-    """What is said of a growing line."""
-    frame = places.frames[growth.group]
-    who = f" {held[0].words} holds most of them." if held else ""
-    return Finding(
-        kind="one-call",
-        severity="info",
-        count=growth.survivors,
-        bytes=growth.bytes,
-        evidence=(
-            f"{format_count(growth.survivors)} {lives.noun(growth.group)}s "
-            f"({format_bytes(growth.bytes)}) were kept within one call of a library at "
-            f"{place(frame)}, which may be building its result.{who}"
-        ),
-        object=growth.example,
-        site=frame,
-        stack=places.stack(growth.site),
+    """The finding about a growing line."""
+    who = f", {format_count(held[0].arrays)} of them by {held[0].words}" if held else ""
+    return growth.info(
+        "one-call",
+        places,
+        f"{format_count(growth.survivors)} {lives.noun(growth.group)}s "
+        f"({format_bytes(growth.bytes)}) were kept within one call of a library at "
+        f"{place(places.frames[growth.group])}{who}. {MAY_BE_RESULT}",
     )
 
 
 def without_one_call(
-    resident: Resident, recording: Recording, lives: Lifetimes, places: Places
+    resident: Resident, single: SingleCalls, lives: Lifetimes
 ) -> tuple[Resident, list[Finding]]:
-    """What the samples say, without what rose within one call of a library, and its findings."""
-    single = Single(recording, places)
+    """The same samples without rises within one call of a library, and findings about these."""
     rises, found = [], []
     for rise in resident.rises:
-        call = 0
-        if rise.kind in KINDS and single.said is not None:
-            call = call_of_rise(rise, single, lives)
+        call = call_of_rise(rise, single, lives)
         if call:
-            found.append(finding_of_rise(rise, places.frames[places.group_of_site[call]]))
+            frame = single.places.frames[single.places.group_of_site[call]]
+            found.append(finding_of_rise(rise, frame))
         else:
             rises.append(rise)
     return replace(resident, rises=tuple(rises)), found
 
 
-def call_of_rise(rise: Rise, single: Single, lives: Lifetimes) -> int:
-    """The one call in which memory outside arrays rose; 0 where it is none.
+def call_of_rise(rise: Rise, single: SingleCalls, lives: Lifetimes) -> int:
+    """The site of the one call in which memory outside arrays rose; 0 where there is none.
 
-    Sampled blocks of that memory tell. Without them nearly all arrays that were allocated meanwhile
-    must be of that call.
+    Sampled blocks of that memory decide; without them, the arrays that were allocated meanwhile.
     """
+    if rise.kind not in KINDS or single.source is None:
+        return 0
     if len(single.recording.heap):
         blocks = blocks_of(
             single.recording, single.places, rise.kind, lives.judged_ns, rise.since_ns
@@ -218,7 +211,7 @@ def call_of_rise(rise: Rise, single: Single, lives: Lifetimes) -> int:
 
 
 def finding_of_rise(rise: Rise, frame: StackFrame) -> Finding:
-    """What is said of memory outside arrays."""
+    """The finding about memory outside arrays."""
     return Finding(
         kind="one-call",
         severity="info",
@@ -226,7 +219,7 @@ def finding_of_rise(rise: Rise, frame: StackFrame) -> Finding:
         bytes=rise.bytes,
         evidence=(
             f"{KINDS[rise.kind]} grew by {format_bytes(rise.bytes)}, {rise.rate.per_second()}, "
-            f"within one call of a library at {place(frame)}, which may be building its result."
+            f"within one call of a library at {place(frame)}. {MAY_BE_RESULT}"
         ),
         site=frame,
     )

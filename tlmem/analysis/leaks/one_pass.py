@@ -48,19 +48,12 @@ class OnePass:
         """What is said of it."""
         growth = self.growth
         frame = places.frames[growth.group]
-        return Finding(
-            kind="one-pass",
-            severity="info",
-            count=growth.survivors,
-            bytes=growth.bytes,
-            evidence=(
-                f"{format_count(growth.survivors)} {lives.noun(growth.group)}s "
-                f"({format_bytes(growth.bytes)}) allocated {allocated_at(frame)} were kept, within "
-                f"{WHERE[self.phase]}."
-            ),
-            object=growth.example,
-            site=frame,
-            stack=places.stack(growth.site),
+        return growth.info(
+            "one-pass",
+            places,
+            f"{format_count(growth.survivors)} {lives.noun(growth.group)}s "
+            f"({format_bytes(growth.bytes)}) allocated {allocated_at(frame)} were kept, within "
+            f"{WHERE[self.phase]}.",
         )
 
 
