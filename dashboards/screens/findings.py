@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import ClassVar
 
 from rich.syntax import Syntax
@@ -35,6 +36,8 @@ from tlmem.recording.tables.blame import is_users
 from .page import Page
 
 HIGHLIGHTER = Syntax("", "python", theme="ansi_dark", background_color="default")
+MOST_COLOURED = 500
+"""Lines of source whose colours are kept: a detail is shown once more when its history is known."""
 NUMBERS = ("bytes", "objects", "growth")
 WIDE = 130
 """Columns from which on the detail is beside the table, with 6 of 11 parts: see ``app.tcss``."""
@@ -243,7 +246,8 @@ def as_text(blocks: Iterable[Block], users: Callable[[str], bool] = lambda file:
     return text
 
 
+@lru_cache(MOST_COLOURED)
 def coloured(line: str) -> Text:
-    """A line of Python with the colours of an editor and a line feed at its end."""
+    """A line of Python with the colours of an editor and a line feed at its end; not changed."""
     code = line.removeprefix(SOURCE)
     return Text.assemble(SOURCE, HIGHLIGHTER.highlight(code))

@@ -67,7 +67,7 @@ class MomentPage(Page):
         yield TimeAxis()
         yield Prompt(placeholder="line, holder, role, >1MB, <64kB; Enter keeps it, Esc ends it")
         yield TextTable("")
-        yield VerticalScroll(Words(id="about"), id="about-box")
+        yield VerticalScroll(Words(id="about", keeps_room=True), id="about-box")
 
     def on_mount(self) -> None:
         """The table has the keys."""
@@ -100,7 +100,7 @@ class MomentPage(Page):
             self.query_one("#shown", Words).show("analysing …")
             return
         if self.found is None:
-            self.query_one("#shown", Words).show("adding up …")
+            self.query_one("#shown", Words).show_meanwhile("adding up …")
 
         def work() -> tuple[MomentShown, LineAreas, float]:
             found = loaded.moments.shown(*chosen)

@@ -82,7 +82,7 @@ class SitesPage(Page):
             yield TreeList(id="tree")
             yield BoxChart(id="flames")
         yield TextTable("", id="sampled-heap")
-        yield VerticalScroll(Words(id="about"), id="about-box")
+        yield VerticalScroll(Words(id="about", keeps_room=True), id="about-box")
 
     def on_mount(self) -> None:
         """The tree has the keys; sampled heap is shown where there is any."""
@@ -104,7 +104,7 @@ class SitesPage(Page):
         if asked == self._asked:
             return
         self._asked = asked
-        self.query_one("#shown", Words).show("adding up …")
+        self.query_one("#shown", Words).show_meanwhile("adding up …")
         self.in_background(lambda: build(loaded, view, options), self._built)
 
     def _built(self, tree: Tree) -> None:
@@ -195,7 +195,7 @@ class SitesPage(Page):
             words.append(f"before {moment(detail_ns, 1e7)} only what stayed alive is known")
         if self.stacks.left_out:
             words.append(f"{format_count(self.stacks.left_out)} smallest stacks left out")
-        return Text(" │ ".join(words), no_wrap=True, overflow="ellipsis")
+        return Text(" │ ".join(words))
 
     def _alive_when(self) -> str:
         """At which moment what is alive was: the overview has totals at exit, too."""
@@ -224,7 +224,7 @@ class SitesPage(Page):
                 write = format_count if name == "objects" else format_bytes
                 text.append(f"{METRIC_WORDS[name]}: {write(total)}")
                 text.append(f" ({write(own)} own)  " if own else "  ")
-        self.query_one("#about", Words).show(text)
+        self.query_one("#about", Words).show(text, str(self.query_one(ContentSwitcher).current))
 
     # ---- keys ----
 

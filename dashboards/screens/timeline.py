@@ -79,7 +79,7 @@ class TimelinePage(Page):
         yield Words(id="shown")
         yield Vertical(LineChart(id="total"), LaneList(), id="lanes")
         yield TimeAxis()
-        yield VerticalScroll(Words(id="about"), id="about-box")
+        yield VerticalScroll(Words(id="about", keeps_room=True), id="about-box")
 
     def on_mount(self) -> None:
         """The lanes have the keys."""
@@ -113,7 +113,7 @@ class TimelinePage(Page):
         self._asked = asked
         self._computing = True
         objects, every, known = self.listing_objects, self.every_object, self.life
-        self.query_one("#shown", Words).show(self._heading())
+        self.query_one("#shown", Words).show_meanwhile(self._heading())
 
         def work() -> tuple[TimelineData, History | None]:
             return compute(loaded, view, order, objects, every, width, known)
@@ -231,8 +231,9 @@ class TimelinePage(Page):
         detail_ns = self.loaded.detail_from_ns
         if self.view.start_ns < detail_ns:
             words.append(f"before {moment(detail_ns, 1e7)} only what stayed alive is known")
-        words += ["computing …"] if self._computing and shown is not None else []
-        return Text(" │ ".join(words), no_wrap=True, overflow="ellipsis")
+        if self._computing and shown is not None:
+            words.insert(0, "computing …")
+        return Text(" │ ".join(words))
 
     def _alive_then(self) -> str:
         """How much of everything was alive at the cursor."""
@@ -272,7 +273,8 @@ class TimelinePage(Page):
                 sign, colour = self._sign_of(lane.line)
                 text.append(f"\n{sign} {shown.found[lane.line].name}: ", style=colour)
                 text.append(shown.found[lane.line].evidence)
-        self.query_one("#about", Words).show(text)
+        kind = "object" if self.life is not None else "row"
+        self.query_one("#about", Words).show(text, kind)
 
     # ---- keys ----
 
