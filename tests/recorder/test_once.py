@@ -35,7 +35,7 @@ list(map(helper, []))
 
 
 def said(source: bytes) -> dict:
-    return json.loads(once.describe(source, "x.py"))
+    return json.loads(once.of_script(source, "x.py", "/nowhere").note)["x.py"]
 
 
 def test_loops_are_lines_that_may_run_again() -> None:
@@ -64,19 +64,118 @@ def test_what_repeats_is_a_loop(line: str) -> None:
     assert (found["loops"][0][1], found["calls"]) == (1 + len(line.splitlines()), {})
 
 
-def test_a_source_that_is_none_or_too_long_is_not_described() -> None:
-    assert once.describe(b"def", "x.py") == ""
-    assert once.describe(b"x = 0\n" * once.LARGEST, "x.py") == ""
-    assert once.describe(b"\0", "x.py") == ""
+def test_a_source_that_is_none_or_too_long_says_nothing() -> None:
+    for source in (b"def", b"x = 0\n" * once.LARGEST, b"\0"):
+        assert once.of_script(source, "x.py", "/nowhere") == ("", "")
 
 
-def test_a_script_is_described_in_its_recording_and_code_is_not(tmp_path: Path) -> None:
+def test_what_is_imported_is_known_and_libraries_are_not(tmp_path: Path) -> None:
+    files = {
+        "main.py": "import numpy, json\nfrom work import steps\nimport work.far as far\nfar.go()\n",
+        "work/__init__.py": "",
+        "work/steps.py": "from .near import go\nfrom ..outside import x\nfor i in go(): pass\n",
+        "work/near.py": "def go(): return []\n",
+        "work/far/__init__.py": "def go(): pass\n",
+        "work/unused.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(text)
+    main = tmp_path / "main.py"
+    note = json.loads(once.of_script(main.read_bytes(), str(main), str(tmp_path)).note)
+
+    assert {str(Path(file).relative_to(tmp_path)) for file in note} == {*files} - {"work/unused.py"}
+    assert note[str(main)]["calls"] == {"go": [4]}
+    assert note[str(tmp_path / "work/steps.py")] == {"loops": [[3, 3]], "calls": {}}
+
+
+def test_files_are_left_out_when_there_is_no_room(tmp_path: Path) -> None:
+    (tmp_path / "large.py").write_text("x = 0\n" * (once.LARGEST // 6))
+    (tmp_path / "small.py").write_text("def f(): pass\n")
+    source = b"import large\nimport small\nsmall.f()\n"
+    note = json.loads(once.of_script(source, "main.py", str(tmp_path)).note)
+
+    assert {Path(file).name for file in note} == {"main.py", "small.py"}
+
+
+def test_a_path_with_any_letters_is_in_the_note(tmp_path: Path) -> None:
+    name = 'a "b" \\ \n é 🎈.py'
+
+    assert [*json.loads(once.of_script(b"x = 0", name, str(tmp_path)).note)] == [name]
+
+
+CONSOLE = b"""
+import re
+import sys
+from leaky.cli import app
+if __name__ == '__main__':
+    sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
+    sys.exit(app.main())
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site-packages"
+    for name in ("leaky/__init__.py", "leaky/cli.py", "names/only/__init__.py", "alone.py"):
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / name).write_text("from .deep import x\n" if name == "leaky/cli.py" else "")
+    (folder / "leaky/deep.py").write_text("def f(): pass\nf()\n")
+    monkeypatch.setattr("sys.path", ["/nowhere", str(folder)])
+    return folder
+
+
+def test_a_console_script_is_the_package_that_it_starts(installed: Path) -> None:
+    known = once.of_script(CONSOLE, "bin/leaky", "/nowhere")
+
+    assert known.package == str(installed / "leaky")
+    assert json.loads(known.note)[str(installed / "leaky/deep.py")]["calls"] == {"f": [2]}
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("leaky", "leaky"),
+        ("leaky.cli", "leaky"),
+        ("names.only", "names/only"),
+        ("alone", "alone.py"),
+    ],
+)
+def test_a_module_that_is_run_by_name_is_its_package(
+    name: str, package: str, installed: Path
+) -> None:
+    assert once.of_module(name, "/nowhere").package == str(installed / package)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"from leaky.cli import main\nmain()\n",
+        b"from leaky.cli import main\nfor i in (1, 2): main()\nraise SystemExit(main())\n",
+        b"from leaky.cli import main\ndef go(): main()\nraise SystemExit(go())\n",
+        b"import sys\nsys.exit(0)\n",
+        b"import os, sys\nsys.exit(unknown())\n",
+    ],
+)
+def test_a_script_that_does_more_is_no_console_script(source: bytes, installed: Path) -> None:
+    assert once.of_script(source, "x.py", "/nowhere").package == ""
+
+
+def test_a_module_of_the_user_is_no_installed_package(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "leaky.py").write_text("def f(): pass\nf()\n")
+    known = once.of_module("leaky", str(tmp_path))
+
+    assert known.package == "" and [*json.loads(known.note)] == [str(tmp_path / "leaky.py")]
+
+
+def test_scripts_and_modules_are_described_in_recordings_and_code_is_not(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_bytes(b"def f(): pass\nf()\nwhile 0: pass\n")
-    recorded(["x.py"], tmp_path, options=("-q", "-o", "x.tlm"))
-    recorded(["-c", "pass"], tmp_path, options=("-q", "-o", "c.tlm"))
+    for name, program in {"s": ["x.py"], "m": ["-m", "x"], "c": ["-c", "pass"]}.items():
+        recorded(program, tmp_path, options=("-q", "-o", f"{name}.tlm"))
 
-    note = tlmem.read(tmp_path / "x.tlm").info["once"]
-    assert json.loads(note) == {"loops": [[3, 3]], "calls": {"f": [2]}}
+    expected = {str(tmp_path / "x.py"): {"loops": [[3, 3]], "calls": {"f": [2]}}}
+    for name in "sm":
+        assert json.loads(tlmem.read(tmp_path / f"{name}.tlm").info["once"]) == expected
     assert "once" not in tlmem.read(tmp_path / "c.tlm").info
 
 

@@ -35,8 +35,10 @@ def record(kind: str, target: str, arguments: list[str], path: str | None, optio
     children.require_hook(options)
     program = _program(kind, target, arguments)
     notes = {"command": shlex.join(program.words()), "script": program.script}
-    if program.once:
-        notes["once"] = program.once
+    if program.known.note:
+        notes["once"] = program.known.note
+    if program.known.package:
+        notes["program"] = program.known.package
     recording = Session(path or f"tlmem-{program.name}.{os.getpid()}.tlm", options, notes=notes)
     recording.start()
     if program.text:

@@ -30,14 +30,14 @@ class Program:
         name: for the default name of the recording: the script's or module's.
         script: absolute path of the script; empty for a module or a piece of code.
         text: its source, when no file has it; then ``file`` is what its code has for one.
-        once: what a script's source says of how often its lines run, see ``once``; else empty.
+        known: what its source says of how often its lines run, and which package it is.
     """
 
     name = ""
     script = ""
     file = ""
     text = b""
-    once = ""
+    known = once.Known("", "")
     code: Any = None
 
     def __init__(self, arguments: list[str]) -> None:
@@ -69,7 +69,8 @@ class Script(Program):
             self.code = _unmarshal(path, source)
         else:
             self.code = compile(source, self.script, "exec", 0, True)
-            self.once = once.describe(source, self.script)
+            folder = os.path.dirname(os.path.realpath(path))
+            self.known = once.of_script(source, self.script, folder)
 
     def words(self) -> list[str]:
         return [self.path, *self.arguments]
@@ -117,6 +118,7 @@ class Module(Program):
     def __init__(self, name: str, arguments: list[str]) -> None:
         super().__init__(arguments)
         self.name = name
+        self.known = once.of_module(name, _directory())
 
     def words(self) -> list[str]:
         return ["-m", self.name, *self.arguments]
@@ -181,6 +183,27 @@ class Input(Program):
         return code, main.__dict__
 
 
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it is gone
+        return ""
+
+
+def _next_step(path: str) -> str:
+    """What to do about a script that does not exist: it may be a command."""
+    from shutil import which
+
+    found = which(path) if os.path.dirname(path) == "" else None
+    if found is None:
+        return "check its path"
+    with open(found, "rb") as file:
+        is_python = b"python" in file.readline(200)
+    if not is_python:
+        return f"the command {found} is no Python script"
+    return f"a command is recorded by its path: tlmem record {found}"
+
+
 def find(path: str, arguments: list[str]) -> Program:
     """The program at ``path``: a file, or a directory or archive that holds a ``__main__``.
 
@@ -194,7 +217,7 @@ def find(path: str, arguments: list[str]) -> Program:
         return Input(arguments)
     if not os.path.exists(path):
         raise CannotRecord(
-            f"cannot open the script '{path}' (No such file or directory); check its path."
+            f"cannot open the script '{path}' (No such file or directory); {_next_step(path)}."
         )
     for hook in sys.path_hooks:
         try:

@@ -103,9 +103,60 @@ def test_memory_outside_arrays_is_the_call_s_too(tmp_path: Path) -> None:
     assert "grew by" in found.verdict.sentence and "at x.py:12" in found.verdict.sentence
 
 
-def test_without_its_source_a_line_is_judged_as_ever(tmp_path: Path) -> None:
-    (tmp_path / "x.py").write_text(SOLVE + ONE_CALL)
-    (tmp_path / "main.py").write_text("import x\n")
-    recorded(["main.py"], tmp_path, options=("-q", "-o", "x.tlm"))
+IN_MODULES = {
+    "main.py": "from steps import work\n\nif __name__ == '__main__':\n    work.go()\n",
+    "steps/__init__.py": "",
+    "steps/work.py": f"{SOLVE}def go():\n    print(solve(800).y.shape)\n",
+}
 
-    assert analyse(tlmem.read(tmp_path / "x.tlm")).verdict.outcome == "leak"
+
+def analysed_files(files: dict[str, str], program: list[str], folder: Path) -> Analysis:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    recorded(program, folder, options=("-q", "-o", "x.tlm"))
+    return analyse(tlmem.read(folder / "x.tlm"))
+
+
+@pytest.mark.parametrize("program", [["main.py"], ["-m", "main"], ["-m", "steps"]])
+def test_the_call_may_be_in_another_module(program: list[str], tmp_path: Path) -> None:
+    files = {**IN_MODULES, "steps/__main__.py": "from . import work\nwork.go()\n"}
+    found = analysed_files(files, program, tmp_path)
+
+    assert found.verdict.outcome == "cannot-judge", found.verdict.sentence
+    assert "within one call of a library at work.py:14, " in found.verdict.sentence
+
+
+def test_a_module_that_is_run_once_is_no_loop(tmp_path: Path) -> None:
+    files = {"x.py": SOLVE + ONE_CALL, "main.py": "import x\n"}
+
+    assert analysed_files(files, ["main.py"], tmp_path).verdict.outcome == "cannot-judge"
+
+
+def test_a_loop_in_another_module_repeats(tmp_path: Path) -> None:
+    steps = f"{SOLVE}def go():\n    return solve(5)\n"
+    main = "from work import go, KEPT\nfor i in range(500):\n    KEPT.append(go())\n"
+    found = analysed_files({"work.py": steps, "main.py": main}, ["main.py"], tmp_path)
+
+    assert (found.verdict.outcome, "one-call" in kinds(found)) == ("leak", False), found.verdict
+
+
+def test_the_function_of_a_command_line_runs_once(tmp_path: Path) -> None:
+    pytest.importorskip("click")
+    main = """
+import click
+@click.command()
+@click.option("--end", default=800)
+def main(end):
+    print(solve(end).y.shape)
+main()
+"""
+    found = analysed_files({"x.py": SOLVE + main}, ["x.py"], tmp_path)
+
+    assert found.verdict.outcome == "cannot-judge", found.verdict.sentence
+
+
+def test_of_a_module_that_is_imported_by_a_computed_name_nothing_is_known(tmp_path: Path) -> None:
+    files = {"x.py": SOLVE + ONE_CALL, "main.py": "__import__('x')\n"}
+
+    assert analysed_files(files, ["main.py"], tmp_path).verdict.outcome == "leak"

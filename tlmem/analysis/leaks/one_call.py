@@ -2,22 +2,23 @@
 
 ``solve_ivp()`` collects states until it returns, ``fit()`` a model's trees: where such a call takes
 all of the run, memory rises as evenly as with a leak. A leak repeats, so growth counts when the
-program makes it more than once. The note ``once`` has the loops of the script's source: a call
+program makes it more than once. The note ``once`` has the loops of the program's files: a call
 is single if the user's line that called the library is outside of loops, and so is each call that
 led to this line. What the user's own code holds, such as a list that a callback fills, is judged as
 any other line.
 
-Covers: growing lines, native memory and Python's heap, of scripts that ``tlmem record`` ran. Does
-not cover: what the user's other modules call, as how often is not known.
+Covers: growing lines, native memory and Python's heap, of scripts and modules that ``tlmem record``
+ran, and what they import. Does not cover: processes that these started.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,25 +46,39 @@ MAIN = "__main__"
 MODULE = "<module>"
 NOT_CONTAINERS = ("instance", "module", "local")
 """Kinds of steps."""
+RUNPY, IMPORTS = "<frozen runpy>", "<frozen importlib."
+LAUNCHERS = re.compile(r"[/\\](absl|click|fire|hydra|typer)[/\\]")
+"""Libraries that read the command line and call a function of the user's for it, once."""
+
+
+class Source(NamedTuple):
+    """Loops of a file, and the lines of its single calls by name."""
+
+    loops: list[tuple[int, int]]
+    calls: dict[str, set[int]]
 
 
 @dataclass(frozen=True)
 class SingleCalls:
-    """The calls of libraries that a script makes exactly once."""
+    """The calls of libraries that a program makes exactly once."""
 
     recording: Recording
     places: Places
 
     @cached_property
-    def source(self) -> tuple[list[tuple[int, int]], dict[str, set[int]]] | None:
-        """Loops, and the lines of single calls by name; None where the source is not known."""
+    def sources(self) -> dict[str, Source]:
+        """What is known of the program's files; of no other is known how often its lines run."""
         try:
-            note: Any = json.loads(self.recording.info.get("once", ""))
-            loops = [(int(first), int(last)) for first, last in note["loops"]]
-            calls = {str(name): set(map(int, lines)) for name, lines in note["calls"].items()}
+            note: Any = json.loads(self.recording.info.get("once", "{}"))
+            return {
+                str(file): Source(
+                    [(int(first), int(last)) for first, last in about["loops"]],
+                    {str(name): set(map(int, lines)) for name, lines in about["calls"].items()},
+                )
+                for file, about in note.items()
+            }
         except (ValueError, TypeError, KeyError, AttributeError):
-            return None
-        return loops, calls
+            return {}
 
     @cached_property
     def frames(self) -> dict[int, tuple[str, int, str]]:
@@ -86,26 +101,39 @@ class SingleCalls:
 
     def call_of(self, site: int) -> int:
         """The user's site whose call of a library allocated here; 0 if that call may repeat."""
-        if self.source is None:
-            return 0
-        loops, calls = self.source
         caller = int(self.places.blamed[site])
         if caller in (0, site) or self.places.blamed[caller] != caller:
             return 0
-        script = self.recording.info.get("script", "")
         callee, at = "", caller
         while at >= FIRST_SITE:
             file, line, function = self.frames[at]
-            if file != script or any(first <= line <= last for first, last in loops):
+            source = self.sources.get(file)
+            if source is None or any(first <= line <= last for first, last in source.loops):
                 return 0
-            if callee and line not in calls.get(callee, ()):
+            if callee and line not in source.calls.get(callee, ()):
                 return 0
             at = int(self.places.parents[at])
+            if function == MODULE:
+                return caller if self.is_begin(at) else 0
             parts = function.split(".")
             callee = parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
-            if function == MODULE:
-                return caller if at == NO_STACK else 0
+            outer = self.before_launcher(at)
+            callee, at = (callee, at) if outer == at else ("", outer)
         return 0
+
+    def is_begin(self, site: int) -> bool:
+        """Whether what runs a module once, at the start or by ``import``, has called it."""
+        at = site
+        while at >= FIRST_SITE and self.frames[at][0] == RUNPY:
+            at = int(self.places.parents[at])
+        return at == NO_STACK or (at == site and self.frames[at][0].startswith(IMPORTS))
+
+    def before_launcher(self, site: int) -> int:
+        """The caller of the library that a command line's function was called by; else the site."""
+        at = site
+        while at >= FIRST_SITE and LAUNCHERS.search(self.frames[at][0]):
+            at = int(self.places.parents[at])
+        return at
 
     def call_of_most(self, sites: NDArray[np.int64], weight: NDArray[Any]) -> int:
         """The one call that made nearly all of these allocations; 0 if there is none."""
@@ -144,7 +172,7 @@ def within_one_call(
         growths: the growing lines.
         lines: their holders, as far as they are known.
     """
-    if single.source is None:
+    if not single.sources:
         return []
     chains = {id(line.growth): line.chains for line in lines}
     found = []
@@ -196,7 +224,7 @@ def call_of_rise(rise: Rise, single: SingleCalls, lives: Lifetimes) -> int:
 
     Sampled blocks of that memory decide; without them, the arrays that were allocated meanwhile.
     """
-    if rise.kind not in KINDS or single.source is None:
+    if rise.kind not in KINDS or not single.sources:
         return 0
     if len(single.recording.heap):
         blocks = blocks_of(

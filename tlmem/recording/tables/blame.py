@@ -1,9 +1,11 @@
 """Which frame of a stack is blamed: the innermost one that is the user's.
 
 A frame is the user's when its file is the script, or lies outside the standard library,
-site-packages and tlmem. Where no frame of a stack is the user's, the innermost one of all is
-blamed. A class of the user's that overrides how a library dispatches operations, and leaves them
-to the library, stands in the way of all of them: its caller is blamed.
+site-packages and tlmem. An installed package that is the program itself, run by its console script
+or by ``-m``, comes next: its innermost frame, where no other code of the user's is in the stack.
+Where neither is, the innermost frame of all is blamed. A class of the user's that overrides how a
+library dispatches operations, and leaves them to the library, stands in the way of all of them: its
+caller is blamed.
 
 Covers: the blamed site of each site, which files are the user's.
 Does not cover: groups of sites with the same blamed line (``analysis.places``).
@@ -34,7 +36,7 @@ def is_users(file: str, notes: dict[str, str]) -> bool:
         return False
     if _GENERATED.search(file):
         return False
-    if file == notes.get("script"):
+    if file == notes.get("script") or is_programs(file, notes):
         return True
     known = False
     for key in ("python.stdlib", "python.sites", "tlmem.path"):
@@ -43,6 +45,14 @@ def is_users(file: str, notes: dict[str, str]) -> bool:
             if folder and file.startswith((folder.rstrip("/\\") + "/", folder + "\\")):
                 return False
     return known or not _LIBRARY_PATH.search(file)
+
+
+def is_programs(file: str, notes: dict[str, str]) -> bool:
+    """Whether a file is of the installed package that is the program, or the script it has."""
+    package = notes.get("program", "")
+    return bool(package) and (
+        file in (package, notes.get("script")) or file.startswith((f"{package}/", f"{package}\\"))
+    )
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ def site_table(names: Names) -> SiteTable:
     Blamed is the innermost frame that is the user's; where none is, the innermost frame of all.
     """
     users = {code: is_users(path.file, names.notes) for code, path in names.codes.items()}
+    programs = {code for code, path in names.codes.items() if is_programs(path.file, names.notes)}
     dispatchers = {
         code: method
         for code, path in names.codes.items()
@@ -81,7 +92,8 @@ def site_table(names: Names) -> SiteTable:
         parent, code, _ = names.sites[site]
         depth[site] = depth.get(parent, 0) + 1
         if users.get(code, False):
-            users_site[site] = site
+            outer = users_site.get(parent, 0) if code in programs else 0
+            users_site[site] = outer if outer and names.sites[outer][1] not in programs else site
             continue
         blamed = users_site.get(parent, 0)
         if code in dispatchers and blamed == parent:
