@@ -24,6 +24,11 @@ CELLS = {
     "nothing": "%%tlmem\nx = 2;",
     "fails": "%%tlmem\n1 / 0",
     "again": "import tlmem; len(tlmem.read('cell.tlm').objects)",
+    "one call": "%%tlmem -o call.tlm\n"
+    "from scipy.integrate import solve_ivp\n"
+    "solve_ivp(lambda t, y: -y, (0, 800), np.ones(60), max_step=0.1).y.shape",
+    "judged": "from tlmem.analysis import analyse\n"
+    "print(analyse(tlmem.read('call.tlm')).verdict.sentence)",
     "read": "tlmem.read('cell.tlm')",
 }
 
@@ -100,6 +105,12 @@ def test_a_recording_shows_itself_in_a_notebook(outputs: dict[str, list[Any]]) -
 
     assert outputs["again"][0].data["text/plain"].isdigit()
     assert "cell.tlm" in html and "peak" in html and "Traceback" not in html
+
+
+def test_one_call_of_a_library_may_be_its_result(outputs: dict[str, list[Any]]) -> None:
+    (said,) = outputs["judged"]
+
+    assert "were kept within one call of a library at " in said.text
 
 
 def test_the_extension_is_named_in_the_docs() -> None:

@@ -18,7 +18,7 @@ from IPython.display import display
 
 from tlmem.errors import TlmemError
 from tlmem.notebook.page import Cell, CellReport
-from tlmem.recorder import Recorder
+from tlmem.recorder import Recorder, once, session
 from tlmem.report.summary import summarise
 
 
@@ -39,7 +39,8 @@ class TlmemMagics(Magics):
         given = parse_argstring(self.tlmem, line)
         shell: Any = self.shell
         number = len(shell.user_ns["In"]) - 1
-        name, body, last = self._compiled(cell, number)
+        text, name, body, last = self._compiled(cell, number)
+        known = once.of_script(text.encode(), name, os.getcwd())
         with tempfile.TemporaryDirectory(prefix="tlmem-") as folder:
             path = given.output or os.path.join(folder, "cell.tlm")
             recorder = Recorder(path, force=given.force)
@@ -47,6 +48,8 @@ class TlmemMagics(Magics):
                 recorder.start()
             except TlmemError as error:
                 raise UsageError(f"tlmem: {error}") from None
+            if known.note and session.active is not None:
+                session.active.note("once", known.note)
             try:
                 exec(body, shell.user_ns)
                 result = eval(last, shell.user_ns) if last else None
@@ -55,8 +58,8 @@ class TlmemMagics(Magics):
                 self._show(path, Cell(name, number), given.output is not None)
         return result
 
-    def _compiled(self, cell: str, number: int) -> tuple[str, CodeType, CodeType | None]:
-        """Name and code of the cell as IPython would compile it, its last expression apart."""
+    def _compiled(self, cell: str, number: int) -> tuple[str, str, CodeType, CodeType | None]:
+        """Text, name and code of the cell as IPython compiles it, its last expression apart."""
         shell: Any = self.shell
         text = shell.transform_cell(cell)
         tree = shell.transform_ast(shell.compile.ast_parse(text))
@@ -64,7 +67,7 @@ class TlmemMagics(Magics):
         last = None
         if tree.body and isinstance(tree.body[-1], ast.Expr) and not text.rstrip().endswith(";"):
             last = shell.compile(ast.Expression(tree.body.pop().value), name, "eval")
-        return name, shell.compile(tree, name, "exec"), last
+        return text, name, shell.compile(tree, name, "exec"), last
 
     def _show(self, path: str, cell: Cell, kept: bool) -> None:
         """Shows the report; what cannot be read is one sentence below the cell."""

@@ -32,7 +32,7 @@ from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, StackFrame
 from tlmem.analysis.places import Places, place
 from tlmem.analysis.rules import RULES
-from tlmem.recording.format.symbols import FIRST_SITE, NO_STACK
+from tlmem.recording.format.symbols import FIRST_SITE
 from tlmem.recording.tables.blame import is_users
 from tlmem.units import format_bytes, format_count
 
@@ -46,7 +46,6 @@ MAIN = "__main__"
 MODULE = "<module>"
 NOT_CONTAINERS = ("instance", "module", "local")
 """Kinds of steps."""
-RUNPY, IMPORTS = "<frozen runpy>", "<frozen importlib."
 LAUNCHERS = re.compile(r"[/\\](absl|click|fire|hydra|typer)[/\\]")
 """Libraries that read the command line and call a function of the user's for it, once."""
 
@@ -112,21 +111,14 @@ class SingleCalls:
                 return 0
             if callee and line not in source.calls.get(callee, ()):
                 return 0
+            if function == MODULE:  # a module runs once
+                return caller
             at = int(self.places.parents[at])
-            if function == MODULE:
-                return caller if self.is_begin(at) else 0
             parts = function.split(".")
             callee = parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
             outer = self.before_launcher(at)
             callee, at = (callee, at) if outer == at else ("", outer)
         return 0
-
-    def is_begin(self, site: int) -> bool:
-        """Whether what runs a module once, at the start or by ``import``, has called it."""
-        at = site
-        while at >= FIRST_SITE and self.frames[at][0] == RUNPY:
-            at = int(self.places.parents[at])
-        return at == NO_STACK or (at == site and self.frames[at][0].startswith(IMPORTS))
 
     def before_launcher(self, site: int) -> int:
         """The caller of the library that a command line's function was called by; else the site."""
