@@ -91,7 +91,7 @@ static inline void tlmi_live_tally(int64_t bytes)
 }
 
 /* ---- source_heap.c ---- */
-enum { TLMI_HEAP_PAGES = 1 << 18, TLMI_HEAP_PAGE_SHIFT = 12 }; /* of 1 GB of addresses each page has its own */
+enum { TLMI_HEAP_PAGES = 1 << 20, TLMI_HEAP_PAGE_SHIFT = 12 }; /* of 4 GB of addresses each page has its own */
 extern __thread uint64_t tlmi_heap_left;                       /* bytes to the next chosen one */
 extern _Atomic uint8_t tlmi_heap_pages[TLMI_HEAP_PAGES];       /* how many samples begin on a page */
 /* The count of an allocation's event: who asked, and where the block lies. The first two came from malloc. */
@@ -110,12 +110,25 @@ void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner);
 void tlmi_heap_look_again(void);
 static inline uintptr_t tlmi_heap_page(uintptr_t block)
 {
-    return block >> TLMI_HEAP_PAGE_SHIFT & (TLMI_HEAP_PAGES - 1);
+    return (uint32_t)block >> TLMI_HEAP_PAGE_SHIFT;
 }
+_Static_assert(TLMI_HEAP_PAGES == UINT64_C(1) << (32 - TLMI_HEAP_PAGE_SHIFT), "a page's number has as many bits");
+/* gcc subtracts in a register and loads an atomic byte before it compares it; in memory each is one instruction. */
+#if defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__) && !defined(__SANITIZE_THREAD__)
+#define TLMI_IN_MEMORY 1
+#else
+#define TLMI_IN_MEMORY 0
+#endif
 /* Counts the bytes of a block. true: call tlmi_heap_sample when it is there. */
 static inline bool tlmi_heap_is_due(size_t bytes)
 {
+#if TLMI_IN_MEMORY
+    bool is_due;
+    __asm__("subq %2, %0" : "+m"(tlmi_heap_left), "=@ccc"(is_due) : "r"(bytes));
+    return tlmi_unlikely(is_due);
+#else
     return tlmi_unlikely(__builtin_sub_overflow(tlmi_heap_left, bytes, &tlmi_heap_left));
+#endif
 }
 /* After a block came; NULL for none. */
 static inline void tlmi_heap_meet(void *block, size_t bytes, tlmi_heap_owner owner)
@@ -127,7 +140,13 @@ static inline void tlmi_heap_meet(void *block, size_t bytes, tlmi_heap_owner own
 static inline bool tlmi_heap_may_have(const void *block)
 {
     uintptr_t page = tlmi_heap_page((uintptr_t)block);
+#if TLMI_IN_MEMORY
+    bool may_have;
+    __asm__ volatile("cmpb $0, %1" : "=@ccne"(may_have) : "m"(tlmi_heap_pages[page]));
+    return tlmi_unlikely(may_have);
+#else
     return tlmi_unlikely(atomic_load_explicit(&tlmi_heap_pages[page], memory_order_relaxed) != 0);
+#endif
 }
 /* Before a block goes. Returns its size if it was a sample, else 0. */
 static inline uint64_t tlmi_heap_gone(void *block)
