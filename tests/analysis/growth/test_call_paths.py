@@ -232,3 +232,46 @@ def test_a_library_that_serves_one_line_and_keeps_a_ring_is_stable() -> None:
         program.wait(1_000_000)
 
     assert analyse(inside_one_line(program)).verdict.outcome == "stable"
+
+
+def called_in_turn(sizes: list[int], program: CalledProgram) -> None:
+    """A function that frees what it made when it returns, called from one line after another."""
+    for number, size in enumerate(sizes):
+        kept = []
+        for _ in range(size):
+            kept.append(program.alloc((HELPER, 10 + number)))  # type: ignore[arg-type]
+            program.wait(1_000_000)
+        if number < len(sizes) - 1:
+            for item in kept:
+                program.free(item)
+
+
+@pytest.mark.parametrize("sizes", [[700, 700], [700, 700, 700], [500, 900], [900, 200, 900]])
+def test_the_last_of_several_calls_is_no_leak(sizes: list[int]) -> None:
+    program = CalledProgram()
+    called_in_turn(sizes, program)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"
+
+
+@pytest.mark.parametrize("first", [10, 100])
+def test_a_call_that_keeps_much_more_than_those_before_is_a_leak(first: int) -> None:
+    program = CalledProgram()
+    called_in_turn([first, 900], program)
+
+    assert [finding.count for finding in growing(program)] == [900]
+
+
+def test_a_path_that_leaks_while_others_give_back_is_found() -> None:
+    program = CalledProgram()
+    for _ in range(5):
+        kept = []
+        for _ in range(200):
+            kept.append(program.alloc((HELPER, 10)))  # type: ignore[arg-type]
+            program.alloc((HELPER, 11))  # type: ignore[arg-type]
+            program.wait(1_000_000)
+        for item in kept:
+            program.free(item)
+    found = growing(program)
+
+    assert [[frame.line for frame in finding.stack] for finding in found] == [[HELPER, 11]]

@@ -18,8 +18,8 @@ one line, and the many hide the few; so does ``trainer.fit()``, which is the use
 whole training. A line that does not grow is therefore judged once more for each of its call paths:
 its callers, from the nearest one to the nearest ``DEEPEST``, then the lines in which libraries
 allocated for it, then whole stacks. A site that is on a growing path is not judged again on a
-narrower one. The conditions are those for lines, and two more, see ``grows_with`` and
-``growing_paths``. The blamed line stays the same. A line that was steady for a while and grows
+narrower one. The conditions are those for lines, and three more, see ``grows_with``,
+``was_given_back`` and ``growing_paths``. The blamed line stays the same. A line that was steady for a while and grows
 since is judged from there, see ``growing_lately``.
 
 Covers: tracked objects by blamed line and by call path. Does not cover: memory outside arrays; see
@@ -232,7 +232,9 @@ def growing_paths(
                     sums=exact_sums(places.recording, places, path_of_site, len(paths) + 1),
                 )
             growth = judge_line(view, path, rows, chance=False)
-            if growth is not None and grows_with(lives, line, rows, growth):
+            if growth is None or was_given_back(lives, line[path_of_row != path], growth):
+                continue
+            if grows_with(lives, line, rows, growth):
                 found.append(replace(growth, group=group, sites=own, **paths[path - 1]))
                 covered = np.concatenate((covered, own))
     return found
@@ -255,6 +257,22 @@ def divisions(
         np.arange(1, len(sites) + 1),
         [{"inside": frames[number - 1]} for number in lines.tolist()],
     )
+
+
+def was_given_back(lives: Lifetimes, others: NDArray[np.int64], growth: GrowingSite) -> bool:
+    """Whether other paths of the line held much, too, before this one grew, and gave it back.
+
+    A function that keeps what it makes until it returns, called from one line after another, rises
+    each time; the last of these calls may end with the program.
+    """
+    before = others[lives.born[others] < growth.first_ns]
+    if len(before) < RULES.few_survivors:
+        return False
+    born, died, weight = lives.born[before], lives.died[before], lives.weight[before]
+    most = int(live_counts(born, died, weight).max())
+    left = int(weight[died > growth.first_ns].sum())
+    some = 1 - RULES.nearly_all
+    return most >= some * growth.survivors and left <= some * most
 
 
 def grows_with(
