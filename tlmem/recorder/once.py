@@ -26,7 +26,8 @@ LARGEST = 200_000
 """Bytes of source that are looked at in all; 100 kB take about 30 ms."""
 LONGEST = 60_000
 """Letters of the note; a recording has room for a few more."""
-LIBRARIES = ("site-packages", "dist-packages")
+SITES = ("site-packages", "dist-packages")
+INIT = "__init__.py"
 
 Span = tuple[int, int]
 
@@ -40,37 +41,50 @@ class Import(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What one file says of itself."""
+    """What one file says of itself.
+
+    Attributes:
+        loops: first and last line of each, rising.
+        called: the name behind each call, its first and its last line.
+        defined: names of functions and classes.
+        imports: all that are written down, in functions too.
+        started: the module whose function gives the exit code; empty where the file does more.
+    """
 
     loops: list[Span]
     called: list[tuple[str, int, int]]
     defined: set[str]
     imports: list[Import]
     started: str
-    """The module whose function is all that the file calls; empty where it does more."""
 
 
 class Known(NamedTuple):
-    """What is known of a program before it begins."""
+    """What is known of a program before it begins.
+
+    Attributes:
+        note: loops and single calls of its files as JSON; empty where nothing is known.
+        package: folder or file of the installed package that is the program; empty if it is none.
+    """
 
     note: str
-    """Loops and single calls of its files as JSON; empty where nothing is known."""
     package: str
-    """Folder or file of the installed package that is the program; empty if it is none."""
 
 
-def of_script(source: bytes, file: str, folder: str) -> Known:
+def of_script(text: bytes, file: str, folder: str) -> Known:
     """What a script says, and what it imports.
 
     Args:
         file: as its code has it.
         folder: where its imports are looked for first.
     """
-    main = read(source, file)
+    main = read(text, file)
     if main is None:
         return Known("", "")
     package = installed(main.started) if main.started else ""
-    return Known(_note(_all_of({file: main}, len(source), _folders(folder), package)), package)
+    known = Files(folder, package)
+    known.keep(file, main, len(text))
+    known.follow_imports()
+    return Known(known.note(), package)
 
 
 def of_module(name: str, folder: str) -> Known:
@@ -79,15 +93,84 @@ def of_module(name: str, folder: str) -> Known:
     Args:
         folder: where it is looked for first.
     """
-    folders = _folders(folder)
-    package = "" if next(files_of(name, folders), "") else installed(name)
-    if package:
-        folders = [*folders, _above(package, name)]
-    files = list(files_of(name, folders))
-    if files and os.path.basename(files[-1]) == "__init__.py":
-        files += [path for path in [files[-1][: -len("__init__.py")] + "__main__.py"] if _is(path)]
-    sources, used = _with({}, 0, files)
-    return Known(_note(_all_of(sources, used, folders, package)), package)
+    package = "" if any(files_of(name, _own_folders(folder))) else installed(name)
+    known = Files(folder, package)
+    files = list(files_of(name, known.folders))
+    if files and os.path.basename(files[-1]) == INIT:
+        files.append(os.path.join(os.path.dirname(files[-1]), "__main__.py"))
+    for file in files:
+        known.read(file)
+    known.follow_imports()
+    return Known(known.note(), package)
+
+
+class Files:
+    """The files of a program that are known, the nearest first, as far as there is room.
+
+    Args:
+        folder: where modules are looked for first.
+        package: the installed package that the program is, or empty.
+    """
+
+    def __init__(self, folder: str, package: str) -> None:
+        self.package = package
+        self.folders = _own_folders(folder)
+        if package:
+            self.folders.append(next(each for each in _libraries() if _is_below(package, each)))
+        self.sources: dict[str, Source] = {}
+        self.bytes = 0
+
+    def keep(self, file: str, source: Source, size: int) -> None:
+        """Adds what a file says."""
+        self.sources[file] = source
+        self.bytes += size
+
+    def read(self, file: str) -> None:
+        """Adds a file, unless it is known, cannot be read or there is no room."""
+        if file in self.sources:
+            return
+        try:
+            if self.bytes + os.path.getsize(file) > LARGEST:
+                return
+            with open(file, "rb") as stream:
+                text = stream.read(LARGEST)
+        except OSError:
+            return
+        source = read(text, file)
+        if source is not None:
+            self.keep(file, source, len(text))
+
+    def follow_imports(self) -> None:
+        """Adds the user's files that the known ones import, and what these import."""
+        waiting = list(self.sources)
+        for file in waiting:  # grows while it is gone through
+            for each in imported(file, self.sources[file], self.folders):
+                if each not in self.sources and self.is_own(each):
+                    self.read(each)
+                    waiting += [each] if each in self.sources else []
+
+    def is_own(self, file: str) -> bool:
+        """Whether a file is no library's, but for the package that the program is."""
+        is_programs = self.package and (file == self.package or _is_below(file, self.package))
+        return bool(is_programs) or not any(_is_below(file, each) for each in _libraries())
+
+    def note(self) -> str:
+        """Loops and single calls of all files, as JSON; empty where there is too much to say.
+
+        ``loops`` are pairs of lines, ``calls`` has for the name of each function or class that a
+        file defines the lines outside of loops where it is called by name.
+        """
+        defined = {name for source in self.sources.values() for name in source.defined}
+        files = {}
+        for file, source in self.sources.items():
+            calls: dict[str, list[int]] = {}
+            for name, first, last in source.called:
+                if name in defined and not any(a <= last and first <= b for a, b in source.loops):
+                    calls.setdefault(name, []).extend(range(first, last + 1))
+            lines = {name: sorted(set(found)) for name, found in calls.items()}
+            files[file] = {"loops": [list(span) for span in source.loops], "calls": lines}
+        note = _as_json(files) if files else ""
+        return note if len(note) <= LONGEST else ""
 
 
 def read(source: bytes, file: str) -> Source | None:
@@ -158,18 +241,19 @@ def merged(spans: list[Span]) -> list[Span]:
 # ---- files ----
 
 
-def _is(path: str) -> bool:
-    return os.path.isfile(path)
-
-
-def _is_library(folder: str) -> bool:
-    return os.path.basename(folder) in LIBRARIES or folder == os.path.dirname(os.__file__)
-
-
-def _folders(first: str) -> list[str]:
+def _own_folders(first: str) -> list[str]:
     """Where the user's own modules are looked for."""
-    others = (os.path.abspath(each) for each in sys.path if each and not _is_library(each))
-    return [first, *others]
+    libraries = _libraries()
+    return [first, *(os.path.abspath(each) for each in sys.path if each and each not in libraries)]
+
+
+def _libraries() -> list[str]:
+    standard = os.path.dirname(os.__file__)
+    return [each for each in sys.path if each == standard or os.path.basename(each) in SITES]
+
+
+def _is_below(file: str, folder: str) -> bool:
+    return file.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def installed(name: str) -> str:
@@ -178,34 +262,24 @@ def installed(name: str) -> str:
     Packages without an ``__init__.py`` are only names: the first one below them is meant.
     """
     parts = name.split(".")
-    for folder in filter(_is_library, sys.path):
+    for folder in _libraries():
         for count in range(1, len(parts) + 1):
             path = os.path.join(folder, *parts[:count])
-            if _is(f"{path}/__init__.py"):
+            if os.path.isfile(os.path.join(path, INIT)):
                 return path
-            if _is(f"{path}.py"):
+            if os.path.isfile(f"{path}.py"):
                 return f"{path}.py"
     return ""
 
 
-def _above(package: str, name: str) -> str:
-    """The folder in which a package is found by a name."""
-    for part in name.split("."):
-        parent, own = os.path.split(package)
-        if own in (part, f"{part}.py"):
-            return parent
-    return os.path.dirname(package)
-
-
 def files_of(module: str, folders: Sequence[str]) -> Iterator[str]:
     """The files that are run when a module is imported: its packages' and its own."""
-    parts = module.split(".")
     for folder in folders:
         path, found = folder, False
-        for part in parts:
+        for part in module.split("."):
             path = os.path.join(path, part)
-            for file in (f"{path}/__init__.py", f"{path}.py"):
-                if _is(file):
+            for file in (os.path.join(path, INIT), f"{path}.py"):
+                if os.path.isfile(file):
                     yield file
                     found = True
                     break
@@ -213,87 +287,23 @@ def files_of(module: str, folders: Sequence[str]) -> Iterator[str]:
             return
 
 
-def _imported(file: str, source: Source, folders: Sequence[str]) -> Iterator[str]:
+def imported(file: str, source: Source, folders: Sequence[str]) -> Iterator[str]:
     """The files that a file imports from these folders."""
     for each in source.imports:
-        where, module = folders, each.module
+        where = folders
         if each.level:
             above = file
             for _ in range(each.level):
                 above = os.path.dirname(above)
             where = [above]
-        if module:
-            yield from files_of(module, where)
+        if each.module:
+            yield from files_of(each.module, where)
         for name in each.names:
-            yield from list(files_of(f"{module}.{name}" if module else name, where))[-1:]
+            module = f"{each.module}.{name}" if each.module else name
+            yield from list(files_of(module, where))[-1:]
 
 
-def _with(
-    known: dict[str, Source], used: int, files: Sequence[str]
-) -> tuple[dict[str, Source], int]:
-    """The same sources and those of more files, and their bytes in all."""
-    known = dict(known)
-    for path in files:
-        if path in known:
-            continue
-        try:
-            if used + os.path.getsize(path) > LARGEST:
-                continue
-            with open(path, "rb") as file:
-                text = file.read(LARGEST)
-        except OSError:
-            continue
-        source = read(text, path)
-        used += len(text)
-        if source is not None:
-            known[path] = source
-    return known, used
-
-
-def _all_of(
-    known: dict[str, Source], used: int, folders: Sequence[str], package: str
-) -> dict[str, Source]:
-    """The same sources and all that they import, the nearest first."""
-    waiting = list(known)
-    if package:
-        folders = [*folders, os.path.dirname(package)]
-    for path in waiting:  # grows while it is gone through
-        found = [
-            each
-            for each in dict.fromkeys(_imported(path, known[path], folders))
-            if not _is_library_file(each) or (package and each.startswith(package))
-        ]
-        more, used = _with(known, used, found)
-        waiting += [each for each in more if each not in known]
-        known = more
-    return known
-
-
-def _is_library_file(path: str) -> bool:
-    return any(path.startswith(f"{folder}/") for folder in filter(_is_library, sys.path))
-
-
-# ---- the note ----
-
-
-def _note(sources: dict[str, Source]) -> str:
-    """Loops and single calls of all files, as JSON.
-
-    ``loops`` are pairs of lines, ``calls`` has for the name of each function or class that a file
-    defines the lines outside of loops where it is called by name.
-    """
-    defined = {name for source in sources.values() for name in source.defined}
-    files = {}
-    for path, source in sources.items():
-        calls: dict[str, list[int]] = {}
-        for name, first, last in source.called:
-            if name in defined and not any(a <= last and first <= b for a, b in source.loops):
-                calls.setdefault(name, []).extend(range(first, last + 1))
-        lines = {name: sorted(set(found)) for name, found in calls.items()}
-        files[path] = {"loops": [list(span) for span in source.loops], "calls": lines}
-    # The program may have a module json of its own.
-    note = _as_json(files) if files else ""
-    return note if len(note) <= LONGEST else ""
+# ---- JSON: the program may have a module json of its own ----
 
 
 def _as_json(value: Any) -> str:
@@ -303,7 +313,6 @@ def _as_json(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text in the quotes of JSON; a path may have any letter."""
     letters = (
         f"\\u{ord(letter):04x}" if letter < " " or letter in '"\\' else letter for letter in text
     )
