@@ -156,7 +156,69 @@ main()
     assert found.verdict.outcome == "cannot-judge", found.verdict.sentence
 
 
-def test_of_a_module_that_is_imported_by_a_computed_name_nothing_is_known(tmp_path: Path) -> None:
-    files = {"x.py": SOLVE + ONE_CALL, "main.py": "__import__('x')\n"}
+BY_OTHER_NAMES = {
+    "a table of functions": "{'run': solve}['run'](800)",
+    "an instance": "class Call:\n    def __call__(self):\n        solve(800)\n"
+    "call = Call()\ncall()",
+    "a decorator": "import functools\n"
+    "def twice(f):\n    return functools.wraps(f)(lambda *a: f(*a))\ntwice(solve)(800)",
+    "a coroutine": "import asyncio\nasync def main():\n    solve(800)\nasyncio.run(main())",
+    "exec": "exec('solve(800)')",
+}
 
-    assert analysed_files(files, ["main.py"], tmp_path).verdict.outcome == "leak"
+
+@pytest.mark.parametrize("source", BY_OTHER_NAMES.values(), ids=BY_OTHER_NAMES)
+def test_a_local_variable_of_the_library_holds_what_one_call_made(
+    source: str, tmp_path: Path
+) -> None:
+    found = analysed_files({"x.py": f"{SOLVE}{source}\n"}, ["x.py"], tmp_path)
+
+    assert found.verdict.outcome == "cannot-judge", found.verdict.sentence
+    assert " by list 'ys' (local variable of solve_ivp()" in found.verdict.sentence
+
+
+LIBRARY = """
+import time
+import numpy as np
+
+def collect(into, count):
+    for number in range(count):
+        into.append(np.full(300, number))
+        time.sleep(0.0005)
+
+def serve(handler, count):
+    pending = []
+    for number in range(count):
+        pending.append(handler(number))
+        time.sleep(0.0005)
+"""
+OWN_LIST = """
+from collecting import collect
+
+def main():
+    own = []
+    for _ in range(4):
+        collect(own, 500)
+
+(lambda call: call())(main)
+"""
+OWN_HANDLER = """
+import numpy as np
+from collecting import serve
+
+(lambda call: call(lambda number: np.full(300, number), 2000))(serve)
+"""
+
+
+@pytest.mark.parametrize(("source", "line"), [(OWN_LIST, 7), (OWN_HANDLER, 5)])
+def test_what_the_user_s_code_gave_a_library_or_made_for_it_is_judged(
+    source: str, line: int, tmp_path: Path
+) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages/collecting.py").write_text(LIBRARY)
+    (tmp_path / "x.py").write_text(source)
+    environment = {"PYTHONPATH": str(tmp_path / "site-packages")}
+    recorded(["x.py"], tmp_path, environment=environment, options=("-q", "-o", "x.tlm"))
+    verdict = analyse(tlmem.read(tmp_path / "x.tlm")).verdict
+
+    assert (verdict.outcome, f"x.py:{line}" in verdict.sentence) == ("leak", True), verdict.sentence

@@ -4,8 +4,9 @@
 all of the run, memory rises as evenly as with a leak. A leak repeats, so growth counts when the
 program makes it more than once. The note ``once`` has the loops of the program's files: a call
 is single if the user's line that called the library is outside of loops, and so is each call that
-led to this line. What the user's own code holds, such as a list that a callback fills, is judged as
-any other line.
+led to this line. Without that, a local variable of the library says so if it holds nearly all: it
+is gone when the call returns. What the user's own code holds, such as a list that a callback fills,
+is judged as any other line.
 
 Covers: growing lines, native memory and Python's heap, of scripts and modules that ``tlmem record``
 ran, and what they import. Does not cover: processes that these started.
@@ -44,6 +45,7 @@ KINDS = {"native": "Native memory", "python": "Python's heap"}
 MAY_BE_RESULT = "The call may be building its result."
 MAIN = "__main__"
 MODULE = "<module>"
+LOCAL = "local"
 NOT_CONTAINERS = ("instance", "module", "local")
 """Kinds of steps."""
 LAUNCHERS = re.compile(r"[/\\](absl|click|fire|hydra|typer)[/\\]")
@@ -139,6 +141,27 @@ class SingleCalls:
         most = int(np.argmax(shares))
         return most if shares[most] >= RULES.nearly_all * counts.sum() else 0
 
+    def is_in_progress(self, site: int, chains: Sequence[Chain]) -> bool:
+        """Whether one call holds nearly all: a local variable of the library that allocated them.
+
+        Such a variable is gone when the call returns, so that what it holds is from one call,
+        whatever the program does with it later.
+        """
+        inside, at = set(), site
+        while at >= FIRST_SITE and at != self.places.blamed[site]:
+            file, _, function = self.frames[at]
+            inside.add((file, function))
+            at = int(self.places.parents[at])
+        held = sum(
+            chain.arrays
+            for chain in chains
+            if chain.frame is not None
+            and chain.steps[:1]
+            and chain.steps[0].kind == LOCAL
+            and (chain.frame.file, chain.frame.function) in inside
+        )
+        return held > 0 and held >= RULES.nearly_all * sum(chain.arrays for chain in chains)
+
     def is_user_held(self, chain: Chain) -> bool:
         """Whether a variable of the user's code, or an object of its classes, leads to them."""
         instances = (step.type for step in chain.steps if step.kind == "instance")
@@ -164,17 +187,16 @@ def within_one_call(
         growths: the growing lines.
         lines: their holders, as far as they are known.
     """
-    if not single.sources:
-        return []
     chains = {id(line.growth): line.chains for line in lines}
     found = []
     for growth in growths:
         rows = growth.rows
         if rows is None or not len(rows):
             continue
-        if not single.call_of_most(lives.site[rows], lives.weight[rows]):
-            continue
         held = chains.get(id(growth), ())
+        once = single.call_of_most(lives.site[rows], lives.weight[rows])
+        if not once and not single.is_in_progress(growth.site, held):
+            continue
         own = sum(chain.arrays for chain in held if single.is_user_held(chain))
         if own > RULES.majority * sum(chain.arrays for chain in held):
             continue
