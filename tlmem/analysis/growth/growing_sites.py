@@ -19,8 +19,8 @@ whole training. A line that does not grow is therefore judged once more for each
 its callers, from the nearest one to the nearest ``DEEPEST``, then the lines in which libraries
 allocated for it, then whole stacks. A site that is on a growing path is not judged again on a
 narrower one. The conditions are those for lines, and three more, see ``grows_with``,
-``was_given_back`` and ``growing_paths``. The blamed line stays the same. A line that was steady for a while and grows
-since is judged from there, see ``growing_lately``.
+``was_given_back`` and ``growing_paths``. The blamed line stays the same. A line that was steady for
+a while and grows since is judged from there, see ``growing_lately``.
 
 Covers: tracked objects by blamed line and by call path. Does not cover: memory outside arrays; see
 ``process_growth``. See also: docs/findings.md, for every threshold and its reason.
