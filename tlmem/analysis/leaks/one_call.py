@@ -4,9 +4,9 @@
 all of the run, memory rises as evenly as with a leak. A leak repeats, so growth counts when the
 program makes it more than once. The note ``once`` has the loops of the program's files: a call
 is single if the user's line that called the library is outside of loops, and so is each call that
-led to this line. Without that, a local variable of the library says so if it holds nearly all: it
-is gone when the call returns. What the user's own code holds, such as a list that a callback fills,
-is judged as any other line.
+led to this line. Without that, a container in a local variable of a library says so if it holds
+nearly all: it is gone when the call returns. What the user's own code holds, such as a list that a
+callback fills, is judged as any other line.
 
 Covers: growing lines, native memory and Python's heap, of scripts and modules that ``tlmem record``
 ran, and what they import. Does not cover: processes that these started.
@@ -142,24 +142,18 @@ class SingleCalls:
         return most if shares[most] >= RULES.nearly_all * counts.sum() else 0
 
     def is_in_progress(self, site: int, chains: Sequence[Chain]) -> bool:
-        """Whether one call holds nearly all: a local variable of the library that allocated them.
+        """Whether one call holds nearly all: a local variable of a library that led to the site.
 
-        Such a variable is gone when the call returns, so that what it holds is from one call,
-        whatever the program does with it later.
+        A container in such a variable is gone when the call returns, so that what it holds is of
+        one call, whatever becomes of it later.
         """
-        inside, at = set(), site
-        while at >= FIRST_SITE and at != self.places.blamed[site]:
+        calls, at = set(), site
+        while at >= FIRST_SITE:
             file, _, function = self.frames[at]
-            inside.add((file, function))
+            if not is_users(file, self.recording.info):
+                calls.add((file, function))
             at = int(self.places.parents[at])
-        held = sum(
-            chain.arrays
-            for chain in chains
-            if chain.frame is not None
-            and chain.steps[:1]
-            and chain.steps[0].kind == LOCAL
-            and (chain.frame.file, chain.frame.function) in inside
-        )
+        held = sum(chain.arrays for chain in chains if local_container_of(chain) in calls)
         return held > 0 and held >= RULES.nearly_all * sum(chain.arrays for chain in chains)
 
     def is_user_held(self, chain: Chain) -> bool:
@@ -173,6 +167,14 @@ class SingleCalls:
         if begin[0].kind == "module":
             return self.is_user_module(begin[0].type)
         return chain.frame is not None and is_users(chain.frame.file, self.recording.info)
+
+
+def local_container_of(chain: Chain) -> tuple[str, str] | None:
+    """File and function whose local variable is the container that a chain begins with."""
+    begin = [step.kind for step in chain.steps[:2]]
+    if chain.frame is None or len(begin) < 2 or begin[0] != LOCAL or begin[1] in NOT_CONTAINERS:
+        return None
+    return chain.frame.file, chain.frame.function
 
 
 def within_one_call(
