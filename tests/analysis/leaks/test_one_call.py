@@ -230,3 +230,30 @@ def test_what_a_library_collects_of_the_user_s_function_is_of_one_call(tmp_path:
 
     assert sentence.startswith("Cannot judge: 2,000 arrays (4.80 MB) were kept within one call of")
     assert "by list 'pending' (local variable of serve() at collecting.py:" in sentence
+
+
+COROUTINES = """
+import asyncio
+import numpy as np
+
+async def request(number):
+    body = np.full(900, number)
+    await asyncio.Event().wait()
+    return body
+
+async def main():
+    tasks = set()
+    for number in range(600):
+        tasks.add(asyncio.create_task(request(number)))
+        await asyncio.sleep(0.002)
+    for task in tasks:
+        task.cancel()
+
+asyncio.run(main())
+"""
+
+
+def test_what_the_user_s_coroutines_keep_is_judged(tmp_path: Path) -> None:
+    found = analysed_files({"x.py": COROUTINES}, ["x.py"], tmp_path)
+
+    assert found.verdict.sentence.startswith("Leak at x.py:6: "), found.verdict.sentence

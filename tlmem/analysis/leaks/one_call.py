@@ -46,6 +46,7 @@ MAY_BE_RESULT = "The call may be building its result."
 MAIN = "__main__"
 MODULE = "<module>"
 LOCAL = "local"
+COLLECTIONS = ("dict", "list", "tuple", "set", "deque")
 NOT_CONTAINERS = ("instance", "module", "local")
 """Kinds of steps."""
 LAUNCHERS = re.compile(r"[/\\](absl|click|fire|hydra|typer)[/\\]")
@@ -157,9 +158,12 @@ class SingleCalls:
         return held > 0 and held >= RULES.nearly_all * sum(chain.arrays for chain in chains)
 
     def is_user_held(self, chain: Chain) -> bool:
-        """Whether a variable of the user's code, or an object of its classes, leads to them."""
+        """Whether a variable or coroutine of the user's, or an object of its classes, leads on."""
         instances = (step.type for step in chain.steps if step.kind == "instance")
         if any(self.is_user_module(name.rpartition(".")[0]) for name in instances):
+            return True
+        coroutines = (step.type.split("\n") for step in chain.steps if step.kind == "generator")
+        if any(is_users(code[1], self.recording.info) for code in coroutines if len(code) > 1):
             return True
         begin = chain.steps[:2]
         if len(begin) < 2 or begin[1].kind in NOT_CONTAINERS:
@@ -172,7 +176,7 @@ class SingleCalls:
 def local_container_of(chain: Chain) -> tuple[str, str] | None:
     """File and function whose local variable is the container that a chain begins with."""
     begin = [step.kind for step in chain.steps[:2]]
-    if chain.frame is None or len(begin) < 2 or begin[0] != LOCAL or begin[1] in NOT_CONTAINERS:
+    if chain.frame is None or len(begin) < 2 or begin[0] != LOCAL or begin[1] not in COLLECTIONS:
         return None
     return chain.frame.file, chain.frame.function
 
