@@ -99,13 +99,13 @@ bool tlmi_system_part_files(
 /* The file that the main thread has under a number, open in the calling thread's table too; -1: none, or not possible here. It
  * needs no path, so it works where the program has another root or no /proc. */
 int tlmi_system_borrow_file(int number);
+uint64_t tlmi_system_thread_id(void); /* as the system numbers threads */
+/* Waits until the system no longer counts a thread that was joined: that comes a little later. 20 ms at most. */
+void tlmi_system_thread_gone(uint64_t id);
 #pragma GCC visibility pop
 
 #pragma GCC visibility push(hidden)
-uint64_t tlmi_system_thread_id(void); /* as the system numbers threads */
 bool tlmi_system_is_main_thread(void);
-/* Waits until the system no longer counts a thread that was joined: that comes a little later. 20 ms at most. */
-void tlmi_system_thread_gone(uint64_t id);
 /* A condition whose deadlines are those of tlmi_clock_ns. */
 void tlmi_system_condition_init(pthread_cond_t *condition);
 void tlmi_system_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline_ns);

@@ -6,7 +6,8 @@
  * the time; the cost of one is that of the one before. The 20 ms are for short runs: what a function holds is gone at the end, and 1 % of half a
  * second is too little for whole searches, of which the last must have seen half of what survives: the more so where a busy
  * machine takes as much again for each. The service thread knows when one is due and leaves it to the main thread as a pending
- * call, which that makes between two instructions.
+ * call, which that makes between two instructions. A main thread that waits, for the threads that do the work, makes none: where it has
+ * not used its processor for a while, a thread of ours that lives for this one search waits for the GIL instead of it.
  * The import of a large library is not the program's work. While the main thread is in one, searches may take half of that share;
  * and when it is over, the run counts as begun anew, so that work much shorter than the import is searched, too.
  * What a snapshot takes is CPU time of its thread: waiting for a processor is not its doing, and no reason to stop.
@@ -20,7 +21,10 @@
 #include "python/stack/pycode.h"
 
 #ifdef PYINSIDE_KNOWN
+#include <signal.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { ASKED = 1, AT_MARK = 2, MEMORY_DOUBLED = 3, TIME_PASSED = 4, AT_END = 5 };
 enum { LOOK_AT_IMPORT = 255 }; /* no search, and in no file */
@@ -39,6 +43,7 @@ enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384
 #define LEAST_MEMORY_BYTES (UINT64_C(1) << 20)
 #define WORTHWHILE_BYTES (UINT64_C(64) << 10)
 #define LEAST_CHANGE_BYTES (UINT64_C(512) << 10) /* of Python's heap: half of what counts as growth */
+#define WAITS_FOR_MAIN_NS (100 * MS)
 #define SNAPSHOT_BYTES (UINT64_C(64) << 10)
 #define ALL_SNAPSHOTS_BYTES (UINT64_C(16) << 20)
 
@@ -240,6 +245,96 @@ static int take_pending(void *unused)
     return 0;
 }
 
+/* ---- in place of a main thread that waits ---- */
+
+enum { STACK_BYTES = 512 << 10 };
+static struct {
+    pthread_mutex_t lock; /* of what follows but for the last */
+    bool is_started;      /* and not joined */
+    pid_t process;        /* a child of a fork has no such thread */
+    pthread_t thread;
+    uint64_t asked_ns, main_ns;
+    _Atomic uint64_t number; /* of the thread */
+    _Atomic bool is_done;    /* joining it takes no time */
+} instead = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Time that the main thread has used; 0: not known. */
+static uint64_t main_ns(void)
+{
+#ifdef __linux__
+    struct timespec used;
+    clockid_t clock =
+        (clockid_t)(~(uint32_t)getpid() << 3 | 6); /* of the thread with this number, see clock_getcpuclockid(3) */
+    return clock_gettime(clock, &used) == 0 ? (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec : 0;
+#else
+    return 0;
+#endif
+}
+
+static void *take_instead(void *unused)
+{
+    atomic_store(&instead.number, tlmi_system_thread_id());
+    PyGILState_STATE gil = PyGILState_Ensure();
+    if (atomic_load(&state.is_asked) && may_take() && atomic_load(&state.why) != LOOK_AT_IMPORT)
+        take_unasked(atomic_load(&state.why));
+    atomic_store(&state.is_asked, false);
+    PyGILState_Release(gil);
+    atomic_store(&instead.is_done, true);
+    return unused;
+}
+
+/* Without the GIL. Waits until the thread is gone, also for who counts threads. */
+static void join_instead(void)
+{
+    if (instead.is_started && instead.process == getpid()) {
+        pthread_join(instead.thread, NULL);
+        tlmi_system_thread_gone(atomic_load(&instead.number));
+    }
+    instead.is_started = false;
+}
+
+static void start_instead(void)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    join_instead();
+    atomic_store(&instead.is_done, false);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    instead.is_started = pthread_create(&instead.thread, &attributes, take_instead, NULL) == 0;
+    instead.process = getpid();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+/* Of the service thread, while it has asked the main thread. It never waits for the GIL: who forks has it, and waits for us. */
+static void look_at_main(void)
+{
+    uint64_t now_ns = tlmi_clock_ns(), used_ns = main_ns();
+    if (pthread_mutex_trylock(&instead.lock) != 0)
+        return;
+    bool is_free = !instead.is_started || instead.process != getpid() || atomic_load(&instead.is_done);
+    if (!is_free || used_ns == 0 || used_ns != instead.main_ns) {
+        instead.main_ns = used_ns;
+        instead.asked_ns = now_ns;
+    } else if (now_ns - instead.asked_ns >= WAITS_FOR_MAIN_NS) {
+        instead.main_ns = 0; /* not twice */
+        start_instead();
+    }
+    pthread_mutex_unlock(&instead.lock);
+}
+
+void tlmi_holders_settle(void)
+{
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_mutex_lock(&instead.lock);
+    join_instead();
+    pthread_mutex_unlock(&instead.lock);
+    Py_END_ALLOW_THREADS;
+}
+
 /* ---- when ---- */
 
 /* Of the service thread, without the GIL. 0: none is due. */
@@ -261,8 +356,12 @@ static uint8_t find_reason(uint64_t elapsed_ns)
 
 void tlmi_holders_tick(void)
 {
-    if (!is_on() || atomic_load_explicit(&state.is_asked, memory_order_relaxed))
+    if (!is_on())
         return;
+    if (atomic_load_explicit(&state.is_asked, memory_order_relaxed)) {
+        look_at_main();
+        return;
+    }
     uint64_t elapsed_ns = tlmi_clock_ns() - get(&state.start_ns);
     uint8_t why = is_affordable(elapsed_ns) ? find_reason(elapsed_ns) : 0;
     if (why == 0 && is_look_due(elapsed_ns))
@@ -343,6 +442,9 @@ tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes)
 void tlm_holders_stop(void)
 {
     atomic_store(&state.on, false);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    tlmi_holders_settle();
+    PyGILState_Release(gil);
 }
 
 void tlm_holders_stats(tlm_holders_statistics *out)
@@ -355,6 +457,10 @@ void tlm_holders_stats(tlm_holders_statistics *out)
 #else
 
 void tlmi_holders_tick(void)
+{
+}
+
+void tlmi_holders_settle(void)
 {
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "log/log.h"
+#include "python/holders/holders_when.h"
 #include "python/program/processes.h"
 #include "python/program/shelter.h"
 #include "python/sources/sources.h"
@@ -52,6 +53,7 @@ static PyObject *before_fork(PyObject *own, PyObject *none)
 {
     (void)own;
     (void)none;
+    tlmi_holders_settle();
     tlm_fork_settle();
     tlm_fork_before();
     Py_RETURN_NONE;
