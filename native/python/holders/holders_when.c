@@ -249,12 +249,12 @@ static int take_pending(void *unused)
 
 enum { STACK_BYTES = 512 << 10 };
 static struct {
-    pthread_mutex_t lock; /* of what follows but for the last */
-    bool is_started;      /* and not joined */
+    pthread_mutex_t lock; /* of what is not atomic */
     pid_t process;        /* a child of a fork has no such thread */
     pthread_t thread;
     uint64_t asked_ns, main_ns;
     _Atomic uint64_t number; /* of the thread */
+    _Atomic bool is_started; /* and not joined */
     _Atomic bool is_done;    /* joining it takes no time */
 } instead = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -286,11 +286,11 @@ static void *take_instead(void *unused)
 /* Without the GIL. Waits until the thread is gone, also for who counts threads. */
 static void join_instead(void)
 {
-    if (instead.is_started && instead.process == getpid()) {
+    if (atomic_load(&instead.is_started) && instead.process == getpid()) {
         pthread_join(instead.thread, NULL);
         tlmi_system_thread_gone(atomic_load(&instead.number));
     }
-    instead.is_started = false;
+    atomic_store(&instead.is_started, false);
 }
 
 static void start_instead(void)
@@ -303,7 +303,7 @@ static void start_instead(void)
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    instead.is_started = pthread_create(&instead.thread, &attributes, take_instead, NULL) == 0;
+    atomic_store(&instead.is_started, pthread_create(&instead.thread, &attributes, take_instead, NULL) == 0);
     instead.process = getpid();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
@@ -315,7 +315,7 @@ static void look_at_main(void)
     uint64_t now_ns = tlmi_clock_ns(), used_ns = main_ns();
     if (pthread_mutex_trylock(&instead.lock) != 0)
         return;
-    bool is_free = !instead.is_started || instead.process != getpid() || atomic_load(&instead.is_done);
+    bool is_free = !atomic_load(&instead.is_started) || instead.process != getpid() || atomic_load(&instead.is_done);
     if (!is_free || used_ns == 0 || used_ns != instead.main_ns) {
         instead.main_ns = used_ns;
         instead.asked_ns = now_ns;
@@ -328,6 +328,8 @@ static void look_at_main(void)
 
 void tlmi_holders_settle(void)
 {
+    if (!atomic_load(&instead.is_started))
+        return;
     Py_BEGIN_ALLOW_THREADS;
     pthread_mutex_lock(&instead.lock);
     join_instead();
