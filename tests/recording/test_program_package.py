@@ -14,6 +14,7 @@ FILES = {
     "leaky/__main__.py": "from leaky.cli import main\nraise SystemExit(main())\n",
     "leaky/cli.py": """
 import sys
+import time
 import numpy as np
 from leaky.service import Service
 
@@ -25,6 +26,7 @@ def main():
     service = Service()
     for number in range(1000):
         service.serve(np.full(100, number))
+        time.sleep(0.0005)
 
 if __name__ == "__main__":
     main()
@@ -50,17 +52,20 @@ if __name__ == '__main__':
     sys.exit(main())
 """
 USERS = """
+import time
 import numpy as np
 
-KEPT = [np.full(100, number) for number in range(1000)]
+KEPT = [np.full(100, number) for number in range(1000) if not time.sleep(0.0005)]
 """
 SCRIPT = """
+import time
 from leaky.service import Service
 import numpy as np
 
 service = Service()
 for number in range(1000):
     service.serve(np.full(100, number))
+    time.sleep(0.0005)
 """
 
 
@@ -89,11 +94,11 @@ def test_its_own_line_is_blamed(program: list[str], folder: Path) -> None:
 
 
 def test_other_code_of_the_user_comes_first(folder: Path) -> None:
-    assert leaking_line(["bin/leaky", "users.py"], folder) == "Leak at users.py:4"
+    assert leaking_line(["bin/leaky", "users.py"], folder) == "Leak at users.py:5"
 
 
 def test_where_it_is_a_library_its_caller_is_blamed(folder: Path) -> None:
-    assert leaking_line(["script.py"], folder) == "Leak at script.py:7"
+    assert leaking_line(["script.py"], folder) == "Leak at script.py:8"
 
 
 @pytest.mark.parametrize(
