@@ -25,7 +25,7 @@ def solve(end):
 
 
 """
-ONE_CALL = "print(solve(800).y.shape)\n"
+ONE_CALL = "print(solve(400).y.shape)\n"
 IN_A_LOOP = "for end in range(500):\n    KEPT.append(solve(1 + end / 200))\n"
 NAMED_TWICE = """
 def again(call):
@@ -106,7 +106,7 @@ def test_memory_outside_arrays_is_the_call_s_too(tmp_path: Path) -> None:
 IN_MODULES = {
     "main.py": "from steps import work\n\nif __name__ == '__main__':\n    work.go()\n",
     "steps/__init__.py": "",
-    "steps/work.py": f"{SOLVE}def go():\n    print(solve(800).y.shape)\n",
+    "steps/work.py": f"{SOLVE}def go():\n    print(solve(400).y.shape)\n",
 }
 
 
@@ -146,7 +146,7 @@ def test_the_function_of_a_command_line_runs_once(tmp_path: Path) -> None:
     main = """
 import click
 @click.command()
-@click.option("--end", default=800)
+@click.option("--end", default=400)
 def main(end):
     print(solve(end).y.shape)
 main()
@@ -158,12 +158,12 @@ main()
 
 BY_OTHER_NAMES = {
     "a table of functions": "{'run': solve}['run'](800)",
-    "an instance": "class Call:\n    def __call__(self):\n        solve(800)\n"
+    "an instance": "class Call:\n    def __call__(self):\n        solve(400)\n"
     "call = Call()\ncall()",
     "a decorator": "import functools\n"
     "def twice(f):\n    return functools.wraps(f)(lambda *a: f(*a))\ntwice(solve)(800)",
-    "a coroutine": "import asyncio\nasync def main():\n    solve(800)\nasyncio.run(main())",
-    "exec": "exec('solve(800)')",
+    "a coroutine": "import asyncio\nasync def main():\n    solve(400)\nasyncio.run(main())",
+    "exec": "exec('solve(400)')",
 }
 
 
