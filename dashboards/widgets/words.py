@@ -24,15 +24,15 @@ class Words(Static):
 
     def show(self, content: VisualType, kind: str = "") -> None:
         """Shows another text; the same one again costs nothing."""
-        if self._change(content):
+        if self._replace(content):
             self._fit(kind)
 
     def show_meanwhile(self, content: VisualType) -> None:
-        """Shows a text in the room of the one before, until that which is computed is known."""
-        self._change(content)
+        """Shows a text in the room of the one before it, while the next one is computed."""
+        self._replace(content)
 
-    def _change(self, content: VisualType) -> bool:
-        """Whether it is another text."""
+    def _replace(self, content: VisualType) -> bool:
+        """Shows another text; returns False for the same one."""
         before = self.content
         if isinstance(before, Text) and isinstance(content, Text) and before == content:
             return False

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 ONLY_AST = 0x400
 """Flag of ``compile``: ``ast.PyCF_ONLY_AST``, without an import that the program would notice."""
 LOOPS = ("For", "AsyncFor", "While", "ListComp", "SetComp", "DictComp", "GeneratorExp")
-FUNCTIONS = ("FunctionDef", "AsyncFunctionDef")
+DEFINITIONS = ("FunctionDef", "AsyncFunctionDef", "ClassDef")
 FOR_EACH = ("map", "filter", "reduce", "starmap")
 """Functions that call what they are given for each item."""
 EXITS = ("exit", "SystemExit")
@@ -126,7 +126,7 @@ class Files:
         self.bytes += size
 
     def read(self, file: str) -> None:
-        """Adds a file, unless it is known, cannot be read or there is no room."""
+        """Adds a file that is new and can be read, while there is room."""
         if file in self.sources:
             return
         try:
@@ -150,7 +150,7 @@ class Files:
                     waiting += [each] if each in self.sources else []
 
     def is_own(self, file: str) -> bool:
-        """Whether a file is no library's, but for the package that the program is."""
+        """Whether a file is the user's, or of the package that is the program."""
         is_programs = self.package and (file == self.package or _is_below(file, self.package))
         return bool(is_programs) or not any(_is_below(file, each) for each in _libraries())
 
@@ -194,7 +194,7 @@ def read(source: bytes, file: str) -> Source | None:
         kind = type(node).__name__
         if kind in LOOPS:
             loops.append((node.lineno, node.end_lineno))
-        elif kind in FUNCTIONS or kind == "ClassDef":
+        elif kind in DEFINITIONS:
             defined.add(node.name)
         elif kind == "Import":
             imports += [Import(each.name, (), 0) for each in node.names]

@@ -132,7 +132,7 @@ class Snapshots:
         self._steps = steps_of(steps)
         first = steps[(steps["step"] == 0) & steps["kind"].isin(_FRAMES)]
         self._frames = {
-            (int(row["snapshot"]), int(row["group"])): _frame(row["type"])
+            (int(row["snapshot"]), int(row["group"])): frame_of(row["type"])
             for row in first.to_dict("records")
         }
 
@@ -362,7 +362,7 @@ def added(first: Holder, other: Holder) -> Holder:
     )
 
 
-def _frame(code: str) -> StackFrame | None:
+def frame_of(code: str) -> StackFrame | None:
     """The place of a frame from its function, file and line."""
     function, *rest = code.split("\n")
     if len(rest) != 2 or not rest[0]:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.heap_samples import blocks_of
-from tlmem.analysis.holders.snapshots import Chain
+from tlmem.analysis.holders.snapshots import Chain, frame_of
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding, StackFrame
@@ -49,6 +49,7 @@ LOCAL = "local"
 COLLECTIONS = ("dict", "list", "tuple", "set", "deque")
 NOT_CONTAINERS = ("instance", "module", "local")
 """Kinds of steps."""
+NOWHERE = ("", 0, "")
 LAUNCHERS = re.compile(r"[/\\](absl|click|fire|hydra|typer)[/\\]")
 """Libraries that read the command line and call a function of the user's for it, once."""
 
@@ -107,7 +108,7 @@ class SingleCalls:
         if caller in (0, site) or self.places.blamed[caller] != caller:
             return 0
         callee, at = "", caller
-        while at >= FIRST_SITE:
+        while at >= FIRST_SITE and at in self.frames:
             file, line, function = self.frames[at]
             source = self.sources.get(file)
             if source is None or any(first <= line <= last for first, last in source.loops):
@@ -119,16 +120,9 @@ class SingleCalls:
             at = int(self.places.parents[at])
             parts = function.split(".")
             callee = parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
-            outer = self.before_launcher(at)
-            callee, at = (callee, at) if outer == at else ("", outer)
+            while at >= FIRST_SITE and LAUNCHERS.search(self.frames.get(at, NOWHERE)[0]):
+                callee, at = "", int(self.places.parents[at])
         return 0
-
-    def before_launcher(self, site: int) -> int:
-        """The caller of the library that a command line's function was called by; else the site."""
-        at = site
-        while at >= FIRST_SITE and LAUNCHERS.search(self.frames[at][0]):
-            at = int(self.places.parents[at])
-        return at
 
     def call_of_most(self, sites: NDArray[np.int64], weight: NDArray[Any]) -> int:
         """The one call that made nearly all of these allocations; 0 if there is none."""
@@ -149,7 +143,7 @@ class SingleCalls:
         one call, whatever becomes of it later.
         """
         calls, at = set(), site
-        while at >= FIRST_SITE:
+        while at >= FIRST_SITE and at in self.frames:  # a damaged recording does not name all
             file, _, function = self.frames[at]
             if not is_users(file, self.recording.info):
                 calls.add((file, function))
@@ -162,8 +156,8 @@ class SingleCalls:
         instances = (step.type for step in chain.steps if step.kind == "instance")
         if any(self.is_user_module(name.rpartition(".")[0]) for name in instances):
             return True
-        coroutines = (step.type.split("\n") for step in chain.steps if step.kind == "generator")
-        if any(is_users(code[1], self.recording.info) for code in coroutines if len(code) > 1):
+        coroutines = (frame_of(step.type) for step in chain.steps if step.kind == "generator")
+        if any(is_users(code.file, self.recording.info) for code in coroutines if code is not None):
             return True
         begin = chain.steps[:2]
         if len(begin) < 2 or begin[1].kind in NOT_CONTAINERS:
