@@ -216,3 +216,6 @@ CPLUSPLUS = "C++"
 """File of frames that are not Python's and have no line; the function tells them apart."""
 ENGINE = "torch::autograd::Engine::thread_init"
 """Function of the root of stacks of PyTorch's threads that run backward passes."""
+WORKSPACE, OLDER = "cuBLAS workspace", "older than the trace"
+"""Functions of frames of ``CPLUSPLUS`` that an imported snapshot has for blocks of no line: those
+that PyTorch keeps for cuBLAS, and those whose allocation the trace does not have."""

@@ -13,7 +13,7 @@ from itertools import islice
 
 from tlmem.analysis.model import StackFrame
 from tlmem.analysis.peak.explained import Explained, Known, LineSum, RoleSum, explain_known
-from tlmem.analysis.places import place
+from tlmem.analysis.places import place, with_function
 from tlmem.recording.reader import Recording
 from tlmem.report.peak import change_text, holder_words, module_parts, role_list, sentence
 from tlmem.units import format_bytes, format_count, format_seconds, parse_bytes
@@ -209,14 +209,10 @@ def lines(found: Explained) -> TableData:
         named = ", ".join(holder.name for holder in each.holders[:MOST_NAMED])
         since = format_seconds(each.since_ns / 1e9)
         kept_for = role_list(each.roles, MOST_PARTS) if found.phased else ""
-        rows.append((size, share, _line(each), named or "–", since, count, kept_for))
+        rows.append((size, share, with_function(each.site), named or "–", since, count, kept_for))
     note = _left_out(len(found.lines), "lines")
     heads = ("bytes", "share", "line", "held by", "since", "blocks")
     return TableData((*heads, "roles" if found.phased else ""), rows, NUMBERS, note)
-
-
-def _line(each: LineSum) -> str:
-    return f"{place(each.site)} {each.site.function}" if each.site.file else "no Python stack"
 
 
 def _about(found: Explained, each: LineSum) -> str:

@@ -187,7 +187,7 @@ def evidence_of(recording: Recording) -> Evidence:
     joined = {id(result.growth) for result in gathered}
     growths = [growth for growth in growths if id(growth) not in joined]
     passing = within_one_pass(recording, lives, growths)
-    once = {id(each.growth) for each in passing}
+    once = {id(growth) for each in passing for growth in each.growths}
     growths = [growth for growth in growths if id(growth) not in once]
     lines = sort_lines(recording, places, lives, growths)
     waiting = {

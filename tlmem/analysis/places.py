@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tlmem.analysis.cells import Cells, cells_of, is_stable
 from tlmem.analysis.model import StackFrame
-from tlmem.events import CPLUSPLUS
+from tlmem.events import CPLUSPLUS, OLDER, WORKSPACE
 from tlmem.units import format_count
 
 if TYPE_CHECKING:
@@ -34,8 +34,16 @@ def place(frame: StackFrame) -> str:
         where = "code cells" if name == CODE_CELLS else f"cells run at {name}:{frame.line}"
         return f"{format_count(frame.cells)} {where}"
     if frame.file == CPLUSPLUS:
-        return f"{frame.function} (C++)"
+        is_line = frame.function not in (OLDER, WORKSPACE)
+        return f"{frame.function} (C++)" if is_line else frame.function
     return f"{name}:{frame.line}" if name else "a place without a Python stack"
+
+
+def with_function(frame: StackFrame) -> str:
+    """A line of a table: ``model.py:10 forward``; of a place that is no line its name alone."""
+    if not frame.file:
+        return "no Python stack"
+    return place(frame) if frame.file == CPLUSPLUS else f"{place(frame)} {frame.function}"
 
 
 def allocated_at(frame: StackFrame) -> str:

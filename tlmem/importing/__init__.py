@@ -56,7 +56,7 @@ def run(path: str, out: str | None = None, force: bool = False) -> int:
     write_file(place, lambda beside: beside.write_bytes(made.data), force)
     for sentence in (
         f"wrote {format_bytes(len(made.data))} to {where}: {_counted(made.segments, 'segment')}, "
-        f"{format_count(made.entries)} trace entries, {_counted(made.base, 'block')} older than "
+        f"{_counted(made.entries, 'trace entry')}, {_counted(made.base, 'block')} older than "
         "the trace",
         *[*made.problems, *made.remarks][:MOST_PROBLEMS],
         *([] if out == STDOUT else [f"next: tlmem report {place}"]),
@@ -66,4 +66,5 @@ def run(path: str, out: str | None = None, force: bool = False) -> int:
 
 
 def _counted(count: int, noun: str) -> str:
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{format_count(count)} {noun if count == 1 else many}"

@@ -11,7 +11,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,16 @@ from numpy.typing import NDArray
 from tlmem.events import (
     BEGIN_LABEL,
     EVENT_DTYPE,
+    OLDER,
     OUT_OF_MEMORY,
     SNAPSHOT_LABEL,
+    WORKSPACE,
     Device,
     Kind,
 )
 from tlmem.importing import writer
 from tlmem.importing.allocator import (
+    Lives,
     Rules,
     accelerators,
     lives_of,
@@ -59,6 +62,7 @@ from tlmem.recording.format.allocator_state import (
     USES,
     pack,
 )
+from tlmem.recording.format.symbols import NO_STACK
 from tlmem.units import format_bytes, format_count
 
 IMPORTER = "torch-snapshot"
@@ -76,6 +80,9 @@ BACKWARDS_US = 1_000
 """Entries are ordered; clocks of several cores may differ by less than this."""
 MOST_PROBLEMS = 50
 MOST_MARKS = 200_000
+CUBLAS_BYTES = 8_519_680
+"""What PyTorch keeps for cuBLAS in each stream, unless told otherwise, but on GPUs of the class
+H100, where it is 32 MiB: a size that others may have."""
 MOST_REFUSED = 100
 """Requests whose bytes are kept for export."""
 _NUMBERED = re.compile(r"(.*\S)\s*#(\d{1,15})", re.DOTALL)
@@ -267,7 +274,9 @@ class _Accelerator:
         self.before, wrong = segments_before(trace, mine, name)
         expandable = bool(len(mine)) and bool((mine["flags"] & EXPANDABLE).all())
         rules = Rules(snapshot.divisions, expandable, snapshot.largest_split)
-        self.lives = with_sizes(lives, trace, mine, self.before, rules)
+        lives = with_sizes(lives, trace, mine, self.before, rules)
+        sites = lives.site if accelerator == PINNED_HOST else _places(lives, snapshot)
+        self.lives = replace(lives, site=sites)
         self.uses = uses_of(self.lives, trace, mine)
         self.problems = [*self.lives.problems, *wrong]
         self.base = int((self.lives.begin < 0).sum())
@@ -399,6 +408,21 @@ def _is_worth_keeping(uses: np.ndarray, rows: np.ndarray) -> bool:
     at_once = np.sort(allocations[freed])
     reusable = np.sort(uses["reusable"])[: len(at_once)]
     return not np.array_equal(at_once, reusable)
+
+
+def _places(lives: Lives, snapshot: Snapshot) -> Ints:
+    """The sites of blocks, with a name for those that have no stack and of which it is known why.
+
+    A block for cuBLAS is told by its size where no frame of C++ tells it.
+    """
+    site = lives.site.copy()
+    old = (lives.begin < 0) & (site == NO_STACK)
+    if old.any():
+        site[old] = snapshot.sites.named(OLDER)
+    kept = (lives.requested == CUBLAS_BYTES) & (lives.end < 0)
+    if kept.any():
+        site[kept] = snapshot.sites.named(WORKSPACE)
+    return site
 
 
 # ---- annotations ----

@@ -10,7 +10,7 @@ import re
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from tlmem.events import CPLUSPLUS, ENGINE
+from tlmem.events import CPLUSPLUS, ENGINE, WORKSPACE
 from tlmem.recording.format.limits import LONGEST_NAME, MOST_STACK_DEPTH
 from tlmem.recording.format.symbols import CUT_ROOT, FIRST_SITE, NO_STACK
 
@@ -29,6 +29,8 @@ COMPILED = re.compile(r"^(.*[/\\]torchinductor_[^/\\]*)[/\\]")
 NODE = re.compile(r"torch::autograd::(?:\w+::)*(\w+)(?:<.*>)?::apply\(")
 """A node of the autograd graph runs."""
 OPERATOR = re.compile(r"at::_ops::(\w+)::call\(")
+KEPT_FOR_CUBLAS = re.compile(r"at::cuda::get(?:New|CUDA)\w*Workspace|at::cuda::getCurrentCUDABlas")
+"""What is allocated there belongs to no operation: each handle and stream keeps it for good."""
 TAKES_THE_STACK = re.compile(r"unwind|^torch::CapturedTraceback|gather_with_cpp")
 MACHINERY = re.compile(r"(?:^|\s)(?:std|c10|at::detail)::|::~")
 """Frames of C++ that allocate or free for others, or hold what is freed."""
@@ -43,6 +45,7 @@ class Means(IntEnum):
     NODE = 3
     OPERATOR = 4
     ENGINE = 5
+    WORKSPACE = 6
 
 
 class Frame(NamedTuple):
@@ -64,7 +67,8 @@ class Sites:
     Frames of C++ are left out. Of a stack that has no others, as those of threads that only run
     backward passes, the operator or the node of the graph is kept that was entered first; where
     there is neither, all but those that allocate for others. Stacks of the engine's threads have
-    ``ENGINE`` as their root.
+    ``ENGINE`` as their root. What is kept for cuBLAS has no callers: the first operation that needs
+    it only happens to be first.
     """
 
     def __init__(self) -> None:
@@ -99,6 +103,8 @@ class Sites:
     def _site(self, frames: list[Any]) -> int:
         known = [each for each in map(self._frame, frames) if each is not None]
         self._room -= len(frames)
+        if any(each.means == Means.WORKSPACE for each in known):
+            return self.named(WORKSPACE)
         found = [each for each in known if each.means == Means.PYTHON] or _of_cplusplus(known)
         if any(each.means == Means.ENGINE for each in known):
             found.append(ENGINE_FRAME)
@@ -114,6 +120,11 @@ class Sites:
             key = (parent, code, each.line)
             parent = sites.setdefault(key, len(sites) + FIRST_SITE)
         return parent
+
+    def named(self, function: str) -> int:
+        """The site of a place that is no line of a program."""
+        code = self.codes.setdefault((CPLUSPLUS, function), len(self.codes) + 1)
+        return self.sites.setdefault((NO_STACK, code, 0), len(self.sites) + FIRST_SITE)
 
     def _frame(self, frame: Any) -> Frame | None:
         """What a frame says; None of what is not a frame, or only takes the stack."""
@@ -158,6 +169,8 @@ def _frame_of_cplusplus(file: str, name: str, line: int) -> Frame:
     """A frame of C++, by what its signature says."""
     if name.startswith(ENGINE):
         return ENGINE_FRAME
+    if KEPT_FOR_CUBLAS.match(name):
+        return Frame(CPLUSPLUS, WORKSPACE, 0, Means.WORKSPACE)
     for means, pattern, prefix in (
         (Means.NODE, NODE, ""),
         (Means.OPERATOR, OPERATOR, "aten::"),

@@ -34,6 +34,7 @@ MEMORY_BASE, MEMORY_PER_BYTE = 1 << 28, 40
 """Address space that reading a pickle may add, for each of its bytes and beside that."""
 INFLATED_BASE, INFLATED_PER_BYTE = 64 << 20, 200
 """Bytes that a compressed file may inflate to."""
+LARGE_FILE = b"version https://git-lfs."
 NEXT_STEP = "write one with torch.cuda.memory._dump_snapshot('snapshot.pickle')"
 
 
@@ -82,6 +83,12 @@ def load(path: Path) -> Any:
                 )
             if not size:
                 raise CannotImport(f"{path} is empty; {NEXT_STEP}")
+            if file.read(len(LARGE_FILE)) == LARGE_FILE:
+                raise CannotImport(
+                    f"{path} stands for a file that Git LFS keeps elsewhere; fetch it with git lfs "
+                    "pull"
+                )
+            file.seek(0)
             return _load(_unpacked(file, size, path), size, path)
     except FileNotFoundError:
         raise CannotImport(f"{path} does not exist; check the path") from None

@@ -151,8 +151,9 @@ def allocator_lines(recording: Recording) -> list[str]:
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 segment``, ``2 segments``."""
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
+    """``1 segment``, ``2 segments``, ``3 trace entries``."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{format_count(count)} {noun if count == 1 else many}"
 
 
 def trace_lines(found: Allocator) -> list[str]:
@@ -166,7 +167,7 @@ def trace_lines(found: Allocator) -> list[str]:
         else ""
     )
     return [
-        f"peak in its {format_count(of['entries'])} trace entries: {format_bytes(of['peak'])} in "
+        f"peak in its {counted(of['entries'], 'trace entry')}: {format_bytes(of['peak'])} in "
         f"blocks, {format_bytes(of['peak_requested'])} asked for, after "
         f"{format_seconds(of['peak_ns'] / 1e9)}{older}"
     ]

@@ -20,7 +20,7 @@ from tlmem.analysis.compare import (
     failures,
 )
 from tlmem.analysis.model import Estimate, Finding
-from tlmem.analysis.places import place
+from tlmem.analysis.places import with_function
 from tlmem.errors import TlmemError
 from tlmem.output.stdio import fail
 from tlmem.report import write
@@ -244,7 +244,7 @@ def line_name(line: LineChange | HeapChange, before: str, after: str, most: int 
     frame = line.after or line.before
     if frame is None or not frame.file:
         return "no Python stack"
-    text = clipped(f"{place(frame)} {frame.function}", most)
+    text = clipped(with_function(frame), most)
     if line.after is None:
         return f"{text} (only {before})"
     if line.before is None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Finding, StackFrame
+from tlmem.analysis.places import with_function
 from tlmem.recording.identity import lowered
 from tlmem.report import text
 from tlmem.report.ending import ending_sentence
@@ -196,8 +197,7 @@ def place(frame: StackFrame | None) -> str:
     """A line of the program: base name and line, with its function."""
     if frame is None or not frame.file:
         return ""
-    name = frame.file.rpartition("/")[2]
-    return code(f"{name}:{frame.line} {frame.function}")
+    return code(with_function(frame))
 
 
 def clipped(line: str, most: int = LONGEST_NAME) -> str:

@@ -18,7 +18,7 @@ from tlmem.analysis.model import HeldHeap, Holder, StackFrame
 from tlmem.analysis.peak.blocks import HOST
 from tlmem.analysis.peak.explained import Explained, Lowered, Moment, RoleSum, explain
 from tlmem.analysis.peak.lowering import BATCH, CHECKPOINT, CLEAR, Path
-from tlmem.analysis.places import Places, place
+from tlmem.analysis.places import Places, place, with_function
 from tlmem.errors import TlmemError
 from tlmem.events import Device
 from tlmem.output.stdio import fail
@@ -327,7 +327,7 @@ def _line_rows(found: Explained, most: int = MOST_ROWS) -> Iterator[str]:
     """The lines whose blocks are alive, most bytes first."""
     yield f"  {'bytes':>9} {'share':>6} {'blocks':>8}  line"
     for each in found.lines[:most]:
-        where = f"{place(each.site)} {each.site.function}" if each.site.file else "no Python stack"
+        where = with_function(each.site)
         roles = f"  {role_list(each.roles, MOST_ROLES)}" if found.phased else ""
         yield _share_row(found, each.bytes, f"{where}{roles}", each.count)
         for holder in each.holders[:MOST_HOLDERS]:

@@ -29,6 +29,22 @@ STACKS: dict[str, tuple[Stack, Phase]] = {
         (*training.optimizer(function="LBFGS.step"), *training.forward()),
         Phase.FORWARD,
     ),
+    "forward of a model, called as a method": (
+        (*training.at(10), (SCRIPT, "Net.forward", 30)),
+        Phase.FORWARD,
+    ),
+    "forward of a layer, called as a method": (
+        (*training.at(10), training.torch("nn/modules/linear.py", "Linear.forward")),
+        Phase.FORWARD,
+    ),
+    "a function named forward in a data set": (
+        (*training.data(), (SCRIPT, "forward", 7)),
+        Phase.DATA,
+    ),
+    "a function named forward in backward": (
+        (*training.backward(), (SCRIPT, "Square.forward", 8)),
+        Phase.BACKWARD,
+    ),
     "zero_grad": (training.zero_grad(), Phase.ZERO_GRAD),
     "zero_grad of a module": (
         (*training.at(9), training.torch("nn/modules/module.py", "Module.zero_grad")),
@@ -64,7 +80,7 @@ STACKS: dict[str, tuple[Stack, Phase]] = {
     ),
     "the end of autocast": (
         (*training.at(9), training.torch("amp/autocast_mode.py", "autocast.__exit__")),
-        Phase.FORWARD,
+        Phase.CASTS,
     ),
     "clipping": (
         (*training.at(9), training.torch("nn/utils/clip_grad.py", "clip_grad_norm_")),
@@ -114,7 +130,7 @@ def test_threads_of_the_engine_are_in_backward_without_any_frame(tmp_path: Path)
     [
         ("/home/ada/optim/adam.py", "Adam.step", Phase.USER),
         ("C:\\site-packages\\torch\\optim\\adam.py", "Adam.step", Phase.OPTIMIZER),
-        (f"{LIBRARY}nn/modules/linear.py", "Linear.forward", Phase.USER),
+        (f"{LIBRARY}nn/modules/linear.py", "Linear.extra_repr", Phase.USER),
         ("", "", Phase.USER),
         ("/torch/", "", Phase.USER),
     ],

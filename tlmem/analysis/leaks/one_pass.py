@@ -39,35 +39,45 @@ PASSING = (*WHERE, Phase.RECOMPUTED, Phase.SEED)
 
 @dataclass(frozen=True)
 class OnePass:
-    """A line that grows within one pass, and which."""
+    """Lines that grow within one pass, the one with most bytes first, and which."""
 
-    growth: GrowingSite
+    growths: tuple[GrowingSite, ...]
     phase: Phase
 
     def finding(self, lives: Lifetimes, places: Places) -> Finding:
-        """What is said of it."""
-        growth = self.growth
+        """What is said of them."""
+        growth, *others = self.growths
         frame = places.frames[growth.group]
+        beside = ""
+        if others:
+            lines = "1 other line" if len(others) == 1 else f"{len(others)} other lines"
+            beside = (
+                f", and {format_count(sum(each.survivors for each in others))} "
+                f"({format_bytes(sum(each.bytes for each in others))}) at {lines}"
+            )
         return growth.info(
             "one-pass",
             places,
             f"{format_count(growth.survivors)} {lives.noun(growth.group)}s "
-            f"({format_bytes(growth.bytes)}) allocated {allocated_at(frame)} were kept, within "
-            f"{WHERE[self.phase]}.",
+            f"({format_bytes(growth.bytes)}) allocated {allocated_at(frame)} were kept{beside}, "
+            f"within {WHERE[self.phase]}.",
         )
 
 
 def within_one_pass(
     recording: Recording, lives: Lifetimes, growths: list[GrowingSite]
 ) -> list[OnePass]:
-    """Those of the growing lines of a snapshot of which nearly all survivors are of one pass."""
+    """Those of the growing lines of a snapshot of which nearly all survivors are of one pass.
+
+    Passes are in the order of their lines, each with all of them.
+    """
     if not is_imported(recording) or not growths:
         return []
     blocks = blocks_of(recording)
     passes = passes_of(blocks)
     if not len(passes.first):
         return []
-    found = []
+    found: dict[tuple[int, Phase], list[GrowingSite]] = {}
     for growth in growths:
         if growth.rows is None or not len(growth.rows):
             continue
@@ -77,7 +87,8 @@ def within_one_pass(
         opens, counts = np.unique(passes.opens[run], return_counts=True)
         if not len(counts) or counts.max() < RULES.nearly_all * len(growth.rows):
             continue
-        phase = Phase(int(passes.phase[run[passes.opens[run] == opens[counts.argmax()]][0]]))
+        begin = int(opens[counts.argmax()])
+        phase = Phase(int(passes.phase[run[passes.opens[run] == begin][0]]))
         if phase in WHERE:
-            found.append(OnePass(growth, phase))
-    return found
+            found.setdefault((begin, phase), []).append(growth)
+    return [OnePass(tuple(lines), phase) for (_, phase), lines in found.items()]

@@ -47,9 +47,11 @@ class Blocks:
     ``born`` and ``died`` are positions in the table of events (``NEVER``: it is alive at the end),
     -1 is before its first one; ``born_ns`` is a time. ``memory`` is the place of
     each one's memory in ``memories``. ``size`` is in bytes, times the number of objects that a row
-    stands for where a size limit thinned their list (``thinned``). ``time_ns`` is of each event,
+    stands for where a size limit thinned their list (``thinned``). ``asked`` is what the program
+    asked for, where the block of a caching allocator may be larger. ``time_ns`` is of each event,
     ``mark_events`` are those that are marks, ``kinds`` the kinds that there are. ``begin`` is the
     first event that the trace of a snapshot saw: when older objects were made is unknown.
+    ``snapshot`` says that it is one, which ends wherever the program was.
     """
 
     number: Ints
@@ -57,6 +59,7 @@ class Blocks:
     memory: Ints
     memories: tuple[str, ...]
     size: Ints
+    asked: Ints
     born: Ints
     died: Ints
     born_ns: Ints
@@ -74,6 +77,7 @@ class Blocks:
     sealed: bool
     thinned: bool
     begin: int = 0
+    snapshot: bool = False
 
     def __len__(self) -> int:
         return len(self.number)
@@ -188,6 +192,7 @@ def blocks_of(recording: Recording, release_events: bool = False) -> Blocks:
         memory=memory[rows],
         memories=memories,
         size=size[rows],
+        asked=_asked(recording, size)[rows],
         born=born[rows],
         died=died,
         born_ns=table["born_ns"].to_numpy(np.int64)[rows],
@@ -205,7 +210,19 @@ def blocks_of(recording: Recording, release_events: bool = False) -> Blocks:
         sealed=recording.sealed,
         thinned=stride > 1,
         begin=_begin_of_trace(recording, time_ns),
+        snapshot=is_imported(recording),
     )
+
+
+def _asked(recording: Recording, size: Ints) -> Ints:
+    """What was asked for in each allocation: more than that is in a block for lack of a smaller."""
+    requests = recording.requests if is_imported(recording) else ()
+    if not len(requests):
+        return size
+    asked = size.copy()
+    place = _places_in(recording.objects.index.to_numpy(np.int64), requests.index.to_numpy())
+    asked[place[place >= 0]] = requests["requested_bytes"].to_numpy(np.int64)[place >= 0]
+    return asked
 
 
 def _begin_of_trace(recording: Recording, time_ns: Ints) -> int:

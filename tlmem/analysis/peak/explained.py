@@ -39,6 +39,8 @@ _NAMED_MARKS = 5
 """So many labels are named when there is none of the name that was asked for."""
 MOST_HELD = 100
 """Of so many lines, those with most bytes, it is found out who held what they allocated."""
+BEFORE_THE_TRACE = "when the trace began"
+"""What a program was doing at the only moment that is known of a snapshot without allocations."""
 BETWEEN = ".."
 """Stands between the two moments of a generation."""
 
@@ -436,6 +438,8 @@ def _moment(known: Known, event: int, is_peak: bool) -> Moment:
     last_died = int(np.where(died, blocks.died, -1).argmax()) if died.any() else -1
     if last_born < 0:
         return Moment(event, time, mark=mark)
+    if event < blocks.begin:
+        return Moment(event, time, BEFORE_THE_TRACE, mark=mark)
     freed = last_died >= 0 and blocks.died[last_died] > blocks.born[last_born]
     block = last_died if freed else last_born
     site = int((blocks.died_site if freed else blocks.born_site)[block])

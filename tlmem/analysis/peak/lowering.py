@@ -413,12 +413,13 @@ def _half_the_batch(replay: Replay) -> Iterator[Lowering]:
     large as a weight, which are of weights.
     """
     roles = replay.roles
-    fixed = np.unique(replay.size[(roles == Role.WEIGHTS) | (roles == Role.GRADIENTS)])
+    asked = replay.blocks.asked[replay.rows]
+    fixed = np.unique(asked[(roles == Role.WEIGHTS) | (roles == Role.GRADIENTS)])
     made = replay.blocks.born_phase[replay.rows]
     passing = (roles == Role.TEMPORARIES) & np.isin(
         made, (Phase.FORWARD, Phase.BACKWARD, Phase.RECOMPUTED)
     )
-    passing &= ~np.isin(replay.size, fixed)
+    passing &= ~np.isin(asked, fixed)
     scales = np.isin(roles, (Role.ACTIVATIONS, Role.RECOMPUTED)) | passing
     scales |= (roles == Role.INPUTS) & (replay.died < NEVER)
     if not (roles == Role.ACTIVATIONS).any():

@@ -92,11 +92,11 @@ def with_parameters(
     _of_chains(blocks, role, names, trained, path, paths)
     order = np.argsort(blocks.born, kind="stable")
     made = {kind: order[role[order] == kind] for kind in (Role.WEIGHTS, Role.OPTIMIZER_STATE)}
-    for size in np.unique(blocks.size[gradients[path[gradients] >= 0]]).tolist():
-        mine = gradients[blocks.size[gradients] == size]
+    for size in np.unique(blocks.asked[gradients[path[gradients] >= 0]]).tolist():
+        mine = gradients[blocks.asked[gradients] == size]
         slots = _slots(path[mine], passes.pass_of(blocks.born[mine]))
         for kind, rows in made.items():
-            rows = rows[blocks.size[rows] == size]
+            rows = rows[blocks.asked[rows] == size]
             _give(blocks, path, rows, slots, blocks.born[mine], kind == Role.OPTIMIZER_STATE)
     return Modules(path, tuple(paths), modules.roots)
 
@@ -250,7 +250,7 @@ def _follow(
     near &= blocks.born[made[at]] < blocks.born[place[backward]]
     exact = near & (numbers[at] == wanted)
     path[place[backward[exact]]] = path[made[at[exact]]]
-    sizes = blocks.size[place[backward]]
+    sizes = blocks.asked[place[backward]]
     paths_of_sizes = np.stack((path[made[at]], sizes), axis=1)
     of_exact = {tuple(pair) for pair in np.unique(paths_of_sizes[exact], axis=0).tolist()}
     next_to = np.flatnonzero(near & (numbers[at] == wanted + 1))

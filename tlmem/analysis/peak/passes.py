@@ -17,6 +17,8 @@ from tlmem.analysis.peak.phases import Phase
 
 MAIN_PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.ZERO_GRAD)
 """What a training step consists of; ``RECOMPUTED`` and ``SEED`` belong to ``BACKWARD``."""
+NOT_OF_THE_COURSE = (Phase.NEVER, Phase.DATA, Phase.CASTS, Phase.LIBRARY)
+"""What comes in the midst of any phase, and ends none."""
 MOST_OF_A_STEP = 2
 """The last step has at most so many times the backward passes of the steps before it."""
 
@@ -79,7 +81,7 @@ class Passes:
 
 def passes_of(blocks: Blocks) -> Passes:
     """The course of a recording, from the blocks of PyTorch in it."""
-    torch = blocks.torch & (blocks.born >= 0)
+    torch = blocks.torch & (blocks.born >= blocks.begin)
     dead = blocks.torch & (blocks.died < NEVER)
     length = len(blocks.time_ns)
     phase = np.full(length, Phase.NEVER, np.int8)
@@ -88,7 +90,7 @@ def passes_of(blocks: Blocks) -> Passes:
     within[blocks.born[torch]] = blocks.born_in_backward[torch]
     phase[blocks.died[dead]] = blocks.died_phase[dead]
     within[blocks.died[dead]] = blocks.died_in_backward[dead]
-    at = np.flatnonzero((phase != Phase.NEVER) & (phase != Phase.DATA))
+    at = np.flatnonzero(~np.isin(phase, NOT_OF_THE_COURSE))
     phase, within = phase[at], within[at]
     rules = at[phase == Phase.BACKWARD]
     phase[(phase == Phase.RECOMPUTED) | (phase == Phase.SEED)] = Phase.BACKWARD

@@ -3,7 +3,8 @@
 Covers: the phase of every call site, from the innermost frame of PyTorch that is known; threads of
 the autograd engine. Does not cover: what follows from it for a block (``roles``).
 
-The frames are those of PyTorch 2.x. A stack without any of them is the program's own code.
+The frames are those of PyTorch 2.x. A stack without any of them is the program's own code, unless
+it is in a function named ``forward``, as where ``model.forward(x)`` is called without hooks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.events import CPLUSPLUS, ENGINE
+from tlmem.events import CPLUSPLUS, ENGINE, WORKSPACE
 
 Ints = NDArray[np.int64]
 Phases = NDArray[np.int8]
@@ -45,6 +46,10 @@ class Phase(IntEnum):
     """The gradient of the root, which ``backward`` makes itself."""
     BUCKETS = 10
     """DistributedDataParallel makes the buffers through which gradients are averaged."""
+    CASTS = 11
+    """Autocast lets go of the casts of weights that no graph has saved."""
+    LIBRARY = 12
+    """PyTorch takes memory that it keeps for cuBLAS, in the midst of whatever comes first."""
 
 
 IN_WORDS = {
@@ -59,9 +64,11 @@ IN_WORDS = {
     Phase.ZERO_GRAD: "in zero_grad",
     Phase.SEED: "in backward",
     Phase.BUCKETS: "while buckets for gradients were made",
+    Phase.CASTS: "while autocast ended",
+    Phase.LIBRARY: "while cuBLAS got its workspace",
 }
 
-_MODULE_CALL, _CHECKPOINT, _PARAMETER_COPY = 100, 101, 102
+_MODULE_CALL, _CHECKPOINT, _PARAMETER_COPY, _FORWARD_METHOD = 100, 101, 102, 103
 """Frames that say more than a phase, or whose phase depends on whether backward called them."""
 _MOVES = (
     "_apply|to|to_empty|cuda|cpu|xpu|ipu|mtia|half|float|double|bfloat16|type|share_memory|"
@@ -80,18 +87,20 @@ _KNOWN: tuple[tuple[str, str, int], ...] = (
     (r"nn/parallel/distributed\.py", r"(.*\.)?(_ddp_init_helper|_pre_forward)", Phase.BUCKETS),
     (r"(ao|quantization)/.*", r"(.*\.)?(__init__|from_float|from_reference)", Phase.INIT),
     (r"nn/.*", r"(.*\.)?(__init__|_?reset_parameters)", Phase.INIT),
+    (r"nn/.*", r"(.*\.)?forward", _FORWARD_METHOD),
     (r"nn/parameter\.py", r"(.*\.)?__deepcopy__", _PARAMETER_COPY),
     (r"(_tensor|storage)\.py", r"(.*\.)?__deepcopy__", Phase.COPY),
     (r"random\.py", r"(.*\.)?get_rng_state", Phase.COPY),
     (r"utils/checkpoint\.py", r".*", _CHECKPOINT),
     (r"utils/data/.*", r".*", Phase.DATA),
-    (r"amp/autocast_mode\.py", r"(.*\.)?__exit__", Phase.FORWARD),
+    (r"amp/autocast_mode\.py", r"(.*\.)?__exit__", Phase.CASTS),
     (r"optim/(lr_scheduler|swa_utils)\.py", r".*", Phase.USER),
     (r"optim/.*", r"(.*\.)?zero_grad", Phase.ZERO_GRAD),
     (r"optim/.*", r".*", Phase.OPTIMIZER),
 )
 """File below ``torch/``, function, what its frame says; the first row that fits counts."""
 _RULES = tuple((re.compile(file), re.compile(name), meaning) for file, name, meaning in _KNOWN)
+_OF_CPLUSPLUS = {ENGINE: Phase.BACKWARD, WORKSPACE: Phase.LIBRARY}
 _ENGINE_THREAD = "pt_autograd"
 """How PyTorch names the threads of the engine that serve accelerators."""
 _FORWARD, _INIT = ".forward", ".__init__"
@@ -139,6 +148,10 @@ def site_phases(sites: pd.DataFrame) -> SitePhases:
         found = np.where(mine == _MODULE_CALL, again, found)
         found = np.where(mine == _CHECKPOINT, again, found)
         found = np.where(mine == _PARAMETER_COPY, Phase.INIT, found)
+        # Not called by a module: it says something only where nothing else does.
+        unknown = (mine == _FORWARD_METHOD) & (before == Phase.USER)
+        found = np.where(mine == _FORWARD_METHOD, before, found)
+        found = np.where(unknown, Phase.FORWARD, found)
         copied = (mine == Phase.COPY) & (before == Phase.INIT)
         phase[rows] = np.where(copied, before, found)
         in_backward[rows] = within | (mine == Phase.BACKWARD)
@@ -181,11 +194,11 @@ def _meaning_of_frames(sites: pd.DataFrame, parent_row: Ints) -> NDArray[np.int1
 def meaning_of_frame(file: str, function: str) -> int:
     """What a frame of PyTorch says by itself; ``USER`` of any other frame."""
     if file == CPLUSPLUS:
-        return Phase.BACKWARD if function == ENGINE else Phase.USER
+        return _OF_CPLUSPLUS.get(function, Phase.USER)
     path = "/" + file.replace("\\", "/")
     _, found, below = path.rpartition("/torch/")
     if not found:
-        return Phase.USER
+        return _FORWARD_METHOD if function.rpartition(".")[2] == "forward" else Phase.USER
     for of_file, of_function, meaning in _RULES:
         if of_file.fullmatch(below) and of_function.fullmatch(function):
             return meaning

@@ -13,8 +13,10 @@ from snapshots, which come in as ``names`` and have the last word.
 | optimizer | optimizer state | optimizer state | state | temporary | optimizer state |
 | data loader | inputs | inputs | inputs | inputs | inputs |
 | program's own code | inputs | activations | inputs or kept | temporary | inputs or kept |
+| for cuBLAS | workspaces | workspaces | workspaces | workspaces | workspaces |
 
 *Temporary* means in the same pass: what a later forward pass frees was kept by Python meanwhile.
+Of blocks that are older than the trace of a snapshot it is unknown where they were allocated.
 """
 
 from __future__ import annotations
@@ -36,6 +38,11 @@ FEWEST_RELEASED = 3
 """Blocks that one statement frees together, at least, when it lets a graph go."""
 FEWEST_PLACES = 4
 """Lines and call paths, at least, that allocated these, where none is known to be of a graph."""
+LEAST_SHARE_OF_PLACES = 0.25
+"""Of the lines and call paths of a forward pass so many keep something that backward will need; a
+cache of keys and values is filled at few of them."""
+MOST_STATES = 2
+"""Blocks that an optimizer keeps for each weight."""
 FEWEST_WEIGHTS = 3
 """Weights of a model, at least, whose states the program may keep itself: fewer sizes may agree
 with those of anything."""
@@ -56,8 +63,9 @@ class Role(IntEnum):
     TEMPORARIES = 5
     INPUTS = 6
     KEPT = 7
-    NUMPY = 8
-    OBJECTS = 9
+    WORKSPACES = 8
+    NUMPY = 9
+    OBJECTS = 10
 
 
 NAMES = {
@@ -69,6 +77,7 @@ NAMES = {
     Role.TEMPORARIES: "temporaries",
     Role.INPUTS: "inputs",
     Role.KEPT: "kept by Python",
+    Role.WORKSPACES: "workspaces",
     Role.NUMPY: "NumPy arrays",
     Role.OBJECTS: "objects",
 }
@@ -109,6 +118,8 @@ def roles_of(blocks: Blocks, passes: Passes, names: Mapping[int, Named] | None =
             role[rows] = decide(_Lives(blocks, passes, rows))
     _graphs_let_go(role, blocks, passes)
     _seen_before(role, blocks, passes)
+    _of_the_open_pass(role, blocks, passes)
+    _replaced_in_a_step(role, blocks)
     is_named = np.zeros(len(blocks), bool)
     places = numbers_in(blocks, list(names or ()))
     for place, named in zip(places.tolist(), (names or {}).values(), strict=True):
@@ -116,6 +127,7 @@ def roles_of(blocks: Blocks, passes: Passes, names: Mapping[int, Named] | None =
             role[place], is_named[place] = named.role, True
     _weights_of_the_program(role, blocks, passes, ~is_named)
     _state_of_the_program(role, blocks, passes, ~is_named)
+    _state_before_the_trace(role, blocks, passes)
     return role
 
 
@@ -182,7 +194,7 @@ def _forward(lives: _Lives) -> Roles:
         Role.KEPT,
         (lives.in_backward & ~lives.never, Role.ACTIVATIONS),
         (lives.ended_in(Phase.FORWARD) & (left == 0), Role.TEMPORARIES),
-        (lives.ended_in(Phase.INIT), Role.TEMPORARIES),
+        (lives.ended_in(Phase.INIT, Phase.CASTS), Role.TEMPORARIES),
         (lives.ended_in(Phase.USER) & (lives.runs == 0), Role.TEMPORARIES),
     )
 
@@ -228,6 +240,10 @@ def _seed(lives: _Lives) -> Roles:
     )
 
 
+def _for_cublas(lives: _Lives) -> Roles:
+    return lives.chosen(Role.WORKSPACES)
+
+
 def _buckets(lives: _Lives) -> Roles:
     brief = ~lives.never & (lives.runs == 0)
     return lives.chosen(Role.GRADIENTS, (brief, Role.TEMPORARIES))
@@ -261,6 +277,7 @@ _DECIDE = {
     Phase.ZERO_GRAD: _passing,
     Phase.SEED: _seed,
     Phase.BUCKETS: _buckets,
+    Phase.LIBRARY: _for_cublas,
 }
 
 
@@ -350,6 +367,48 @@ def _seen_before(role: Roles, blocks: Blocks, passes: Passes) -> None:
     role[rows[unknown]] = Role.ACTIVATIONS
 
 
+def _of_the_open_pass(role: Roles, blocks: Blocks, passes: Passes) -> None:
+    """Finds activations of a forward pass whose backward pass a snapshot came before."""
+    if not blocks.snapshot or len(passes.phase) == 0 or passes.phase[-1] != Phase.FORWARD:
+        return
+    mine = blocks.torch & (blocks.born >= passes.opens[-1]) & (blocks.born_phase == Phase.FORWARD)
+    kept = mine & (blocks.died == NEVER) & (role == Role.KEPT)
+    places = len(np.unique(blocks.born_site[kept]))
+    if places >= max(FEWEST_PLACES, LEAST_SHARE_OF_PLACES * len(np.unique(blocks.born_site[mine]))):
+        role[kept] = Role.ACTIVATIONS
+
+
+def _replaced_in_a_step(role: Roles, blocks: Blocks) -> None:
+    """Finds states that are older than the trace: an optimizer frees them as it makes new ones."""
+    old = blocks.torch & (blocks.born < blocks.begin)
+    freed = old & (role == Role.TEMPORARIES) & (blocks.died_phase == Phase.OPTIMIZER)
+    if freed.any():
+        made = np.unique(blocks.asked[role == Role.OPTIMIZER_STATE])
+        role[freed & np.isin(blocks.asked, made)] = Role.OPTIMIZER_STATE
+
+
+def _state_before_the_trace(role: Roles, blocks: Blocks, passes: Passes) -> None:
+    """Finds states that were made before the trace and are changed in place: no event tells.
+
+    They are as many of each size as there are weights of it, or twice as many, and all are left.
+    """
+    old = blocks.torch & (blocks.born < blocks.begin)
+    if not old.any() or not (passes.phase == Phase.OPTIMIZER).any():
+        return
+    if (role == Role.OPTIMIZER_STATE).any():
+        return
+    for memory in np.unique(blocks.memory[old]).tolist():
+        mine = old & (blocks.memory == memory)
+        weights = mine & (role == Role.WEIGHTS)
+        sizes, needed = np.unique(blocks.asked[weights], return_counts=True)
+        rest = mine & (role == Role.KEPT) & (blocks.died == NEVER) & np.isin(blocks.asked, sizes)
+        have_sizes, have = np.unique(blocks.asked[rest], return_counts=True)
+        if len(sizes) < FEWEST_WEIGHTS or not np.array_equal(sizes, have_sizes):
+            continue
+        if any(np.array_equal(have, needed * each) for each in range(1, MOST_STATES + 1)):
+            role[rest] = Role.OPTIMIZER_STATE
+
+
 def _weights_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Mask) -> None:
     """Finds weights that no module made, as ``torch.randn(..., requires_grad=True)``.
 
@@ -369,16 +428,16 @@ def _weights_in_memory(role: Roles, blocks: Blocks, mine: Mask, there: Mask) -> 
     curve = Curve.of(blocks.size[gradients], blocks.born[gradients], blocks.died[gradients])
     moment = curve.highest[1]
     alive = mine & blocks.alive(moment)
-    sizes, needed = np.unique(blocks.size[alive & (role == Role.GRADIENTS)], return_counts=True)
-    have_sizes, have = np.unique(blocks.size[alive & (role == Role.WEIGHTS)], return_counts=True)
+    sizes, needed = np.unique(blocks.asked[alive & (role == Role.GRADIENTS)], return_counts=True)
+    have_sizes, have = np.unique(blocks.asked[alive & (role == Role.WEIGHTS)], return_counts=True)
     counted = dict(zip(have_sizes.tolist(), have.tolist(), strict=True))
     there = alive & there & (blocks.born < moment)
-    rows = np.flatnonzero(there & np.isin(blocks.size, sizes))
+    rows = np.flatnonzero(there & np.isin(blocks.asked, sizes))
     rows = rows[np.argsort(blocks.born[rows], kind="stable")]
     for size, count in zip(sizes.tolist(), needed.tolist(), strict=True):
         missing = count - counted.get(size, 0)
         if missing > 0:
-            role[rows[blocks.size[rows] == size][:missing]] = Role.WEIGHTS
+            role[rows[blocks.asked[rows] == size][:missing]] = Role.WEIGHTS
 
 
 def _state_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Mask) -> None:
@@ -394,7 +453,7 @@ def _state_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Ma
     if len(sizes) < FEWEST_WEIGHTS or not len(passes.steps):
         return
     open_role = blocks.torch & among & np.isin(role, _OPEN)
-    own = np.isin(blocks.born_phase, (Phase.USER, Phase.COPY)) & np.isin(blocks.size, sizes)
+    own = np.isin(blocks.born_phase, (Phase.USER, Phase.COPY)) & np.isin(blocks.asked, sizes)
     there = open_role & own
     born_step = np.searchsorted(passes.steps, blocks.born, side="right")
     died_step = np.searchsorted(passes.steps, blocks.died, side="left")
@@ -415,7 +474,7 @@ def _state_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Ma
             number
             for number, count in zip(steps.tolist(), counts.tolist(), strict=True)
             if count == len(sizes)
-            and np.array_equal(np.sort(blocks.size[mine[born_step[mine] == number]]), sizes)
+            and np.array_equal(np.sort(blocks.asked[mine[born_step[mine] == number]]), sizes)
         ]
         if len(whole) < max(FEWEST_REPLACED, len(steps) - 1):
             continue
@@ -423,14 +482,14 @@ def _state_of_the_program(role: Roles, blocks: Blocks, passes: Passes, among: Ma
             continue
         role[mine] = Role.OPTIMIZER_STATE
         early = there & (blocks.born < first) & (blocks.died_site == ends[0])
-        if np.array_equal(np.sort(blocks.size[early]), sizes):
+        if np.array_equal(np.sort(blocks.asked[early]), sizes):
             role[early] = Role.OPTIMIZER_STATE
     waiting = there & (blocks.born < first) & (role == Role.INPUTS)
     # The program's own frames end, and with them what they hold, behind the last step.
     waiting &= blocks.died > passes.steps[-1]
     for site in np.unique(blocks.born_site[waiting]).tolist():
         mine = np.flatnonzero(waiting & (blocks.born_site == site))
-        if np.array_equal(np.sort(blocks.size[mine]), sizes):
+        if np.array_equal(np.sort(blocks.asked[mine]), sizes):
             role[mine] = Role.KEPT
 
 
@@ -441,4 +500,4 @@ def _sizes_of_gradients(role: Roles, blocks: Blocks) -> NDArray[np.int64]:
         return np.zeros(0, np.int64)
     curve = Curve.of(blocks.size[gradients], blocks.born[gradients], blocks.died[gradients])
     alive = blocks.alive(curve.highest[1]) & (role == Role.GRADIENTS)
-    return np.sort(blocks.size[alive].astype(np.int64))
+    return np.sort(blocks.asked[alive].astype(np.int64))

@@ -13,6 +13,7 @@ from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Cohorts, Finding, HeldHeap, Holder, StackFrame, Verdict
 from tlmem.analysis.places import place as place_of
+from tlmem.events import CPLUSPLUS
 from tlmem.recording.identity import identity_of, lowered
 from tlmem.recording.reader import Recording
 from tlmem.report import heap as heap_words
@@ -282,7 +283,8 @@ def place(frame: StackFrame | None) -> Markup:
     """A place in the program."""
     if frame is None or not frame.file:
         return element("span", "no Python stack", class_="quiet")
-    return element("span", f"{frame.file}:{frame.line}", class_="place")
+    where = place_of(frame) if frame.file == CPLUSPLUS else f"{frame.file}:{frame.line}"
+    return element("span", where, class_="place")
 
 
 def attribution(process: Process) -> Markup:

@@ -41,6 +41,7 @@ BANDS = (
     (Role.TEMPORARIES, 5, "xx"),
     (Role.INPUTS, 6, "--"),
     (Role.KEPT, None, "oo"),
+    (Role.WORKSPACES, None, "++"),
 )
 """Role, number of the colour and hatch of each area, from below; None is grey. ``other`` is on top.
 """
