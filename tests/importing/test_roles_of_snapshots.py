@@ -200,7 +200,8 @@ def test_a_pass_that_the_snapshot_cuts_has_activations(tmp_path: Path) -> None:
 
 def explained(known: Known) -> tuple:
     """The roles at the end."""
-    return explain(known.recording, at=str(known.blocks.time_of(len(known.blocks.time_ns) - 1) / 1e9)).roles
+    moment = known.blocks.time_of(len(known.blocks.time_ns) - 1)
+    return explain(known.recording, at=str(moment / 1e9)).roles
 
 
 def test_a_cache_that_inference_fills_is_kept_by_the_program(tmp_path: Path) -> None:

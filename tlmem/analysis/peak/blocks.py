@@ -216,9 +216,9 @@ def blocks_of(recording: Recording, release_events: bool = False) -> Blocks:
 
 def _asked(recording: Recording, size: Ints) -> Ints:
     """What was asked for in each allocation: more than that is in a block for lack of a smaller."""
-    requests = recording.requests if is_imported(recording) else ()
-    if not len(requests):
+    if not is_imported(recording):
         return size
+    requests = recording.requests
     asked = size.copy()
     place = _places_in(recording.objects.index.to_numpy(np.int64), requests.index.to_numpy())
     asked[place[place >= 0]] = requests["requested_bytes"].to_numpy(np.int64)[place >= 0]
