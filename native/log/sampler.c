@@ -4,7 +4,7 @@
  * A fast sample costs one read of a file that is kept open. A full sample reads every source; early in a run it is taken often,
  * later each hundredth of the run's length, at most once a second, and each of its expensive probes (the C allocator walks its
  * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, from
- * the first minute on less and less down to a tenth, or all of them together a percent while resident memory grows by an
+ * twenty seconds on less and less down to a tenth, or all of them together a percent while resident memory grows by an
  * eighth and more.
  * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and recorded before the next one begins:
  * a number that was read before another one must not come after it in the recording, least of all at its end. That is one
@@ -22,7 +22,7 @@
 #define FIRST_FULL_NS 10000000u /* full samples are at least so far apart in the first second */
 #define REST_SHARE 300          /* an expensive probe rests for 300 times what it took */
 #define LONG_REST_SHARE 1000 /* the same when the run is long: a slope over an hour does not need a point each second */
-#define LONG_NS 60000000000u
+#define LONG_NS UINT64_C(20000000000)
 #define EARLY_SHARE 100 /* the C allocator for 100 times in the first two seconds */
 #define GROWN_SHARE 100 /* a snapshot for 100 times, if much has come since */
 #define FORCED_SHARE 10 /* a snapshot that is asked for */

@@ -186,6 +186,8 @@ bool tlmi_own_file_look(const tlmi_own_file *file, uint64_t *bytes, uint64_t *na
 bool tlmi_own_file_is_ours(const tlmi_own_file *file)
 {
     uint64_t bytes, names;
+    if (tlmi_own_table_here()) /* nobody else has its numbers */
+        return file->fd >= 0;
     return tlmi_own_file_look(file, &bytes, &names);
 }
 

@@ -60,7 +60,7 @@ static tlmi_own_file *opened(enum asked which)
 /* A program that may have 24 files misses each one of ours: it has them only while they are read. */
 static void put_away(tlmi_own_file *file)
 {
-    if (tlmi_own_file_is_in_the_way(file) && !tlmi_own_table_here())
+    if (!tlmi_own_table_here() && tlmi_own_file_is_in_the_way(file))
         tlmi_own_file_close(file);
 }
 

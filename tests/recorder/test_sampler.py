@@ -162,6 +162,26 @@ wait.set()
     assert change["threads"] < 4  # of 400 pieces of 16 kB
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which pages were touched")
+def test_the_newest_arena_counts_as_far_as_it_was_touched(tmp_path: Path) -> None:
+    """A program that fills its heap evenly is seen to do so, and not an arena of 1 MB at a time."""
+    program = """
+import tlmem
+from tlmem._native import lib
+kept = []
+for step in range(100):
+    kept.append([float(i) for i in range(2_000)])
+    lib.tlm_sample_now()
+"""
+    recording = record(tmp_path, program)
+    arenas = recording.samples.python_arena.dropna().to_numpy()[-100:]
+    steps = arenas[1:] - arenas[:-1]
+
+    assert arenas[-1] - arenas[0] > 4 * MB
+    assert steps.max() < MB / 2
+    assert (steps > 0).sum() > 90
+
+
 @pytest.mark.parametrize(
     ("allocator", "arena", "large"),
     [("pymalloc", True, True), ("malloc", True, True), ("debug", True, False)],

@@ -36,6 +36,8 @@ static _Atomic bool installed; /* wrappers that could not be taken off may be th
 static _Atomic bool arenas_known;
 static _Atomic bool large_known;
 static _Atomic int64_t arena_bytes;
+static _Atomic uint64_t newest_bytes;
+static _Atomic uintptr_t newest_arena;   /* 0: none that came since installation, or it is gone */
 static tlmi_map pieces = TLMI_MAP_EMPTY; /* of the stack of frames: address -> bytes that it counts as; under the GIL */
 static _Atomic(PyDictObject *) modules;  /* sys.modules; borrowed, lives as long as the interpreter */
 static _Atomic int64_t large_bytes;
@@ -77,16 +79,21 @@ static void meet_piece(uintptr_t piece)
 static void *counted_arena_alloc(void *context, size_t bytes)
 {
     void *arena = original_arenas.alloc(context, bytes);
-    if (arena != NULL && bytes >= LEAST_ARENA_BYTES)
+    if (arena != NULL && bytes >= LEAST_ARENA_BYTES) {
         count_arena((int64_t)bytes);
-    else if (arena != NULL)
+        atomic_store_explicit(&newest_bytes, bytes, memory_order_relaxed);
+        atomic_store_explicit(&newest_arena, (uintptr_t)arena, memory_order_release);
+    } else if (arena != NULL) {
         meet_piece((uintptr_t)arena);
+    }
     return arena;
 }
 
 static void counted_arena_free(void *context, void *arena, size_t bytes)
 {
     if (bytes >= LEAST_ARENA_BYTES) {
+        uintptr_t gone = (uintptr_t)arena;
+        atomic_compare_exchange_strong(&newest_arena, &gone, 0);
         count_arena(-(int64_t)bytes);
     } else {
         tlmi_heap_gone(arena);
@@ -172,6 +179,7 @@ static void wrap_arenas(void)
     PyObject_GetArenaAllocator(&original_arenas);
     PyObjectArenaAllocator counted = {original_arenas.ctx, counted_arena_alloc, counted_arena_free};
     tlmi_map_clear(&pieces);
+    atomic_store(&newest_arena, 0);
     atomic_store_explicit(&arena_bytes, there < 0 ? 0 : there, memory_order_relaxed);
     atomic_store_explicit(&arenas_known, there >= 0, memory_order_relaxed);
     PyObject_SetArenaAllocator(&counted);
@@ -287,10 +295,15 @@ static uint64_t not_negative(int64_t bytes)
     return bytes < 0 ? 0 : (uint64_t)bytes;
 }
 
+/* Python takes a new arena when all others are full, and fills it from its begin on: what it has never touched of that one is not
+ * in use. An arena that goes meanwhile has no pages to ask about, or those of what came there. */
 uint64_t tlmi_pyheap_arena_bytes(bool *known)
 {
     *known = is_known(&arenas_known);
-    return not_negative(atomic_load_explicit(&arena_bytes, memory_order_relaxed));
+    uintptr_t newest = atomic_load_explicit(&newest_arena, memory_order_acquire);
+    uint64_t bytes = atomic_load_explicit(&newest_bytes, memory_order_relaxed);
+    uint64_t untouched = newest != 0 ? tlmi_system_absent_bytes(newest, bytes) : 0;
+    return not_negative(atomic_load_explicit(&arena_bytes, memory_order_relaxed) - (int64_t)untouched);
 }
 
 uint64_t tlmi_pyheap_large_bytes(bool *known)

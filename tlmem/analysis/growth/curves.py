@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tlmem.analysis.memory.mappings import ARENA_BYTES
 from tlmem.analysis.rules import RULES, Rule
 
 Floats = NDArray[np.float64]
@@ -117,6 +118,13 @@ def excess_bytes(window: Window) -> Floats:
 def python_bytes(window: Window) -> Floats:
     """Bytes of Python's own heap: arenas of small objects and everything larger."""
     return window.bytes("python_arena") + window.bytes("python_large")
+
+
+def in_whole_arenas(window: Window) -> bool:
+    """Whether Python's arenas count as a whole, as in recordings of earlier versions."""
+    rows = window.taken("python_arena")
+    changes = np.diff(window.bytes("python_arena")[rows])
+    return not (changes % ARENA_BYTES != 0).any()
 
 
 def small_objects(window: Window) -> Floats:

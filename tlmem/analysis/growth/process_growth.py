@@ -16,7 +16,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tlmem.analysis.growth.change_points import last_regime
-from tlmem.analysis.growth.curves import Floats, Window, handed_out_bytes, memory_curve
+from tlmem.analysis.growth.curves import (
+    Floats,
+    Window,
+    handed_out_bytes,
+    in_whole_arenas,
+    memory_curve,
+)
 from tlmem.analysis.growth.growing_sites import LATE, even
 from tlmem.analysis.growth.rates import doubt_about, rate_of
 from tlmem.analysis.growth.robust import floor_curve, floor_rise, low_in_bins, spread, theil_sen
@@ -131,8 +137,10 @@ def judge_samples(
         imported = float(np.ptp((values - own)[steady][[0, -1]]))
         if name == "native":
             resolution = resolution_of(seconds, values[steady], max(curve.least, imported))
-        if name == "python":  # it comes in arenas, and a few of them are steps
-            least = max(curve.least / RULES.largest_step, imported)
+        if name == "python":
+            # A few arenas that come at once are steps.
+            share = RULES.largest_step if in_whole_arenas(window) else 1.0
+            least = max(curve.least / share, imported)
             of_python = resolution_of(seconds, values[steady], least)
         if name == "outside" and floor_rise(values[steady]) >= RULES.native_bytes:
             of_mapped = resolution_of(seconds, values[steady], max(curve.least, imported))

@@ -44,7 +44,7 @@ _METRIC_MEANING = {
     "file": "file-backed and shared resident memory",
     "malloc_used": "handed out by the C allocator, mapped blocks included",
     "malloc_free": "free inside the C allocator's arenas",
-    "python_arena": "arenas of Python's small-object allocator",
+    "python_arena": "arenas of Python's small objects, the newest as far as it was touched",
     "python_large": "Python's raw allocations: above 512 bytes, and its own tables",
     "recorder": "anonymous memory of the recorder itself",
     "high_water": "highest resident size so far",
