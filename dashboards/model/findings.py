@@ -14,9 +14,8 @@ from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.ledger.history import History, HistoryStep
 from tlmem.analysis.ledger.misuse import EARLIER, WHAT
 from tlmem.analysis.model import SEVERITIES, Finding, StackFrame
-from tlmem.analysis.places import place
+from tlmem.analysis.places import in_full, place
 from tlmem.report.cohorts import cohort_lines
-from tlmem.report.heap import named
 from tlmem.report.kinds import kind_name
 from tlmem.report.markdown import fenced, words
 from tlmem.report.text import circumstances
@@ -247,7 +246,7 @@ def stack_block(
     lines: list[tuple[str, StackFrame | None]] = []
     for frame in stack[:MOST_FRAMES]:
         mark = ">" if blamed is not None and frame == blamed else " "
-        lines.append((f"{mark} {named(frame)}", frame))
+        lines.append((f"{mark} {in_full(frame)}", frame))
         if frame.text:
             lines.append((f"{SOURCE}{frame.text}", frame))
     if len(stack) > MOST_FRAMES:

@@ -34,7 +34,7 @@ from tlmem.dashboards.widgets.tree_list import TreeList
 from tlmem.dashboards.widgets.words import Words
 
 from tlmem.analysis.model import HeldHeap, StackFrame
-from tlmem.report.heap import named
+from tlmem.analysis.places import in_full
 from tlmem.units import format_bytes, format_count, format_seconds
 
 from .page import Page
@@ -219,7 +219,7 @@ class SitesPage(Page):
         if node is not None:
             frame = node.frame
             if frame.file:
-                text.append(f"{named(frame)}\n", style="bold")
+                text.append(f"{in_full(frame)}\n", style="bold")
                 text.append(f"    {frame.text}\n" if frame.text else "")
             for name, total, own in zip(METRICS, node.total, node.own, strict=True):
                 write = format_count if name == "objects" else format_bytes

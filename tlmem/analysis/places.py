@@ -39,11 +39,21 @@ def place(frame: StackFrame) -> str:
     return f"{name}:{frame.line}" if name else "a place without a Python stack"
 
 
+def is_line(frame: StackFrame) -> bool:
+    """Whether it is a line of a file; a frame of C++ and what stands for no line have a name."""
+    return bool(frame.file) and frame.file != CPLUSPLUS
+
+
 def with_function(frame: StackFrame) -> str:
     """A line of a table: ``model.py:10 forward``; of a place that is no line its name alone."""
     if not frame.file:
         return "no Python stack"
-    return place(frame) if frame.file == CPLUSPLUS else f"{place(frame)} {frame.function}"
+    return f"{place(frame)} {frame.function}" if is_line(frame) else place(frame)
+
+
+def in_full(frame: StackFrame) -> str:
+    """A frame of a stack: ``/home/ada/model.py:10 in forward``; of no line its name alone."""
+    return f"{frame} in {frame.function}" if is_line(frame) else place(frame)
 
 
 def allocated_at(frame: StackFrame) -> str:

@@ -14,8 +14,7 @@ import numpy as np
 from tlmem.analysis.heap_samples import MEMORIES, blocks_of
 from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import Attribution, Estimate, HeldHeap, Rate, StackFrame, interval
-from tlmem.analysis.places import Places, place
-from tlmem.events import CPLUSPLUS
+from tlmem.analysis.places import Places, in_full
 from tlmem.report.site_sums import StackTree, tree_of
 from tlmem.units import format_bytes, format_count
 
@@ -104,9 +103,7 @@ def named(frame: StackFrame | None) -> str:
     """``file.py:10 in function``."""
     if frame is None or not frame.file:
         return "no Python stack"
-    if frame.file == CPLUSPLUS:
-        return place(frame)
-    return f"{frame.file}:{frame.line} in {frame.function}"
+    return in_full(frame)
 
 
 def heap_tree(recording: Recording) -> StackTree:

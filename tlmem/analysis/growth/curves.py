@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tlmem.analysis.memory.mappings import ARENA_BYTES
 from tlmem.analysis.rules import RULES, Rule
 
 Floats = NDArray[np.float64]
@@ -23,6 +22,8 @@ LONGEST_IMPORT_S = 1.0
 """No longer time between two rises of the number of modules is that of one module."""
 LONGEST_START_S = 30.0
 """A program that imports for longer, and most of the time, is not just starting."""
+ARENA_GRAIN = 1 << 18
+"""Python's arenas have so many bytes or a multiple of them."""
 ALLOCATOR_BYTES = 16
 """What the C allocator adds to each block for itself, on average."""
 
@@ -124,7 +125,7 @@ def in_whole_arenas(window: Window) -> bool:
     """Whether Python's arenas count as a whole, as in recordings of earlier versions."""
     rows = window.taken("python_arena")
     changes = np.diff(window.bytes("python_arena")[rows])
-    return not (changes % ARENA_BYTES != 0).any()
+    return not (changes % ARENA_GRAIN != 0).any()
 
 
 def small_objects(window: Window) -> Floats:

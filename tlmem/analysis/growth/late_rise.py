@@ -50,6 +50,8 @@ def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
         curve = memory_curve(window, kind)
         rows, values = curve.taken, curve.values
         rises[kind] = risen(window.time_ns[rows], window.without_imports(values)[rows])
+        if kind == "python" and rises[kind] < curve.least:
+            rises[kind] = 0.0
     seconds = (lives.judged_ns - lives.work_begin_ns) / 1e9
     if seconds < RULES.shortest_run_s:
         rises["tracked"] = tracked_rise(lives)

@@ -12,8 +12,8 @@ from tlmem.analysis.leaks.cures import fix_of
 from tlmem.analysis.ledger.misuse import EARLIER
 from tlmem.analysis.lifetimes import is_imported
 from tlmem.analysis.model import Cohorts, Finding, HeldHeap, Holder, StackFrame, Verdict
+from tlmem.analysis.places import is_line
 from tlmem.analysis.places import place as place_of
-from tlmem.events import CPLUSPLUS
 from tlmem.recording.identity import identity_of, lowered
 from tlmem.recording.reader import Recording
 from tlmem.report import heap as heap_words
@@ -283,7 +283,7 @@ def place(frame: StackFrame | None) -> Markup:
     """A place in the program."""
     if frame is None or not frame.file:
         return element("span", "no Python stack", class_="quiet")
-    where = place_of(frame) if frame.file == CPLUSPLUS else f"{frame.file}:{frame.line}"
+    where = str(frame) if is_line(frame) else place_of(frame)
     return element("span", where, class_="place")
 
 

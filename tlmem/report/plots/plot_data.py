@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from tlmem.analysis import Analysis, analyse
 from tlmem.analysis.lifetimes import alive_at
 from tlmem.analysis.model import StackFrame
-from tlmem.analysis.places import Places, place
+from tlmem.analysis.places import Places, is_line, place
 from tlmem.errors import TlmemError
-from tlmem.events import CPLUSPLUS
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -179,7 +178,7 @@ def label_of(frame: StackFrame) -> str:
     """A blamed line as a label: base name, line and function."""
     if not frame.file and not frame.function:
         return "no Python stack"
-    if frame.file == CPLUSPLUS:
+    if frame.file and not is_line(frame):
         return place(frame)
     name = frame.file.rpartition("/")[2] or "?"
     return f"{name}:{frame.line} {frame.function.rpartition('.')[2]}".strip()
