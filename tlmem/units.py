@@ -41,6 +41,12 @@ def format_count(value: float) -> str:
     return f"{round(value):,}"
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 segment``, ``2 segments``, ``3 trace entries``."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{format_count(count)} {noun if count == 1 else many}"
+
+
 def format_figure(value: float) -> str:
     """A number with three significant digits, from 1,000 on as a count: ``0.125``, ``1,200``."""
     return format_count(value) if abs(value) >= 999.5 else f"{value:.3g}"

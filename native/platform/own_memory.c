@@ -186,7 +186,7 @@ bool tlmi_own_file_look(const tlmi_own_file *file, uint64_t *bytes, uint64_t *na
 bool tlmi_own_file_is_ours(const tlmi_own_file *file)
 {
     uint64_t bytes, names;
-    if (tlmi_own_table_here()) /* nobody else has its numbers */
+    if (tlmi_own_table_here()) /* the program can neither see nor close its files */
         return file->fd >= 0;
     return tlmi_own_file_look(file, &bytes, &names);
 }

@@ -117,7 +117,8 @@ def test_what_is_kept_for_cublas_is_neither_weight_nor_gradient(told: str, tmp_p
     above = kept if told == "stack" else ()
     device.alloc(size, device.stack(*above, *model(20)))
     saved = forward(device)
-    device.alloc(size, [*above, *engine_stack("torch::autograd::MmBackward0::apply(int&&)")])
+    node = engine_stack("torch::autograd::MmBackward0::apply(int&&)")
+    device.alloc(size, [*kept, *node] if told == "stack" else [])
     backward(device, saved)
 
     found = asked_by_role(known_of(device, tmp_path))
@@ -136,6 +137,18 @@ def test_a_temporary_of_that_size_is_what_its_stack_says(tmp_path: Path) -> None
 
     role = known.role[known.blocks.asked == CUBLAS]
     assert [NAMES[Role(int(each))] for each in role] == ["temporaries"]
+
+
+@pytest.mark.parametrize("told", ["a stack of C++", "their number"])
+def test_other_blocks_of_that_size_are_none_of_cublas(told: str, tmp_path: Path) -> None:
+    device, _ = begun()
+    device.cpp = told == "a stack of C++"
+    count = 1 if device.cpp else 40
+    for _ in range(count):
+        device.alloc(CUBLAS, device.stack(frame("/home/u/train.py", 50, "main"), MAIN))
+    backward(device, forward(device))
+
+    assert "workspaces" not in asked_by_role(known_of(device, tmp_path))
 
 
 def test_weights_in_blocks_that_are_larger_are_found_by_what_was_asked(tmp_path: Path) -> None:

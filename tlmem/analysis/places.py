@@ -40,19 +40,19 @@ def place(frame: StackFrame) -> str:
 
 
 def is_line(frame: StackFrame) -> bool:
-    """Whether it is a line of a file; a frame of C++ and what stands for no line have a name."""
+    """Whether it is a line of a file. Frames of C++ have only a name."""
     return bool(frame.file) and frame.file != CPLUSPLUS
 
 
 def with_function(frame: StackFrame) -> str:
-    """A line of a table: ``model.py:10 forward``; of a place that is no line its name alone."""
+    """``model.py:10 forward``, as tables have it; only the name where there is no line."""
     if not frame.file:
         return "no Python stack"
     return f"{place(frame)} {frame.function}" if is_line(frame) else place(frame)
 
 
 def in_full(frame: StackFrame) -> str:
-    """A frame of a stack: ``/home/ada/model.py:10 in forward``; of no line its name alone."""
+    """``/home/ada/model.py:10 in forward``, as stacks have it; only the name without a line."""
     return f"{frame} in {frame.function}" if is_line(frame) else place(frame)
 
 

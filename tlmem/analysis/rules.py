@@ -278,7 +278,7 @@ class Rules:
     heap_bytes = Rule(
         1_000_000,
         "bytes",
-        "Python's heap comes in arenas of 1 MB; devices and tapes drift by less",
+        "Python's heap, devices and tapes of a healthy process drift by less",
         off=1,
     )
     largest_step = Rule(

@@ -19,7 +19,7 @@ from tlmem.importing.convert import Imported, recording_of
 from tlmem.importing.snapshot import parse
 from tlmem.importing.unpickle import CannotImport, load
 from tlmem.output.atomic_write import STDOUT, write_file
-from tlmem.units import format_bytes, format_count
+from tlmem.units import counted, format_bytes
 
 MOST_PROBLEMS = 3
 """So many contradictions and remarks are printed; the report prints all of them."""
@@ -55,16 +55,11 @@ def run(path: str, out: str | None = None, force: bool = False) -> int:
     where = "standard output" if out == STDOUT else place
     write_file(place, lambda beside: beside.write_bytes(made.data), force)
     for sentence in (
-        f"wrote {format_bytes(len(made.data))} to {where}: {_counted(made.segments, 'segment')}, "
-        f"{_counted(made.entries, 'trace entry')}, {_counted(made.base, 'block')} older than "
+        f"wrote {format_bytes(len(made.data))} to {where}: {counted(made.segments, 'segment')}, "
+        f"{counted(made.entries, 'trace entry')}, {counted(made.base, 'block')} older than "
         "the trace",
         *[*made.problems, *made.remarks][:MOST_PROBLEMS],
         *([] if out == STDOUT else [f"next: tlmem report {place}"]),
     ):
         sys.stderr.write(f"tlmem: {sentence}\n")
     return 0
-
-
-def _counted(count: int, noun: str) -> str:
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{format_count(count)} {noun if count == 1 else many}"

@@ -83,6 +83,8 @@ MOST_MARKS = 200_000
 CUBLAS_BYTES = 8_519_680
 """What PyTorch keeps for cuBLAS in each stream, unless told otherwise, but on GPUs of the class
 H100, where it is 32 MiB: a size that others may have."""
+MOST_WORKSPACES = 16
+"""Of one device; more blocks of that size are parts of a model."""
 MOST_REFUSED = 100
 """Requests whose bytes are kept for export."""
 _NUMBERED = re.compile(r"(.*\S)\s*#(\d{1,15})", re.DOTALL)
@@ -411,16 +413,19 @@ def _is_worth_keeping(uses: np.ndarray, rows: np.ndarray) -> bool:
 
 
 def _places(lives: Lives, snapshot: Snapshot) -> Ints:
-    """The sites of blocks, with a name for those that have no stack and of which it is known why.
+    """The sites of blocks. A block that belongs to no line of the program has a site with a name.
 
-    A block for cuBLAS is told by its size where no frame of C++ tells it.
+    The size identifies a block for cuBLAS if its stack has no frames of C++ that could.
     """
     site = lives.site.copy()
-    old = (lives.begin < 0) & (site == NO_STACK)
+    unknown = site == NO_STACK
+    kept = (lives.requested == CUBLAS_BYTES) & (lives.end < 0)
+    if snapshot.sites.has_cplusplus:
+        kept &= unknown
+    old = unknown & (lives.begin < 0)
     if old.any():
         site[old] = snapshot.sites.named(OLDER)
-    kept = (lives.requested == CUBLAS_BYTES) & (lives.end < 0)
-    if kept.any():
+    if 0 < kept.sum() <= MOST_WORKSPACES:
         site[kept] = snapshot.sites.named(WORKSPACE)
     return site
 

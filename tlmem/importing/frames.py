@@ -76,6 +76,7 @@ class Sites:
         self.sites: dict[tuple[int, int, int], int] = {}
         self.folders: set[str] = set()
         self.cut = False
+        self.has_cplusplus = False
         self._of_list: dict[int, int] = {}
         self._of_stack: dict[tuple[int, ...], int] = {}
         self._of_frame: dict[int, Frame | None] = {}
@@ -122,7 +123,7 @@ class Sites:
         return parent
 
     def named(self, function: str) -> int:
-        """The site of a place that is no line of a program."""
+        """The site of blocks that belong to no line of the program."""
         code = self.codes.setdefault((CPLUSPLUS, function), len(self.codes) + 1)
         return self.sites.setdefault((NO_STACK, code, 0), len(self.sites) + FIRST_SITE)
 
@@ -155,6 +156,7 @@ class Sites:
         if file.endswith((".py", ".pyx")) or file.startswith("<"):
             self._note_folder(file)
             return Frame(file, name, line, Means.PYTHON)
+        self.has_cplusplus = True
         return None if TAKES_THE_STACK.search(name) else _frame_of_cplusplus(file, name, line)
 
     def _note_folder(self, file: str) -> None:

@@ -14,7 +14,7 @@ from tlmem.analysis.lifetimes import is_imported
 from tlmem.events import OUT_OF_MEMORY
 from tlmem.recording.format.allocator_state import PINNED_HOST
 from tlmem.recording.reader import Recording
-from tlmem.units import format_bytes, format_count, format_seconds
+from tlmem.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,12 +148,6 @@ def allocator_lines(recording: Recording) -> list[str]:
         lines.append("the trace has no times: a millisecond stands for each entry")
     lines += [text for key, text in recording.info.items() if key.startswith(REMARK)]
     return [*lines, *failure_lines(recording)]
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 segment``, ``2 segments``, ``3 trace entries``."""
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{format_count(count)} {noun if count == 1 else many}"
 
 
 def trace_lines(found: Allocator) -> list[str]:

@@ -24,7 +24,7 @@ from tlmem.events import Device
 from tlmem.output.stdio import fail
 from tlmem.recording.reader import read_for_command
 from tlmem.report.heap import HEAP_NOTE, held_rows
-from tlmem.units import format_bytes, format_count, format_seconds
+from tlmem.units import counted, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -335,7 +335,7 @@ def _line_rows(found: Explained, most: int = MOST_ROWS) -> Iterator[str]:
     rest = found.lines[most:]
     if rest:
         size, count = sum(each.bytes for each in rest), sum(each.count for each in rest)
-        yield _share_row(found, size, f"{format_count(len(rest))} other lines", count)
+        yield _share_row(found, size, counted(len(rest), "other line"), count)
     yield _share_row(found, found.bytes, "total", found.count)
 
 

@@ -42,7 +42,7 @@ class Unsettled:
 def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
     """What rose most at the end of the work; None where all had settled.
 
-    In a short run a smaller rise is enough, and tracked objects count too.
+    In a short run a smaller rise is enough, but for Python's heap, and tracked objects count too.
     """
     window = Window(samples, lives.work_begin_ns, lives.judged_ns)
     rises = {}

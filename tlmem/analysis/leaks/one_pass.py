@@ -23,7 +23,7 @@ from tlmem.analysis.peak.passes import passes_of
 from tlmem.analysis.peak.phases import Phase
 from tlmem.analysis.places import Places, allocated_at
 from tlmem.analysis.rules import RULES
-from tlmem.units import format_bytes, format_count
+from tlmem.units import counted, format_bytes, format_count
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -50,10 +50,10 @@ class OnePass:
         frame = places.frames[growth.group]
         beside = ""
         if others:
-            lines = "1 other line" if len(others) == 1 else f"{len(others)} other lines"
             beside = (
                 f", and {format_count(sum(each.survivors for each in others))} "
-                f"({format_bytes(sum(each.bytes for each in others))}) at {lines}"
+                f"({format_bytes(sum(each.bytes for each in others))}) at "
+                f"{counted(len(others), 'other line')}"
             )
         return growth.info(
             "one-pass",
