@@ -322,6 +322,28 @@ def test_threads_count_for_themselves(library: Path) -> None:
     assert (kept["weight"] * kept["size_bytes"]).sum() == pytest.approx(48e6, rel=0.2)
 
 
+def test_the_stack_of_each_thread_is_seen_where_its_first_frame_is(tmp_path: Path) -> None:
+    program = """\
+import _thread, time
+ended = []
+def work(i):
+    mine = [i, i + 1]
+    while len(ended) < 1:
+        time.sleep(0.01)
+for i in range(50):
+    _thread.start_new_thread(work, (i,))
+time.sleep(0.3)
+ended.append(1)
+time.sleep(0.2)
+"""
+    recording, heap = heap_of(tmp_path, program, "--heap=all")
+    pieces = heap[heap["size_bytes"] == os.sysconf("SC_PAGESIZE")]
+
+    assert not recording.problems
+    assert pieces["line"].isin([4, 5, 6]).sum() == 50
+    assert (pieces.loc[pieces["line"].isin([4, 5, 6]), "died_ns"] > 0).all()
+
+
 def test_without_the_option_nothing_is_sampled(tmp_path: Path) -> None:
     recording, heap = heap_of(tmp_path, STRINGS)
 

@@ -37,6 +37,10 @@ _Atomic uint8_t tlmi_heap_pages[TLMI_HEAP_PAGES]; /* a full one stays */
 static __thread uint32_t own_epoch;               /* of this thread's counts */
 static __thread uint64_t own_random;
 static __thread bool is_busy; /* what is allocated while a sample is recorded is ours */
+static __thread struct {
+    void *block; /* NULL: none */
+    uint64_t heap_left, objects_left;
+} frameless; /* a sample whose site is not known yet, and the counts of this thread but for what it counted since */
 
 static _Atomic uint32_t epoch = 1; /* changes when sampling begins and ends */
 static _Atomic uint64_t rate;      /* mean bytes between chosen ones; 0: off */
@@ -63,15 +67,6 @@ static int64_t distance(uint64_t mean)
     return mean == 1 ? 0 : 1 + (int64_t)(-log(random_fraction()) * (double)mean);
 }
 
-/* Where a count goes on that may be below 0. */
-static uint64_t begin_at(uint64_t left, uint64_t mean)
-{
-    if (mean == 0)
-        return WHILE_OFF_BYTES;
-    int64_t over = (int64_t)left < 0 ? (int64_t)left % (int64_t)mean : 0;
-    return (uint64_t)(distance(mean) + over);
-}
-
 /* Begins to count anew when sampling has begun or ended since. */
 static void begin_counts(uint32_t now, uint64_t mean)
 {
@@ -79,8 +74,18 @@ static void begin_counts(uint32_t now, uint64_t mean)
     own_epoch = now;
     own_random = (base + 1 + atomic_fetch_add(&started_threads, 1)) * 0x9E3779B97F4A7C15ULL | 1;
     random_fraction();
-    tlmi_heap_left = begin_at(tlmi_heap_left, mean);
-    tlmi_objects_left = begin_at(tlmi_objects_left, mean);
+    tlmi_heap_left = mean != 0 ? (uint64_t)distance(mean) : WHILE_OFF_BYTES;
+    tlmi_objects_left = mean != 0 ? (uint64_t)distance(mean) : WHILE_OFF_BYTES;
+}
+
+/* It begins anew, at a place with a site. */
+static void place_frameless(void)
+{
+    void *block = frameless.block;
+    frameless.block = NULL;
+    tlmi_heap_left += frameless.heap_left;
+    tlmi_objects_left += frameless.objects_left;
+    tlmi_heap_restore(block, tlmi_heap_gone(block), TLMI_HEAP_ARENA);
 }
 
 bool tlmi_heap_choose(uint64_t *left, size_t bytes)
@@ -89,10 +94,16 @@ bool tlmi_heap_choose(uint64_t *left, size_t bytes)
         *left += bytes;
         return false;
     }
+    if (frameless.block != NULL)
+        place_frameless();
     uint64_t mean = atomic_load_explicit(&rate, memory_order_relaxed);
     uint32_t now = atomic_load_explicit(&epoch, memory_order_acquire);
-    if (own_epoch != now || mean == 0)
+    if (own_epoch != now || mean == 0) {
         begin_counts(now, mean);
+        if (mean == 0)
+            return false;
+        *left -= bytes;
+    }
     if ((int64_t)*left >= 0)
         return false;
     int64_t next = (int64_t)*left % (int64_t)mean; /* the distances between the bytes of one block do not matter */
@@ -177,6 +188,17 @@ void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner)
                           (uint16_t)owner);
     }
     is_busy = false;
+}
+
+/* The next allocation is due, whatever its size. */
+void tlmi_heap_await_frame(void *block)
+{
+    if (tlmi_map_find(&samples, (uintptr_t)block) == 0 || frameless.block != NULL || tlmi_pystack_site() != 0)
+        return;
+    frameless.block = block;
+    frameless.heap_left = tlmi_heap_left;
+    frameless.objects_left = tlmi_objects_left;
+    tlmi_heap_left = tlmi_objects_left = 0;
 }
 
 /* ---- what libraries call ---- */

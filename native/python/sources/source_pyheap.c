@@ -73,7 +73,10 @@ static void meet_piece(uintptr_t piece)
             count_piece(last, (top - last + page - 1) / page * page);
     }
     count_piece(piece, page);
-    tlmi_heap_meet((void *)piece, page, TLMI_HEAP_ARENA);
+    if (tlmi_heap_is_due(page)) {
+        tlmi_heap_sample((void *)piece, page, TLMI_HEAP_ARENA);
+        tlmi_heap_await_frame((void *)piece); /* the frame that it is for comes after it */
+    }
 }
 
 static void *counted_arena_alloc(void *context, size_t bytes)

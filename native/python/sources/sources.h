@@ -107,6 +107,8 @@ void tlmi_heap_sample(void *block, size_t bytes, tlmi_heap_owner owner);
 uint64_t tlmi_heap_end(void *block);
 /* The block is still there: its end failed. */
 void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner);
+/* A sampled block that came before the first frame of its stack gets the site of what its thread allocates next. Others keep theirs. */
+void tlmi_heap_await_frame(void *block);
 void tlmi_heap_look_again(void);
 static inline uintptr_t tlmi_heap_page(uintptr_t block)
 {
