@@ -189,19 +189,23 @@ def test_signal_handlers_may_allocate(tmp_path: Path) -> None:
     assert len(heap)
 
 
-def test_names_that_types_remember_are_not_kept_for_being_samples(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whose", ["Empty()", "Empty"])
+def test_names_that_types_remember_are_not_kept_for_being_samples(
+    whose: str, tmp_path: Path
+) -> None:
     """A type's table of remembered names is indexed by their addresses, and samples have their own.
 
-    As an extension does that asks for attributes by C strings.
+    As an extension does that asks for attributes by C strings. A class's attribute is looked for in
+    two types, so the table has its name twice.
     """
-    program = """\
+    program = f"""\
 import ctypes
 class Empty:
     pass
 def ask():
     get = ctypes.pythonapi.PyObject_GetAttrString
     get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.py_object
-    empty = Empty()
+    empty = {whose}
     for i in range(100_000):
         try:
             get(empty, b"a name of forty characters, number %6d" % i)

@@ -145,6 +145,11 @@ static uint64_t take_sample(void *block)
     return bytes;
 }
 
+bool tlmi_heap_has(const void *block)
+{
+    return tlmi_heap_may_have(block) && tlmi_map_find(&samples, (uintptr_t)block) != 0;
+}
+
 void tlmi_heap_record(void *block, size_t bytes, tlmi_heap_owner owner)
 {
     if (is_busy || block == NULL)
@@ -193,7 +198,7 @@ void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner)
 /* The next allocation is due, whatever its size. */
 void tlmi_heap_await_frame(void *block)
 {
-    if (tlmi_map_find(&samples, (uintptr_t)block) == 0 || frameless.block != NULL || tlmi_pystack_site() != 0)
+    if (!tlmi_heap_has(block) || frameless.block != NULL || tlmi_pystack_site() != 0)
         return;
     frameless.block = block;
     frameless.heap_left = tlmi_heap_left;

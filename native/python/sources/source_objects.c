@@ -67,7 +67,21 @@ static uint64_t put_raw_off(void)
 
 /* A type remembers the names that it was asked for, in a table where the address of a name decides its place. A name that is made
  * for one question has the address of the one before, and takes its place. A sampled one has an address of its own, and would
- * stay: so it stops being a sample when nothing else refers to it. Some of the table at a time. */
+ * stay: so it stops being a sample when nothing but the table refers to it. Some of the table at a time. */
+#ifdef PYINSIDE_KNOWN
+/* A question about an attribute of a class asks the class and its own type, so one name may be there more than once. */
+static bool is_only_remembered(const PyInterpreterState *interpreter, PyObject *name)
+{
+    enum { MOST_TYPES = 8 };
+    Py_ssize_t references = Py_REFCNT(name);
+    if (references > MOST_TYPES)
+        return false;
+    for (uint32_t i = 0; i < PYINSIDE_CACHED_NAMES; i++)
+        references -= pyinside_cached_name(interpreter, i) == name;
+    return references == 0;
+}
+#endif
+
 static void end_remembered_names(void)
 {
 #ifdef PYINSIDE_KNOWN
@@ -78,7 +92,7 @@ static void end_remembered_names(void)
         return;
     for (uint32_t i = 0; i < AT_ONCE; i++, next = (next + 1) % PYINSIDE_CACHED_NAMES) {
         PyObject *name = pyinside_cached_name(thread->interp, next);
-        if (tlmi_unlikely(name != NULL && tlmi_heap_may_have(name)) && Py_REFCNT(name) == 1)
+        if (tlmi_unlikely(name != NULL && tlmi_heap_has(name)) && is_only_remembered(thread->interp, name))
             tlmi_heap_gone(name);
     }
 #endif

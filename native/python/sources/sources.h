@@ -150,6 +150,8 @@ static inline bool tlmi_heap_may_have(const void *block)
     return tlmi_unlikely(atomic_load_explicit(&tlmi_heap_pages[page], memory_order_relaxed) != 0);
 #endif
 }
+/* Whether a block is a sample. */
+bool tlmi_heap_has(const void *block);
 /* Before a block goes. Returns its size if it was a sample, else 0. */
 static inline uint64_t tlmi_heap_gone(void *block)
 {

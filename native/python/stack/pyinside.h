@@ -58,7 +58,7 @@ static inline PyThreadState *pyinside_thread(void)
 
 /* What types were last asked for is kept in a table; the name is a str or None, NULL where nothing is. */
 enum { PYINSIDE_CACHED_NAMES = 1 << MCACHE_SIZE_EXP };
-static inline PyObject *pyinside_cached_name(PyInterpreterState *interpreter, uint32_t at)
+static inline PyObject *pyinside_cached_name(const PyInterpreterState *interpreter, uint32_t at)
 {
 #if PY_VERSION_HEX < 0x030C0000
     return interpreter->type_cache.hashtable[at].name;
