@@ -5,7 +5,7 @@
  * later each hundredth of the run's length, at most once a second, and each of its expensive probes (the C allocator walks its
  * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, from
  * twenty seconds on less and less down to a tenth, or all of them together a percent while resident memory grows by an
- * eighth and more.
+ * eighth and more. An allocator whose free chunks are many gets two thirds of a percent until there are twelve points.
  * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and recorded before the next one begins:
  * a number that was read before another one must not come after it in the recording, least of all at its end. That is one
  * lock, which is never taken by a holder of a lock of the recording. The other one is about what is kept from sample to sample; it is
@@ -23,6 +23,8 @@
 #define REST_SHARE 300          /* an expensive probe rests for 300 times what it took */
 #define LONG_REST_SHARE 1000 /* the same when the run is long: a slope over an hour does not need a point each second */
 #define LONG_NS UINT64_C(20000000000)
+#define SPARSE_SHARE 150 /* the C allocator for 150 times, if it would else have fewer points than these in the run so far */
+#define FEWEST_POINTS 12
 #define EARLY_SHARE 100 /* the C allocator for 100 times in the first two seconds */
 #define GROWN_SHARE 100 /* a snapshot for 100 times, if much has come since */
 #define FORCED_SHARE 10 /* a snapshot that is asked for */
@@ -111,6 +113,16 @@ static void add_expensive(tlmi_sample *taken, enum probe which, void (*add)(tlmi
     next_probe_ns[which] = now + cost * rest_share(now);
 }
 
+/* How long the C allocator is not asked, at a time of the run. */
+static uint64_t allocator_rest(uint64_t age_ns)
+{
+    if (age_ns < EARLY_NS)
+        return allocator_cost_ns * EARLY_SHARE;
+    uint64_t rest = allocator_cost_ns * rest_share(opened_ns + age_ns);
+    uint64_t apart = age_ns / FEWEST_POINTS, least = allocator_cost_ns * SPARSE_SHARE;
+    return rest <= apart ? rest : apart > least ? apart : least;
+}
+
 /* What tracked memory is subtracted from comes last, next to the events that tell it, and is asked again when the thread had
  * to wait for a processor meanwhile: a burst of arrays between the question and its event looks like a dip of the rest. What
  * takes long anyway is not asked again. A short run is asked more often: a few points say nothing of growth; and what took
@@ -133,10 +145,9 @@ static void add_moment(tlmi_sample *taken, bool force)
         if (worked > SHARP_NS || tlmi_clock_ns() - begin <= worked + SHARP_NS)
             break;
     }
-    uint64_t now = tlmi_clock_ns(), most = LEAPS * allocator_cost_ns + SHARP_NS;
+    uint64_t most = LEAPS * allocator_cost_ns + SHARP_NS;
     allocator_cost_ns = used < most ? used : most;
-    next_probe_ns[PROBE_ALLOCATOR] =
-        now + allocator_cost_ns * (now - opened_ns < EARLY_NS ? EARLY_SHARE : rest_share(now));
+    next_probe_ns[PROBE_ALLOCATOR] = tlmi_clock_ns() + allocator_rest(tlmi_clock_ns() - opened_ns);
 }
 
 static bool are_all_due(uint64_t now)

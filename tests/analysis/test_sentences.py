@@ -161,6 +161,20 @@ def test_what_stays_resident_says_who_keeps_it() -> None:
 
     assert sentences.retained(kept) == text
     assert sentences.verdict_of_retained(kept) == f"Retained: {text}"
+    assert sentences.retained_beside_growth(kept, 1_000) == []
+
+
+def test_freed_memory_that_becomes_more_is_said_beside_what_grows_less() -> None:
+    rise = Rise("retained", 95_000_000, 5.0, 0, Rate(19e6, 18e6, 20e6))
+    kept = Retained(240_000_000, 5.0, "the C allocator keeps it", rise)
+    (said,) = sentences.retained_beside_growth(kept, 2_000_000)
+
+    assert said == (
+        "Larger is what it leaves behind: 240 MB that the program freed is still resident, and "
+        "becomes more: 95.0 MB in 5.00 s, 19.0 MB/s (95% CI 18.0–20.0), steadily to the end. The C "
+        "allocator keeps it: it cannot give back pages on which small blocks are in use."
+    )
+    assert sentences.retained_beside_growth(kept, 100_000_000) == []
 
 
 # ---- no leak ----

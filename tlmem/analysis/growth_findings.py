@@ -90,8 +90,19 @@ def memory_findings(evidence: Evidence) -> list[Finding]:
     ]
     retained = evidence.resident.retained
     if retained.bytes:
-        text = sentences.retained(retained)
-        found.append(Finding("retained", "warning", 0, retained.bytes, text))
+        rise, text = retained.rise, sentences.retained(retained)
+        found.append(
+            Finding(
+                kind="retained",
+                severity="warning",
+                count=0,
+                bytes=retained.bytes,
+                evidence=text,
+                slope_bytes_per_s=rise.rate.value if rise else None,
+                slope_low_bytes_per_s=rise.rate.low if rise else None,
+                slope_high_bytes_per_s=rise.rate.high if rise else None,
+            )
+        )
     return found
 
 

@@ -156,6 +156,7 @@ def a_line_grows(evidence: Evidence) -> Verdict | None:
             [
                 sentences.leak(evidence.places, evidence.lives, evidence.marks, growths),
                 *sentences.past_beside_growth(evidence.past, growths[0].bytes),
+                *sentences.retained_beside_growth(evidence.resident.retained, growths[0].bytes),
             ]
         ),
         sum(growth.rate.value for growth in growths),
@@ -181,6 +182,7 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
             [
                 with_profiler(said, evidence.recording),
                 *sentences.past_beside_growth(evidence.past, rise.bytes),
+                *sentences.retained_beside_growth(evidence.resident.retained, rise.bytes),
             ]
         ),
         rise.rate.value,
@@ -277,7 +279,11 @@ def memory_is_retained(evidence: Evidence) -> Verdict | None:
     retained = evidence.resident.retained
     if not retained.bytes:
         return None
-    return Verdict("retained", sentences.verdict_of_retained(retained), 0.0, 0)
+    said = sentences.verdict_of_retained(retained)
+    if retained.rise is None:
+        return Verdict("retained", said, 0.0, 0)
+    rate = retained.rise.rate
+    return Verdict("retained", said, rate.value, retained.rise.bytes, rate.low, rate.high)
 
 
 def stable(evidence: Evidence) -> Verdict:

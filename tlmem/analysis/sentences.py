@@ -193,10 +193,20 @@ def deep_graph(places: Places, graph: DeepGraph, rise: Rise, begin_ns: int) -> s
 
 def retained(found: Retained) -> str:
     """Of freed memory that stays resident."""
+    freed = f"{format_bytes(found.bytes)} that the program freed"
+    if found.rise is None:
+        return f"{freed} stayed resident for {format_seconds(found.seconds)}: {found.by}."
     return (
-        f"{format_bytes(found.bytes)} that the program freed stayed resident for "
-        f"{format_seconds(found.seconds)}: {found.by}."
+        f"{freed} is still resident, and becomes more: {format_bytes(found.rise.bytes)} in "
+        f"{format_seconds(found.rise.seconds)}, {found.rise.rate.per_second()}, steadily to the "
+        "end. The C allocator keeps it: it cannot give back pages on which small blocks are in use."
     )
+
+
+def retained_beside_growth(found: Retained, grown_bytes: int) -> list[str]:
+    """How much more freed memory stays resident, where that exceeds what else grows."""
+    grows = found.rise is not None and found.rise.bytes > grown_bytes
+    return [f"Larger is what it leaves behind: {retained(found)}"] if grows else []
 
 
 def verdict_of_retained(found: Retained) -> str:

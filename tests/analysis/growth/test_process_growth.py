@@ -318,6 +318,48 @@ def test_an_allocator_that_is_asked_seldom_tells_enough_to_say_that_it_keeps_mem
     assert (verdict.outcome, "the C allocator keeps it" in verdict.sentence) == ("retained", True)
 
 
+def test_freed_memory_that_stays_resident_and_becomes_more_is_retained_with_its_rate() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        program.kept = 500_000 * step
+        program.wait(2_000_000)
+    analysis = analyse(program.recording())
+    verdict = analysis.verdict
+
+    assert verdict.outcome == "retained"
+    assert "and becomes more" in verdict.sentence
+    assert verdict.slope_bytes_per_s == pytest.approx(25e6, rel=0.1)
+    assert [found.kind for found in analysis.findings if found.slope_bytes_per_s] == ["retained"]
+
+
+def test_freed_memory_of_a_process_that_does_not_grow_is_not_said_to_become_more() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        program.kept = 500_000 * step
+        program.native = 200e6 - program.kept
+        program.wait(2_000_000)
+    verdict = analyse(program.recording()).verdict
+
+    assert "becomes more" not in verdict.sentence
+
+
+def test_a_leak_of_small_blocks_that_keep_pages_of_freed_ones_says_so() -> None:
+    program = Program()
+    for step in range(400):
+        program.temporary(20)
+        program.kept, program.native = 500_000 * step, 10_000 * step
+        program.wait(2_000_000)
+    recording = program.recording()
+    seldom = recording.samples.index % 6 != 1
+    recording.samples.loc[seldom, ["malloc_used", "malloc_free"]] = float("nan")
+    verdict = analyse(recording).verdict
+
+    assert verdict.outcome == "native"
+    assert "Larger is what it leaves behind: " in verdict.sentence
+
+
 @pytest.mark.parametrize(("megabytes", "outcome"), [(200, "retained"), (35, "stable")])
 def test_buffers_that_a_device_keeps_idle_are_retained(megabytes: int, outcome: str) -> None:
     program = Program()

@@ -22,6 +22,7 @@ from tlmem.analysis.growth.curves import (
     handed_out_bytes,
     in_whole_arenas,
     memory_curve,
+    resident_bytes,
 )
 from tlmem.analysis.growth.growing_sites import LATE, even
 from tlmem.analysis.growth.rates import doubt_about, rate_of
@@ -78,11 +79,16 @@ class Rise:
 
 @dataclass(frozen=True)
 class Retained:
-    """``bytes`` were freed and resident for ``seconds``; ``by`` says who keeps them."""
+    """``bytes`` were freed and resident for ``seconds``; ``by`` says who keeps them.
+
+    ``rise`` says how they became more, with the resident memory of the process, to the end; then
+    ``bytes`` are those of the end.
+    """
 
     bytes: int = 0
     seconds: float = 0.0
     by: str = ALLOCATOR
+    rise: Rise | None = None
 
 
 @dataclass(frozen=True)
@@ -193,9 +199,8 @@ def resolution_of(times: Floats, values: Floats, floor: float) -> float | None:
     """How many bytes per second a steady rise must have to stand out; None with few samples."""
     if len(values) < FEWEST_SAMPLES:
         return None
-    bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
-    middles, lows = low_in_bins(times, values, bins, LOW_QUANTILE)
     seconds = float(times[-1] - times[0])
+    middles, lows = low_points(times, values)
     if len(lows) < FEWEST_BINS or seconds <= 0:
         return None
     slope = theil_sen(middles, lows)
@@ -307,9 +312,8 @@ def steady_rise(
     checks = Checks() if checks is None else checks
     if len(values) < FEWEST_SAMPLES or clock[-1] <= clock[0]:
         return None
-    bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
     every, all_values = (clock - clock[0]) / (clock[-1] - clock[0]), values
-    clock, values = low_in_bins(clock, values, bins, LOW_QUANTILE)
+    clock, values = low_points(clock, values)
     if len(values) < FEWEST_BINS:
         return None
     x = (clock - clock[0]) / (clock[-1] - clock[0])
@@ -319,7 +323,7 @@ def steady_rise(
     if not checks.at_least(least, min(grown, 2 * floor[-1])):
         return None
     share = floor / floor[-1]
-    slack = min(NOISE_SLACK, noise / grown)
+    slack = min(NOISE_SLACK, noise / grown) + coarseness(len(values))
     if not checks.at_most(
         RULES.largest_step,
         float(np.max(np.diff(share, prepend=0.0))),
@@ -334,6 +338,25 @@ def steady_rise(
     ):
         return None
     return rate
+
+
+def low_points(x: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """A curve of few points without noise that only adds; where parts would stay empty, its points.
+
+    Args:
+        x: ascending, more than one value.
+    """
+    bins = min(MOST_BINS, max(FEWEST_SAMPLES, len(values) // 4))
+    middles, lows = low_in_bins(x, values, bins, LOW_QUANTILE)
+    if len(lows) >= FEWEST_BINS or x[-1] <= x[0]:
+        return middles, lows
+    spaced = without_crowds((x - x[0]) / (x[-1] - x[0]))
+    return x[spaced], values[spaced]
+
+
+def coarseness(points: int) -> float:
+    """What few points add to the steps of an even rise, beyond those of as many as can be."""
+    return 0.5 * (1 / (points - 1) - 1 / (MOST_BINS - 1))
 
 
 def rate_of_samples(x: Floats, values: Floats) -> Rate | None:
@@ -366,13 +389,16 @@ def retained_memory(window: Window, handed_out: Floats, steady_ns: float) -> Ret
         handed_out: bytes that the C allocator gave to arrays, devices and Python, at each sample.
         steady_ns: when the steady state began.
     """
+    growing = growing_retained(window, handed_out)
+    if growing.rise is not None:
+        return growing
     asked = window.taken("malloc_free") & (window.time_ns >= steady_ns)
     if asked.sum() < FEWEST_ASKED:
         return Retained()
     rows = window.taken("anon") & (window.time_ns >= window.time_ns[np.argmax(asked)])
     if rows.sum() < FEWEST_SAMPLES:
         return Retained()
-    resident = window.bytes("anon") - window.bytes("recorder")
+    resident = resident_bytes(window)
     found = []
     for free, by, fewest in (
         (free_in_allocator(window, resident, handed_out), ALLOCATOR, RULES.retained_bytes),
@@ -383,6 +409,27 @@ def retained_memory(window: Window, handed_out: Floats, steady_ns: float) -> Ret
             times = window.time_ns[rows]
             found.append(Retained(round(least), float(times[-1] - times[0]) / 1e9, by))
     return max(found, key=lambda retained: retained.bytes, default=Retained())
+
+
+def growing_retained(window: Window, handed_out: Floats) -> Retained:
+    """What the C allocator keeps of freed memory, if that becomes more and more.
+
+    It cannot give back a page on which one small block is in use. Where as much was in use before,
+    nothing came to the process.
+    """
+    rows = window.taken("malloc_free")
+    if rows.sum() < FEWEST_SAMPLES:
+        return Retained()
+    resident = resident_bytes(window)
+    times = window.time_ns[rows] / 1e9
+    free = free_in_allocator(window, resident, handed_out)[rows]
+    rise = first_rise("retained", times, [times], free, RULES.retained_bytes, [])
+    if rise is None:
+        return Retained()
+    since = resident[window.time_ns >= rise.since_ns]
+    if since[-1] - since[0] < RULES.majority * rise.bytes:
+        return Retained()
+    return Retained(round(free[-1]), rise.seconds, ALLOCATOR, rise)
 
 
 def free_in_allocator(window: Window, resident: Floats, handed_out: Floats) -> Floats:
