@@ -9,7 +9,8 @@ from support.traces import Program
 
 from tlmem.analysis import Attribution, analyse
 from tlmem.analysis.growth.curves import Window, freed_since_asked
-from tlmem.analysis.growth.process_growth import judge_samples
+from tlmem.analysis.growth.process_growth import first_rise, judge_samples
+from tlmem.analysis.rules import RULES
 
 
 def run(program: Program, steps: int = 400, native: float = 0, python: float = 0) -> str:
@@ -316,6 +317,15 @@ def test_an_allocator_that_is_asked_seldom_tells_enough_to_say_that_it_keeps_mem
 
     verdict = analyse(recording).verdict
     assert (verdict.outcome, "the C allocator keeps it" in verdict.sentence) == ("retained", True)
+
+
+def test_a_run_ends_at_its_end_also_where_samples_are_dense_at_its_begin() -> None:
+    """The highest of the last samples is the end of a run whose function frees what it held."""
+    times = np.concatenate([np.linspace(0.1, 8, 240), np.linspace(8.1, 15, 60)])
+    values = 20e6 + 5e6 * np.minimum(times / 8, 1)
+    values[245] += 4e6
+
+    assert first_rise("python", times, [times], values, RULES.heap_bytes, []) is None
 
 
 def test_freed_memory_that_stays_resident_and_becomes_more_is_retained_with_its_rate() -> None:

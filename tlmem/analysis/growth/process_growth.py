@@ -226,7 +226,8 @@ def first_rise(
     Args:
         tries: takes the conditions of each try.
     """
-    start = int(UNWINDING_FROM * (len(values) - 1))
+    unwinding = times[0] + UNWINDING_FROM * (times[-1] - times[0])
+    start = min(int(np.searchsorted(times, unwinding)), len(times) - 1)
     highest = start + int(np.argmax(values[start:]))
     freed = values[highest] - values[-1] > RULES.given_back * (values[highest] - values[0])
     for end in (len(values), highest + 1) if freed else (len(values),):
