@@ -341,6 +341,27 @@ PROGRAMS: dict[str, str | Program] = {
             print(error)
         print(subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True).stdout)
         """,
+    "_posixsubprocess is given sequences of the program's": """
+        import subprocess, sys
+        class Sequence:
+            def __init__(self, name):
+                self.name = name
+            def __len__(self):
+                print(self.name, "has a length")
+                return sys.maxsize
+            def __getitem__(self, i):
+                print(self.name, "is asked")
+                return b"python" * (i < 3) or 1 / 0
+        original = subprocess._fork_exec
+        for at in (1, 5):
+            def odd(*arguments):
+                return original(*arguments[:at], Sequence(f"argument {at}"), *arguments[at + 1:])
+            subprocess._fork_exec = odd
+            try:
+                subprocess.run([sys.executable, "-c", "pass"], env={})
+            except (MemoryError, ArithmeticError, TypeError) as error:
+                print(type(error))
+        """,
     "cffi is removed": """
         import sys
         for name in [n for n in sys.modules if "cffi" in n]:

@@ -160,9 +160,15 @@ tlm_status tlm_follow_variable(tlm_follow which, const char *value)
     return TLM_OK;
 }
 
+/* Other sequences run code of the program when they are looked into; subprocess has none. */
+static bool is_plain_sequence(PyObject *given)
+{
+    return given != NULL && (PyTuple_CheckExact(given) || PyList_CheckExact(given));
+}
+
 PyObject *tlmi_processes_environment(PyObject *given)
 {
-    PyObject *list = variable[0] != 0 && given != NULL && given != Py_None ? PySequence_List(given) : NULL;
+    PyObject *list = variable[0] != 0 && is_plain_sequence(given) ? PySequence_List(given) : NULL;
     PyObject *ours = list ? PyBytes_FromString(variable) : NULL;
     size_t length = strlen(name_of_variable) + 1; /* with the = */
     bool good = ours != NULL;
@@ -231,7 +237,7 @@ static size_t named_interpreter(const char *path, char *line, const char **begin
 PyObject *tlmi_processes_interpreter(PyObject *paths)
 {
     PyObject *each = NULL, *found = NULL;
-    for (Py_ssize_t i = 0; found == NULL && i < PySequence_Size(paths); i++) {
+    for (Py_ssize_t i = 0; is_plain_sequence(paths) && found == NULL && i < PySequence_Size(paths); i++) {
         Py_XSETREF(each, PySequence_GetItem(paths, i));
         char line[LINE_ROOM];
         const char *path = each != NULL && PyBytes_CheckExact(each) ? PyBytes_AS_STRING(each) : "", *begin = NULL;
