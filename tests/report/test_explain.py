@@ -52,7 +52,7 @@ def test_a_stable_program_answers_every_question_with_no_and_says_what_failed() 
 
     assert answers(summary) == ["no"] * 13
     assert "native memory: does not grow\n        native_bytes " in shown
-    assert "at least 150 kB     no\n          native_bytes: native memory of a healthy" in shown
+    assert "at least 500 kB     no\n          native_bytes: native memory of a healthy" in shown
 
 
 def test_a_short_run_ends_at_the_question_about_its_length() -> None:

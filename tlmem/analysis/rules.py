@@ -258,7 +258,7 @@ class Rules:
         off=0.0,
     )
     native_bytes = Rule(
-        150_000,
+        500_000,
         "bytes",
         "native memory of a healthy process drifts by less",
         off=1,

@@ -25,7 +25,7 @@ def run(program: Program, steps: int = 400, native: float = 0, python: float = 0
 def test_native_memory_that_keeps_growing_is_native() -> None:
     program = Program()
 
-    assert run(program, native=2_000) == "native"
+    assert run(program, native=4_000) == "native"
     assert "Record again with tlmem record --heap" in analyse(program.recording()).verdict.sentence
 
 
@@ -63,7 +63,7 @@ def test_freed_memory_in_quarantine_is_no_growth_and_hides_none(native: int, out
     assert analyse(program.recording()).verdict.outcome == outcome
 
 
-@pytest.mark.parametrize("native, outcome", [(0, "stable"), (2_000, "native")])
+@pytest.mark.parametrize("native, outcome", [(0, "stable"), (4_000, "native")])
 def test_what_the_recorder_takes_for_itself_is_no_part_of_native_memory(
     native: int, outcome: str
 ) -> None:
