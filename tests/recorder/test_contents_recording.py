@@ -35,7 +35,7 @@ def contents(body: str, folder: Path) -> dict[str, dict[str, int]]:
     assert recording.problems == []
     table = recording.contents
     table = table[table["snapshot"] == table["snapshot"].max()]
-    found: dict[str, dict[str, int]] = {"items": {}, "arrays": {}, "bytes": {}}
+    found: dict[str, dict[str, int]] = {"items": {}, "arrays": {}, "cached": {}, "bytes": {}}
     for row in table.itertuples():
         found[row.what][row.name] = row.count
         if row.what == "arrays":
@@ -219,3 +219,61 @@ print(counts == [sys.getrefcount(kept), sys.getrefcount(others), len(gc.get_refe
 """
     (tmp_path / "held.py").write_text(body, encoding="utf-8")
     assert_same(["held.py"], tmp_path)
+
+
+CACHES = """
+import functools, gc, time
+@functools.lru_cache(maxsize=300)
+def few(key): return {"key": key}
+@functools.lru_cache(maxsize=None)
+def all(key): return {"key": key}
+@functools.lru_cache(maxsize=900, typed=True)
+def typed(key, word=""): return [key]
+for i in range(700):
+    few(i), all(i), typed(i % 400, word="x")
+kinds = [c for c in gc.get_objects() if type(c) is functools._lru_cache_wrapper]
+infos = [c.cache_info() for c in kinds if c.cache_info().maxsize]
+with open("truth", "w") as file:
+    print(sum(i.currsize for i in infos), sum(i.maxsize for i in infos), file=file)
+"""
+
+
+def test_what_caches_with_a_bound_have_is_counted(tmp_path: Path) -> None:
+    found = contents(CACHES, tmp_path)
+    (row,) = tlmem.read(tmp_path / "a.tlm").contents.query("what == 'cached'").tail(1).itertuples()
+    items, most = map(int, (tmp_path / "truth").read_text().split())
+
+    assert items >= 700 and found["cached"] == {"lru_caches with a bound": row.count}
+    assert row.count == pytest.approx(items, abs=50)  # the recorder's end imports modules
+    assert row.most == pytest.approx(most, rel=0.2)
+    assert found["items"]["lru_cache of few() (module __main__)"] == 300
+    assert found["items"]["lru_cache of typed() (module __main__)"] == 400
+
+
+FILLING = """
+import functools, random, time
+@functools.lru_cache(maxsize=400_000)
+def load(key): return {"key": str(key) * 20, "pair": [key, key + 1]}
+kept = []
+for _ in range(400):
+    for _ in range(200):
+        {work}
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "outcome"),
+    [
+        ("load(random.random())", "cannot-judge"),
+        ("kept.append({'key': str(load(1)) * 20, 'pair': [random.random()]})", "python"),
+    ],
+)
+def test_objects_that_fill_an_lru_cache_are_not_called_a_leak(
+    work: str, outcome: str, tmp_path: Path
+) -> None:
+    analysis = judged(FILLING.replace("{work}", work), tmp_path)
+
+    assert analysis.verdict.outcome == outcome
+    kinds = {finding.kind for finding in analysis.findings}
+    assert ("filling-cache" in kinds) == (outcome == "cannot-judge")

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from tlmem.recording.format.chains import (
+    CACHED,
     CONTAINER,
     TOTALS_GROUP,
     TYPE,
@@ -242,6 +243,15 @@ class Program:
             steps = (ChainStep(StepKind.INSTANCE, name),)
             group = self.contents[-1].group + 1
             self.contents.append(replace(last, arrays=count, group=group, steps=steps, what=TYPE))
+
+    def cached(self, items: int, most: int) -> None:
+        """The snapshot before counts what caches with a bound have, and may have."""
+        last = self.contents[-1]
+        self.contents.append(
+            replace(
+                last, arrays=items, held_bytes=most, group=last.group + 1, steps=(), what=CACHED
+            )
+        )
 
     def holding_objects(self) -> pd.DataFrame:
         """What the reader would find at the addresses that snapshots name."""

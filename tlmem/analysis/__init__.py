@@ -47,6 +47,7 @@ from tlmem.analysis.holders.runtime_holders import with_holders
 from tlmem.analysis.holders.survivors import with_graphs
 from tlmem.analysis.judge import Evidence, judge
 from tlmem.analysis.leaks.alive_at_end import alive_by_line, alive_in, live_at_end
+from tlmem.analysis.leaks.cached_objects import without_cached
 from tlmem.analysis.leaks.classes import class_findings
 from tlmem.analysis.leaks.deep_graphs import deep_graph, deep_graph_findings, with_deep_graph
 from tlmem.analysis.leaks.facts import exact_findings
@@ -132,6 +133,7 @@ def _analyse(recording: Recording) -> Analysis:
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
+        *evidence.cached,
         *evidence.gathered,
         *evidence.one_pass,
         *evidence.one_call,
@@ -210,6 +212,7 @@ def evidence_of(recording: Recording) -> Evidence:
     sizes = None
     if deep is None:
         resident, sizes = without_new_sizes(resident, lives)
+    resident, cached = without_cached(resident, recording, lives)
     resident, in_calls = without_one_call(resident, single, lives)
     return Evidence(
         recording=recording,
@@ -230,6 +233,7 @@ def evidence_of(recording: Recording) -> Evidence:
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
+        cached=[cached.finding()] if cached else [],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
         one_pass=[each.finding(lives, places) for each in passing],
         one_call=[*(finding for _, finding in by_calls), *in_calls],

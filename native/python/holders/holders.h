@@ -131,6 +131,7 @@ typedef struct {
 typedef struct {
     PyTypeObject *type; /* borrowed */
     uint64_t objects;
+    bool is_lru_cache;
 } tlmi_type_count;
 
 typedef struct {
@@ -158,7 +159,8 @@ typedef struct {
     uint32_t smallest;                 /* of them, when there is no room for more */
     tlmi_type_count types[TLMI_TYPES]; /* with most objects, most first */
     uint32_t types_count;
-    uintptr_t *ring; /* objects of cycles */
+    uint64_t cached_items, cached_most; /* of all lru_caches that have a bound */
+    uintptr_t *ring;                    /* objects of cycles */
     uint32_t ring_count, ring_room;
     struct {
         PyTypeObject *type;

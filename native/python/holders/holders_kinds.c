@@ -4,6 +4,7 @@
  * The collector's own lists are gone through once, without a look into the objects: what nothing reaches, such as an object whose
  * count a library forgot to lower, is counted too. What cannot refer to others (str, bytes, numbers) is on no list, nor is a dict
  * or a tuple that holds nothing but such. Counts of a pass that was cut would look like objects that went away, so there are none.
+ * On the way it adds up what the lru_caches have that have a bound.
  */
 #include "python/holders/holders.h"
 
@@ -30,7 +31,18 @@ static tlmi_type_count *slot_of(table *table, PyTypeObject *type)
         return NULL;
     table->types++;
     table->slots[at].type = type;
+    table->slots[at].is_lru_cache = strcmp(type->tp_name, "functools._lru_cache_wrapper") == 0;
     return &table->slots[at];
+}
+
+/* What a cache with a bound has, and may have. */
+static void add_cached(tlmi_search *search, PyObject *cache)
+{
+    const pyinside_lru *inside = pyinside_as_lru(cache);
+    if (inside == NULL || inside->most <= 0 || inside->results == NULL)
+        return;
+    search->cached_items += (uint64_t)PyDict_GET_SIZE(inside->results);
+    search->cached_most += (uint64_t)inside->most;
 }
 
 static int count_object(PyObject *object, void *context)
@@ -43,8 +55,11 @@ static int count_object(PyObject *object, void *context)
     }
     if (table->last == NULL || table->last->type != Py_TYPE(object))
         table->last = slot_of(table, Py_TYPE(object));
-    if (table->last != NULL)
+    if (table->last != NULL) {
         table->last->objects++;
+        if (tlmi_unlikely(table->last->is_lru_cache))
+            add_cached(table->search, object);
+    }
     return 1;
 }
 
@@ -69,10 +84,13 @@ void tlmi_search_count_types(tlmi_search *search, uint64_t until_ns)
     table->search = search;
     search->until_clock = OBJECTS_PER_LOOK;
     search->deadline_ns = until_ns;
+    search->cached_items = search->cached_most = 0;
     bool was_seen = pyinside_each_tracked(count_object, table) && !search->is_late;
     for (uint32_t i = 0; was_seen && i < SLOTS; i++)
         if (table->slots[i].objects >= LEAST_OBJECTS)
             search->types_count = put(search->types, search->types_count, &table->slots[i]);
+    if (!was_seen)
+        search->cached_items = search->cached_most = 0;
     search->is_late = false;
     search->deadline_ns = deadline_ns;
     tlmi_own_free(table, sizeof *table);

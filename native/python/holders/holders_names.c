@@ -542,11 +542,8 @@ static uint32_t name_bound(tlmi_namer *n, uint32_t i)
 /* ---- containers with a bound ---- */
 
 /* Adds what a container may have at most, when that is known, behind its type. */
-static void tell_bound(tlmi_namer *n, PyObject *bound)
+static void tell_most(tlmi_namer *n, long long most)
 {
-    long long most = bound != NULL && PyLong_CheckExact(bound) ? PyLong_AsLongLong(bound) : 0;
-    if (most == -1 && PyErr_Occurred())
-        PyErr_Clear(); /* so large that it bounds nothing */
     if (most <= 0)
         return;
     char text[24];
@@ -565,53 +562,34 @@ static uint32_t name_deque(tlmi_namer *n, uint32_t i)
         if (bound == NULL)
             PyErr_Clear();
     }
-    tell_bound(n, bound);
+    long long most = bound != NULL && PyLong_CheckExact(bound) ? PyLong_AsLongLong(bound) : 0;
+    if (most == -1 && PyErr_Occurred())
+        PyErr_Clear(); /* so large that it bounds nothing */
+    tell_most(n, most);
     Py_XDECREF(bound);
     add_text(&n->edge, "[]");
     end_step(n, TLMI_STEP_DEQUE, Py_SIZE(deque));
     return i + 1;
 }
 
-/* The maxsize that lru_cache was given, borrowed; NULL: it is not known. Its function `cache_parameters`, which is in the
- * dict of each cache, is not called: maxsize is the only int in its closure. */
-static PyObject *lru_bound(PyObject *attributes)
-{
-    PyObject *tells = attributes == NULL ? NULL : PyDict_GetItemString(attributes, "cache_parameters");
-    PyObject *cells = tells != NULL && PyFunction_Check(tells) ? PyFunction_GetClosure(tells) : NULL;
-    for (Py_ssize_t i = 0; cells != NULL && i < PyTuple_GET_SIZE(cells); i++) {
-        PyObject *cell = PyTuple_GET_ITEM(cells, i), *value = PyCell_Check(cell) ? PyCell_GET(cell) : NULL;
-        if (value != NULL && PyLong_CheckExact(value))
-            return value;
-    }
-    return NULL;
-}
-
-static int find_results(PyObject *child, void *context)
-{
-    PyObject **found = context;
-    if (child != NULL && PyDict_CheckExact(child) && child != found[1])
-        found[0] = child;
-    return found[0] != NULL;
-}
-
 static uint32_t name_lru_cache(tlmi_namer *n, uint32_t i)
 {
     PyObject *cache = object_at(n, i), *next = object_at(n, i + 1);
-    PyObject *results[2] = {NULL, pyinside_dict(cache)};
-    Py_TYPE(cache)->tp_traverse(cache, find_results, results);
+    const pyinside_lru *inside = pyinside_as_lru(cache);
+    PyObject *results = inside != NULL ? inside->results : NULL;
     begin_step(n);
     add_named(&n->type, cache);
-    tell_bound(n, lru_bound(results[1]));
+    tell_most(n, inside != NULL ? inside->most : 0);
     uint32_t after = i + 1;
-    if (next == results[1] || PyFunction_Check(next)) {
+    if (next == pyinside_dict(cache) || PyFunction_Check(next)) {
         after = tell_attribute(n, i);
         if (n->edge.used == 0)
             add_text(&n->edge, "__wrapped__");
     } else {
         add_text(&n->edge, "[]");
-        after = next == results[0] && i + 2 < n->count ? i + 2 : i + 1;
+        after = next == results && i + 2 < n->count ? i + 2 : i + 1;
     }
-    end_step(n, TLMI_STEP_LRU_CACHE, results[0] == NULL ? 0 : PyDict_GET_SIZE(results[0]));
+    end_step(n, TLMI_STEP_LRU_CACHE, results == NULL ? 0 : PyDict_GET_SIZE(results));
     return after;
 }
 

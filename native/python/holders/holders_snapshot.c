@@ -14,7 +14,7 @@
 
 enum { INCOMPLETE = 1, COLLECTING = 2 }; /* flags */
 enum { RECORD_ROOM = 48 + 8 * TLMI_SAMPLES + 32 * 1024, WHOLE_SAMPLE_GROUPS = 16, FEW_SAMPLES = 8 };
-enum { UNTRACKED_ARRAYS = 1, CONTAINER = 2, TYPE = 3 }; /* what */
+enum { UNTRACKED_ARRAYS = 1, CONTAINER = 2, TYPE = 3, CACHED = 4 }; /* what */
 #define TOTALS UINT32_MAX
 
 typedef struct {
@@ -182,6 +182,17 @@ static uint64_t write_types(tlmi_search *search, holding *head, uint64_t left)
     return written;
 }
 
+static uint64_t write_cached(const tlmi_search *search, holding *head, uint64_t left)
+{
+    if (search->cached_most == 0)
+        return 0;
+    head->steps = 0;
+    head->what = CACHED;
+    head->arrays = search->cached_items;
+    head->held_bytes = search->cached_most;
+    return write_steps(head, left);
+}
+
 static uint64_t write_contents(tlmi_search *search, const tlmi_groups *groups, holding head, uint64_t left)
 {
     head.group = 0;
@@ -189,6 +200,7 @@ static uint64_t write_contents(tlmi_search *search, const tlmi_groups *groups, h
     head.addresses = 0;
     head.used_bytes = 0;
     uint64_t written = write_untracked(search, groups, &head, left);
+    written += write_cached(search, &head, left - written);
     written += write_containers(search, groups, &head, left - written);
     return written + write_types(search, &head, left - written);
 }

@@ -67,6 +67,39 @@ static inline PyObject *pyinside_cached_name(const PyInterpreterState *interpret
 #endif
 }
 
+/* ---- caches of functions ---- */
+
+/* functools.lru_cache's object; private, the same from 3.11 to 3.14. */
+typedef struct {
+    struct {
+        PyObject_HEAD;
+        void *before, *after;
+        Py_hash_t hash;
+        PyObject *key, *result;
+    } root;
+    void *wrapper;
+    int typed;
+    PyObject *results;
+    Py_ssize_t hits;
+    PyObject *function;
+    Py_ssize_t most;
+    Py_ssize_t misses;
+    PyObject *mark;
+    PyTypeObject *link_type;
+    PyObject *information_type;
+    PyObject *dict, *references;
+} pyinside_lru;
+
+/* The object as one, if its type has the fields that can be known where they should be; else NULL. */
+static inline const pyinside_lru *pyinside_as_lru(PyObject *object)
+{
+    const PyTypeObject *type = Py_TYPE(object);
+    bool fits = type->tp_basicsize >= (Py_ssize_t)sizeof(pyinside_lru) &&
+                type->tp_dictoffset == (Py_ssize_t)offsetof(pyinside_lru, dict) &&
+                type->tp_weaklistoffset == (Py_ssize_t)offsetof(pyinside_lru, references);
+    return fits ? (const pyinside_lru *)object : NULL;
+}
+
 /* ---- frames ---- */
 
 static inline PyObject *pyinside_local(pyframe *frame, int index)

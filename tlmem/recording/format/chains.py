@@ -26,7 +26,7 @@ COLLECTING = 2
 """Flag: Python's garbage collector was switched on."""
 TRIGGERS = {1: "asked", 2: "mark", 3: "doubled", 4: "time", 5: "end"}
 """What made a snapshot be taken."""
-UNTRACKED, CONTAINER, TYPE = 1, 2, 3
+UNTRACKED, CONTAINER, TYPE, CACHED = 1, 2, 3, 4
 """What a content is: arrays over memory that is not tracked, a container with its items, or a type
 with its objects."""
 
@@ -97,7 +97,8 @@ class Holding:
     has none; its ``used_bytes`` are the nanoseconds that the walk took, its ``addresses`` counters.
     ``collecting`` says that Python's garbage collector was on; False also where that is not
     recorded. Of a content, ``what`` says which: ``UNTRACKED`` arrays, a ``CONTAINER``, which is the
-    last step and has ``arrays`` items, or a ``TYPE``, the only step, of ``arrays`` objects.
+    last step and has ``arrays`` items, a ``TYPE``, the only step, of ``arrays`` objects, or
+    ``CACHED``: each ``lru_cache`` with a bound; ``arrays`` items of at most ``held_bytes``.
     """
 
     ticks: int

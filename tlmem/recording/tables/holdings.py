@@ -13,6 +13,7 @@ import pandas as pd
 
 from tlmem.events import FIRST_RUNTIME_DEVICE, TORCH_DEVICES, Device
 from tlmem.recording.format.chains import (
+    CACHED,
     CONTAINER,
     TOTALS_GROUP,
     TRIGGERS,
@@ -40,6 +41,8 @@ SHARED_HEADER_BYTES = 64
 Source: ``map_alloc_alignment`` of ``aten/src/ATen/MapAllocator.cpp``, PyTorch 2.13."""
 
 
+CONTENTS = {UNTRACKED: "arrays", CONTAINER: "items", CACHED: "cached"}
+ALL_CACHES = "lru_caches with a bound"
 MOST_TYPES, LEAST_OBJECTS = 64, 10
 """Types that a snapshot names at most, and objects that one must have."""
 
@@ -132,18 +135,16 @@ def objects_table(holdings: list[Holding], objects: pd.DataFrame, to_ns: ToNs) -
 def contents_table(
     contents: Records, holdings: Records, span: tuple[int, int], to_ns: ToNs
 ) -> pd.DataFrame:
-    """One row for each large container, and each chain of untracked arrays.
+    """One row for each large container, each chain of untracked arrays, and what is cached.
 
     Of whole snapshots of a span of ticks.
     """
     whole = {snapshot for snapshot, group in holdings if group == TOTALS_GROUP}
     cut = {held.snapshot for held in holdings.values() if held.incomplete}
     found = [
-        (held, container_words(held.steps) if held.what == CONTAINER else words(held.steps))
+        (held, _content_words(held))
         for held in contents.values()
-        if held.snapshot in whole
-        and held.what in (UNTRACKED, CONTAINER)
-        and span[0] <= held.ticks <= span[1]
+        if held.snapshot in whole and held.what in CONTENTS and span[0] <= held.ticks <= span[1]
     ]
     found = [(held, text) for held, text in found if text]
     found.sort(key=lambda row: (row[0].snapshot, row[0].what, row[0].group))
@@ -155,14 +156,31 @@ def contents_table(
             "time_ns": to_ns(np.array([held.ticks for held in kept], np.uint64)),
             "trigger": [TRIGGERS.get(held.trigger, f"trigger {held.trigger}") for held in kept],
             "complete": np.array([held.snapshot not in cut for held in kept], bool),
-            "what": ["arrays" if held.what == UNTRACKED else "items" for held in kept],
+            "what": [CONTENTS[held.what] for held in kept],
             "count": _whole_numbers(held.arrays for held in kept),
-            "held_bytes": _whole_numbers(held.held_bytes for held in kept),
+            "most": _whole_numbers(_most_of(held) for held in kept),
+            "held_bytes": _whole_numbers(
+                0 if held.what == CACHED else held.held_bytes for held in kept
+            ),
             "words": [text for _, text in found],
             "name": [without_numbers(text) for _, text in found],
             "chain": [chain_text(held.steps) for held in kept],
         },
     )
+
+
+def _content_words(held: Holding) -> str:
+    """What a content is, in words."""
+    if held.what == CACHED:
+        return ALL_CACHES
+    return container_words(held.steps) if held.what == CONTAINER else words(held.steps)
+
+
+def _most_of(held: Holding) -> int:
+    """How many items a content may have; 0 where no bound is known."""
+    if held.what == CACHED:
+        return held.held_bytes
+    return held.steps[-1].most if held.what == CONTAINER and held.steps else 0
 
 
 def object_types_table(

@@ -265,7 +265,8 @@ SCHEMA: dict[str, Table] = {
     ),
     "contents": Table(
         "how many items one of the largest containers of the program had when a snapshot was "
-        "taken, or how many arrays over memory that is not tracked a chain held",
+        "taken, how many all lru_caches with a bound had, or how many arrays over memory that is "
+        "not tracked a chain held",
         "",
         (
             Column("snapshot", "int64", "", "number of the snapshot"),
@@ -273,8 +274,9 @@ SCHEMA: dict[str, Table] = {
             Column("time_ns", "int64", "ns", "when it was taken"),
             Column("trigger", "text", "", "asked, mark, doubled, time or end: why it was taken"),
             Column("complete", "bool", "", "the walk had seen all Python objects when it ended"),
-            Column("what", "text", "", "items of a container, or arrays"),
+            Column("what", "text", "", "items of a container, cached items, or arrays"),
             Column("count", "int64", "", "items, or arrays, each piece of memory once"),
+            Column("most", "int64", "", "items that there may be; 0: no bound is known"),
             Column("held_bytes", "int64", "bytes", "that such arrays show; of items 0: not known"),
             Column("words", "text", "", "the container, or what holds the arrays, in words"),
             Column("name", "text", "", "the same without numbers: one name in all snapshots"),
