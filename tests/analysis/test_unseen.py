@@ -4,6 +4,7 @@ import pytest
 from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
+from tlmem.recording.format.chains import ChainStep, StepKind
 
 S = 1_000_000_000
 
@@ -162,6 +163,22 @@ def test_native_memory_that_rose_in_some_steps_forbids_a_verdict() -> None:
 
     assert verdict.outcome == "cannot-judge"
     assert "it rose, though not evenly" in verdict.sentence
+    assert "reference cycles" not in verdict.sentence
+
+
+def test_garbage_that_may_hold_the_native_memory_is_said() -> None:
+    """As figures of matplotlib, whose pictures are native, wait for the collector."""
+    levels = (100e6, 100e6, 100e6, 100e6, 180e6, 180e6, 260e6, 340e6, 340e6, 340e6, 340e6)
+    program = steady(levels)
+    figures = [program.alloc(10, 800) for _ in range(12)]
+    cycle = ChainStep(StepKind.CYCLE, "Figure", "Figure._root_figure -> Figure", 1)
+    data = ChainStep(StepKind.INSTANCE, "Line2D", "_xy")
+    program.snapshot(([cycle, data], figures, 1.0))
+    verdict = analyse(program.recording()).verdict
+
+    assert verdict.outcome == "cannot-judge"
+    assert "12 arrays are in reference cycles" in verdict.sentence
+    assert verdict.sentence.endswith("gc.collect() shows whether it goes with them.")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.deep_graphs import DeepGraph
+from tlmem.analysis.leaks.garbage import arrays_in_cycles
 from tlmem.analysis.leaks.left_on import seen_modes
 from tlmem.analysis.lifetimes import Lifetimes, alive_at, is_imported
 from tlmem.analysis.model import Asked, Finding, Question, Verdict
@@ -270,7 +271,12 @@ def something_still_rises(evidence: Evidence) -> Verdict | None:
 def most_is_unseen(evidence: Evidence) -> Verdict | None:
     """Processes or native code that were not seen did more than what was."""
     reason = dominated(evidence.unseen)
-    return cannot(reason) if reason else None
+    if not reason:
+        return None
+    in_cycles = arrays_in_cycles(evidence.recording)
+    if in_cycles >= RULES.fewest_survivors:
+        reason = f"{reason} {sentences.garbage_beside(in_cycles, evidence.lives.nouns)}"
+    return cannot(reason)
 
 
 def memory_is_retained(evidence: Evidence) -> Verdict | None:

@@ -257,6 +257,14 @@ def waiting(garbage: Sequence[Finding], nouns: str = "arrays") -> list[str]:
     ]
 
 
+def garbage_beside(count: int, nouns: str = "arrays") -> str:
+    """Of garbage that may hold what was not seen."""
+    return (
+        f"{format_count(count)} {nouns} are in reference cycles that Python's collector has not "
+        "freed yet: gc.collect() shows whether it goes with them."
+    )
+
+
 def extended(models: Sequence[Finding]) -> list[str]:
     """How much a model has grown that is extended now and then, as a sentence."""
     if not models:
