@@ -137,8 +137,9 @@ TARGETS = (
         "the same and its release at the scope's exit",
         25,
         "ns",
-        "Two locks for the registration and one for the release, each about 6.6 ns when nobody "
-        "else wants it, are 20 ns of it; they let any thread free, escape or register at any time.",
+        "Two locks for the registration and one for the release, each about 6.6 ns when no "
+        "other thread wants it, are 20 ns of it; they let any thread free, escape or register at "
+        "any time.",
     ),
     Target(
         "runtime, pool hit",

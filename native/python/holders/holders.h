@@ -159,7 +159,7 @@ typedef struct {
     uint32_t smallest;                 /* of them, when there is no room for more */
     tlmi_type_count types[TLMI_TYPES]; /* with most objects, most first */
     uint32_t types_count;
-    uint64_t cached_items, cached_most; /* of all lru_caches that have a bound */
+    uint64_t cached_items, cached_most; /* of the lru_caches that are bounded */
     uintptr_t *ring;                    /* objects of cycles */
     uint32_t ring_count, ring_room;
     struct {

@@ -35,14 +35,18 @@ static tlmi_type_count *slot_of(table *table, PyTypeObject *type)
     return &table->slots[at];
 }
 
-/* What a cache with a bound has, and may have. */
+/* What a cache has and may have; one that has less than a quarter of that is not bounded by it. */
 static void add_cached(tlmi_search *search, PyObject *cache)
 {
+    enum { PARTS = 4 };
     const pyinside_lru *inside = pyinside_as_lru(cache);
     if (inside == NULL || inside->most <= 0 || inside->results == NULL)
         return;
-    search->cached_items += (uint64_t)PyDict_GET_SIZE(inside->results);
-    search->cached_most += (uint64_t)inside->most;
+    uint64_t items = (uint64_t)PyDict_GET_SIZE(inside->results), most = (uint64_t)inside->most;
+    if (items < most / PARTS)
+        return;
+    search->cached_items += items;
+    search->cached_most += most;
 }
 
 static int count_object(PyObject *object, void *context)

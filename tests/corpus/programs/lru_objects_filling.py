@@ -9,7 +9,7 @@ import numpy as np
 T = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
 
 
-@functools.lru_cache(maxsize=300_000)
+@functools.lru_cache(maxsize=100_000)
 def parse(line):
     key, *fields = line.split(",")
     return {"key": key, "fields": fields, "total": sum(map(int, fields))}

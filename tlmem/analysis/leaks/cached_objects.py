@@ -1,11 +1,11 @@
-"""Growth of Python's heap while an ``lru_cache`` with a bound fills.
+"""Growth of Python's heap while an ``lru_cache`` or a ``deque`` with a bound fills.
 
-Until such a cache is full, it grows like a leak. Snapshots count what all of them have together: no
-single one has to be found, and what they hold need not be arrays.
+Until it is full, it grows like a leak. Snapshots tell how many items the largest containers have
+and may have, and count what all caches have together: what they hold need not be arrays.
 
-Covers: rises of Python's heap that what was cached meanwhile may account for. Does not cover: lines
-of arrays (``bounded_caches``), bounds that a program keeps itself by taking items out, whether
-Python's heap rises (``process_growth``).
+Covers: rises of Python's heap that what came into such a container may account for. Does not cover:
+lines of arrays (``bounded_caches``), bounds that a program keeps itself by taking items out,
+whether Python's heap rises (``process_growth``).
 See also: ``holders.object_types``, which types became more.
 """
 
@@ -21,6 +21,7 @@ from tlmem.analysis.holders.object_types import FEWEST_MORE, LEAST_OF_ALL, growi
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
 from tlmem.analysis.rules import RULES
+from tlmem.recording.tables.holdings import ALL_CACHES
 from tlmem.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CachedObjects:
-    """A rise, and the items that caches gained meanwhile: now ``count`` of at most ``most``."""
+    """A rise, and the items that a container gained meanwhile: now ``count`` of at most ``most``.
+
+    ``name`` is the container's, or that of all caches.
+    """
 
     rise: Rise
+    name: str
     more: int
     count: int
     most: int
@@ -45,10 +50,10 @@ class CachedObjects:
             bytes=self.rise.bytes,
             evidence=(
                 f"Python's heap grew by {format_bytes(self.rise.bytes)} in "
-                f"{format_seconds(self.rise.seconds)}, while functions with an lru_cache of "
-                f"limited size cached {format_count(self.more)} more results. They have "
-                f"{format_count(self.count)} of at most {format_count(self.most)} now. Until such "
-                "a cache is full, it grows like a leak."
+                f"{format_seconds(self.rise.seconds)}, while {format_count(self.more)} items came "
+                f"into {self.name}: {format_count(self.count)} of at most "
+                f"{format_count(self.most)} now. Until such a container is full, it grows like a "
+                "leak."
             ),
             slope_bytes_per_s=self.rise.rate.value,
         )
@@ -67,23 +72,30 @@ def without_cached(
 
 
 def cached_meanwhile(rise: Rise, recording: Recording) -> CachedObjects | None:
-    """What caches with a bound gained from the last snapshot before a rise on; None if nothing."""
+    """What has a bound and gained most items, from the last snapshot before a rise on; or None.
+
+    A single container is named if it gained most of what all caches did.
+    """
     table = recording.contents
-    rows = table[table["what"] == "cached"].sort_values("time_ns")
-    times = rows["time_ns"].to_numpy(np.int64)
-    counts, most = rows["count"].to_numpy(np.int64), rows["most"].to_numpy(np.int64)
-    first = max(0, int(np.searchsorted(times, rise.since_ns, side="right")) - 1)
-    if len(rows) - first < 2:
-        return None
-    more = int(counts[-1] - counts[first])
-    goes_on = counts[-1] > counts[-2] and counts[-1] < most[-1]
-    if more < FEWEST_MORE or not goes_on:
-        return None
-    return CachedObjects(rise, more, int(counts[-1]), int(most[-1]))
+    found = []
+    for (name, _), rows in table[table["most"] > 0].groupby(["name", "what"], sort=True):
+        # Of several of one name in a snapshot, the largest.
+        rows = rows.sort_values(["time_ns", "count"]).groupby("time_ns").tail(1)
+        times = rows["time_ns"].to_numpy(np.int64)
+        first = max(0, int(np.searchsorted(times, rise.since_ns, side="right")) - 1)
+        counts, most = rows["count"].to_numpy(np.int64)[first:], int(rows["most"].iloc[-1])
+        goes_on = len(counts) > 1 and counts[-2] < counts[-1] < most
+        goes_on = goes_on and counts[-1] >= RULES.filled * most
+        if goes_on and counts[-1] - counts[0] >= FEWEST_MORE:
+            more = int(counts[-1] - counts[0])
+            found.append(CachedObjects(rise, str(name), more, int(counts[-1]), most))
+    largest = max((each.more for each in found), default=0)
+    found = [each for each in found if each.more >= RULES.majority * largest]
+    return min(found, key=lambda each: (each.name == ALL_CACHES, -each.more), default=None)
 
 
 def may_account(found: CachedObjects, recording: Recording, lives: Lifetimes) -> bool:
-    """Whether so many results may be what grew: by their bytes, or by the objects that grew."""
+    """Whether so many items may be what grew: by their bytes, or by the objects that grew."""
     rise = found.rise
     if found.more * RULES.python_per_array >= rise.bytes:
         return True
