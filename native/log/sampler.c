@@ -23,8 +23,7 @@
 #define REST_SHARE 300          /* an expensive probe rests for 300 times what it took */
 #define LONG_REST_SHARE 1000 /* the same when the run is long: a slope over an hour does not need a point each second */
 #define LONG_NS UINT64_C(20000000000)
-#define SPARSE_SHARE                                                                                                   \
-    150 /* the C allocator for 150 times, if it would else have fewer points than these in the run so far */
+#define SPARSE_SHARE 150 /* the C allocator for 150 times, where it would have fewer points by then than these */
 #define FEWEST_POINTS 12
 #define EARLY_SHARE 100 /* the C allocator for 100 times in the first two seconds */
 #define GROWN_SHARE 100 /* a snapshot for 100 times, if much has come since */
