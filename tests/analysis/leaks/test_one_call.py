@@ -106,7 +106,7 @@ def test_memory_outside_arrays_is_the_call_s_too(tmp_path: Path) -> None:
 IN_MODULES = {
     "main.py": "from steps import work\n\nif __name__ == '__main__':\n    work.go()\n",
     "steps/__init__.py": "",
-    "steps/work.py": f"{SOLVE}def go():\n    print(solve(400).y.shape)\n",
+    "steps/work.py": f"{SOLVE}def go():\n    print(solve(800).y.shape)\n",
 }
 
 
@@ -153,12 +153,12 @@ def test_the_function_of_a_command_line_runs_once(tmp_path: Path) -> None:
 
 BY_OTHER_NAMES = {
     "a table of functions": "{'run': solve}['run'](800)",
-    "an instance": "class Call:\n    def __call__(self):\n        solve(400)\n"
+    "an instance": "class Call:\n    def __call__(self):\n        solve(800)\n"
     "call = Call()\ncall()",
     "a decorator": "import functools\n"
     "def twice(f):\n    return functools.wraps(f)(lambda *a: f(*a))\ntwice(solve)(800)",
-    "a coroutine": "import asyncio\nasync def main():\n    solve(400)\nasyncio.run(main())",
-    "exec": "exec('solve(400)')",
+    "a coroutine": "import asyncio\nasync def main():\n    solve(800)\nasyncio.run(main())",
+    "exec": "exec('solve(800)')",
 }
 
 
