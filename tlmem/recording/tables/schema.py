@@ -265,8 +265,8 @@ SCHEMA: dict[str, Table] = {
     ),
     "contents": Table(
         "how many items one of the largest containers of the program had when a snapshot was "
-        "taken, how many all lru_caches with a bound had, or how many arrays over memory that is "
-        "not tracked a chain held",
+        "taken, how many the lru_caches had that had a quarter of their bound or more, or how many "
+        "arrays over memory that is not tracked a chain held",
         "",
         (
             Column("snapshot", "int64", "", "number of the snapshot"),
