@@ -12,13 +12,14 @@ Third-party: numpy. Inside functions: scipy.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.cohorts import with_cohorts
 from tlmem.analysis.growth.gathered import gathered_finding, gathered_results
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
-from tlmem.analysis.growth.growing_sites import growing_lines, is_early
+from tlmem.analysis.growth.growing_sites import GrowingSite, growing_lines, is_early
 from tlmem.analysis.growth.heap_lines import (
     heap_lines,
     sampled_growths,
@@ -32,6 +33,7 @@ from tlmem.analysis.growth.past_growth import past_findings
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
+from tlmem.analysis.growth.stages import last_stages
 from tlmem.analysis.growth_findings import (
     larger_array_findings,
     line_findings,
@@ -136,6 +138,7 @@ def _analyse(recording: Recording) -> Analysis:
         *evidence.cached,
         *evidence.gathered,
         *evidence.one_pass,
+        *(each.finding(lives, places) for each in evidence.last_stages),
         *evidence.one_call,
         *evidence.extended,
         *larger_array_findings(evidence),
@@ -185,22 +188,19 @@ def evidence_of(recording: Recording) -> Evidence:
     growths = sorted([*growths, *hidden], key=lambda growth: -growth.bytes)
     growths = without_results(growths, lives, places)
     growing = frozenset(growth.group for growth in growths)
+    last = last_stages(lives, growths)
+    growths = without(growths, (each.growth for each in last))
     gathered = gathered_results(lives, growths)
-    joined = {id(result.growth) for result in gathered}
-    growths = [growth for growth in growths if id(growth) not in joined]
+    growths = without(growths, (result.growth for result in gathered))
     passing = within_one_pass(recording, lives, growths)
-    once = {id(growth) for each in passing for growth in each.growths}
-    growths = [growth for growth in growths if id(growth) not in once]
+    growths = without(growths, (growth for each in passing for growth in each.growths))
     lines = sort_lines(recording, places, lives, growths)
-    waiting = {
-        id(line.growth)
-        for line in (*lines.garbage, *lines.unclear, *lines.filling, *lines.extended)
-    }
-    left = [growth for growth in growths if id(growth) not in waiting]
+    waiting = [*lines.garbage, *lines.unclear, *lines.filling, *lines.extended]
+    left = without(growths, (line.growth for line in waiting))
     single = SingleCalls(recording, places)
     by_calls = within_one_call(single, lives, left, lines.leaks)
-    called = {id(growth) for growth, _ in by_calls}
-    left = [growth for growth in left if id(growth) not in called]
+    left = without(left, (growth for growth, _ in by_calls))
+    leaks = [line for line in lines.leaks if any(line.growth is growth for growth in left)]
     memory: list[Asked] = []
     resident = judge_samples(samples, lives.work_begin_ns, lives.judged_ns, lives.progress, memory)
     resident = without_one_long_graph(resident, recording)
@@ -229,13 +229,14 @@ def evidence_of(recording: Recording) -> Evidence:
         ],
         resident=resident,
         marks=Marks.of(recording.marks, lives.judged_ns),
-        leaks=[line for line in lines.leaks if id(line.growth) not in called],
+        leaks=leaks,
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
         cached=[cached.finding()] if cached else [],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
         one_pass=[each.finding(lives, places) for each in passing],
+        last_stages=last,
         one_call=[*(finding for _, finding in by_calls), *in_calls],
         extended=extended_findings(recording, lines.extended),
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
@@ -247,6 +248,12 @@ def evidence_of(recording: Recording) -> Evidence:
         deep=deep,
         sizes=sizes,
     )
+
+
+def without(growths: Iterable[GrowingSite], others: Iterable[GrowingSite]) -> list[GrowingSite]:
+    """The growths that are not among the others."""
+    known = {id(growth) for growth in others}
+    return [growth for growth in growths if id(growth) not in known]
 
 
 def asked_lines(places: Places, lives: Lifetimes, asked: dict[int, Checks]) -> tuple[Asked, ...]:

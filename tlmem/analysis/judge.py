@@ -24,6 +24,7 @@ from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.new_sizes import NewSizes
 from tlmem.analysis.growth.per_mark import Marks
 from tlmem.analysis.growth.process_growth import Resident, Rise
+from tlmem.analysis.growth.stages import LastStage
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.deep_graphs import DeepGraph
 from tlmem.analysis.leaks.garbage import arrays_in_cycles
@@ -51,9 +52,9 @@ class Evidence:
     which that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling``
     is of lines that may only fill a cache, ``cached`` of Python's heap that may, ``gathered`` of
     lines whose objects were joined into one and freed, ``one_pass`` of those of a snapshot that
-    grow within one pass of the model, ``one_call`` of lines and memory that grow within one call of
-    a library, ``extended`` of models that are extended now and then, ``early`` are those that grew
-    in a run too short to tell.
+    grow within one pass of the model, ``last_stages`` of those that grow within the program's last
+    stage, ``one_call`` of lines and memory that grow within one call of a library, ``extended`` of
+    models that are extended now and then, ``early`` are those that grew in a run too short to tell.
     ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files that did. ``past``
     is of lines that grew and grow no more, ``unseen`` what the recording did not see. ``lines`` and
     ``memory`` are the conditions that lines and kinds of memory were asked. ``sampled`` is of lines
@@ -78,6 +79,7 @@ class Evidence:
     cached: list[Finding] = field(default_factory=list)
     gathered: list[Finding] = field(default_factory=list)
     one_pass: list[Finding] = field(default_factory=list)
+    last_stages: list[LastStage] = field(default_factory=list)
     one_call: list[Finding] = field(default_factory=list)
     extended: list[Finding] = field(default_factory=list)
     garbage_arrays: int = 0
@@ -120,7 +122,7 @@ class Evidence:
         others = (*self.filling, *self.gathered, *self.extended, *self.one_call)
         waiting = (*waiting, *others)
         arrays += sum(found.count for found in others)
-        growths = (*self.growths, *self.early)
+        growths = (*self.growths, *self.early, *(each.growth for each in self.last_stages))
         arrays += sum(growth.survivors for growth in growths)
         held = sum(growth.bytes for growth in growths)
         held += sum(found.bytes for found in waiting)
@@ -241,6 +243,15 @@ def a_pass_is_not_over(evidence: Evidence) -> Verdict | None:
     )
 
 
+def a_stage_is_not_over(evidence: Evidence) -> Verdict | None:
+    """One stage that gave back what it kept is not yet a habit."""
+    for stage in evidence.last_stages:
+        if not stage.is_habit:
+            found = stage.finding(evidence.lives, evidence.places)
+            return cannot(sentences.last_stage(found), only_growth=True)
+    return None
+
+
 def a_call_is_not_over(evidence: Evidence) -> Verdict | None:
     """Within one call of a library its result may grow as a leak does."""
     return (
@@ -341,6 +352,7 @@ QUESTIONS: tuple[tuple[str, Answer], ...] = (
     ("May a cache still be filling?", a_cache_fills),
     ("May native memory grow with new sizes of tensors?", sizes_are_new),
     ("May what grows belong to one pass of the model?", a_pass_is_not_over),
+    ("May what grows be given back after the last stage?", a_stage_is_not_over),
     ("May what grows be the result of one call?", a_call_is_not_over),
     ("Are there too few samples of resident memory?", too_few_samples),
     ("Does memory still rise at the end?", something_still_rises),

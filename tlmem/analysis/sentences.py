@@ -331,6 +331,11 @@ def one_pass(found: Finding) -> str:
     return f"{found.evidence} Record several whole steps."
 
 
+def last_stage(found: Finding) -> str:
+    """Of growth behind one stage that gave back what it had kept."""
+    return f"{found.evidence} Record a longer run."
+
+
 def one_call(found: Finding) -> str:
     """Of growth within one call of a library."""
     return f"{found.evidence} Record several such calls in one run."

@@ -10,6 +10,7 @@ NAMES = {
     "growing-array": "ever larger arrays",
     "gathered": "result that is gathered",
     "one-pass": "within one pass of a model",
+    "last-stage": "within the last stage",
     "one-call": "within one call of a library",
     "growing-model": "model that is extended",
     "live-at-end": "alive when judged",

@@ -19,7 +19,7 @@ whole training. A line that does not grow is therefore judged once more for each
 its callers, from the nearest one to the nearest ``DEEPEST``, then the lines in which libraries
 allocated for it, then whole stacks. A site that is on a growing path is not judged again on a
 narrower one. The conditions are those for lines, and three more, see ``grows_with``,
-``was_given_back`` and ``growing_paths``. The blamed line stays the same. A line that was steady for
+``stages`` and ``growing_paths``. The blamed line stays the same. A line that was steady for
 a while and grows since is judged from there, see ``growing_lately``.
 
 Covers: tracked objects by blamed line and by call path. Does not cover: memory outside arrays; see
@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from tlmem.analysis.growth.change_points import last_regime
 from tlmem.analysis.growth.rates import rate_of
 from tlmem.analysis.growth.robust import floor_curve, share_at, unevenness
+from tlmem.analysis.growth.stages import was_given_back
 from tlmem.analysis.lifetimes import NEVER, Lifetimes, alive_at, exact_sums
 from tlmem.analysis.model import Finding, Rate, StackFrame
 from tlmem.analysis.places import Places
@@ -257,22 +258,6 @@ def divisions(
         np.arange(1, len(sites) + 1),
         [{"inside": frames[number - 1]} for number in lines.tolist()],
     )
-
-
-def was_given_back(lives: Lifetimes, others: NDArray[np.int64], growth: GrowingSite) -> bool:
-    """Whether other paths of the line held much, too, before this one grew, and gave it back.
-
-    A function that keeps what it makes until it returns, called from one line after another, rises
-    each time; the last of these calls may end with the program.
-    """
-    before = others[lives.born[others] < growth.first_ns]
-    if len(before) < RULES.few_survivors:
-        return False
-    born, died, weight = lives.born[before], lives.died[before], lives.weight[before]
-    most = int(live_counts(born, died, weight).max())
-    left = int(weight[died > growth.first_ns].sum())
-    some = 1 - RULES.nearly_all
-    return most >= some * growth.survivors and left <= some * most
 
 
 def grows_with(

@@ -1,0 +1,116 @@
+"""Growth within the last stage of a program whose earlier stages gave back what they had kept.
+
+A program that reads, transforms and then computes keeps in each stage what the next one needs, or
+what a function makes until it returns. The last stage rises like a leak up to the program's end. A
+*stage* is a line that was done when the growing one began, or a path of the same line; what it kept
+was as much, was kept for as long, and was given back by the time the growth is judged. A leak goes
+on: once it has lasted twice as long as the stages before it, they explain nothing.
+
+Covers: tracked objects, by line and by call path. Does not cover: a program's first stage; what a
+library's call makes, see ``leaks.one_call``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlmem.analysis.lifetimes import Lifetimes, alive_at
+from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places, allocated_at, place
+from tlmem.analysis.rules import RULES
+from tlmem.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from tlmem.analysis.growth.growing_sites import GrowingSite
+
+FEW = 0.05
+"""Share of what a stage kept that may be apart at either end."""
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LastStage:
+    """A line that grows to the end, and the lines that were stages before it, latest first.
+
+    ``given_back`` are those of them of which nearly nothing is left.
+    """
+
+    growth: GrowingSite
+    stages: tuple[int, ...]
+    given_back: tuple[int, ...]
+
+    @property
+    def is_habit(self) -> bool:
+        """Whether stage after stage gave back what it kept: the last will, too."""
+        return len(self.given_back) > 1
+
+    def finding(self, lives: Lifetimes, places: Places) -> Finding:
+        """What is said of it."""
+        growth = self.growth
+        since = format_seconds(max(0, growth.first_ns - lives.begin_ns) / 1e9)
+        stages = self.given_back or self.stages
+        before = " and ".join(place(places.frames[group]) for group in stages[:2])
+        then = "gave it back" if self.given_back else "stopped"
+        return growth.info(
+            "last-stage",
+            places,
+            f"{format_count(growth.survivors)} {lives.noun(growth.group)}s "
+            f"({format_bytes(growth.bytes)}) allocated {allocated_at(places.frames[growth.group])} "
+            f"were kept since {since}. Before that, {before} kept as much for as long, and {then}.",
+        )
+
+
+def last_stages(lives: Lifetimes, growths: list[GrowingSite]) -> list[LastStage]:
+    """Those of the growing lines before which there were stages."""
+    found = (stages_before(lives, growth) for growth in growths)
+    return [each for each in found if each is not None]
+
+
+def stages_before(lives: Lifetimes, growth: GrowingSite) -> LastStage | None:
+    """The stages before this growth; None of a recording that was folded."""
+    if lives.folded or growth.survivors < RULES.few_survivors:
+        return None
+    earlier, until = np.searchsorted(lives.born, [growth.first_ns, growth.judged_ns + 1]).tolist()
+    lasted = growth.judged_ns - growth.first_ns
+    group, born, died = lives.group[:earlier], lives.born[:earlier], lives.died[:earlier]
+    passing = np.minimum(died, growth.judged_ns) - born < (1 - RULES.nearly_all) * lasted
+    rows = np.flatnonzero(~passing & (group != growth.group))
+    size, weight = lives.size[rows], lives.weight[rows]
+    count, held, back = (
+        np.bincount(group[rows], weights=each)
+        for each in (weight, weight * size, weight * (died[rows] <= growth.judged_ns))
+    )
+    later = np.bincount(lives.group[earlier:until], minlength=len(count))[: len(count)]
+    candidates = np.flatnonzero(
+        (count >= RULES.majority * growth.survivors)
+        & (held >= RULES.majority * growth.bytes)
+        & (later <= (1 - RULES.nearly_all) * count)
+    )
+    ends: dict[int, int] = {}
+    for candidate in candidates.tolist():
+        births = born[rows[group[rows] == candidate]]
+        first, last = births[[int(FEW * len(births)), len(births) - 1 - int(FEW * len(births))]]
+        if last - first >= RULES.majority * lasted:
+            ends[candidate] = int(last)
+    if not ends:
+        return None
+    stages = tuple(sorted(ends, key=lambda stage: -ends[stage]))
+    given = (stage for stage in stages if back[stage] >= RULES.nearly_all * count[stage])
+    return LastStage(growth, stages, tuple(given))
+
+
+def was_given_back(lives: Lifetimes, others: Rows, growth: GrowingSite) -> bool:
+    """Whether other paths of the line held much, too, before this one grew, and gave it back."""
+    before = others[lives.born[others] < growth.first_ns]
+    if len(before) < RULES.few_survivors:
+        return False
+    born, died, weight = lives.born[before], lives.died[before], lives.weight[before]
+    most = int(alive_at(born, born, died, weight).max())
+    left = int(weight[died > growth.first_ns].sum())
+    some = 1 - RULES.nearly_all
+    return most >= some * growth.survivors and left <= some * most
