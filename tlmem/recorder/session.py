@@ -128,7 +128,7 @@ class Session:
         self._identity = identity()
         for key, value in {**environment, **of_sources, **self._identity, **self.notes}.items():
             self.note(key, value)
-        self.note_collector()
+        self.note_collector(self._frozen)
         if self.options.holders != "off":
             lib.tlm_holders_start(_libraries(environment), self.options.limit_bytes)
         for source in self._sources:
@@ -171,10 +171,14 @@ class Session:
                 text = encode("".join([line for line in lines if type(line) is str]))
                 lib.tlm_source_offer(encode(name), text, len(text))
 
-    def note_collector(self) -> None:
-        """Says when Python's garbage collector looks at everything, and what was frozen since."""
+    def note_collector(self, frozen: int) -> None:
+        """Says when Python's garbage collector looks at everything, and what was frozen since.
+
+        Args:
+            frozen: objects that are frozen now. Python counts them one by one.
+        """
         self.note("gc.threshold", ",".join(map(str, get_threshold())))
-        self.note("gc.frozen", str(get_freeze_count() - self._frozen))
+        self.note("gc.frozen", str(frozen - self._frozen))
 
     def mark(self, label: str, index: int = 0) -> None:
         """Records a point in time with the calling stack."""
@@ -197,7 +201,7 @@ class Session:
         if not self.ended:
             self.ended = True
             core.lib.tlm_holders_now(1, 0 if error is None else id(error))
-            self.note_collector()
+            self.note_collector(get_freeze_count())
             self.note_others()
             self.note_identity()
             for source in self._sources:
