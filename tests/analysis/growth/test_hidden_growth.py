@@ -113,6 +113,23 @@ def test_a_leak_beside_a_ring_at_the_same_line_is_found(ring, every, ms) -> None
     assert blamed(program) == [10]
 
 
+@pytest.mark.parametrize("entries", [150, 400])
+def test_a_full_cache_that_evicts_what_is_used_least_is_healthy(entries) -> None:
+    """More and more entries stay for good, each in place of one that comes and goes."""
+    program, popular, others = Program(), 0, deque()
+    for step in range(20 * entries):
+        if popular + len(others) == entries:
+            program.free(others.popleft())
+        number = program.alloc(10, 5_000)
+        if step % 25 == 0:
+            popular += 1
+        else:
+            others.append(number)
+        work(program)
+
+    assert verdict(program) == "stable"
+
+
 def test_what_a_loop_keeps_at_its_begin_beside_a_ring_is_healthy() -> None:
     program, held = Program(), deque()
     for step in range(6_000):

@@ -36,6 +36,8 @@ from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES, Checks
 
 MOMENTS = 600
+FILLED = 1 / 3
+"""Share of a line's births by which a cache is full."""
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -106,7 +108,7 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     rows = line[kept]
     if not are_enough(len(rows), held_by_most(lives.size[rows], lives.weight[rows])):
         return None
-    if not lasts(lives, line):
+    if not lasts(lives, line) or keeps_its_number(born, died, kept):
         return None
     window = np.count_nonzero(old)
     share, x = np.arange(1, len(kept) + 1) / len(kept), kept / window
@@ -118,6 +120,16 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
         if not rises_on_clocks(lives, line[:window], stayed):
             return None
     return site_of(lives, group, line, rows, "beside")
+
+
+def keeps_its_number(born: Rows, died: Rows, kept: Rows) -> bool:
+    """Whether a line has had about as many live objects ever since a third of its births.
+
+    A full cache that evicts what is used least keeps more and more for good, in place of others.
+    """
+    late = int(FILLED * len(born))
+    held = alive_at(born[late:], born, died)
+    return float(np.ptp(held)) <= RULES.majority * int(np.count_nonzero(kept >= late))
 
 
 def rising_backlog(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:
