@@ -158,6 +158,7 @@ class Metric(IntEnum):
     DATA_FILES = 26
     MALLOC_MAPPED = 27
     RECORDER_RESIDENT = 28
+    SHARED_SIZE = 29
 
 
 KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}

@@ -144,6 +144,7 @@ typedef enum {
     TLM_METRIC_DATA_FILES = 26,         /* files without code */
     TLM_METRIC_MALLOC_MAPPED = 27,      /* of MALLOC_USED: blocks that the C allocator mapped singly */
     TLM_METRIC_RECORDER_RESIDENT = 28,  /* of RECORDER: what is resident */
+    TLM_METRIC_SHARED_SIZE = 29,        /* address space of the mappings of SHARED, resident or not */
 } tlm_metric;
 
 /* A label: a name as a number, valid as long as the process lives; 0 is none. */

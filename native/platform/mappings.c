@@ -106,8 +106,9 @@ static void close_group(tlmi_mappings_reader *reader)
     } else {
         found->mapped += reader->group_copied + reader->zeroed;
         *(reader->group_nameless ? &found->shared : &found->data_files) += reader->group_bytes;
+        found->shared_size += reader->group_nameless ? reader->group_size : 0;
     }
-    reader->group_bytes = reader->group_copied = reader->zeroed = 0;
+    reader->group_bytes = reader->group_copied = reader->group_size = reader->zeroed = 0;
     reader->group_executable = reader->group_nameless = false;
 }
 
@@ -122,6 +123,7 @@ static void add_file(tlmi_mappings_reader *reader, const tlmi_mapping *now)
     }
     reader->group_copied += copied;
     reader->group_bytes += now->resident_bytes - copied;
+    reader->group_size += now->end - now->start;
     reader->group_executable |= now->executable;
     reader->group_nameless |= now->name == NAME_SHARED_MEMORY;
 }
@@ -138,8 +140,12 @@ static void judge(tlmi_mappings_reader *reader, const tlmi_mapping *after)
         found->stacks += now->resident_bytes;
     else if (is_plain(now) && is_zeroed_data(now, before))
         reader->zeroed += now->resident_bytes;
-    else if (now->name == NAME_NONE)
-        *(now->shared ? &found->shared : &found->mapped) += now->resident_bytes;
+    else if (now->name == NAME_NONE && now->shared) {
+        found->shared += now->resident_bytes;
+        found->shared_size += now->end - now->start;
+    } else if (now->name == NAME_NONE) {
+        found->mapped += now->resident_bytes;
+    }
 }
 
 static void next_mapping(tlmi_mappings_reader *reader, const tlmi_mapping *after)

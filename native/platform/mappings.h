@@ -20,6 +20,7 @@ typedef struct {
     uint64_t mapped;       /* all other: Python's arenas, large blocks, ours, and what is mapped by whoever */
     uint64_t log;          /* the recording file */
     uint64_t shared;       /* shared memory without a file */
+    uint64_t shared_size;  /* address space of that, resident or not */
     uint64_t data_files;   /* files without code */
 } tlmi_mappings;
 
@@ -36,6 +37,7 @@ typedef struct {
     uint64_t log_inode;
     tlmi_mapping before, now;              /* now is judged when the one after it is known */
     uint64_t group_bytes, group_copied;    /* of consecutive mappings of one file: its own pages, and copies of them */
+    uint64_t group_size;                   /* their address space */
     uint64_t zeroed;                       /* memory of its zeroed data */
     bool group_executable, group_nameless; /* nameless: shared memory */
     bool other_guards;

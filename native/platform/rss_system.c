@@ -181,6 +181,7 @@ bool tlmi_system_mappings(tlmi_sample *taken, bool other_guards)
     tlmi_sample_add(taken, TLM_METRIC_MAPPED, now->mapped);
     tlmi_sample_add(taken, TLM_METRIC_LOG_FILE, now->log);
     tlmi_sample_add(taken, TLM_METRIC_SHARED, now->shared);
+    tlmi_sample_add(taken, TLM_METRIC_SHARED_SIZE, now->shared_size);
     tlmi_sample_add(taken, TLM_METRIC_DATA_FILES, now->data_files);
     return true;
 }

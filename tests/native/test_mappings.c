@@ -56,7 +56,7 @@ static void check_each_kind(void)
         CHECK(found.allocator == (600 + 700) * KB);
         CHECK(found.stacks == (40 + 100) * KB);
         CHECK(found.mapped == (2000 + 30) * KB);
-        CHECK(found.shared == 300 * KB);
+        CHECK(found.shared == 300 * KB && found.shared_size == 1024 * KB);
         CHECK(found.log == 500 * KB);
         CHECK(found.data_files == (60 + 50) * KB);
     }
@@ -120,7 +120,7 @@ static void check_this_process(void)
     tlmi_mappings after = read_own();
     if (before.mapped + before.allocator + before.library_data) { /* the kernel tells */
         CHECK(after.mapped >= before.mapped + BYTES / 2 && after.mapped < before.mapped + BYTES / 2 + BYTES / 8);
-        CHECK(after.shared == before.shared + BYTES / 4);
+        CHECK(after.shared == before.shared + BYTES / 4 && after.shared_size == before.shared_size + BYTES);
     }
     munmap(private, BYTES);
     munmap(shared, BYTES);

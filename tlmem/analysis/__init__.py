@@ -123,7 +123,9 @@ def _analyse(recording: Recording) -> Analysis:
     )
     evidence = replace(
         evidence,
-        mapped=mapped_file_findings(level, growth),
+        mapped=mapped_file_findings(
+            level, growth, any(rise.kind == "shared" for rise in evidence.rises)
+        ),
         unseen=unseen(recording, places, whole, samples, level, peak),
     )
     found = [

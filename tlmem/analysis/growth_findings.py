@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KINDS = {
     "tape": "tape-growth",
     "native": "native-growth",
+    "shared": "shared-growth",
     "driver": "driver-growth",
     "python": "python-growth",
 }

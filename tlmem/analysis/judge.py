@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
 
 
+OF_KIND = {"tape": "leak", "shared": "native"}
+"""Outcomes of growth that is not called as its kind."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Everything a verdict is made from.
@@ -182,7 +186,7 @@ def memory_grows(evidence: Evidence) -> Verdict | None:
     if deep is not None:
         said = sentences.deep_graph(evidence.places, deep, rise, evidence.lives.begin_ns)
     return Verdict(
-        "leak" if rise.kind == "tape" or deep is not None else rise.kind,
+        "leak" if deep is not None else OF_KIND.get(rise.kind, rise.kind),
         " ".join(
             [
                 with_profiler(said, evidence.recording),

@@ -47,6 +47,11 @@ RISES = {
         "Memory outside {nouns} and Python",
         "to the end: native code (a library, an extension, ctypes) keeps what it allocates.",
     ),
+    "shared": (
+        "Shared memory",
+        "to the end: it stays until every process has unmapped it and it is unlinked (mmap, "
+        "multiprocessing.shared_memory, libraries).",
+    ),
     "driver": (
         "Memory that devices hold beyond what live objects ever used at once",
         "to the end: a driver, or a pool of buffers above it, keeps what was freed and does not "
@@ -178,7 +183,8 @@ def rising(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
 
 def verdict_of_rise(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
     """The same as a verdict."""
-    head = {"tape": "Leak", "native": "Native memory", "python": "Python", "driver": "Driver"}
+    head = {"tape": "Leak", "shared": "Native memory", "native": "Native memory"}
+    head |= {"python": "Python", "driver": "Driver"}
     return f"{head[rise.kind]}: {rising(rise, begin_ns, nouns)}"
 
 

@@ -56,6 +56,7 @@ KINDS: dict[str, BudgetKind] = {
             rates=True,
         ),
         BudgetKind("native-growth", "growth " + _GROWTH.format(what="native memory"), rates=True),
+        BudgetKind("shared-growth", "growth " + _GROWTH.format(what="shared memory"), rates=True),
         BudgetKind("python-growth", "growth " + _GROWTH.format(what="Python's heap"), rates=True),
         BudgetKind(
             "device-growth",

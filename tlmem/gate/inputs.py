@@ -15,6 +15,7 @@ import pandas as pd
 
 from tlmem.analysis.compare import Difference, Side, compare
 from tlmem.analysis.growth.heap_lines import SampledGrowth, sampled_growths
+from tlmem.analysis.judge import OF_KIND
 from tlmem.analysis.lifetimes import Lifetimes, lifetimes
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.model import Finding, Verdict
@@ -27,7 +28,7 @@ from tlmem.recording.reader import Recording
 from tlmem.report.summary import Process, Summary, summarise
 
 LEAKS = "growing-site"
-RISES = ("tape-growth", "native-growth", "python-growth", "driver-growth")
+RISES = ("tape-growth", "native-growth", "shared-growth", "python-growth", "driver-growth")
 """Kinds of growth outside arrays. Of tapes it names the outcome; else the largest does."""
 
 
@@ -131,8 +132,8 @@ class Subject:
         others = [f for kind in RISES for f in self.findings if f.kind == kind]
         if others:
             others.sort(key=lambda found: (found.kind != RISES[0], -found.bytes))
-            outcome = others[0].kind.removesuffix("-growth")
-            outcome = "leak" if outcome == "tape" else outcome
+            kind = others[0].kind.removesuffix("-growth")
+            outcome = OF_KIND.get(kind, kind)
             return Verdict(
                 outcome, others[0].evidence, others[0].slope_bytes_per_s, others[0].bytes
             )

@@ -16,6 +16,7 @@ NAMES = {
     "live-at-end": "alive when judged",
     "grew-and-kept": "grew earlier, still there",
     "native-growth": "native memory grows",
+    "shared-growth": "shared memory grows",
     "native-site": "native memory grows here",
     "python-growth": "Python's heap grows",
     "python-site": "Python objects grow here",

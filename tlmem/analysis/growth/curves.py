@@ -173,7 +173,8 @@ class Curve:
     """The level of one kind of memory in each sample.
 
     Attributes:
-        kind: what grows when it rises: ``native``, ``python``, ``driver``, ``tape`` or another.
+        kind: what grows when it rises: ``native``, ``shared``, ``python``, ``driver``, ``tape`` or
+            another.
         subject: what it is called in ``--explain``.
         time_ns, values: of each sample; values are bytes.
         taken: which samples looked at it; in the others it is the last known value.
@@ -188,6 +189,19 @@ class Curve:
     least: Rule
 
 
+def shared_bytes(window: Window) -> Floats:
+    """Resident shared memory: what the kernel tells often, without files as it told them last.
+
+    Programs, libraries and files change little from one list of mappings to the next.
+    """
+    listed = window.taken("shared")
+    if not listed.any():
+        return np.zeros(len(window.time_ns))
+    both = window.bytes("file")
+    files = (both - window.bytes("shared"))[listed]
+    return np.maximum(both - np.interp(window.time_ns, window.time_ns[listed], files), 0.0)
+
+
 def resident_bytes(window: Window) -> Floats:
     """Anonymous resident memory without the recorder's."""
     return window.bytes("anon") - window.bytes("recorder")
@@ -200,6 +214,7 @@ MEMORY: dict[str, tuple[str, str, str, Callable[[Window], Floats], str]] = {
     "small": ("python", "Python's small objects", "python_arena", small_objects, "heap_bytes"),
     "large": ("python", "Python's large blocks", "python_arena", large_objects, "heap_bytes"),
     "outside": ("native", "unexplained resident memory", "anon", outside_bytes, "resident_bytes"),
+    "shared": ("shared", "shared memory", "file", shared_bytes, "native_bytes"),
     "device": ("driver", "unused memory of devices", "device_unused", excess_bytes, "heap_bytes"),
     "resident": ("resident", "resident memory", "anon", resident_bytes, "resident_bytes"),
     "recorder": (

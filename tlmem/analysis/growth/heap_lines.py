@@ -307,13 +307,15 @@ def with_line_named(verdict: Verdict, found: Sequence[Finding], heap_rate: float
         heap_rate: one block was sampled for so many bytes in the mean; 1: every block; None: none.
             Without samples, or with too few to name a line, the sentence says how to get them.
     """
+    grows = [each for each in found if each.kind == f"{verdict.outcome}-growth"]
+    if not grows:  # nothing, or shared memory, of which there are no samples
+        return verdict
     if verdict.outcome in MEMORIES and heap_rate is None:
         return replace(verdict, sentence=f"{verdict.sentence} {HOW_TO_SAMPLE}")
     lines = [finding for finding in found if finding.kind == f"{verdict.outcome}-site"]
     if not lines and verdict.outcome in MEMORIES and heap_rate is not None:
         finer = int(heap_rate / TIMES_FINER / 1000)
-        grown = sum(each.bytes for each in found if each.kind == f"{verdict.outcome}-growth")
-        if finer and grown < FEW_TIMES * heap_rate:
+        if finer and sum(each.bytes for each in grows) < FEW_TIMES * heap_rate:
             few = f"No line has enough samples to be named; record with --heap={finer}kB."
             return replace(verdict, sentence=f"{verdict.sentence} {few}")
     if not lines or lines[0].site is None:

@@ -1,4 +1,4 @@
-"""Growth outside arrays: native memory, Python's heap, memory that was freed but is still resident.
+"""Growth outside arrays: native and shared memory, Python's heap, what was freed but is resident.
 
 Covers: robust judgement of the resident-memory samples after warm-up; what the program freed and
 that stays resident through the whole steady state, kept by the allocator or a pool. Does not cover:
@@ -31,7 +31,7 @@ from tlmem.analysis.lifetimes import without_pauses
 from tlmem.analysis.model import Asked, Rate
 from tlmem.analysis.rules import RULES, Checks, Rule
 
-JUDGED = ("tapes", "native", "python", "small", "large", "outside", "device")
+JUDGED = ("tapes", "native", "python", "small", "large", "outside", "shared", "device")
 """Curves of memory that are judged, in the order in which they are named."""
 FEWEST_SAMPLES = 6
 FEWEST_TO_JUDGE = 4
@@ -160,7 +160,7 @@ def judge_samples(
         if asked is not None and tries:
             furthest = max(tries, key=lambda checks: (not checks.failed(), len(checks)))
             asked.append(Asked(curve.subject, tuple(furthest)))
-        if rise is None or is_loading(window, rise):
+        if rise is None or is_loading(window, rise) or is_touching(window, rise):
             continue
         if all(rise.kind != other.kind for other in rises):
             rises.append(rise)
@@ -183,6 +183,14 @@ def is_loading(window: Window, rise: Rise) -> bool:
         return False
     pages = window.bytes("file")[window.time_ns >= rise.since_ns]
     return bool(len(pages) and pages[-1] - pages[0] >= RULES.majority * rise.bytes)
+
+
+def is_touching(window: Window, rise: Rise) -> bool:
+    """Whether shared memory that was mapped before came in, page by page, as it was touched."""
+    if rise.kind != "shared":
+        return False
+    size = window.bytes("shared_size")[window.time_ns >= rise.since_ns]
+    return bool(size.max() - size[0] < RULES.majority * rise.bytes)
 
 
 def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int) -> float:

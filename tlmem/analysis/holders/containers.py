@@ -35,7 +35,7 @@ LATEST = 0.5
 """Share of the run at which it must have been seen last: what went before then was let go of."""
 LARGE_PART = 0.5
 """Share of a rise that arrays over other memory must have, in bytes, to be named for it."""
-KINDS = ("native-growth", "python-growth")
+KINDS = ("native-growth", "shared-growth", "python-growth")
 """Findings about memory that a container may keep."""
 
 
@@ -189,6 +189,8 @@ def with_holder_named(
     Of other memory that is the container that grew ``beside`` it, of code cells the first holder.
     """
     content = beside.get(f"{verdict.outcome}-growth")
+    if verdict.outcome == "native":
+        content = content or beside.get("shared-growth")
     if content is not None:
         return replace(verdict, sentence=f"{verdict.sentence} {content.sentence}")
     worst = next((finding for finding in findings if finding.kind == "growing-site"), None)

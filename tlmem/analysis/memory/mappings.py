@@ -127,8 +127,14 @@ def untouched_in_arenas(taken: Taken, in_use: Floats) -> Floats:
     return np.where(resident > 0, np.clip(in_use - resident, 0.0, native), 0.0)
 
 
-def mapped_file_findings(level: Attribution, growth: Change | None) -> list[Finding]:
-    """One finding each for files and for shared memory that grew by a good part of ``level``."""
+def mapped_file_findings(
+    level: Attribution, growth: Change | None, shared_is_judged: bool = False
+) -> list[Finding]:
+    """One finding each for files and for shared memory that grew by a good part of ``level``.
+
+    Args:
+        shared_is_judged: shared memory has a finding of its own.
+    """
     if growth is None or not growth.parts.known:
         return []
     least = max(LEAST_BYTES, LEAST_SHARE * level.resident_bytes)
@@ -158,5 +164,5 @@ def mapped_file_findings(level: Attribution, growth: Change | None) -> list[Find
                 growth.parts.shared_bytes,
             ),
         )
-        if grown >= least
+        if grown >= least and not (shared_is_judged and what == "shared memory")
     ]

@@ -68,6 +68,7 @@ _METRIC_MEANING = {
     "data_files": "of file: files without code",
     "malloc_mapped": "of malloc_used: blocks that the C allocator mapped singly",
     "recorder_resident": "of recorder: what is resident",
+    "shared_size": "address space of the mappings of shared, resident or not",
 }
 
 SCHEMA: dict[str, Table] = {

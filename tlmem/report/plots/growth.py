@@ -27,6 +27,7 @@ MOMENTS = 400
 MOST_CURVES = 4
 SAMPLED = {
     "native-growth": "native",
+    "shared-growth": "shared",
     "python-growth": "python",
     "driver-growth": "device",
     "tape-growth": "tapes",
