@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.float64]
 Rows = NDArray[np.int64]
+LARGEST = 1e15
+"""What a sample stands for at most, in bytes; a damaged file may say more."""
 MEMORIES = {"native": "native memory", "python": "memory of Python objects"}
 """Kinds of memory that are sampled, in words."""
 MOST_LINES = 100
@@ -128,6 +130,15 @@ class Blocks:
     def about(self, rows: Rows) -> Estimate:
         """What all blocks have of which these rows are a sample."""
         return estimate(self.size[rows], self.weight[rows])
+
+    def of_program(self, places: Places, cut_ns: int) -> Rows:
+        """The rows of blocks that the program itself allocated until then, in order of birth."""
+        rows = np.flatnonzero((self.born <= cut_ns) & ~places.importing[self.site])
+        return rows[np.argsort(self.born[rows], kind="stable")]
+
+    def stands_for(self, rows: Rows) -> Rows:
+        """How many bytes these samples stand for."""
+        return np.minimum(self.size[rows] * self.weight[rows], LARGEST).astype(np.int64)
 
     def by_line(self) -> Iterator[tuple[int, Rows]]:
         """The lines and their rows, most bytes first."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlmem.analysis.heap_samples import MEMORIES, blocks_of
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
 from tlmem.events import FIRST_RUNTIME_DEVICE, TORCH_DEVICES, Device
@@ -202,7 +203,10 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
         begin_ns=begin_ns,
         cut_ns=cut_ns,
         unwinding_ns=unwinding_ns,
-        judged_ns=moment_of_judging(born, died, size, cut_ns, unwinding_ns),
+        judged_ns=min(
+            moment_of_judging(born, died, size, cut_ns, unwinding_ns),
+            moment_of_heap(recording, places, cut_ns, unwinding_ns),
+        ),
         runtime=(device >= FIRST_RUNTIME_DEVICE) | (device == Device.PROBE),
         torch=np.isin(device, TORCH_DEVICES),
         folded=recording.fold is not None,
@@ -398,6 +402,21 @@ def begin_of_unwinding(born: Ints, died: Ints, run: RunClock, cut_ns: int) -> in
     ):
         return last_part
     return min(last_part, int(frees[following]))
+
+
+def moment_of_heap(recording: Recording, places: Places, cut_ns: int, unwinding_ns: int) -> int:
+    """The same moment as ``moment_of_judging`` for what ``record --heap`` sampled.
+
+    A program whose ``main()`` collects dicts has few arrays, or none.
+    """
+    moments = [cut_ns]
+    for memory in MEMORIES if recording.heap_count else ():
+        blocks = blocks_of(recording, places, memory, None)
+        rows = blocks.of_program(places, cut_ns)
+        died = np.where(blocks.died[rows] < 0, NEVER, blocks.died[rows])
+        size = blocks.stands_for(rows)
+        moments.append(moment_of_judging(blocks.born[rows], died, size, cut_ns, unwinding_ns))
+    return min(moments)
 
 
 def moment_of_judging(

@@ -153,3 +153,25 @@ def test_a_leak_of_1_kB_in_each_of_20_000_iterations_is_named_in_99_of_100_runs(
         named += found.verdict.outcome == "native" and lines(found, "native-site")[:1] == [LINE]
 
     assert named >= 99
+
+
+def test_what_main_collects_and_frees_when_it_returns_is_judged_before_that() -> None:
+    program = Sampled()
+    for _ in range(STEPS):
+        program.python_large += 20_000
+        program.keep(LINE, 20_000, python=True)
+        program.wait(STEP_NS)
+    returned_ns = program.now_ns
+    for block in program.heap:
+        program.wait(STEP_NS // 20)
+        block["died_ns"] = program.now_ns
+    program.python_large = 0.0
+    program.wait(STEP_NS)
+
+    found = judged(program)
+
+    assert (found.verdict.outcome, lines(found, "python-site")) == ("python", [LINE])
+    assert "About 2" in found.verdict.sentence  # of 26 MB, an estimate
+    assert found.judged_ns <= returned_ns + STEP_NS
+    (memory,) = found.heap
+    assert memory.whole.low < 40e6 < memory.whole.high

@@ -40,8 +40,6 @@ LEAST_SHARE = 0.05
 MOST_LINES = 5
 ALLOCATOR_SHARE = 24 / 512
 """What the C allocator adds to a block of Python at most, as a share of the smallest it gives."""
-LARGEST = 1e15
-"""What a sample stands for at most, in bytes; a damaged file may say more."""
 FEW_TIMES = 20
 """The rate: a growth of less has few samples; one of more without a line is spread over many."""
 TIMES_FINER = 8
@@ -104,10 +102,8 @@ def sampled_lives(
     ``size`` is what all blocks have that a sample stands for; ``ordinal`` is its row in the blocks.
     """
     blocks = blocks_of(recording, places, memory, None)
-    rows = np.flatnonzero((blocks.born <= lives.cut_ns) & ~places.importing[blocks.site])
-    rows = rows[np.argsort(blocks.born[rows], kind="stable")]
-    born = blocks.born[rows]
-    size = np.minimum(blocks.size[rows] * blocks.weight[rows], LARGEST).astype(np.int64)
+    rows = blocks.of_program(places, lives.cut_ns)
+    born, size = blocks.born[rows], blocks.stands_for(rows)
     return blocks, replace(
         lives,
         born=born,
