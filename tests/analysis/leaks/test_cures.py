@@ -74,6 +74,19 @@ HOLDERS: dict[str, tuple[list[Step], str]] = {
         ],
         "let no value refer to its key",
     ),
+    "an exception": (
+        [
+            VARIABLE,
+            listed(300),
+            Step(StepKind.EXCEPTION, "__main__.BadBatch"),
+            Step(StepKind.LOCAL, "check", "batch"),
+        ],
+        "keep what the exception says (str(error)), or drop its frames",
+    ),
+    "what an exception was given": (
+        [VARIABLE, listed(300), Step(StepKind.EXCEPTION, "__main__.BadBatch", "batch")],
+        "limit the container's size",
+    ),
     "a cache of a function": (
         [VARIABLE, Step(StepKind.LRU_CACHE, "__main__.bias", "[]", 300)],
         "give the cache a maxsize",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from tlmem.analysis.holders.snapshots import Chain
@@ -87,12 +88,23 @@ def passes(kind: str, type_: str = "") -> Callable[[Survivors], bool]:
     )
 
 
+def keeps_frames(chain: Chain) -> bool:
+    """Whether an exception holds them by local variables of the functions that it passed."""
+    kinds = [step.kind for step in chain.steps]
+    return ("exception", "local") in pairwise(kinds)
+
+
 def uses_a_part(line: Survivors) -> bool:
     """Whether what is kept shows a small part of the memory that it keeps."""
     return bool(line.chains and what_views_use(line.chains))
 
 
 CURES = (
+    Cure(
+        ("cache-only-grows", "kept-graph"),
+        mostly(keeps_frames),
+        "keep what the exception says (str(error)), or drop its frames: error.__traceback__ = None",
+    ),
     Cure(
         ("cache-only-grows", "modules-grow"),
         passes("class", "weakref.finalize"),
