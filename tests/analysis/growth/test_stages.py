@@ -72,6 +72,15 @@ def test_one_stage_before_leaves_it_open(gives_back: bool) -> None:
     assert ("stopped" in found.verdict.sentence) == (not gives_back)
 
 
+def test_two_lines_at_work_at_once_are_one_stage() -> None:
+    program = Program()
+    kept = [number for _ in range(OBJECTS) for line in (3, 5) for number in stage(program, line, 1)]
+    free(program, kept)
+    stage(program, 7)
+
+    assert analyse(program.recording()).verdict.outcome == "cannot-judge"
+
+
 @pytest.mark.parametrize(
     ("before", "size"),
     [

@@ -37,7 +37,7 @@ Rows = NDArray[np.int64]
 class LastStage:
     """A line that grows to the end, and the lines that were stages before it, latest first.
 
-    ``given_back`` are those of them of which nearly nothing is left.
+    ``given_back`` are those of them of which nearly nothing is left, one line for each stage.
     """
 
     growth: GrowingSite
@@ -91,17 +91,22 @@ def stages_before(lives: Lifetimes, growth: GrowingSite) -> LastStage | None:
         & (held >= RULES.majority * growth.bytes)
         & (later <= (1 - RULES.nearly_all) * count)
     )
-    ends: dict[int, int] = {}
+    periods: dict[int, tuple[int, int]] = {}
     for candidate in candidates.tolist():
         births = born[rows[group[rows] == candidate]]
-        first, last = births[[int(FEW * len(births)), len(births) - 1 - int(FEW * len(births))]]
+        few = int(FEW * len(births))
+        first, last = int(births[few]), int(births[-1 - few])
         if last - first >= RULES.majority * lasted:
-            ends[candidate] = int(last)
-    if not ends:
+            periods[candidate] = first, last
+    if not periods:
         return None
-    stages = tuple(sorted(ends, key=lambda stage: -ends[stage]))
-    given = (stage for stage in stages if back[stage] >= RULES.nearly_all * count[stage])
-    return LastStage(growth, stages, tuple(given))
+    stages = sorted(periods, key=lambda stage: -periods[stage][1])
+    given_back: list[int] = []
+    for stage in stages:
+        is_apart = not given_back or periods[stage][1] <= periods[given_back[-1]][0]
+        if is_apart and back[stage] >= RULES.nearly_all * count[stage]:
+            given_back.append(stage)
+    return LastStage(growth, tuple(stages), tuple(given_back))
 
 
 def was_given_back(lives: Lifetimes, others: Rows, growth: GrowingSite) -> bool:
