@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = 29 };
+enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = TLM_METRIC_SHARED_SIZE + 1 };
 #define MILLISECOND 1000000u
 
 static tlmi_event events[EVENTS];
