@@ -248,7 +248,7 @@ def a_pass_is_not_over(evidence: Evidence) -> Verdict | None:
 
 
 def a_stage_is_not_over(evidence: Evidence) -> Verdict | None:
-    """One stage that gave back what it kept is not yet a habit."""
+    """It takes two stages that gave back what they kept to expect the same of the last one."""
     for stage in evidence.last_stages:
         if not stage.is_habit:
             found = stage.finding(evidence.lives, evidence.places)
@@ -356,7 +356,7 @@ QUESTIONS: tuple[tuple[str, Answer], ...] = (
     ("May a cache still be filling?", a_cache_fills),
     ("May native memory grow with new sizes of tensors?", sizes_are_new),
     ("May what grows belong to one pass of the model?", a_pass_is_not_over),
-    ("May what grows be given back after the last stage?", a_stage_is_not_over),
+    ("May the growth end with the program's last stage?", a_stage_is_not_over),
     ("May what grows be the result of one call?", a_call_is_not_over),
     ("Are there too few samples of resident memory?", too_few_samples),
     ("Does memory still rise at the end?", something_still_rises),

@@ -64,6 +64,14 @@ RISES = {
     ),
 }
 """What rises, and what that means; ``nouns`` are what the program's objects are called."""
+HEADS = {
+    "tape": "Leak",
+    "native": "Native memory",
+    "shared": "Native memory",
+    "python": "Python",
+    "driver": "Driver",
+}
+"""The outcome in words, at the begin of a verdict."""
 NODES = (
     " In PyTorch that may be nodes of autograd graphs, as kept by total += loss: add loss.item()."
 )
@@ -183,9 +191,7 @@ def rising(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
 
 def verdict_of_rise(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
     """The same as a verdict."""
-    head = {"tape": "Leak", "shared": "Native memory", "native": "Native memory"}
-    head |= {"python": "Python", "driver": "Driver"}
-    return f"{head[rise.kind]}: {rising(rise, begin_ns, nouns)}"
+    return f"{HEADS[rise.kind]}: {rising(rise, begin_ns, nouns)}"
 
 
 def deep_graph(places: Places, graph: DeepGraph, rise: Rise, begin_ns: int) -> str:
@@ -338,7 +344,7 @@ def one_pass(found: Finding) -> str:
 
 
 def last_stage(found: Finding) -> str:
-    """Of growth behind one stage that gave back what it had kept."""
+    """Of growth within the last stage, where too few stages before it gave back what they kept."""
     return f"{found.evidence} Record a longer run."
 
 

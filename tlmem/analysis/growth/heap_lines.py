@@ -304,7 +304,7 @@ def with_line_named(verdict: Verdict, found: Sequence[Finding], heap_rate: float
             Without samples, or with too few to name a line, the sentence says how to get them.
     """
     grows = [each for each in found if each.kind == f"{verdict.outcome}-growth"]
-    if not grows:  # nothing, or shared memory, of which there are no samples
+    if not grows:  # of the heap: shared memory is not sampled
         return verdict
     if verdict.outcome in MEMORIES and heap_rate is None:
         return replace(verdict, sentence=f"{verdict.sentence} {HOW_TO_SAMPLE}")

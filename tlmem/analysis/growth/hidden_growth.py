@@ -125,7 +125,8 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
 def keeps_its_number(born: Rows, died: Rows, kept: Rows) -> bool:
     """Whether a line has had about as many live objects ever since a third of its births.
 
-    A full cache that evicts what is used least keeps more and more for good, in place of others.
+    A full cache that evicts its least used entries may keep more and more of them, each in place of
+    another.
     """
     late = int(FILLED * len(born))
     held = alive_at(born[late:], born, died)

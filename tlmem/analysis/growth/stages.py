@@ -1,10 +1,11 @@
-"""Growth within the last stage of a program whose earlier stages gave back what they had kept.
+"""Growth within the last stage of a program that works in stages.
 
 A program that reads, transforms and then computes keeps in each stage what the next one needs, or
 what a function makes until it returns. The last stage rises like a leak up to the program's end. A
-*stage* is a line that was done when the growing one began, or a path of the same line; what it kept
-was as much, was kept for as long, and was given back by the time the growth is judged. A leak goes
-on: once it has lasted twice as long as the stages before it, they explain nothing.
+*stage* is a line that had stopped when the growing one began: it kept at least half as many objects
+and half as many bytes, over at least half as long a time. If two stages freed what they kept, the
+last one is expected to. A leak does not stop: once it has lasted twice as long as each stage before
+it, they explain nothing. Call paths of one line have a rule of their own, ``was_given_back``.
 
 Covers: tracked objects, by line and by call path. Does not cover: a program's first stage; what a
 library's call makes, see ``leaks.one_call``.

@@ -1,9 +1,10 @@
 """Who made the mappings that the kernel lists, and how much was mapped by others than tlmem knows.
 
 Covers: further columns beside the samples, from the moments at which the kernel was asked; resident
-pages of mapped files (``np.memmap``, ``mmap``) and shared memory that grew, which is not a leak, as
-the kernel takes them back when it must. Does not cover: the parts of resident memory, see
-``attribution``; which files, as a recording has sums by kind of mapping.
+pages of mapped files (``np.memmap``, ``mmap``) that grew, which is not a leak, as the kernel takes
+them back when it must, and shared memory that grew without being judged to. Does not cover: the
+parts of resident memory, see ``attribution``; shared memory that grows, see ``process_growth``;
+which files, as a recording has sums by kind of mapping.
 """
 
 from __future__ import annotations
@@ -161,8 +162,8 @@ def mapped_file_findings(
             (
                 "shared memory",
                 "it stays until every process has unmapped it and it is unlinked.",
-                growth.parts.shared_bytes,
+                0 if shared_is_judged else growth.parts.shared_bytes,
             ),
         )
-        if grown >= least and not (shared_is_judged and what == "shared memory")
+        if grown >= least
     ]
