@@ -34,14 +34,14 @@ typedef struct {
     pyframe *frame;
 } met_frame;
 
-enum { KNOWN_LEAVES = 16 };
+enum { KNOWN_PLACES = 64, MOST_NEW = 3 };
 
 /* A place in a function called from `parent`, and its site. position 0: none. */
 typedef struct {
     uintptr_t position;
     uint32_t parent;
     uint32_t site;
-} known_leaf;
+} known_place;
 
 /* A thread's last stack: known[room - length] is the innermost frame, known[room - 1] the root, known[room] is NOWHERE. */
 typedef struct {
@@ -51,7 +51,7 @@ typedef struct {
     bool cut; /* the stack went on beyond the root kept here */
     size_t bytes;
     met_frame *met;
-    known_leaf leaves[KNOWN_LEAVES]; /* of this epoch */
+    known_place places[KNOWN_PLACES]; /* of this epoch */
     known_frame known[];
 } last_stack;
 
@@ -112,7 +112,7 @@ static last_stack *renew_last_stack(uint64_t epoch, uint32_t depth)
         own_last = last;
     }
     forget_frames(last);
-    memset(last->leaves, 0, sizeof last->leaves);
+    memset(last->places, 0, sizeof last->places);
     last->epoch = epoch;
     return last;
 }
@@ -125,14 +125,14 @@ static inline pyframe *same_frame(pyframe *kept)
     return kept;
 }
 
-/* Where in the last stack the frame was; its innermost frame if it is not among the first ones. */
-static known_frame *find_frame(last_stack *last, pyframe *frame)
+/* Where in the last stack the frame was, if it is among the innermost ones; else NULL. */
+static inline known_frame *find_frame(last_stack *last, const pyframe *frame)
 {
     known_frame *innermost = &last->known[last->room - last->length];
     for (known_frame *at = innermost; at < innermost + 4 && at < &last->known[last->room]; at++)
         if (at->frame == frame)
             return at;
-    return innermost;
+    return NULL;
 }
 
 /* Writes the frames down from the innermost on, until there are no more or no room. Consumes the frame. */
@@ -141,6 +141,8 @@ static uint32_t collect_frames(last_stack *last, pyframe *frame, bool *more)
     known_frame *at = find_frame(last, frame);
     known_frame *end = &last->known[last->room];
     uint32_t count = 0;
+    if (at == NULL)
+        at = end - last->length;
     for (; frame != NULL && count < last->room; count++) {
         last->met[count].position = pyframe_position(frame);
         last->met[count].frame = frame;
@@ -182,6 +184,26 @@ static uint32_t line_of(void *context)
     return line > 0 ? (uint32_t)line : 0;
 }
 
+static known_place *place_of(last_stack *last, uintptr_t position, uint32_t parent)
+{
+    return &last->places[((position ^ position >> 5) / 2 ^ parent) % KNOWN_PLACES];
+}
+
+/* The site of a frame whose callers have the site `parent`; 0: there is no room. */
+static uint32_t find_site(last_stack *last, PyCodeObject *code, uintptr_t position, uint32_t parent,
+                          PyThreadState *tstate)
+{
+    known_place *place = place_of(last, position, parent);
+    if (tlmi_likely(place->position == position && place->parent == parent))
+        return place->site;
+    struct instruction at = {code, pyframe_offset(code, position)};
+    uint32_t number = tlmi_pycode_number((PyObject *)code, tstate);
+    uint32_t site = number == 0 ? 0 : tlmi_site_child(parent, number, (uint32_t)at.offset, line_of, &at);
+    if (site != 0)
+        *place = (known_place){position, parent, site};
+    return site;
+}
+
 /* The stack is not the last one: keeps what both have in common at the root and finds the sites of the rest. */
 static uint32_t find_changed(last_stack *last, pyframe *frame, uint32_t depth, PyThreadState *tstate)
 {
@@ -202,9 +224,7 @@ static uint32_t find_changed(last_stack *last, pyframe *frame, uint32_t depth, P
     for (; same < count; same++) {
         PyCodeObject *object = (PyCodeObject *)pyframe_code(met->frame);
         if (object != NULL) {
-            struct instruction at = {object, pyframe_offset(object, met->position)};
-            uint32_t code = tlmi_pycode_number((PyObject *)object, tstate);
-            uint32_t child = code == 0 ? 0 : tlmi_site_child(site, code, (uint32_t)at.offset, line_of, &at);
+            uint32_t child = find_site(last, object, met->position, site, tstate);
             if (child == 0)
                 break;
             site = child;
@@ -217,20 +237,40 @@ static uint32_t find_changed(last_stack *last, pyframe *frame, uint32_t depth, P
     return site;
 }
 
-/* Only the innermost frame moved on; often to a place where it has been before. */
-static uint32_t find_moved(last_stack *last, uintptr_t position, uint32_t depth, PyThreadState *tstate)
+/* The innermost frames up to the first that stands where it stood, which is then *frame; how many, or more than MOST_NEW.
+ * *known is where the last stack has it. */
+static inline uint32_t skip_new_frames(last_stack *last, pyframe **frame, met_frame *fresh, known_frame **known)
 {
-    known_frame *innermost = &last->known[last->room - last->length];
-    uint32_t length = last->length;
-    uint32_t parent = length > 1 ? innermost[1].site : 0;
-    known_leaf *leaf = &last->leaves[(position ^ position >> 4) / 2 % KNOWN_LEAVES];
-    if (tlmi_likely(leaf->position == position && leaf->parent == parent)) {
-        innermost->position = position;
-        return innermost->site = leaf->site;
+    uint32_t count = 0;
+    for (; *frame != NULL; *frame = pyframe_outer(*frame)) {
+        uintptr_t position = pyframe_position(*frame);
+        known_frame *at = find_frame(last, *frame);
+        if (at != NULL && at->position == position) {
+            *known = at;
+            return count;
+        }
+        if (count == MOST_NEW)
+            return MOST_NEW + 1;
+        fresh[count++] = (met_frame){position, *frame};
     }
-    uint32_t site = find_changed(last, pyframe_current(tstate), depth, tstate);
-    if (last->length == length && innermost->position == position)
-        *leaf = (known_leaf){position, parent, site};
+    *known = &last->known[last->room];
+    return count;
+}
+
+/* The last stack is kept from `known` outwards; finds the sites of the frames inside it. */
+static uint32_t add_new_frames(last_stack *last, known_frame *known, const met_frame *fresh, uint32_t count,
+                               PyThreadState *tstate)
+{
+    uint32_t site = known < &last->known[last->room] ? known->site : 0;
+    while (count-- > 0) {
+        PyCodeObject *code = (PyCodeObject *)pyframe_code(fresh[count].frame);
+        uint32_t child = code == NULL ? site : find_site(last, code, fresh[count].position, site, tstate);
+        if (code != NULL && child == 0)
+            break;
+        site = child;
+        *--known = (known_frame){fresh[count].position, fresh[count].frame, site};
+    }
+    last->length = (uint32_t)(&last->known[last->room] - known);
     return site;
 }
 
@@ -258,20 +298,14 @@ uint32_t tlmi_pystack_site(void)
             return 0;
         }
     }
-    known_frame *innermost = &last->known[last->room - last->length];
-    known_frame *known = innermost;
-    uintptr_t moved_to = 0;
-    if (frame == innermost->frame && last->length > 0 && last->length < depth && !last->cut &&
-        innermost->position != pyframe_position(frame)) {
-        moved_to = pyframe_position(frame);
-        frame = pyframe_outer(frame);
-        known++;
-        if (tlmi_likely(frame == known->frame))
-            frame = same_frame(known->frame);
-        else
-            known->frame = frame;
-    }
-    while (frame != NULL && known->position == pyframe_position(frame)) {
+    known_frame *end = &last->known[last->room], *known = end - last->length;
+    met_frame fresh[MOST_NEW];
+    uint32_t count = 0;
+    if (known->position != pyframe_position(frame) && !last->cut)
+        count = skip_new_frames(last, &frame, fresh, &known);
+    known_frame *kept = known;
+    bool few = count <= MOST_NEW && count + (uint32_t)(end - kept) <= depth;
+    while (few && frame != NULL && known->position == pyframe_position(frame)) {
         pyframe *outer = pyframe_outer(frame);
         known++;
         if (tlmi_likely(outer == known->frame))
@@ -279,15 +313,11 @@ uint32_t tlmi_pystack_site(void)
         else
             frame = known->frame = outer;
     }
-    bool all = known == &last->known[last->room] && last->length > 0;
     bool more = frame != NULL;
     pyframe_release(frame);
-    if (tlmi_likely(all && more == last->cut)) {
-        if (moved_to == 0)
-            return innermost->site;
-        return find_moved(last, moved_to, depth, tstate);
-    }
-    return find_changed(last, pyframe_current(tstate), depth, tstate);
+    if (tlmi_unlikely(!few || known != end || last->length == 0 || more != last->cut))
+        return find_changed(last, pyframe_current(tstate), depth, tstate);
+    return count == 0 && kept == end - last->length ? kept->site : add_new_frames(last, kept, fresh, count, tstate);
 }
 
 uint32_t tlmi_pystack_selves_of(void *thread_state, uintptr_t code, uintptr_t *selves, uint32_t room)
