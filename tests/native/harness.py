@@ -78,6 +78,7 @@ MODES = {
                 "--quiet",
                 "--error-exitcode=99",
                 "--leak-check=full",
+                "--fair-sched=try",  # else a thread that never waits may hold up the others
                 f"--suppressions={TESTS / 'valgrind.supp'}",
             ),
         ),
