@@ -153,7 +153,8 @@ static void add_codes(tlmi_block_header *block, int column, const dictionary *va
 
 static uint32_t add_times(tlmi_block_header *block, const tlmi_event *events, uint32_t count, uint32_t shift)
 {
-    uint32_t escapes = 0;
+    uint32_t escapes = 0, changes = 0;
+    uint8_t high = 0;
     uint64_t before = events[0].ticks >> shift;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t now = events[i].ticks >> shift;
@@ -165,9 +166,12 @@ static uint32_t add_times(tlmi_block_header *block, const tlmi_event *events, ui
         }
         scratch->time_low[i] = (uint8_t)step;
         scratch->time_high[i] = (uint8_t)(step >> 8);
+        changes += scratch->time_high[i] != high;
+        high = scratch->time_high[i];
     }
     tlmi_block_column(block, 0, scratch->time_low, count, TLMI_DEFLATE_LITERALS);
-    tlmi_block_column(block, 1, scratch->time_high, count, TLMI_DEFLATE_RUNS);
+    tlmi_block_column(block, 1, scratch->time_high, count,
+                      changes > count / 4 ? TLMI_DEFLATE_LITERALS : TLMI_DEFLATE_RUNS);
     tlmi_block_column(block, 2, (const uint8_t *)scratch->time_escapes, 8 * escapes, TLMI_DEFLATE_MATCHES);
     return escapes;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * deflate.c: zlib, found at run time.
+ * deflate.c: columns to zlib streams, by matches.c and huffman.c, and back by zlib, found at run time.
  *
  * zlib is on every system that has a CPython, but its header often is not, so the library is opened by name and the few
  * public names and the one public struct that are needed are declared here (docs/decisions/zlib-at-run-time.md). Its state
@@ -26,30 +26,19 @@ typedef struct { /* z_stream of zlib 1.x, a stable public layout */
     unsigned long adler, reserved;
 } stream;
 
-enum {
-    Z_FINISH_FLUSH = 4,
-    Z_END = 1,
-    Z_METHOD = 8,
-    WINDOW_BITS = 15,
-    MEMORY_LEVEL = 8,
-    LEVEL = 1,
-    STRATEGY_DEFAULT = 0,
-    STRATEGY_RUNS = 3
-};
-enum { ARENA_BYTES = 1 << 20 };
+enum { Z_FINISH_FLUSH = 4, Z_END = 1, ARENA_BYTES = 1 << 17, MOST_MATCHES = 1 << 15 };
 
 static struct {
-    int (*deflate_init)(stream *, int, int, int, int, int, const char *, int);
-    int (*deflate)(stream *, int);
-    int (*deflate_reset)(stream *);
     int (*inflate_init)(stream *, const char *, int);
     int (*inflate)(stream *, int);
     int (*inflate_reset)(stream *);
 } zlib;
 static bool searched, found, opened;
-static uint8_t *arena; /* zlib's state; given out once, never back */
+static uint8_t *arena; /* the inflater's state; given out once, never back */
 static size_t arena_used;
-static stream deflaters[2], inflater;
+static stream inflater;
+static tlmi_matcher *matcher;
+static tlmi_match *matches;
 
 static void *arena_alloc(void *unused, unsigned items, unsigned size)
 {
@@ -79,14 +68,10 @@ static bool find_zlib(void)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return false;
-    *(void **)&zlib.deflate_init = dlsym(library, "deflateInit2_");
-    *(void **)&zlib.deflate = dlsym(library, "deflate");
-    *(void **)&zlib.deflate_reset = dlsym(library, "deflateReset");
     *(void **)&zlib.inflate_init = dlsym(library, "inflateInit_");
     *(void **)&zlib.inflate = dlsym(library, "inflate");
     *(void **)&zlib.inflate_reset = dlsym(library, "inflateReset");
-    found = zlib.deflate_init && zlib.deflate && zlib.deflate_reset && zlib.inflate_init && zlib.inflate &&
-            zlib.inflate_reset;
+    found = zlib.inflate_init && zlib.inflate && zlib.inflate_reset;
     return found;
 }
 
@@ -95,59 +80,43 @@ int tlm_zlib_available(void)
     return find_zlib();
 }
 
-static void prepare(stream *s)
-{
-    memset(s, 0, sizeof *s);
-    s->zalloc = arena_alloc;
-    s->zfree = arena_free;
-}
-
 bool tlmi_deflate_open(void)
 {
-    static const int strategies[2] = {[TLMI_DEFLATE_MATCHES] = STRATEGY_DEFAULT, [TLMI_DEFLATE_RUNS] = STRATEGY_RUNS};
     if (!find_zlib())
         return false;
     arena = tlmi_own_alloc(ARENA_BYTES);
-    if (!arena)
-        return false;
+    matcher = tlmi_own_alloc(tlmi_matcher_bytes());
+    matches = tlmi_own_alloc(MOST_MATCHES * sizeof *matches);
     arena_used = 0;
-    bool good = true;
-    for (int mode = 0; mode < 2; mode++) {
-        prepare(&deflaters[mode]);
-        good = good && zlib.deflate_init(&deflaters[mode], LEVEL, Z_METHOD, WINDOW_BITS, MEMORY_LEVEL, strategies[mode],
-                                         "1", (int)sizeof(stream)) == 0;
-    }
-    prepare(&inflater);
-    good = good && zlib.inflate_init(&inflater, "1", (int)sizeof(stream)) == 0;
-    opened = good;
-    if (!good)
+    inflater = (stream){.zalloc = arena_alloc, .zfree = arena_free};
+    opened = arena && matcher && matches && zlib.inflate_init(&inflater, "1", (int)sizeof(stream)) == 0;
+    if (!opened)
         tlmi_deflate_close();
-    return good;
+    return opened;
 }
 
 void tlmi_deflate_close(void)
 {
     tlmi_own_free(arena, ARENA_BYTES);
+    tlmi_own_free(matcher, tlmi_matcher_bytes());
+    tlmi_own_free(matches, MOST_MATCHES * sizeof *matches);
     arena = NULL;
+    matcher = NULL;
+    matches = NULL;
     opened = false;
 }
 
 uint32_t tlmi_deflate(tlmi_deflate_mode mode, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room)
 {
     enum { NOT_WORTH_IT = 48 };
+    uint32_t count = 0;
     if (!opened || bytes < NOT_WORTH_IT)
         return 0;
-    if (mode == TLMI_DEFLATE_LITERALS)
-        return tlmi_huffman(from, bytes, to, room);
-    stream *s = &deflaters[mode];
-    zlib.deflate_reset(s);
-    s->next_in = from;
-    s->avail_in = bytes;
-    s->next_out = to;
-    s->avail_out = room < bytes ? room : bytes - 1;
-    if (zlib.deflate(s, Z_FINISH_FLUSH) != Z_END)
-        return 0;
-    return (uint32_t)(s->next_out - to);
+    if (mode == TLMI_DEFLATE_MATCHES)
+        count = tlmi_matches_find(matcher, from, bytes, matches, MOST_MATCHES);
+    else if (mode == TLMI_DEFLATE_RUNS)
+        count = tlmi_runs_find(from, bytes, matches, MOST_MATCHES);
+    return tlmi_huffman(from, bytes, matches, count, to, room);
 }
 
 bool tlmi_inflate(const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t expected)

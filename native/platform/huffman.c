@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * huffman.c: bytes that do not repeat, as a zlib stream of one block with a Huffman code and no matches (RFC 1950, 1951).
+ * huffman.c: bytes, and matches with bytes before them, as a zlib stream of one block with Huffman codes of its own
+ * (RFC 1950, 1951).
  *
- * zlib's own strategy for such bytes (Z_HUFFMAN_ONLY) takes several times as long: docs/decisions/zlib-at-run-time.md. Any
- * inflater reads the result. Thread-safe: no state but the caller's.
+ * zlib takes several times as long: docs/decisions/zlib-at-run-time.md. Any inflater reads the result. Thread-safe: no state but
+ * the caller's.
  */
 #include <string.h>
 
@@ -10,8 +11,10 @@
 
 enum {
     END = 256, /* the symbol that ends the block */
-    SYMBOLS = 257,
-    DISTANCES = 2, /* none is used; two codes of one bit are a complete set, which every inflater takes */
+    SYMBOLS = 286,
+    DISTANCES = 30,
+    LONGEST_MATCH = 258,
+    LEAST_MATCH = 3,
     LONGEST = 15,
     KINDS = 19, /* of symbols that say the lengths: 0 to 15, and three for runs */
     LONGEST_OF_KINDS = 7,
@@ -185,7 +188,7 @@ static void say_lengths(saying *said, const uint8_t *lengths, int count)
 static const uint8_t KINDS_IN_ORDER[KINDS] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
 
 /* Writes the head, or only counts its bits when `to` is NULL. */
-static uint32_t write_head(writer *to, const saying *said, const code *kinds)
+static uint32_t write_head(writer *to, const saying *said, const code *kinds, int symbols)
 {
     int shown = KINDS;
     while (shown > 4 && !kinds->lengths[KINDS_IN_ORDER[shown - 1]])
@@ -196,7 +199,7 @@ static uint32_t write_head(writer *to, const saying *said, const code *kinds)
     if (!to)
         return bits;
     put(to, 1 | 2 << 1, 3); /* the last block, with a code of its own */
-    put(to, SYMBOLS - 257, 5);
+    put(to, (uint32_t)symbols - 257, 5);
     put(to, DISTANCES - 1, 5);
     put(to, (uint32_t)shown - 4, 4);
     for (int i = 0; i < shown; i++) {
@@ -212,36 +215,130 @@ static uint32_t write_head(writer *to, const saying *said, const code *kinds)
     return bits;
 }
 
+/* ---- lengths and distances ---- */
+
+/* A number above 3 and less than 2 to the power of 15 is said by a symbol and some of its lowest bits, as a floating-point number is. */
+typedef struct {
+    uint32_t symbol, bits, rest;
+} number;
+
+static inline number split(uint32_t value, uint32_t mantissa_bits)
+{
+    if (value < 2u << mantissa_bits)
+        return (number){value, 0, 0};
+    uint32_t bits = 31 - (uint32_t)__builtin_clz(value) - mantissa_bits;
+    return (number){(bits << mantissa_bits) + (value >> bits), bits, value & ((1u << bits) - 1)};
+}
+
+static inline number say_length(uint32_t length)
+{
+    enum { SYMBOL_OF_LONGEST = 28 };
+    number said = split(length - LEAST_MATCH, 2);
+    if (length == LONGEST_MATCH)
+        said = (number){SYMBOL_OF_LONGEST, 0, 0};
+    said.symbol += END + 1;
+    return said;
+}
+
+static inline number say_distance(uint32_t distance)
+{
+    return split(distance - 1, 1);
+}
+
+/* What of a match is said next: it may be longer than the longest there is, and the rest must not be too short. */
+static inline uint32_t next_part(uint32_t length)
+{
+    if (length <= LONGEST_MATCH)
+        return length;
+    return length - LONGEST_MATCH >= LEAST_MATCH ? LONGEST_MATCH : length - LEAST_MATCH;
+}
+
 /* ---- the bytes ---- */
+
+typedef struct {
+    uint32_t symbols[SYMBOLS], distances[DISTANCES];
+    uint64_t bits; /* besides the codes */
+} tally;
 
 static void count_bytes(const uint8_t *from, uint32_t bytes, uint32_t *counts)
 {
-    uint32_t parts[4][END] = {{0}}; /* equal bytes in a row do not wait for each other */
+    enum { BYTES = END };
+    uint32_t parts[4][BYTES] = {{0}}; /* equal bytes in a row do not wait for each other */
     uint32_t i = 0;
     for (; i + 4 <= bytes; i += 4)
         for (int part = 0; part < 4; part++)
             parts[part][from[i + (uint32_t)part]]++;
     for (; i < bytes; i++)
         parts[0][from[i]]++;
-    for (int byte = 0; byte < END; byte++)
+    for (int byte = 0; byte < BYTES; byte++)
         counts[byte] = parts[0][byte] + parts[1][byte] + parts[2][byte] + parts[3][byte];
-    counts[END] = 1;
 }
 
-static void write_bytes(writer *to, const uint8_t *from, uint32_t bytes, const code *literals)
+static void count_match(tally *counts, const tlmi_match *match)
+{
+    number distance = say_distance(match->distance);
+    for (uint32_t left = match->length, part; left; left -= part) {
+        part = next_part(left);
+        number length = say_length(part);
+        counts->symbols[length.symbol]++;
+        counts->distances[distance.symbol]++;
+        counts->bits += length.bits + distance.bits;
+    }
+}
+
+static void count_all(tally *counts, const uint8_t *from, uint32_t bytes, const tlmi_match *matches, uint32_t count)
+{
+    memset(counts, 0, sizeof *counts);
+    if (count == 0)
+        count_bytes(from, bytes, counts->symbols);
+    const uint8_t *end = from + bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t literal = 0; literal < matches[i].literals; literal++)
+            counts->symbols[*from++]++;
+        count_match(counts, &matches[i]);
+        from += matches[i].length;
+    }
+    while (count && from < end)
+        counts->symbols[*from++]++;
+    counts->symbols[END] = 1;
+}
+
+/* Two codes of one bit are the least complete set, which every inflater takes. */
+static void choose_distances(const uint32_t *counts, uint8_t *lengths)
+{
+    uint32_t at_least_two[DISTANCES];
+    memcpy(at_least_two, counts, sizeof at_least_two);
+    for (int distance = 0; distance < 2; distance++)
+        at_least_two[distance] += counts[distance] == 0;
+    choose_lengths(at_least_two, DISTANCES, LONGEST, lengths);
+}
+
+static inline void write_bytes(writer *to, const uint8_t *from, uint32_t bytes, const code *symbols)
 {
     uint32_t i = 0;
     for (; i + 3 <= bytes; i += 3) { /* 45 bits at most */
         for (uint32_t part = 0; part < 3; part++)
-            put(to, literals->codes[from[i + part]], literals->lengths[from[i + part]]);
+            put(to, symbols->codes[from[i + part]], symbols->lengths[from[i + part]]);
         flush(to);
     }
     for (; i < bytes; i++) {
-        put(to, literals->codes[from[i]], literals->lengths[from[i]]);
+        put(to, symbols->codes[from[i]], symbols->lengths[from[i]]);
         flush(to);
     }
-    put(to, literals->codes[END], literals->lengths[END]);
-    flush(to);
+}
+
+static inline void write_match(writer *to, const tlmi_match *match, const code *symbols, const code *distances)
+{
+    number distance = say_distance(match->distance);
+    for (uint32_t left = match->length, part; left; left -= part) { /* 48 bits at most */
+        part = next_part(left);
+        number length = say_length(part);
+        put(to, symbols->codes[length.symbol], symbols->lengths[length.symbol]);
+        put(to, length.rest, length.bits);
+        put(to, distances->codes[distance.symbol], distances->lengths[distance.symbol]);
+        put(to, distance.rest, distance.bits);
+        flush(to);
+    }
 }
 
 static uint32_t adler_of(const uint8_t *from, uint32_t bytes)
@@ -261,35 +358,58 @@ static uint32_t adler_of(const uint8_t *from, uint32_t bytes)
     return high << 16 | low;
 }
 
-uint32_t tlmi_huffman(const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room)
+static uint64_t code_bits(const uint32_t *counts, const uint8_t *lengths, int symbols)
 {
-    uint32_t counts[SYMBOLS], of_kinds[KINDS] = {0};
-    code literals, kinds;
+    uint64_t bits = 0;
+    for (int symbol = 0; symbol < symbols; symbol++)
+        bits += (uint64_t)counts[symbol] * lengths[symbol];
+    return bits;
+}
+
+uint32_t tlmi_huffman(const uint8_t *from, uint32_t bytes, const tlmi_match *matches, uint32_t count, uint8_t *to,
+                      uint32_t room)
+{
+    tally counts;
+    uint32_t of_kinds[KINDS] = {0};
+    code symbols, distances, kinds;
     saying said;
     if (bytes == 0 || bytes > MOST_BYTES)
         return 0;
-    count_bytes(from, bytes, counts);
-    choose_lengths(counts, SYMBOLS, LONGEST, literals.lengths);
-    number_codes(&literals, SYMBOLS);
+    count_all(&counts, from, bytes, matches, count);
+    int shown = SYMBOLS;
+    while (counts.symbols[shown - 1] == 0)
+        shown--;
+    choose_lengths(counts.symbols, shown, LONGEST, symbols.lengths);
+    number_codes(&symbols, shown);
+    choose_distances(counts.distances, distances.lengths);
+    number_codes(&distances, DISTANCES);
     uint8_t all[SYMBOLS + DISTANCES];
-    memcpy(all, literals.lengths, SYMBOLS);
-    memset(all + SYMBOLS, 1, DISTANCES);
-    say_lengths(&said, all, SYMBOLS + DISTANCES);
+    memcpy(all, symbols.lengths, (size_t)shown);
+    memcpy(all + shown, distances.lengths, DISTANCES);
+    say_lengths(&said, all, shown + DISTANCES);
     for (int i = 0; i < said.count; i++)
         of_kinds[said.kinds[i]]++;
     choose_lengths(of_kinds, KINDS, LONGEST_OF_KINDS, kinds.lengths);
     number_codes(&kinds, KINDS);
-    uint64_t bits = write_head(NULL, &said, &kinds);
-    for (int symbol = 0; symbol < SYMBOLS; symbol++)
-        bits += (uint64_t)counts[symbol] * literals.lengths[symbol];
+    uint64_t bits = write_head(NULL, &said, &kinds, shown) + counts.bits +
+                    code_bits(counts.symbols, symbols.lengths, shown) +
+                    code_bits(counts.distances, distances.lengths, DISTANCES);
     uint32_t size = (uint32_t)((bits + 7) / 8) + FRAME_BYTES;
     if (size >= bytes || size + sizeof(uint64_t) > room)
         return 0;
     writer out = {.at = to + 2};
     to[0] = 0x78; /* deflate, a window of 32 kB */
     to[1] = 0x01;
-    write_head(&out, &said, &kinds);
-    write_bytes(&out, from, bytes, &literals);
+    write_head(&out, &said, &kinds, shown);
+    const uint8_t *at = from;
+    for (uint32_t i = 0; i < count; i++) {
+        write_bytes(&out, at, matches[i].literals, &symbols);
+        write_match(&out, &matches[i], &symbols, &distances);
+        at += matches[i].literals + matches[i].length;
+    }
+    write_bytes(&out, at, (uint32_t)(from + bytes - at), &symbols);
+    put(&out, symbols.codes[END], symbols.lengths[END]);
+    flush(&out);
     uint32_t adler = adler_of(from, bytes);
     for (uint32_t byte = 0; byte < 4; byte++)
         to[size - 4 + byte] = (uint8_t)(adler >> (24 - 8 * byte));

@@ -163,19 +163,33 @@ void tlmi_slab_free(void *block, size_t bytes);
 void tlmi_checksum_init(void);
 uint32_t tlmi_checksum(const void *start, size_t bytes);
 
-/* ---- deflate.c: zlib, found at run time; without it columns stay plain ---- */
+/* ---- deflate.c: columns to zlib streams and back; without zlib, which reads them, columns stay plain ---- */
 /* What to look for: whatever repeats, runs of one byte, or nothing, as in noise. */
 typedef enum { TLMI_DEFLATE_MATCHES, TLMI_DEFLATE_RUNS, TLMI_DEFLATE_LITERALS } tlmi_deflate_mode;
-bool tlmi_deflate_open(void); /* false: no zlib here, or no memory for its state; tlmi_deflate then returns 0 */
+bool tlmi_deflate_open(void); /* false: no zlib here, or no memory; tlmi_deflate then returns 0 */
 void tlmi_deflate_close(void);
-/* Bytes written, or 0 when it would not get smaller. One call at a time (recording.work). */
+/* Bytes written, or 0 when it would not get smaller or needs more than `room`, which has eight bytes more than the result. One
+ * call at a time (recording.work). */
 uint32_t tlmi_deflate(tlmi_deflate_mode mode, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room);
 bool tlmi_inflate(const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t expected);
 
-/* ---- huffman.c: bytes that do not repeat, in the format of zlib ---- */
-/* Bytes written, or 0 when it would not get smaller or needs more than `room`, which has eight bytes more than the result.
- * Thread-safe. */
-uint32_t tlmi_huffman(const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room);
+/* ---- matches.c: what repeats ---- */
+/* Bytes that stand for themselves, then as many as `length`, which stand `distance` before, too. */
+typedef struct {
+    uint32_t literals;
+    uint16_t length, distance;
+} tlmi_match;
+typedef struct tlmi_matcher tlmi_matcher; /* all zero at first; one call at a time */
+size_t tlmi_matcher_bytes(void);
+/* How many matches were found, at most `room`; what follows the last one stands for itself. */
+uint32_t tlmi_matches_find(tlmi_matcher *matcher, const uint8_t *from, uint32_t bytes, tlmi_match *found,
+                           uint32_t room);
+uint32_t tlmi_runs_find(const uint8_t *from, uint32_t bytes, tlmi_match *found, uint32_t room);
+
+/* ---- huffman.c: bytes and matches in the format of zlib ---- */
+/* As tlmi_deflate, but thread-safe. */
+uint32_t tlmi_huffman(const uint8_t *from, uint32_t bytes, const tlmi_match *matches, uint32_t count, uint8_t *to,
+                      uint32_t room);
 
 /* ---- failure.c: what tlm_failure_last reports, of the calling thread ---- */
 void tlmi_failure_keep(const tlm_failure *failure);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_codec.c: events go to a block and back unchanged, and a damaged block is refused.
  *
- * tlm-test: sources=codec.c,deflate.c,huffman.c,checksum.c,own_memory.c,system.c modes=address,valgrind */
+ * tlm-test: sources=codec.c,deflate.c,matches.c,huffman.c,checksum.c,own_memory.c,system.c modes=address,valgrind */
 #include <string.h>
 #include <unistd.h>
 
