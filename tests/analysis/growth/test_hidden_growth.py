@@ -130,6 +130,23 @@ def test_a_full_cache_that_evicts_what_is_used_least_is_healthy(entries) -> None
     assert verdict(program) == "stable"
 
 
+@pytest.mark.parametrize("full_at", [0.4, 0.67, 0.8])
+@pytest.mark.parametrize("leaks", [False, True])
+def test_a_full_cache_that_evicts_at_random_is_healthy(full_at, leaks) -> None:
+    """What it keeps from when it filled leaves ever more slowly; a leak beside it does not."""
+    births, chance = 2_400, np.random.default_rng(3)
+    entries, program, held = int(full_at * births), Program(), []
+    for step in range(births):
+        if len(held) == entries:
+            program.free(held.pop(int(chance.integers(entries))))
+        held.append(program.alloc(10, 5_000))
+        if leaks and step % 10 == 0:
+            program.alloc(10, 5_000)
+        work(program)
+
+    assert verdict(program) == ("leak" if leaks else "stable")
+
+
 def test_what_a_loop_keeps_at_its_begin_beside_a_ring_is_healthy() -> None:
     program, held = Program(), deque()
     for step in range(6_000):

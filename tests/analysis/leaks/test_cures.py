@@ -87,6 +87,23 @@ HOLDERS: dict[str, tuple[list[Step], str]] = {
         [VARIABLE, listed(300), Step(StepKind.EXCEPTION, "__main__.BadBatch", "batch")],
         "limit the container's size",
     ),
+    "a task that waits": (
+        [
+            VARIABLE,
+            Step(StepKind.SET, "set", "[]", 300),
+            Step(StepKind.OTHER, "_asyncio.Task"),
+            Step(StepKind.GENERATOR, "watch\n/home/user/program.py\n9", "window"),
+        ],
+        "let the tasks end: cancel() those",
+    ),
+    "threads that go on": (
+        [VARIABLE, Step(StepKind.THREAD, "_thread._local", "buffer")],
+        "let the threads end",
+    ),
+    "calls that have not returned": (
+        [Step(StepKind.LOCAL, "work\n/home/user/program.py\n13", "item")],
+        "let the calls return",
+    ),
     "a cache of a function": (
         [VARIABLE, Step(StepKind.LRU_CACHE, "__main__.bias", "[]", 300)],
         "give the cache a maxsize",

@@ -119,6 +119,51 @@ def test_the_first_of_many_that_was_reached_says_nothing_of_the_others() -> None
     assert judged(program).verdict.outcome == "stable"
 
 
+@pytest.mark.parametrize(("pruned", "outcome"), [(200, "stable"), (0, "leak")])
+@pytest.mark.parametrize("root", [LOCAL, Step(StepKind.MODULE, "__main__", "tree")])
+def test_what_was_pruned_from_a_tree_is_garbage_although_it_was_reached_before(
+    root: Step, pruned: int, outcome: str
+) -> None:
+    """When the program ends all of it is in cycles; what the last look in the run saw decides."""
+    program = Program()
+    for step in range(STEPS):
+        program.alloc(10)
+        program.temporary(90)
+        program.wait(1_000_000)
+        if step == 150:
+            program.snapshot(([root, DATA], list(range(0, 302, 2)), 1.0), collecting=True)
+        if step == 300:
+            cut, kept = list(range(0, 2 * pruned, 2)), list(range(2 * pruned, 602, 2))
+            chains = [([CYCLE, DATA], cut, 1.0), ([root, DATA], kept, 1.0)]
+            program.snapshot(*(chain for chain in chains if chain[1]), collecting=True)
+    program.snapshot(([CYCLE, DATA], list(range(0, 2 * STEPS, 2)), 1.0), collecting=True, trigger=5)
+
+    assert judged(program).verdict.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("root", "outcome"),
+    [(Step(StepKind.MODULE, "__main__", "tree"), "cannot-judge"), (LOCAL, "leak")],
+)
+def test_when_a_module_let_go_of_garbage_is_unknown_if_no_look_came_as_far_as_cycles(
+    root: Step, outcome: str
+) -> None:
+    program = Program()
+    for step in range(STEPS):
+        program.alloc(10)
+        program.temporary(90)
+        program.wait(1_000_000)
+        if step == 300:
+            kept = list(range(350, 602, 2))
+            program.snapshot(([root, DATA], kept, 1.0), collecting=True, whole=False)
+    program.snapshot(([CYCLE, DATA], list(range(0, 2 * STEPS, 2)), 1.0), collecting=True, trigger=5)
+    analysis = judged(program)
+
+    assert analysis.verdict.outcome == outcome
+    if outcome == "cannot-judge":
+        assert "when it let go of these is unknown" in analysis.verdict.sentence
+
+
 def test_growth_beside_garbage_is_told_when_it_is_larger() -> None:
     def with_python(bytes_per_step: float) -> Program:
         program = Program()

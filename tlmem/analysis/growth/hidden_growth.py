@@ -36,8 +36,10 @@ from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES, Checks
 
 MOMENTS = 600
-FILLED = 1 / 3
-"""Share of a line's births by which a cache is full."""
+FILLED = (1 / 3, 1 / 2, 2 / 3, 4 / 5)
+"""Shares of a line's births by one of which a cache is full, if it is one."""
+SWAY = 2
+"""Objects that a full cache may have more at one moment than at another."""
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -108,9 +110,9 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     rows = line[kept]
     if not are_enough(len(rows), held_by_most(lives.size[rows], lives.weight[rows])):
         return None
-    if not lasts(lives, line) or keeps_its_number(born, died, kept):
-        return None
     window = np.count_nonzero(old)
+    if not lasts(lives, line) or keeps_its_number(born, died, len(kept) / window):
+        return None
     share, x = np.arange(1, len(kept) + 1) / len(kept), kept / window
     checks = Checks()
     if not even(checks, x, share, RULES.unevenness, late=()) or not fair_parts(checks, x):
@@ -122,15 +124,24 @@ def beside_others(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     return site_of(lives, group, line, rows, "beside")
 
 
-def keeps_its_number(born: Rows, died: Rows, kept: Rows) -> bool:
-    """Whether a line has had about as many live objects ever since a third of its births.
+def keeps_its_number(born: Rows, died: Rows, kept: float) -> bool:
+    """Whether a line has had as many live objects for so long that those kept would have shown.
 
-    A full cache that evicts its least used entries may keep more and more of them, each in place of
-    another.
+    A full cache that evicts its least used entries, or any of them, may keep some for good, each in
+    place of another.
+
+    Args:
+        born, died: of the line's objects, in order of birth.
+        kept: so many of those made at a time seem to stay.
     """
-    late = int(FILLED * len(born))
-    held = alive_at(born[late:], born, died)
-    return float(np.ptp(held)) <= RULES.majority * int(np.count_nonzero(kept >= late))
+    for share in FILLED:
+        late = int(share * len(born))
+        more = kept * (len(born) - late)
+        held = alive_at(born[late:], born, died)
+        sway = max(SWAY, (1 - RULES.all_but_few) * more)
+        if more >= RULES.fewest_survivors and np.ptp(held) <= sway:
+            return True
+    return False
 
 
 def rising_backlog(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:

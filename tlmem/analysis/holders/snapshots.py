@@ -113,6 +113,29 @@ class Chain:
         )
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a snapshot saw of some objects: how many there were, at a root and in cycles.
+
+    ``in_modules`` of those at a root were in variables of modules, which stay when functions
+    return. ``named`` are those at a root that it names, ``whole`` says that it had looked at
+    everything.
+    """
+
+    there: int
+    reached: float
+    in_modules: float
+    cyclic: float
+    named: int
+    whole: bool
+
+    @property
+    def at_a_root(self) -> bool:
+        """Whether a good part of the objects was, more than in cycles."""
+        part = max(GOOD_PART * self.there, self.cyclic)
+        return self.named >= FEWEST_NAMED and self.reached > part
+
+
 class Snapshots:
     """All whole snapshots of a recording, ready to be asked who held what."""
 
@@ -183,24 +206,32 @@ class Snapshots:
         ]
 
     def ever_reached(self, objects: Ints) -> bool:
-        """Whether some snapshot saw a good part of these objects at a root, of those there were."""
-        return any(
-            named >= FEWEST_NAMED and reached >= GOOD_PART * there and reached > cyclic
-            for there, reached, cyclic, named in self._in_the_run(objects)
-        )
+        """Whether functions held a good part of these objects when there was a last look."""
+        last = self._last_look(objects)
+        return last is not None and last.at_a_root and last.in_modules <= last.reached / 2
+
+    def were_in_modules(self, objects: Ints) -> bool:
+        """Whether variables of modules held them then: nothing but the program lets go of these."""
+        last = self._last_look(objects)
+        return last is not None and last.at_a_root and last.in_modules > last.reached / 2
+
+    def _last_look(self, objects: Ints) -> Look | None:
+        """The last whole one in the run; one that was cut short where there is no other.
+
+        What a program prunes from a tree was at a root, too, before.
+        """
+        looks = self._in_the_run(objects)
+        return next((look for look in reversed(looks) if look.whole), looks[-1] if looks else None)
 
     def were_cyclic(self, objects: Ints) -> bool:
         """Whether a snapshot saw most of them in cycles when the program's frames were there."""
         return any(
-            cyclic >= max(FEWEST_NAMED, SPEAKS_FROM * there)
-            for there, _, cyclic, _ in self._in_the_run(objects)
+            look.cyclic >= max(FEWEST_NAMED, SPEAKS_FROM * look.there)
+            for look in self._in_the_run(objects)
         )
 
-    def _in_the_run(self, objects: Ints) -> list[tuple[int, float, float, int]]:
-        """Of each snapshot before the end how many of these objects (numbers, rising) there were.
-
-        Then how many of them it saw at a root and in cycles, and how many at a root by name.
-        """
+    def _in_the_run(self, objects: Ints) -> list[Look]:
+        """What each snapshot before the end saw of these objects (numbers, rising)."""
         if not self or not len(objects):
             return []
         at = np.searchsorted(objects, self._object).clip(max=len(objects) - 1)
@@ -208,6 +239,7 @@ class Snapshots:
         table = self._holdings
         arrays = table["arrays"].to_numpy(np.int64) * counts / np.maximum(self._named, 1)
         of_cycles = (table["root"] == "cycle").to_numpy()
+        of_modules = (table["root"] == "module").to_numpy()
         found = []
         for number, rows in table[table["trigger"] != "end"].groupby("snapshot"):
             there = self._born_by(objects, int(rows["time_ns"].iloc[0]))
@@ -215,11 +247,13 @@ class Snapshots:
                 continue
             now = (table["snapshot"] == number).to_numpy()
             found.append(
-                (
-                    there,
-                    float(arrays[now & ~of_cycles].sum()),
-                    float(arrays[now & of_cycles].sum()),
-                    int(counts[now & ~of_cycles].sum()),
+                Look(
+                    there=there,
+                    reached=float(arrays[now & ~of_cycles].sum()),
+                    in_modules=float(arrays[now & of_modules].sum()),
+                    cyclic=float(arrays[now & of_cycles].sum()),
+                    named=int(counts[now & ~of_cycles].sum()),
+                    whole=bool(rows["complete"].all()),
                 )
             )
         return found
@@ -229,8 +263,8 @@ class Snapshots:
     ) -> int:
         """The snapshot that speaks, or one before it, where only its cycles come from unwinding.
 
-        When frames have gone, what tracebacks and closures made circular looks like garbage. An
-        earlier snapshot that saw most of the objects there were then at a root knows better.
+        When frames have gone, what tracebacks and closures made circular looks like garbage. The
+        whole look before knows better, if it saw most of the objects there were then at a root.
         """
         table = self._holdings
         snapshot = table["snapshot"].to_numpy(np.int64)
@@ -248,6 +282,8 @@ class Snapshots:
                 arrays[reached].sum() > SPEAKS_FROM * there
             ):
                 return int(number)
+            if table["complete"].to_numpy(bool)[now].all():
+                break
         return speaks
 
     def _born_by(self, objects: Ints, time_ns: int) -> int:

@@ -73,6 +73,7 @@ class Survivors:
     chains: tuple[Chain, ...] = ()
     ever_reached: bool = False
     were_cyclic: bool = False
+    were_in_modules: bool = False
 
     @property
     def line(self) -> StackFrame:
@@ -193,6 +194,7 @@ def survivors_of_line(
         chains=tuple(chains),
         ever_reached=snapshots.ever_reached(lives.ordinal[rows]),
         were_cyclic=snapshots.were_cyclic(lives.ordinal[rows]),
+        were_in_modules=snapshots.were_in_modules(lives.ordinal[rows]),
     )
 
 

@@ -94,11 +94,25 @@ def keeps_frames(chain: Chain) -> bool:
     return ("exception", "local") in pairwise(kinds)
 
 
+def waits_in_a_task(chain: Chain) -> bool:
+    """Whether a task of asyncio that has not ended holds them by a variable of its coroutine."""
+    return any(
+        task.type in TASKS and coroutine.kind == "generator"
+        for task, coroutine in pairwise(chain.steps)
+    )
+
+
+def of_open_calls(chain: Chain) -> bool:
+    """Whether calls of one function, each with a variable of its own, hold several of them."""
+    return [step.kind for step in chain.steps] == ["local"] and chain.arrays > 1
+
+
 def uses_a_part(line: Survivors) -> bool:
     """Whether what is kept shows a small part of the memory that it keeps."""
     return bool(line.chains and what_views_use(line.chains))
 
 
+TASKS = {"_asyncio.Task", "asyncio.tasks.Task"}
 CURES = (
     Cure(
         ("cache-only-grows", "kept-graph"),
@@ -115,6 +129,22 @@ CURES = (
         ("cache-only-grows", "modules-grow"),
         passes("instance", "weakref.WeakKeyDictionary"),
         "let no value refer to its key, or only by weakref.ref: an entry goes when its key does",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        mostly(waits_in_a_task),
+        "let the tasks end: cancel() those that wait for what never comes, or give what they wait "
+        "for a timeout",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        passes("thread"),
+        "let the threads end, as what is theirs goes with them, or let them drop it after each use",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        mostly(of_open_calls),
+        "let the calls return: each thread or level of a recursion keeps its own variables",
     ),
     Cure(
         ("cache-only-grows",),

@@ -94,7 +94,7 @@ def sort_lines(
             found.filling.append(line)
         elif waits and (line.were_cyclic or line.line.function == MODULE):
             found.garbage.append(line)
-        elif waits and lets_go(line):
+        elif waits and (line.were_in_modules or lets_go(line)):
             found.unclear.append(line)
         elif is_extended(line, training):
             found.extended.append(line)
@@ -130,12 +130,20 @@ def garbage_finding(line: Survivors) -> Finding:
 
 
 def unclear_finding(line: Survivors) -> Finding:
-    """What is said of a line whose survivors may have been held by a function before."""
+    """What is said of a line whose survivors may have been held by the program before."""
+    before = (
+        "and has freed others of this line; whether a function held these until it returned is "
+        "unknown, as no snapshot was taken before."
+    )
+    if line.were_in_modules:
+        before = (
+            "and frees what the program lets go of; when it let go of these is unknown: the last "
+            "snapshot before the end saw others of this line in variables."
+        )
     return line.finding(
         "reference-cycle",
-        f"{line.noun} are garbage at the end: {held(line)}. Python's garbage collector is on and "
-        "has freed others of this line; whether a function held these until it returned is "
-        "unknown, as no snapshot was taken before.",
+        f"{line.noun} are garbage at the end: {held(line)}. Python's garbage collector is on "
+        f"{before}",
     )
 
 
