@@ -122,6 +122,25 @@ def test_the_cure_is_that_of_the_holder(name: str, device: int) -> None:
     assert fix_of(found).startswith(words)
 
 
+@pytest.mark.parametrize(
+    ("first", "words"), [(220, "are kept, 55% of them by list"), (400, "are kept by list")]
+)
+def test_the_cause_says_how_many_of_them_its_holder_has(first: int, words: str) -> None:
+    program = Program()
+    numbers: list[int] = []
+    for _ in range(STEPS):
+        numbers.append(program.alloc(LINE, 8_000))
+        program.temporary(OTHERS)
+        program.wait(1_000_000)
+    other = Step(StepKind.MODULE, "__main__", "others")
+    chains = [([VARIABLE, listed(first)], numbers[:first], 1.0)]
+    if first < STEPS:
+        chains.append(([other, listed(STEPS - first)], numbers[first:], 1.0))
+    program.snapshot(*chains)
+
+    assert words in cause(program).evidence
+
+
 def test_a_small_part_of_what_is_kept_is_to_be_copied() -> None:
     found = cause(kept(VARIABLE, listed(300), device=Device.TORCH, used=0.02))
 

@@ -11,7 +11,12 @@ import numpy as np
 import pandas as pd
 
 from tlmem.analysis.holders.survivors import Survivors
-from tlmem.analysis.leaks.python_objects import container_named, views_reach, what_views_use
+from tlmem.analysis.leaks.python_objects import (
+    container_named,
+    share_of_largest,
+    views_reach,
+    what_views_use,
+)
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import place
@@ -141,15 +146,18 @@ def cache_only_grows(line: Survivors) -> Finding | None:
         what = "it only grows" if is_one else "they only grow"
     else:
         what = "a list, dict or cache that only grows, or a reference cycle that is not collected"
+    share = share_of_largest(line) if arrays and container and is_one else 1.0
+    by = "by" if share >= RULES.nearly_all else f"{100 * share:.0f}% of them by"
+    kept = f"{line.noun} are kept{'' if by == 'by' else ','} {by} {who}"
     if releases:
         return line.finding(
             "cache-only-grows",
-            f"{line.noun} are kept by {who}. Others of this line that had been kept for a while "
-            "were released, but the number that is kept grows.",
+            f"{kept}. Others of this line that had been kept for a while were released, but the "
+            "number that is kept grows.",
         )
     return line.finding(
         "cache-only-grows",
-        f"{line.noun} are kept by {who}, and none that was kept for a while was released: {what}.",
+        f"{kept}, and none that was kept for a while was released: {what}.",
     )
 
 

@@ -94,6 +94,11 @@ def container_named(line: Survivors) -> tuple[str, bool]:
     return f"several holders (mixed; the largest is {largest.name}, with {share}%)", False
 
 
+def share_of_largest(line: Survivors) -> float:
+    """The share that the holder has which ``container_named`` names, of all that was seen held."""
+    return holders_of(list(line.chains))[0].count / total(line.chains) if line.chains else 1.0
+
+
 def nearly_all(line: Survivors, chains: Sequence[Chain]) -> bool:
     """Whether these are nearly all chains that a snapshot saw, and those most of the survivors."""
     if sum(len(chain.objects) for chain in chains) < RULES.fewest_survivors:
