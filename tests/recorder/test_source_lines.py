@@ -97,7 +97,7 @@ def test_a_file_that_changes_while_it_runs_gives_no_wrong_line(tmp_path: Path) -
     program = FILL + (
         "import os, time\n"
         "kept.append(np.ones(500))  # as it ran\n"
-        "time.sleep(1)\n"
+        "time.sleep(2)\n"
         "text = open(__file__).read().replace('as it ' + 'ran', 'as it is')\n"
         "open(__file__ + 'new', 'w').write('#\\n' + text)\n"
         "os.replace(__file__ + 'new', __file__)\n"
