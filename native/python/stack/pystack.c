@@ -186,7 +186,8 @@ static uint32_t line_of(void *context)
 
 static known_place *place_of(last_stack *last, uintptr_t position, uint32_t parent)
 {
-    return &last->places[((position ^ position >> 5) / 2 ^ parent) % KNOWN_PLACES];
+    uint64_t mixed = (position ^ (uint64_t)parent << 32) * UINT64_C(0x9E3779B97F4A7C15);
+    return &last->places[mixed >> 32 & (KNOWN_PLACES - 1)];
 }
 
 /* The site of a frame whose callers have the site `parent`; 0: there is no room. */
@@ -242,7 +243,7 @@ static uint32_t find_changed(last_stack *last, pyframe *frame, uint32_t depth, P
 static inline uint32_t skip_new_frames(last_stack *last, pyframe **frame, met_frame *fresh, known_frame **known)
 {
     uint32_t count = 0;
-    for (; *frame != NULL; *frame = pyframe_outer(*frame)) {
+    for (pyframe *outer; *frame != NULL; *frame = outer) {
         uintptr_t position = pyframe_position(*frame);
         known_frame *at = find_frame(last, *frame);
         if (at != NULL && at->position == position) {
@@ -252,6 +253,9 @@ static inline uint32_t skip_new_frames(last_stack *last, pyframe **frame, met_fr
         if (count == MOST_NEW)
             return MOST_NEW + 1;
         fresh[count++] = (met_frame){position, *frame};
+        outer = pyframe_outer(*frame);
+        if (at != NULL && at[1].frame == outer)
+            outer = same_frame(at[1].frame);
     }
     *known = &last->known[last->room];
     return count;
