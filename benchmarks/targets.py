@@ -30,8 +30,8 @@ TARGETS = (
         "compaction of an event, many sizes and lines",
         50,
         "ns",
-        "Where addresses, sizes and sites all vary, the entropy coder has more to write; it takes "
-        "about two thirds of this.",
+        "39 to 53 ns in six runs on this machine; the code before took 65 to 66 beside them. What "
+        "varies takes its time to be looked up and written.",
     ),
     Target("sealing", "sealing, of the time the program ran", 10, "%"),
     Target("exit, storm", "exit delayed by, of the time the storm ran", 10, "%"),
