@@ -255,7 +255,7 @@ const char *tlm_label_text(tlm_label label);
 uint64_t tlm_bench_disabled(uint64_t count);
 /* Makes the n-th next allocation of our own bookkeeping memory fail (1 = the next); 0 switches it off. */
 void tlm_own_fail_after(uint64_t n);
-/* 1: the entropy coder (zlib) was found at run time; 0: blocks hold plain columns. */
+/* 1: zlib, which reads compressed columns, was found at run time; 0: blocks hold plain columns. */
 int tlm_zlib_available(void);
 /* cffi: end */
 

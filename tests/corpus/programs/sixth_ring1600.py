@@ -1,4 +1,4 @@
-# prioritised replay buffer: capacity reached at 80 % of the run; afterwards the lowest priority is overwritten
+# ring buffer (oldest out) of arrays: full at 67 % of the run
 import time, heapq
 import numpy as np
 rng = np.random.default_rng(16)

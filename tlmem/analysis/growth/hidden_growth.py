@@ -39,7 +39,7 @@ MOMENTS = 600
 FILLED = (1 / 3, 1 / 2, 2 / 3, 4 / 5)
 """Shares of a line's births by one of which a cache is full, if it is one."""
 SWAY = 2
-"""Objects that a full cache may have more at one moment than at another."""
+"""So many objects more or less are in a full cache, as it evicts before or after it adds."""
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -138,8 +138,7 @@ def keeps_its_number(born: Rows, died: Rows, kept: float) -> bool:
         late = int(share * len(born))
         more = kept * (len(born) - late)
         held = alive_at(born[late:], born, died)
-        sway = max(SWAY, (1 - RULES.all_but_few) * more)
-        if more >= RULES.fewest_survivors and np.ptp(held) <= sway:
+        if more >= RULES.fewest_survivors and np.ptp(held) <= SWAY:
             return True
     return False
 

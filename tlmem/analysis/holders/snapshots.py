@@ -10,6 +10,7 @@ objects are among those that are asked about, a third of all its objects count.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -130,10 +131,32 @@ class Look:
     whole: bool
 
     @property
-    def at_a_root(self) -> bool:
-        """Whether a good part of the objects was, more than in cycles."""
+    def mostly_cyclic(self) -> bool:
+        """Whether most of the objects were in cycles while the program's frames were there."""
+        return self.cyclic >= max(FEWEST_NAMED, SPEAKS_FROM * self.there)
+
+    @property
+    def by_functions(self) -> bool:
+        """Whether functions held a good part of the objects, which they drop when they return."""
+        return self._at_a_root and self.in_modules <= self.reached / 2
+
+    @property
+    def by_modules(self) -> bool:
+        """Whether variables of modules did, of which only the program's own code lets go."""
+        return self._at_a_root and self.in_modules > self.reached / 2
+
+    @property
+    def _at_a_root(self) -> bool:
         part = max(GOOD_PART * self.there, self.cyclic)
         return self.named >= FEWEST_NAMED and self.reached > part
+
+
+def last_look(looks: Sequence[Look]) -> Look | None:
+    """The last whole one; without a whole one, the last. None without any.
+
+    Earlier ones do not count: what a program prunes from a tree was at a root, too, before.
+    """
+    return next((look for look in reversed(looks) if look.whole), looks[-1] if looks else None)
 
 
 class Snapshots:
@@ -205,33 +228,11 @@ class Snapshots:
             for row in rows
         ]
 
-    def ever_reached(self, objects: Ints) -> bool:
-        """Whether functions held a good part of these objects when there was a last look."""
-        last = self._last_look(objects)
-        return last is not None and last.at_a_root and last.in_modules <= last.reached / 2
+    def looks_at(self, objects: Ints) -> list[Look]:
+        """What each snapshot before the end saw of these objects (numbers, rising).
 
-    def were_in_modules(self, objects: Ints) -> bool:
-        """Whether variables of modules held them then: nothing but the program lets go of these."""
-        last = self._last_look(objects)
-        return last is not None and last.at_a_root and last.in_modules > last.reached / 2
-
-    def _last_look(self, objects: Ints) -> Look | None:
-        """The last whole one in the run; one that was cut short where there is no other.
-
-        What a program prunes from a tree was at a root, too, before.
+        Those are left out that came before a good part of the objects was made.
         """
-        looks = self._in_the_run(objects)
-        return next((look for look in reversed(looks) if look.whole), looks[-1] if looks else None)
-
-    def were_cyclic(self, objects: Ints) -> bool:
-        """Whether a snapshot saw most of them in cycles when the program's frames were there."""
-        return any(
-            look.cyclic >= max(FEWEST_NAMED, SPEAKS_FROM * look.there)
-            for look in self._in_the_run(objects)
-        )
-
-    def _in_the_run(self, objects: Ints) -> list[Look]:
-        """What each snapshot before the end saw of these objects (numbers, rising)."""
         if not self or not len(objects):
             return []
         at = np.searchsorted(objects, self._object).clip(max=len(objects) - 1)

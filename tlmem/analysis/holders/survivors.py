@@ -18,6 +18,7 @@ from tlmem.analysis.holders.runtime_holders import holders_in, together
 from tlmem.analysis.holders.snapshots import (
     PYTHON,
     Chain,
+    Look,
     Snapshots,
     holders_of,
     objects_with_graph,
@@ -57,7 +58,7 @@ class Survivors:
     none of arrays and none of what a size limit folded. ``now`` are the rows of the ledger that
     hold one at ``judged_ns`` and ``before`` those that did earlier; ``holders`` are the same
     as ``now`` in words, most objects first, and then those in Python: of the ``chains`` that held
-    survivors when a snapshot last saw them.
+    survivors when a snapshot last saw them. ``looks`` are what snapshots before the end saw.
     """
 
     recording: Recording
@@ -71,9 +72,7 @@ class Survivors:
     before: pd.DataFrame
     holders: tuple[Holder, ...]
     chains: tuple[Chain, ...] = ()
-    ever_reached: bool = False
-    were_cyclic: bool = False
-    were_in_modules: bool = False
+    looks: tuple[Look, ...] = ()
 
     @property
     def line(self) -> StackFrame:
@@ -192,9 +191,7 @@ def survivors_of_line(
             holders_in(said, len(rows), places) if said is not None else (), holders_of(chains)
         ),
         chains=tuple(chains),
-        ever_reached=snapshots.ever_reached(lives.ordinal[rows]),
-        were_cyclic=snapshots.were_cyclic(lives.ordinal[rows]),
-        were_in_modules=snapshots.were_in_modules(lives.ordinal[rows]),
+        looks=tuple(snapshots.looks_at(objects)),
     )
 
 

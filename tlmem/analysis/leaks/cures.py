@@ -47,6 +47,10 @@ FIXES = {
 """Every class, and what to do about it."""
 
 
+TASKS = {"_asyncio.Task", "asyncio.tasks.Task"}
+"""Types of asyncio's tasks, in C and in Python."""
+
+
 class Cure(NamedTuple):
     """What to do about leaks of some classes, where it fits who holds the survivors."""
 
@@ -112,7 +116,6 @@ def uses_a_part(line: Survivors) -> bool:
     return bool(line.chains and what_views_use(line.chains))
 
 
-TASKS = {"_asyncio.Task", "asyncio.tasks.Task"}
 CURES = (
     Cure(
         ("cache-only-grows", "kept-graph"),

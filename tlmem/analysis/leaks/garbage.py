@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.growing_sites import GrowingSite, is_early
-from tlmem.analysis.holders.snapshots import holders_of
+from tlmem.analysis.holders.snapshots import holders_of, last_look
 from tlmem.analysis.holders.survivors import MOST_LINES, Survivors, survivors_of_lines
 from tlmem.analysis.leaks.bounded_caches import fills_a_bound
 from tlmem.analysis.leaks.filling_caches import fills_up
@@ -92,9 +92,9 @@ def sort_lines(
         waits = waits_for_collector(line)
         if fills_a_bound(line) or fills_up(line):
             found.filling.append(line)
-        elif waits and (line.were_cyclic or line.line.function == MODULE):
+        elif waits and (were_cyclic(line) or line.line.function == MODULE):
             found.garbage.append(line)
-        elif waits and (line.were_in_modules or lets_go(line)):
+        elif waits and (were_in_modules(line) or lets_go(line)):
             found.unclear.append(line)
         elif is_extended(line, training):
             found.extended.append(line)
@@ -104,6 +104,17 @@ def sort_lines(
             found.leaks.append(line)
     del found.leaks[MOST_LINES:]
     return found
+
+
+def were_cyclic(line: Survivors) -> bool:
+    """Whether some snapshot saw most survivors in cycles before the program ended."""
+    return any(look.mostly_cyclic for look in line.looks)
+
+
+def were_in_modules(line: Survivors) -> bool:
+    """Whether the last snapshot before the end saw them held by variables of modules."""
+    last = last_look(line.looks)
+    return last is not None and last.by_modules
 
 
 def waits_for_collector(line: Survivors) -> bool:
@@ -135,7 +146,7 @@ def unclear_finding(line: Survivors) -> Finding:
         "and has freed others of this line; whether a function held these until it returned is "
         "unknown, as no snapshot was taken before."
     )
-    if line.were_in_modules:
+    if were_in_modules(line):
         before = (
             "and frees what the program lets go of; when it let go of these is unknown: the last "
             "snapshot before the end saw others of this line in variables."

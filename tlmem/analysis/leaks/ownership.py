@@ -11,12 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tlmem.analysis.holders.survivors import Survivors
-from tlmem.analysis.leaks.python_objects import (
-    container_named,
-    share_of_largest,
-    views_reach,
-    what_views_use,
-)
+from tlmem.analysis.leaks.python_objects import container_named, views_reach, what_views_use
 from tlmem.analysis.lifetimes import NEVER
 from tlmem.analysis.model import Finding
 from tlmem.analysis.places import place
@@ -134,7 +129,8 @@ def cache_only_grows(line: Survivors) -> Finding | None:
     views = line.held_only_by(*python, HolderKind.VIEW) and views_reach(line)
     if not (arrays or views or line.held_only_by(*python)):
         return None
-    container, is_one = container_named(line)
+    container, share = container_named(line)
+    is_one = share >= RULES.majority
     releases = lets_go(line)
     if releases and not (container and is_one and items_seen(line) >= RULES.fewest_survivors):
         return None
@@ -146,9 +142,12 @@ def cache_only_grows(line: Survivors) -> Finding | None:
         what = "it only grows" if is_one else "they only grow"
     else:
         what = "a list, dict or cache that only grows, or a reference cycle that is not collected"
-    share = share_of_largest(line) if arrays and container and is_one else 1.0
-    by = "by" if share >= RULES.nearly_all else f"{100 * share:.0f}% of them by"
-    kept = f"{line.noun} are kept{'' if by == 'by' else ','} {by} {who}"
+    part = (
+        ""
+        if not (arrays and is_one) or share >= RULES.nearly_all
+        else f", {100 * share:.0f}% of them"
+    )
+    kept = f"{line.noun} are kept{part} by {who}"
     if releases:
         return line.finding(
             "cache-only-grows",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlmem.analysis.holders.snapshots import Chain, holders_of
+from tlmem.analysis.holders.snapshots import Chain, holders_of, last_look
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.model import Finding
 from tlmem.analysis.rules import RULES
@@ -40,8 +40,9 @@ def reference_cycle(line: Survivors) -> Finding | None:
 def only_cycles(line: Survivors) -> list[Chain]:
     """The cycles that hold nearly all survivors, which nothing else does; none when others do."""
     of_cycles = [chain for chain in line.chains if chain.root == "cycle" and chain.whole]
-    if not python_holds(line) or not nearly_all(line, of_cycles) or line.ever_reached:
-        return []  # what was reached before became garbage when frames unwound
+    last = last_look(line.looks)
+    if not python_holds(line) or not nearly_all(line, of_cycles) or (last and last.by_functions):
+        return []  # what functions held before became garbage when frames unwound
     return of_cycles
 
 
@@ -77,26 +78,22 @@ def views_reach(line: Survivors) -> bool:
     return nearly_all(line, [chain for chain in line.chains if chain.view])
 
 
-def container_named(line: Survivors) -> tuple[str, bool]:
-    """Who holds most survivors in Python, in words, and whether that is one holder.
+def container_named(line: Survivors) -> tuple[str, float]:
+    """Who holds most survivors in Python, in words, and the largest holder's share of them.
 
-    Empty when no snapshot saw enough of the survivors to speak for them.
+    Empty when no snapshot saw enough of the survivors to speak for them. Several holders are meant
+    where the share is less than ``RULES.majority``.
     """
     if not line.chains or sum(len(chain.objects) for chain in line.chains) < RULES.fewest_survivors:
-        return "", True
+        return "", 1.0
     holders, seen_in_all = holders_of(list(line.chains)), total(line.chains)
     if seen_in_all < SPEAKS * line.growth.survivors:
-        return "", True
+        return "", 1.0
     largest = holders[0]
-    if largest.count >= RULES.majority * seen_in_all:
-        return largest.name, True
-    share = format_count(round(100 * largest.count / seen_in_all))
-    return f"several holders (mixed; the largest is {largest.name}, with {share}%)", False
-
-
-def share_of_largest(line: Survivors) -> float:
-    """The share that the holder has which ``container_named`` names, of all that was seen held."""
-    return holders_of(list(line.chains))[0].count / total(line.chains) if line.chains else 1.0
+    share = largest.count / seen_in_all
+    if share >= RULES.majority:
+        return largest.name, share
+    return f"several holders (mixed; the largest is {largest.name}, with {100 * share:.0f}%)", share
 
 
 def nearly_all(line: Survivors, chains: Sequence[Chain]) -> bool:
