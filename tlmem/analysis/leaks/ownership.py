@@ -142,11 +142,8 @@ def cache_only_grows(line: Survivors) -> Finding | None:
         what = "it only grows" if is_one else "they only grow"
     else:
         what = "a list, dict or cache that only grows, or a reference cycle that is not collected"
-    part = (
-        ""
-        if not (arrays and is_one) or share >= RULES.nearly_all
-        else f", {100 * share:.0f}% of them"
-    )
+    is_part = arrays and RULES.majority <= share < RULES.nearly_all
+    part = f", {100 * share:.0f}% of them" if is_part else ""
     kept = f"{line.noun} are kept{part} by {who}"
     if releases:
         return line.finding(
