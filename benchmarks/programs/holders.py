@@ -1,13 +1,16 @@
 """Snapshots of who holds what, in a process with PyTorch and 300,000 objects that Python's garbage
 collector follows: most are PyTorch's own, once an optimizer has run; the rest are records.
 
-``holders.py SNAPSHOTS SCALE`` prints a JSON object as its last line: CPU ms of each snapshot
-inside this thread, objects that the collector follows, objects that a snapshot met.
+``holders.py SNAPSHOTS SECONDS SCALE`` prints a JSON object as its last line: CPU ms of each
+snapshot inside this thread, those that are asked for and those that the recorder takes by itself
+while the program allocates for some seconds; objects that the collector follows, objects that a
+snapshot met.
 """
 
 import gc
 import json
 import sys
+import time
 from typing import Any
 
 import torch
@@ -41,19 +44,36 @@ def fill(count: int) -> tuple[nn.Module, torch.optim.Optimizer, list[Record]]:
     return model, optimizer, records
 
 
-def main(snapshots: int, scale: float) -> dict[str, Any]:
+def grow(seconds: float, records: list[Record]) -> list[float]:
+    """Keeps a tensor each millisecond; the CPU ms of each snapshot that the recorder takes."""
+    statistics = ffi.new("tlm_holders_statistics *")
+    lib.tlm_holders_stats(statistics)
+    taken: list[float] = []
+    before, until = statistics.snapshots, time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        records[len(records) % KEPT_EACH].values.append(torch.zeros(5_000))
+        time.sleep(0.001)
+        lib.tlm_holders_stats(statistics)
+        if statistics.snapshots != before:
+            taken.append(statistics.last_ns / 1e6)
+            before = statistics.snapshots
+    return taken
+
+
+def main(snapshots: int, seconds: float, scale: float) -> dict[str, Any]:
     """Takes them one after the other; the recorder counts what each took."""
     kept = fill(int(TRACKED * scale))
     gc.collect()
-    found: dict[str, Any] = {"tracked": len(gc.get_objects()), "kept": len(kept[2]), "ms": []}
+    found: dict[str, Any] = {"tracked": len(gc.get_objects()), "kept": len(kept[2]), "asked": []}
     statistics = ffi.new("tlm_holders_statistics *")
     for _ in range(snapshots):
         lib.tlm_holders_now(0, 0)
         lib.tlm_holders_stats(statistics)
-        found["ms"].append(statistics.last_ns / 1e6)
+        found["asked"].append(statistics.last_ns / 1e6)
     found["met"] = statistics.last_objects
+    found["own"] = grow(seconds, kept[2])
     return found
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]), float(sys.argv[2]))))
+    print(json.dumps(main(int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]))))

@@ -153,6 +153,7 @@ typedef struct {
     PyTypeObject *array_type, *tensor_type, *torch_type; /* NULL: there are none */
     uint64_t array_version;
     uint64_t found_bytes;                       /* of owners that were met */
+    uint64_t enough_bytes;                      /* of them: no further module is looked into */
     bool is_elsewhere;                          /* what is met is no longer the program's own */
     tlmi_container containers[TLMI_CONTAINERS]; /* the largest of the program's own, in no order */
     uint32_t containers_count;
@@ -276,6 +277,10 @@ uint32_t tlmi_name_way(tlmi_search *search, const tlmi_root *root, const tlmi_st
 
 /* The name of a type, as a step of an instance without an edge. */
 void tlmi_name_type(PyTypeObject *type, tlmi_step *out);
+
+/* ---- holders_tracked.c ---- */
+/* Every object that the collector follows, in no order that means anything. false: none was visited, as it is at work just now. */
+bool tlmi_search_each_tracked(const tlmi_search *search, pyinside_visit visit, void *context);
 
 /* ---- holders_kinds.c ---- */
 /* Finds the types of which the collector follows most objects. None are found where that takes longer than until a moment of this

@@ -83,19 +83,22 @@ void tlmi_search_count_types(tlmi_search *search, uint64_t until_ns)
 {
     table *table = tlmi_own_alloc(sizeof *table);
     uint64_t deadline_ns = search->deadline_ns;
+    bool was_late = search->is_late;
     if (table == NULL)
         return;
     table->search = search;
     search->until_clock = OBJECTS_PER_LOOK;
     search->deadline_ns = until_ns;
+    search->is_late = false;
     search->cached_items = search->cached_most = 0;
-    bool was_seen = pyinside_each_tracked(count_object, table) && !search->is_late;
+    bool was_seen = tlmi_search_each_tracked(search, count_object, table) && !search->is_late;
     for (uint32_t i = 0; was_seen && i < SLOTS; i++)
         if (table->slots[i].objects >= LEAST_OBJECTS)
             search->types_count = put(search->types, search->types_count, &table->slots[i]);
     if (!was_seen)
         search->cached_items = search->cached_most = 0;
-    search->is_late = false;
+    search->is_late = was_late;
+    search->until_clock = 1;
     search->deadline_ns = deadline_ns;
     tlmi_own_free(table, sizeof *table);
 }

@@ -135,7 +135,7 @@ static void open_modules(tlmi_search *search, const char *elsewhere)
 static void each_module(tlmi_search *search, bool (*is_wanted)(const tlmi_module *))
 {
     for (uint32_t i = 0; i < search->modules_count; i++)
-        if (is_wanted(&search->modules[i]))
+        if (is_wanted(&search->modules[i]) && search->found_bytes < search->enough_bytes)
             follow(search, (tlmi_root){.kind = TLMI_ROOT_MODULE, .name = search->modules[i].name},
                    (uintptr_t)search->modules[i].dict);
 }
@@ -427,7 +427,7 @@ static int collect_generator(PyObject *object, void *context)
 void tlmi_search_generators(tlmi_search *search)
 {
     stray_set set = {.search = search};
-    if (open_set(&set, FIRST_STRAYS) && pyinside_each_tracked(collect_generator, &set))
+    if (open_set(&set, FIRST_STRAYS) && tlmi_search_each_tracked(search, collect_generator, &set))
         for (uint32_t i = 0; i < set.count; i++)
             follow_unseen(search, set.strays[i]);
     close_set(&set);
@@ -438,7 +438,7 @@ void tlmi_search_unreached(tlmi_search *search)
     stray_set set = {.search = search};
     if (search->is_late || search->graph.is_full)
         return;
-    if (open_set(&set, FIRST_STRAYS) && pyinside_each_tracked(collect_stray, &set) && !search->is_late &&
+    if (open_set(&set, FIRST_STRAYS) && tlmi_search_each_tracked(search, collect_stray, &set) && !search->is_late &&
         !search->graph.is_full) {
         note_referrers(&set);
         if (!search->is_late)

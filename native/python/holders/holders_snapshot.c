@@ -255,24 +255,34 @@ static bool is_late(void *search)
     return tlmi_search_is_late(search);
 }
 
-/* Whether much of what is tracked was not met. The tally rounds; and a little of it is always on its way, as a temporary value
- * that nothing refers to but a running call. */
-static bool are_missing(const tlmi_search *search, const tlmi_search_request *request, uint64_t tracked_bytes)
+/* How much of what is tracked must have been met so that not much is missing. The tally rounds; and a little of it is always on its
+ * way, as a temporary value that nothing refers to but a running call. */
+static uint64_t enough_of(const tlmi_search_request *request, uint64_t tracked_bytes)
 {
     enum { TALLY_ERROR = 32 * 1024, FEW = 128, SOME = 16 };
-    uint64_t share = search->found_bytes / (request->may_stop ? SOME : FEW);
-    return search->found_bytes + share + TALLY_ERROR < tracked_bytes;
+    uint64_t parts = request->may_stop ? SOME : FEW;
+    return tracked_bytes > TALLY_ERROR ? (tracked_bytes - TALLY_ERROR) / (parts + 1) * parts : 0;
 }
 
+/* The types are counted when the program's own objects are known, from which that goes faster, and before the search may have
+ * to stop. */
 static void walk(tlmi_search *search, const tlmi_search_request *request, uint64_t tracked_bytes)
 {
+    uint64_t until_ns = search->deadline_ns, enough_bytes = enough_of(request, tracked_bytes);
+    search->enough_bytes = UINT64_MAX;
+    search->deadline_ns -= request->counts_types ? request->limit_ns / 4 : 0;
     tlmi_search_own_roots(search, request->elsewhere, request->error);
-    if (request->may_stop && are_missing(search, request, tracked_bytes))
+    search->deadline_ns = until_ns;
+    if (request->counts_types)
+        tlmi_search_count_types(search, until_ns - request->limit_ns / 8);
+    if (request->may_stop && search->found_bytes < enough_bytes)
         tlmi_search_generators(search);
-    if (request->may_stop && !are_missing(search, request, tracked_bytes))
+    if (request->may_stop)
+        search->enough_bytes = enough_bytes;
+    if (search->found_bytes >= search->enough_bytes)
         return;
     tlmi_search_other_roots(search);
-    if (are_missing(search, request, tracked_bytes))
+    if (search->found_bytes < enough_bytes)
         tlmi_search_unreached(search);
 }
 
@@ -286,8 +296,6 @@ bool tlmi_search_run(const tlmi_search_request *request, tlmi_snapshot *snapshot
         return false;
     }
     search->deadline_ns = snapshot->begin_ns + request->limit_ns;
-    if (request->counts_types) /* first: a search may not come to its end */
-        tlmi_search_count_types(search, snapshot->begin_ns + request->limit_ns / 2);
     search->until_clock = 1;
     tlmi_search_find_types(search);
     walk(search, request, snapshot->tracked_bytes);
