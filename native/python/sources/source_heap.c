@@ -8,7 +8,7 @@
  * Every byte is chosen with the same small chance, one in `rate` bytes, and a block with a chosen byte is a sample. So a block
  * of n bytes is one with the chance 1 - exp(-n / rate), whatever was allocated before it, and whoever reads the recording
  * divides by that. A thread counts down the bytes to its next chosen one: an allocation costs a subtraction, a free a look at
- * one byte, how many samples begin on its page. Samples are kept in a map until they are freed; a free has no stack.
+ * one byte, how many samples begin in its span of addresses. Samples are kept in a map until they are freed; a free has no stack.
  *
  * Blocks of arrays and tensors are counted down too, but other sources record them. The chance of all others stays the same.
  * Order: as for every source, a free is recorded before the block goes, an allocation after it came. Nothing here allocates.
@@ -33,7 +33,7 @@ enum { WHILE_OFF_BYTES = 1 << 16, MOST_WAITS = 20 /* ms */ };
 #define MOST_BYTES ((size_t)1 << 62) /* larger blocks are only asked for */
 
 __thread uint64_t tlmi_heap_left;
-_Atomic uint8_t tlmi_heap_pages[TLMI_HEAP_PAGES]; /* a full one stays */
+_Atomic uint8_t tlmi_heap_spans[TLMI_HEAP_SPANS]; /* a full one stays */
 static __thread uint32_t own_epoch;               /* of this thread's counts */
 static __thread uint64_t own_random;
 static __thread bool is_busy; /* what is allocated while a sample is recorded is ours */
@@ -115,11 +115,11 @@ bool tlmi_heap_choose(uint64_t *left, size_t bytes)
 
 /* ---- samples ---- */
 
-/* A count, no bit that stays: blocks that share their page with a sample that is gone are freed as fast as others. The count changes
+/* A count, no bit that stays: blocks that share their span with a sample that is gone are freed as fast as others. The count changes
  * by one, unless it is at its end there. */
 static void change_count(uintptr_t block, int change, uint8_t end)
 {
-    _Atomic uint8_t *count = &tlmi_heap_pages[tlmi_heap_page(block)];
+    _Atomic uint8_t *count = &tlmi_heap_spans[tlmi_heap_span(block)];
     uint8_t now = atomic_load_explicit(count, memory_order_relaxed);
     while (now != UINT8_MAX && now != end &&
            !atomic_compare_exchange_weak_explicit(count, &now, (uint8_t)(now + change), memory_order_relaxed,
@@ -127,12 +127,12 @@ static void change_count(uintptr_t block, int change, uint8_t end)
         continue;
 }
 
-static void add_to_page(uintptr_t block)
+static void add_to_span(uintptr_t block)
 {
     change_count(block, 1, UINT8_MAX);
 }
 
-static void take_from_page(uintptr_t block)
+static void take_from_span(uintptr_t block)
 {
     change_count(block, -1, 0);
 }
@@ -141,7 +141,7 @@ static uint64_t take_sample(void *block)
 {
     uint64_t bytes = tlmi_map_take(&samples, (uintptr_t)block);
     if (bytes != 0)
-        take_from_page((uintptr_t)block);
+        take_from_span((uintptr_t)block);
     return bytes;
 }
 
@@ -188,7 +188,7 @@ void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner)
         return;
     is_busy = true;
     if (tlmi_map_put(&samples, (uintptr_t)block, bytes)) {
-        add_to_page((uintptr_t)block);
+        add_to_span((uintptr_t)block);
         tlmi_event_append(TLM_KIND_ALLOC, TLM_DEVICE_HEAP, (uintptr_t)block, bytes, tlmi_pystack_site(),
                           (uint16_t)owner);
     }
@@ -414,12 +414,16 @@ static void find_originals(void)
 
 static void forget_all(void)
 {
+    enum { TOGETHER = 64 };
+    uintptr_t blocks[TOGETHER];
+    uint64_t bytes[TOGETHER];
+    uint32_t cursor = 0;
     atomic_fetch_add(&epoch, 1);
+    /* Span by span would be a look at all of them. One that still has a count only makes frees of its blocks slower. */
+    for (size_t count; (count = tlmi_map_copy(&samples, &cursor, TOGETHER, blocks, bytes)) > 0;)
+        for (size_t i = 0; i < count; i++)
+            atomic_store_explicit(&tlmi_heap_spans[tlmi_heap_span(blocks[i])], 0, memory_order_relaxed);
     tlmi_map_clear(&samples);
-    for (size_t i = 0; i < TLMI_HEAP_PAGES; i++)
-        if (atomic_load_explicit(&tlmi_heap_pages[i], memory_order_relaxed) !=
-            0) /* what was never written takes no memory */
-            atomic_store_explicit(&tlmi_heap_pages[i], 0, memory_order_relaxed);
 }
 
 /* What a child frees was recorded by its parent. */

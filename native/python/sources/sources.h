@@ -91,9 +91,9 @@ static inline void tlmi_live_tally(int64_t bytes)
 }
 
 /* ---- source_heap.c ---- */
-enum { TLMI_HEAP_PAGES = 1 << 20, TLMI_HEAP_PAGE_SHIFT = 12 }; /* of 4 GB of addresses each page has its own */
+enum { TLMI_HEAP_SPANS = 1 << 22, TLMI_HEAP_SPAN_SHIFT = 10 }; /* of 4 GB of addresses each 1 KB has its own */
 extern __thread uint64_t tlmi_heap_left;                       /* bytes to the next chosen one */
-extern _Atomic uint8_t tlmi_heap_pages[TLMI_HEAP_PAGES];       /* how many samples begin on a page */
+extern _Atomic uint8_t tlmi_heap_spans[TLMI_HEAP_SPANS];       /* how many samples begin in a span */
 /* The count of an allocation's event: who asked, and where the block lies. The first two came from malloc. */
 typedef enum { TLMI_HEAP_NATIVE = 1, TLMI_HEAP_PYTHON, TLMI_HEAP_ARENA, TLMI_HEAP_MAPPING } tlmi_heap_owner;
 enum { TLMI_HEAP_RESIZED = 8 };              /* added to it: the block that this thread freed just before, resized */
@@ -110,11 +110,11 @@ void tlmi_heap_restore(void *block, uint64_t bytes, tlmi_heap_owner owner);
 /* A sampled block that came before the first frame of its stack gets the site of what its thread allocates next. Others keep theirs. */
 void tlmi_heap_await_frame(void *block);
 void tlmi_heap_look_again(void);
-static inline uintptr_t tlmi_heap_page(uintptr_t block)
+static inline uintptr_t tlmi_heap_span(uintptr_t block)
 {
-    return (uint32_t)block >> TLMI_HEAP_PAGE_SHIFT;
+    return (uint32_t)block >> TLMI_HEAP_SPAN_SHIFT;
 }
-_Static_assert(TLMI_HEAP_PAGES == UINT64_C(1) << (32 - TLMI_HEAP_PAGE_SHIFT), "a page's number has as many bits");
+_Static_assert(TLMI_HEAP_SPANS == UINT64_C(1) << (32 - TLMI_HEAP_SPAN_SHIFT), "a span's number has as many bits");
 /* gcc subtracts in a register and loads an atomic byte before it compares it; in memory each is one instruction. */
 #if defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__) && !defined(__SANITIZE_THREAD__)
 #define TLMI_IN_MEMORY 1
@@ -138,16 +138,16 @@ static inline void tlmi_heap_meet(void *block, size_t bytes, tlmi_heap_owner own
     if (tlmi_heap_is_due(bytes))
         tlmi_heap_sample(block, bytes, owner);
 }
-/* Whether a block may be a sample: one begins on its page, or on one like it. */
+/* Whether a block may be a sample: one begins in its span, or in one like it. */
 static inline bool tlmi_heap_may_have(const void *block)
 {
-    uintptr_t page = tlmi_heap_page((uintptr_t)block);
+    uintptr_t span = tlmi_heap_span((uintptr_t)block);
 #if TLMI_IN_MEMORY
     bool may_have;
-    __asm__ volatile("cmpb $0, %1" : "=@ccne"(may_have) : "m"(tlmi_heap_pages[page]));
+    __asm__ volatile("cmpb $0, %1" : "=@ccne"(may_have) : "m"(tlmi_heap_spans[span]));
     return tlmi_unlikely(may_have);
 #else
-    return tlmi_unlikely(atomic_load_explicit(&tlmi_heap_pages[page], memory_order_relaxed) != 0);
+    return tlmi_unlikely(atomic_load_explicit(&tlmi_heap_spans[span], memory_order_relaxed) != 0);
 #endif
 }
 /* Whether a block is a sample. */
