@@ -157,11 +157,16 @@ def test_every_kind_of_rise_has_its_words() -> None:
 
 def test_what_stays_resident_says_who_keeps_it() -> None:
     kept = Retained(40_000_000, 2.0, "the C allocator keeps it")
-    text = "40.0 MB that the program freed stayed resident for 2.00 s: the C allocator keeps it."
+    text = (
+        "40.0 MB that the program freed stayed resident for 2.00 s: the C allocator keeps it. "
+        "malloc_trim(0) of the C library gives back the whole pages that are free."
+    )
 
     assert sentences.retained(kept) == text
     assert sentences.verdict_of_retained(kept) == f"Retained: {text}"
     assert sentences.retained_beside_growth(kept, 1_000) == []
+    pool = Retained(40_000_000, 2.0, "device pools keep it")
+    assert "malloc_trim" not in sentences.retained(pool)
 
 
 def test_freed_memory_that_becomes_more_is_said_beside_what_grows_less() -> None:
@@ -172,7 +177,8 @@ def test_freed_memory_that_becomes_more_is_said_beside_what_grows_less() -> None
     assert said == (
         "Larger is what it leaves behind: 240 MB that the program freed is still resident, and "
         "becomes more: 95.0 MB in 5.00 s, 19.0 MB/s (95% CI 18.0–20.0), steadily to the end. The C "
-        "allocator keeps it: it cannot give back pages on which small blocks are in use."
+        "allocator keeps it: it cannot give back pages on which small blocks are in use. "
+        "malloc_trim(0) of the C library gives back the whole pages that are free."
     )
     assert sentences.retained_beside_growth(kept, 100_000_000) == []
 

@@ -1,6 +1,7 @@
 """Who holds arrays in Python, from real recordings: whole, live and killed ones."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -178,3 +179,66 @@ def tlmem_output(folder: Path, *words: str) -> str:
     done = programs.command(words, folder)
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode()
+
+
+AT_EXIT = """
+import atexit, time
+import numpy as np
+
+def flush(rows, name):
+    pass
+
+class Client:
+    def __init__(self, number):
+        self.rows = np.ones(4_000)
+        {register}
+    def close(self):
+        pass
+
+def forgotten():
+    pass
+
+atexit.register(forgotten)
+for number in range(400):
+    client = Client(number)
+    float(np.ones(3_000).sum())
+    if number % 10 == 0:
+        time.sleep(0.02)
+    if number == 200:
+        atexit.unregister(forgotten)
+"""
+
+
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="what atexit calls is not known from 3.14 on"
+)
+@pytest.mark.parametrize(
+    ("register", "holder"),
+    [
+        (
+            "atexit.register(self.close)",
+            "attribute 'rows' of Client (a bound method registered with atexit)",
+        ),
+        (
+            "atexit.register(flush, self.rows, 'one')",
+            "tuple (registered with atexit) through item 0",
+        ),
+        (
+            "atexit.register(flush, name='one', rows=self.rows)",
+            "dict (registered with atexit) through key 'rows'",
+        ),
+        (
+            "atexit.register(lambda: self.rows)",
+            "attribute 'rows' of Client (closure variable 'self' of <lambda>())",
+        ),
+    ],
+    ids=["method", "arguments", "keywords", "closure"],
+)
+def test_functions_registered_with_atexit_hold_what_they_are_called_with(
+    tmp_path: Path, register: str, holder: str
+) -> None:
+    path = recorded(tmp_path, AT_EXIT.format(register=register))
+    fixes = [found.fix for found in findings(path) if found.kind == "cache-only-grows"]
+
+    assert holder_of(path) == holder
+    assert all("atexit.unregister()" in fix for fix in fixes) and fixes

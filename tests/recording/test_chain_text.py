@@ -14,7 +14,7 @@ from tlmem.recording.tables.chain_text import (
 from tlmem.recording.tables.chain_text import words as words_of
 
 MODULE, LOCAL, CLOSURE, CLASS, DICT, LIST, TUPLE, SET, DEQUE, INSTANCE, LRU = range(1, 12)
-GENERATOR, EXCEPTION, VIEW, OBJECTS, METHOD, CYCLE, OTHER, THREAD = range(12, 20)
+GENERATOR, EXCEPTION, VIEW, OBJECTS, METHOD, CYCLE, OTHER, THREAD, _GRAPH, EXIT = range(12, 22)
 MAIN = Step(LOCAL, "main\n/home/user/train.py\n12", "losses")
 MODEL = Step(MODULE, "__main__", "model")
 
@@ -214,6 +214,14 @@ TABLE: list[tuple[list[Step], str]] = [
         "list 'scratch' (thread-local, variable 'own', module __main__, 8 items)",
     ),
     ([Step(THREAD, "_thread._local", "scratch")], "thread-local 'scratch'"),
+    (
+        [Step(EXIT, "atexit"), Step(TUPLE, "tuple", "[0]", 2)],
+        "tuple (registered with atexit, 2 items) through item 0",
+    ),
+    (
+        [Step(EXIT, "atexit"), Step(METHOD, "method", "__self__"), Step(INSTANCE, "Client", "r")],
+        "attribute 'r' of Client (a bound method registered with atexit)",
+    ),
     (
         [Step(MODULE, "__main__", "bag"), Step(LIST, "__main__.Bag", "[]", 8)],
         "Bag 'bag' (module __main__, 8 items)",

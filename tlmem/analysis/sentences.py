@@ -17,7 +17,7 @@ from tlmem.analysis.growth.growing_sites import GrowingSite
 from tlmem.analysis.growth.late_rise import Unsettled
 from tlmem.analysis.growth.new_sizes import NewSizes
 from tlmem.analysis.growth.per_mark import Marks, step_of_line
-from tlmem.analysis.growth.process_growth import Retained, Rise
+from tlmem.analysis.growth.process_growth import ALLOCATOR, Retained, Rise
 from tlmem.analysis.leaks.deep_graphs import DeepGraph
 from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
@@ -76,6 +76,8 @@ NODES = (
     " In PyTorch that may be nodes of autograd graphs, as kept by total += loss: add loss.item()."
 )
 """What else native memory may be where a program has tensors of PyTorch."""
+TRIM = "malloc_trim(0) of the C library gives back the whole pages that are free."
+"""What to do about freed memory that glibc keeps."""
 PROFILER = " PyTorch's profiler was on: it keeps an event for each operation."
 """The same where the profiler was on."""
 SNAPSHOT = (
@@ -206,12 +208,14 @@ def deep_graph(places: Places, graph: DeepGraph, rise: Rise, begin_ns: int) -> s
 def retained(found: Retained) -> str:
     """Of freed memory that stays resident."""
     freed = f"{format_bytes(found.bytes)} that the program freed"
+    trim = f" {TRIM}" if found.by == ALLOCATOR else ""
     if found.rise is None:
-        return f"{freed} stayed resident for {format_seconds(found.seconds)}: {found.by}."
+        return f"{freed} stayed resident for {format_seconds(found.seconds)}: {found.by}.{trim}"
     return (
         f"{freed} is still resident, and becomes more: {format_bytes(found.rise.bytes)} in "
         f"{format_seconds(found.rise.seconds)}, {found.rise.rate.per_second()}, steadily to the "
-        "end. The C allocator keeps it: it cannot give back pages on which small blocks are in use."
+        "end. The C allocator keeps it: it cannot give back pages on which small blocks are in "
+        f"use.{trim}"
     )
 
 

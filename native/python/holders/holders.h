@@ -54,6 +54,7 @@ typedef enum {
     TLMI_ROOT_CYCLE,      /* an object that only a reference cycle keeps */
     TLMI_ROOT_UNSEEN,     /* an object that nothing which was met refers to */
     TLMI_ROOT_GENERATOR,  /* such a one that tells by itself what it is */
+    TLMI_ROOT_EXIT,       /* a function that atexit will call, or arguments of one */
 } tlmi_root_kind;
 
 typedef struct {
@@ -270,6 +271,7 @@ enum {
     TLMI_STEP_OTHER = 18,
     TLMI_STEP_THREAD = 19,
     TLMI_STEP_GRAPH = 20, /* the last one: the tensor keeps the autograd graph that it came from */
+    TLMI_STEP_EXIT = 21,
 };
 /* Steps along the objects, the last of which is the array and none itself, unless it keeps a graph; how many. `out` has room for TLMI_MOST_STEPS. */
 uint32_t tlmi_name_way(tlmi_search *search, const tlmi_root *root, const tlmi_stop *way, uint32_t count,

@@ -894,6 +894,11 @@ static uint32_t name_root(tlmi_namer *n, const tlmi_root *root)
         add_text(&n->type, "thread");
         end_step(n, TLMI_STEP_THREAD, 0);
         return 0;
+    case TLMI_ROOT_EXIT:
+        begin_step(n);
+        add_text(&n->type, "atexit");
+        end_step(n, TLMI_STEP_EXIT, 0);
+        return 0;
     default:
         return 0;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * holders_roots.c: where chains begin, the most telling first: the program's own modules, the frames of its threads from the
- * outermost on, exceptions, what threads keep for themselves, all other modules; then what no root reaches.
+ * outermost on, exceptions, what threads keep for themselves, what atexit will call, all other modules; then what no root reaches.
  *
  * Each root is followed to its end before the next one, so that an array has the chain of the most telling root, and the
  * shortest of those. Dicts of modules are remembered before: nothing leads through one module's functions into another. What
@@ -228,6 +228,13 @@ static void each_own_object(tlmi_search *search, PyThreadState *thread)
     from_object(search, TLMI_ROOT_THREAD, thread->context);
 }
 
+static void each_exit(tlmi_search *search)
+{
+    for (int number = 0; number < pyinside_exit_count(); number++)
+        for (int part = 0; part < PYINSIDE_EXIT_PARTS; part++)
+            from_object(search, TLMI_ROOT_EXIT, pyinside_exit_part(number, part));
+}
+
 void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject *error)
 {
     open_modules(search, elsewhere);
@@ -238,6 +245,7 @@ void tlmi_search_own_roots(tlmi_search *search, const char *elsewhere, PyObject 
     each_thread(search, each_error);
     each_thread(search, each_own_object);
     tlmi_search_drain_own_code(search);
+    each_exit(search);
 }
 
 void tlmi_search_other_roots(tlmi_search *search)

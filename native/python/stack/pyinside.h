@@ -67,6 +67,30 @@ static inline PyObject *pyinside_cached_name(const PyInterpreterState *interpret
 #endif
 }
 
+/* ---- what is called at exit ---- */
+
+/* What was registered with atexit, by number below the count: a function, its arguments and those by name; borrowed, NULL: none. */
+static inline int pyinside_exit_count(void)
+{
+#if PY_VERSION_HEX < 0x030E0000
+    return PyInterpreterState_Get()->atexit.ncallbacks;
+#else
+    return 0; /* not known */
+#endif
+}
+
+enum { PYINSIDE_EXIT_PARTS = 3 };
+static inline PyObject *pyinside_exit_part(int number, int part)
+{
+#if PY_VERSION_HEX < 0x030E0000
+    const void *callback = PyInterpreterState_Get()->atexit.callbacks[number];
+    return callback == NULL ? NULL : ((PyObject *const *)callback)[part];
+#else
+    (void)number, (void)part;
+    return NULL;
+#endif
+}
+
 /* ---- caches of functions ---- */
 
 /* functools.lru_cache's object; private, the same from 3.11 to 3.14. */

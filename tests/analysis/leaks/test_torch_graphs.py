@@ -280,7 +280,7 @@ def test_what_a_hook_keeps() -> None:
     assert (
         "are kept by list 'outputs' of Probe (a forward hook of 'features' of 'net' (Net, local "
         "variable of main() at program.py:12), 300 items), each with its autograd graph "
-        "(ReluBackward0): the hook is called in each step"
+        "(ReluBackward0): in each step the hook keeps"
     ) in found.evidence
 
 

@@ -134,6 +134,12 @@ CURES = (
         "let no value refer to its key, or only by weakref.ref: an entry goes when its key does",
     ),
     Cure(
+        ("cache-only-grows", "modules-grow"),
+        passes("exit"),
+        "atexit.unregister() the function when its object is closed, or register one function for "
+        "all that holds them by weak references",
+    ),
+    Cure(
         ("cache-only-grows",),
         mostly(waits_in_a_task),
         "let the tasks end: cancel() those that wait for what never comes, or give what they wait "

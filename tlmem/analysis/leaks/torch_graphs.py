@@ -438,8 +438,8 @@ def hook_keeps(line: Survivors, graphs: Graphs) -> Finding | None:
         graph = f", each with its autograd graph ({node})" if node else ""
         return line.finding(
             "hook-keeps",
-            f"{line.noun} are kept by {name}{graph}: the hook is called in each step and keeps "
-            "what it is given.",
+            f"{line.noun} are kept by {name}{graph}: in each step the hook keeps what it is given, "
+            "or one more hook is added.",
         )
     hooked = [keeper for keeper in graphs.growing if keeper.hooked]
     if not hooked or not is_unheld(line, graphs) or not may_be_saved(line, graphs):

@@ -58,6 +58,7 @@ class StepKind(IntEnum):
     OTHER = 18
     THREAD = 19
     GRAPH = 20
+    EXIT = 21
 
 
 BOUNDED = (StepKind.DEQUE, StepKind.LRU_CACHE)

@@ -31,7 +31,14 @@ CONTAINERS = {
 FRAMES = (StepKind.LOCAL, StepKind.GENERATOR)
 LINKS = (StepKind.INSTANCE, StepKind.EXCEPTION)
 """What can be in a list of many that each refer to the next."""
-NAMING = (*FRAMES, StepKind.MODULE, StepKind.CLOSURE, StepKind.CLASS, StepKind.THREAD)
+NAMING = (
+    *FRAMES,
+    StepKind.MODULE,
+    StepKind.CLOSURE,
+    StepKind.CLASS,
+    StepKind.THREAD,
+    StepKind.EXIT,
+)
 """Roots: what they hold has a name there."""
 PLAIN = ("list", "dict", "tuple", "set", "frozenset", "collections.deque", "numpy.ndarray")
 """Classes of containers that are called by a word of their own."""
@@ -69,7 +76,8 @@ def words(steps: Sequence[ChainStep], is_tensor: bool = False) -> str:
     main = main_container(steps)
     if main is not None:
         key = steps[main].edge
-        first = [] if key in ANY_ITEM or steps[main].items <= 1 else [f"key {key[1:-1]}"]
+        what = "key" if steps[main].kind == StepKind.DICT else "item"
+        first = [] if key in ANY_ITEM or steps[main].items <= 1 else [f"{what} {key[1:-1]}"]
         return _container(steps, main) + _passed(steps[main + 1 :], first)
     last = _last_name(steps)
     if last is not None and (steps[last].edge or steps[0].kind != StepKind.OTHER):
@@ -243,7 +251,7 @@ def _place(step: ChainStep) -> str:
         return f"closure variable of {where}"
     if step.kind == StepKind.CLASS:
         return f"class attribute of {class_name(step.type)}"
-    return "thread-local"
+    return "registered with atexit" if step.kind == StepKind.EXIT else "thread-local"
 
 
 def _named(step: ChainStep) -> str:
@@ -253,6 +261,8 @@ def _named(step: ChainStep) -> str:
         return f"variable {quoted}, module {step.type}"
     if step.kind == StepKind.THREAD:
         return f"thread-local {quoted}".rstrip()
+    if step.kind == StepKind.EXIT:
+        return "registered with atexit"
     place = _place(step)
     if not quoted:
         return f"a value {place}" if place.startswith("on ") else f"a {place}"
@@ -275,6 +285,8 @@ def _reference(steps: Sequence[ChainStep], at: int) -> str:
         return _container(steps, at - 1)
     outer = _reference(steps, at - 1)
     name = _attribute(before) if before.kind == StepKind.INSTANCE else _other(before)
+    if at == 2 and steps[0].kind == StepKind.EXIT:
+        return f"{name} {outer}"
     return f"{name} ({outer})" if outer else name
 
 
@@ -373,6 +385,8 @@ def _step_text(step: ChainStep) -> str:
         return f"module {step.type}: {name}"
     if step.kind == StepKind.THREAD:
         return f"thread-local: {name}"
+    if step.kind == StepKind.EXIT:
+        return "atexit"
     if step.kind == StepKind.CYCLE:
         return f"cycle {step.edge or class_name(step.type)}"
     if step.kind in CONTAINERS:
