@@ -8,7 +8,7 @@ import statistics
 from benchmarks.measuring import PROGRAMS, Settings, run_for_json, tool
 from benchmarks.pages import Section, table
 
-SNAPSHOTS, SECONDS = 20, 20
+SNAPSHOTS, SECONDS, LEAST_SECONDS = 20, 20, 2
 
 
 def measure(settings: Settings) -> Section:
@@ -26,7 +26,7 @@ def measure(settings: Settings) -> Section:
     for turn in range(settings.rounds):
         command = [*tool("tlmem"), "record", "-q", "-f", "-o", str(settings.folder / "own.tlm")]
         program = [str(PROGRAMS / "holders.py"), str(SNAPSHOTS + 1)]
-        program += [str(SECONDS * settings.scale), str(settings.scale)]
+        program += [str(max(LEAST_SECONDS, SECONDS * settings.scale)), str(settings.scale)]
         found = run_for_json([*command, *program], settings.folder)
         cells = [f"process {turn + 1}", f"{found['tracked']:,}", f"{found['met']:,}"]
         for way, taken in (("own", found["own"]), ("asked", found["asked"][1:])):

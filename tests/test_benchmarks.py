@@ -21,7 +21,7 @@ PARTS = {
     "autograd": ["autograd us, mlp 8", "autograd us, transformer", "autograd, products"],
     "planning": ["planning generated, tight", "planning generated, 5 ms"],
     "heap": ["heap, pure_python", "heap, small_objects", "heap, pandas_pipeline"],
-    "holders": ["holders, snapshot"],
+    "holders": ["holders, own", "holders, asked"],
     "torch": ["torch, tiny", "torch, resnet", "profiler, add", "memtracker, gpt"],
 }
 

@@ -44,14 +44,18 @@ def fill(count: int) -> tuple[nn.Module, torch.optim.Optimizer, list[Record]]:
     return model, optimizer, records
 
 
-def grow(seconds: float, records: list[Record]) -> list[float]:
-    """Keeps a tensor each millisecond; the CPU ms of each snapshot that the recorder takes."""
+def grow(seconds: float) -> list[float]:
+    """Keeps a tensor each millisecond; the CPU ms of each snapshot that the recorder takes.
+
+    If it takes none in these seconds, it may take its first in the next minute.
+    """
+    kept: list[torch.Tensor] = []
     statistics = ffi.new("tlm_holders_statistics *")
     lib.tlm_holders_stats(statistics)
     taken: list[float] = []
     before, until = statistics.snapshots, time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        records[len(records) % KEPT_EACH].values.append(torch.zeros(5_000))
+    while (left := until - time.perf_counter()) > 0 or (not taken and left > -60):
+        kept.append(torch.zeros(5_000))
         time.sleep(0.001)
         lib.tlm_holders_stats(statistics)
         if statistics.snapshots != before:
@@ -71,7 +75,7 @@ def main(snapshots: int, seconds: float, scale: float) -> dict[str, Any]:
         lib.tlm_holders_stats(statistics)
         found["asked"].append(statistics.last_ns / 1e6)
     found["met"] = statistics.last_objects
-    found["own"] = grow(seconds, kept[2])
+    found["own"] = grow(seconds)
     return found
 
 
