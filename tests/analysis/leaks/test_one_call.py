@@ -186,6 +186,12 @@ def serve(handler, count):
     for number in range(count):
         pending.append(handler(number))
         time.sleep(0.0005)
+
+def relay(handler, count):
+    latest = []
+    for number in range(count):
+        latest = [*latest[-2:], handler(number)]
+        time.sleep(0.0005)
 """
 OWN_LIST = """
 from collecting import collect
@@ -225,6 +231,28 @@ def test_what_a_library_collects_of_the_user_s_function_is_of_one_call(tmp_path:
 
     assert sentence.startswith("Cannot judge: 2,000 arrays (4.80 MB) were kept within one call of")
     assert "by list 'pending' (local variable of serve() at collecting.py:" in sentence
+
+
+NATIVE_OWNER = """
+import ctypes
+import numpy as np
+from collecting import relay
+
+def handler(number):
+    made = np.full(300, number)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    return made
+
+(lambda call: call(handler, 2000))(relay)
+"""
+
+
+def test_a_library_that_has_a_few_of_them_in_a_variable_did_not_collect_them(
+    tmp_path: Path,
+) -> None:
+    sentence = of_a_library(NATIVE_OWNER, tmp_path)
+
+    assert sentence.startswith("Leak at x.py:7: 2,000 of "), sentence
 
 
 COROUTINES = """

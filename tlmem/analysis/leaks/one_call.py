@@ -136,11 +136,15 @@ class SingleCalls:
         most = int(np.argmax(shares))
         return most if shares[most] >= RULES.nearly_all * counts.sum() else 0
 
-    def is_in_progress(self, site: int, chains: Sequence[Chain]) -> bool:
+    def is_in_progress(self, site: int, chains: Sequence[Chain], born: NDArray[np.int64]) -> bool:
         """Whether one call holds nearly all: a local variable of a library that led to the site.
 
         A container in such a variable is gone when the call returns, so that what it holds is of
         one call, whatever becomes of it later.
+
+        Args:
+            chains: of one snapshot, which need not have met all.
+            born: when each of them was allocated.
         """
         calls, at = set(), site
         while at >= FIRST_SITE and at in self.frames:  # a damaged recording does not name all
@@ -149,7 +153,9 @@ class SingleCalls:
                 calls.add((file, function))
             at = int(self.places.parents[at])
         held = sum(chain.arrays for chain in chains if local_container_of(chain) in calls)
-        return held > 0 and held >= RULES.nearly_all * sum(chain.arrays for chain in chains)
+        if held == 0 or held < RULES.nearly_all * sum(chain.arrays for chain in chains):
+            return False
+        return held >= RULES.majority * int((born <= chains[0].time_ns).sum())
 
     def is_user_held(self, chain: Chain) -> bool:
         """Whether a variable or coroutine of the user's, or an object of its classes, leads on."""
@@ -195,7 +201,7 @@ def within_one_call(
             continue
         held = chains.get(id(growth), ())
         once = single.call_of_most(lives.site[rows], lives.weight[rows])
-        if not once and not single.is_in_progress(growth.site, held):
+        if not once and not single.is_in_progress(growth.site, held, lives.born[rows]):
             continue
         own = sum(chain.arrays for chain in held if single.is_user_held(chain))
         if own > RULES.majority * sum(chain.arrays for chain in held):
