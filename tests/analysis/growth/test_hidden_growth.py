@@ -147,6 +147,28 @@ def test_a_full_cache_that_evicts_at_random_is_healthy(full_at, leaks) -> None:
     assert verdict(program) == ("leak" if leaks else "stable")
 
 
+@pytest.mark.parametrize("steps", [5_500, 9_000])
+@pytest.mark.parametrize("leaks", [False, True])
+def test_buckets_that_are_emptied_when_full_are_healthy_once_fewer_wait(
+    leaks: bool, steps: int
+) -> None:
+    """All fill at one pace, so that many are full at about the same time."""
+    program, chance = Program(), np.random.default_rng(1)
+    waiting: list[list[int]] = [[] for _ in range(384)]
+    for step in range(steps):
+        bucket = waiting[int(chance.integers(len(waiting)))]
+        bucket.append(program.alloc(10, 5_000))
+        if len(bucket) == 16:
+            for number in bucket:
+                program.free(number)
+            bucket.clear()
+        if leaks and step % 5 == 0:
+            program.alloc(10, 5_000)
+        work(program)
+
+    assert verdict(program) == ("leak" if leaks else "stable")
+
+
 def test_what_a_loop_keeps_at_its_begin_beside_a_ring_is_healthy() -> None:
     program, held = Program(), deque()
     for step in range(6_000):

@@ -108,6 +108,22 @@ HOLDERS: dict[str, tuple[list[Step], str]] = {
         [VARIABLE, Step(StepKind.LRU_CACHE, "__main__.bias", "[]", 300)],
         "give the cache a maxsize",
     ),
+    "a queue": (
+        [
+            VARIABLE,
+            Step(StepKind.INSTANCE, "queue.Queue", "queue"),
+            Step(StepKind.DEQUE, "deque", "[]", 300),
+        ],
+        "give the queue a maxsize",
+    ),
+    "a queue of asyncio": (
+        [
+            VARIABLE,
+            Step(StepKind.INSTANCE, "asyncio.queues.LifoQueue", "_queue"),
+            listed(300),
+        ],
+        "give the queue a maxsize",
+    ),
     "a deque": ([VARIABLE, Step(StepKind.DEQUE, "deque", "[]", 300)], "give the deque a maxlen"),
 }
 

@@ -38,6 +38,8 @@ from tlmem.analysis.rules import RULES, Checks
 MOMENTS = 600
 FILLED = (1 / 3, 1 / 2, 2 / 3, 4 / 5)
 """Shares of a line's births by one of which a cache is full, if it is one."""
+FALL = 0.2
+"""Where the number falls by more than this share of what seems kept, that is not what stays."""
 SWAY = 2
 """So many objects more or less are in a full cache, as it evicts before or after it adds."""
 
@@ -140,7 +142,19 @@ def keeps_its_number(born: Rows, died: Rows, kept: float) -> bool:
         held = alive_at(born[late:], born, died)
         if more >= RULES.fewest_survivors and np.ptp(held) <= SWAY:
             return True
-    return False
+    return more >= RULES.fewest_survivors and falls(held, more)
+
+
+def falls(held: Floats, more: float) -> bool:
+    """Whether a number of live objects falls, and sways by less than what should be more.
+
+    So that of a container which lets go of some only after long, and has fewer meanwhile.
+    """
+    tenth = max(1, len(held) // 10)
+    fall = float(held[:tenth].mean() - held[-tenth:].mean())
+    x = np.arange(len(held)) / len(held)
+    sway = 2 * float(np.std(held - np.polyval(np.polyfit(x, held, 1), x)))
+    return fall >= FALL * more and sway <= more
 
 
 def rising_backlog(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:

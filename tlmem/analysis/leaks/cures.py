@@ -51,6 +51,14 @@ TASKS = {"_asyncio.Task", "asyncio.tasks.Task"}
 """Types of asyncio's tasks, in C and in Python."""
 
 
+QUEUES = {
+    f"{module}.{kind}"
+    for module in ("queue", "asyncio.queues")
+    for kind in ("Queue", "LifoQueue", "PriorityQueue")
+}
+"""Types of queues that have a bound of their own."""
+
+
 class Cure(NamedTuple):
     """What to do about leaks of some classes, where it fits who holds the survivors."""
 
@@ -76,11 +84,15 @@ def with_fix(finding: Finding, line: Survivors) -> Finding:
 
 
 def mostly(fits: Callable[[Chain], bool]) -> Callable[[Survivors], bool]:
-    """Whether most survivors that a snapshot saw are held by chains that fit."""
+    """Whether most survivors that a snapshot saw are held by chains that fit.
+
+    What only native code holds does not count: it is mostly a graph of what the others keep.
+    """
 
     def are(line: Survivors) -> bool:
-        fitting = [chain for chain in line.chains if fits(chain)]
-        return bool(fitting) and total(fitting) >= RULES.majority * total(line.chains)
+        held = [chain for chain in line.chains if chain.root != "other"]
+        fitting = [chain for chain in held if fits(chain)]
+        return bool(fitting) and total(fitting) >= RULES.majority * total(held)
 
     return are
 
@@ -106,6 +118,14 @@ def waits_in_a_task(chain: Chain) -> bool:
     )
 
 
+def waits_in_a_queue(chain: Chain) -> bool:
+    """Whether a queue of the standard library holds them by what it keeps its items in."""
+    return any(
+        queue.type in QUEUES and items.kind in ("deque", "list")
+        for queue, items in pairwise(chain.steps)
+    )
+
+
 def of_open_calls(chain: Chain) -> bool:
     """Whether calls of one function, each with a variable of its own, hold several of them."""
     return [step.kind for step in chain.steps] == ["local"] and chain.arrays > 1
@@ -126,7 +146,7 @@ CURES = (
         ("cache-only-grows", "modules-grow"),
         passes("class", "weakref.finalize"),
         "give weakref.finalize a function and arguments that do not refer to the object, such as "
-        "a static method and only what it frees",
+        "a static method and only what it frees; for an object that stays, make it once",
     ),
     Cure(
         ("cache-only-grows", "modules-grow"),
@@ -159,6 +179,12 @@ CURES = (
         ("cache-only-grows",),
         passes("lru_cache"),
         "give the cache a maxsize, call it with keys that come again, or clear it (cache_clear())",
+    ),
+    Cure(
+        ("cache-only-grows", "kept-graph"),
+        mostly(waits_in_a_queue),
+        "give the queue a maxsize, so that put() waits until there is room, or take items out as "
+        "fast as they come",
     ),
     Cure(
         ("cache-only-grows",),

@@ -56,6 +56,8 @@ SPEAKS_FROM = 0.5
 """The latest snapshot that saw at least this share of the most graphs any of them saw counts."""
 FOUND = 0.2
 """Survivors are held by no Python object if a snapshot found fewer than this share of them."""
+MOST_STATES = 8
+"""More tensors of an optimizer for each parameter are no states of more parameters."""
 DEEP = 0.5
 """Share of the deepest graph's depth from which on a graph may be the one that reaches back."""
 MOST_GRAPHS = 2
@@ -254,8 +256,9 @@ def items_of_modules(chain: Chain) -> int:
     if not of_module:
         return 0
     before = chain.steps[: of_module[0]]
-    # A ParameterList keeps its items as its own parameters.
-    own = chain.steps[of_module[0] + 1 : of_module[0] + 2]
+    own: Sequence[Step] = ()
+    if chain.steps[of_module[0]].edge == PARAMETERS:  # a ParameterList keeps its items so
+        own = chain.steps[of_module[0] + 1 : of_module[0] + 2]
     return max((step.items for step in (*before, *own) if step.kind in _CONTAINERS), default=0)
 
 
@@ -618,7 +621,7 @@ def modules_grow(line: Survivors, graphs: Graphs) -> Finding | None:
         )
     chains = are_held_by(line, graphs, of_optimizer)
     lonely, count = parameters_of_optimizer(line, chains)
-    if not chains or is_left(lonely, count):
+    if not chains or is_left(lonely, count) or total(chains) > MOST_STATES * count > 0:
         return None
     return line.finding(
         "modules-grow",
