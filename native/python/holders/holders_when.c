@@ -143,16 +143,16 @@ static void note_taken(uint8_t trigger, uint64_t tracked, uint64_t found, uint64
     state.statistics.last_ns = took_ns;
 }
 
-/* Going through all objects is seldom worth it where only the ways to arrays are wanted, and never where Python's heap is as large
- * as the last time: nothing has grown. */
+/* Going through all objects is seldom worth it where only the ways to arrays are wanted, and not where Python's heap is as large as
+ * the last time. At the end there is time, and a thousand small objects may tell what keeps an autograd graph. */
 static bool counts_types(uint8_t trigger, uint64_t elapsed_ns)
 {
     bool arenas_known, large_known;
     uint64_t heap = tlmi_pyheap_arena_bytes(&arenas_known) + tlmi_pyheap_large_bytes(&large_known);
     uint64_t before = state.counted_heap_bytes, change = heap > before ? heap - before : before - heap;
     bool has_changed = !arenas_known || !large_known || change >= LEAST_CHANGE_BYTES;
-    bool is_late = trigger == AT_END || elapsed_ns >= state.counted_at_ns / 2 * 3;
-    if (trigger != ASKED && !(is_late && has_changed))
+    bool is_free = trigger == ASKED || trigger == AT_END;
+    if (!is_free && !(elapsed_ns >= state.counted_at_ns / 2 * 3 && has_changed))
         return false;
     state.counted_at_ns = elapsed_ns;
     state.counted_heap_bytes = heap;
