@@ -21,7 +21,7 @@ enum {
     FILTER_BITS = 1 << 15
 };
 
-/* The first ones are the heads of the rings, which are no objects. */
+/* The heads of the rings come first: a walk begins behind each, and does not visit it. */
 typedef struct {
     PyGC_Head *starts[MOST_STARTS], *slots[SLOTS];
     uint64_t may_be[FILTER_BITS / 64]; /* one: read instead of the slots, which collide more */
@@ -58,12 +58,10 @@ static void add_object(places *all, PyObject *object)
         add_start(all, (PyGC_Head *)object - 1);
 }
 
-/* An object of the node that has a collector's head before it, as types and others need not; NULL: it is none. */
-static PyObject *followed_of(const tlmi_node *node)
+/* Whether the node's object has a collector's head before it: types, for one, need not. */
+static bool may_begin(const tlmi_node *node)
 {
-    PyObject *object = (PyObject *)node->object;
-    bool is_one = !(node->object & TLMI_NO_OBJECT) && (node->kind == TLMI_DICT || node->kind == TLMI_LIST);
-    return is_one ? object : NULL;
+    return !(node->object & TLMI_NO_OBJECT) && (node->kind == TLMI_DICT || node->kind == TLMI_LIST);
 }
 
 static void find_places(const tlmi_search *search, struct _gc_runtime_state *gc, places *all)
@@ -78,12 +76,11 @@ static void find_places(const tlmi_search *search, struct _gc_runtime_state *gc,
         add_object(all, search->modules[i].dict);
     step = search->graph.count / MOST_OF_EACH + 1;
     for (uint32_t i = 1; i < search->graph.count; i += step) {
-        /* The next one that may be a place, of this part. */
-        PyObject *object = NULL;
-        for (uint32_t next = i; object == NULL && next < i + step && next < search->graph.count; next++)
-            object = followed_of(tlmi_graph_node(&search->graph, next));
-        if (object != NULL)
-            add_object(all, object);
+        uint32_t at = i, end = i + step < search->graph.count ? i + step : search->graph.count;
+        while (at < end && !may_begin(tlmi_graph_node(&search->graph, at)))
+            at++;
+        if (at < end)
+            add_object(all, (PyObject *)tlmi_graph_node(&search->graph, at)->object);
     }
 }
 

@@ -121,10 +121,15 @@ static bool is_on(void)
 
 /* ---- taking one; under the GIL ---- */
 
+/* Whether it counts against no budget. */
+static bool is_unlimited(uint8_t trigger)
+{
+    return trigger == ASKED || trigger == AT_END;
+}
+
 static void note_taken(uint8_t trigger, uint64_t tracked, uint64_t found, uint64_t elapsed_ns, uint64_t took_ns,
                        bool is_whole)
 {
-    bool is_free = trigger == ASKED || trigger == AT_END;
     /* What is not whole would have taken longer; but the beginning tells most, so no more than some time is waited for. */
     uint64_t estimate = is_whole ? took_ns + took_ns / 4 : 2 * took_ns;
     set(&state.estimate_ns, estimate < WORTHWHILE_NS ? estimate : WORTHWHILE_NS);
@@ -133,13 +138,13 @@ static void note_taken(uint8_t trigger, uint64_t tracked, uint64_t found, uint64
         set(&state.base_bytes, tracked);
     if (found > 0 && tracked > get(&state.highest_bytes))
         set(&state.highest_bytes, tracked);
-    if (!is_free) {
+    if (!is_unlimited(trigger)) {
         set(&state.spent_ns, get(&state.spent_ns) + took_ns);
         set(&state.rare, get(&state.rare) + (found > 0));
     }
     state.statistics.snapshots++;
     state.statistics.total_ns += took_ns;
-    state.statistics.unasked_ns += is_free ? 0 : took_ns;
+    state.statistics.unasked_ns += is_unlimited(trigger) ? 0 : took_ns;
     state.statistics.last_ns = took_ns;
 }
 
@@ -151,8 +156,7 @@ static bool counts_types(uint8_t trigger, uint64_t elapsed_ns)
     uint64_t heap = tlmi_pyheap_arena_bytes(&arenas_known) + tlmi_pyheap_large_bytes(&large_known);
     uint64_t before = state.counted_heap_bytes, change = heap > before ? heap - before : before - heap;
     bool has_changed = !arenas_known || !large_known || change >= LEAST_CHANGE_BYTES;
-    bool is_free = trigger == ASKED || trigger == AT_END;
-    if (!is_free && !(elapsed_ns >= state.counted_at_ns / 2 * 3 && has_changed))
+    if (!is_unlimited(trigger) && !(elapsed_ns >= state.counted_at_ns / 2 * 3 && has_changed))
         return false;
     state.counted_at_ns = elapsed_ns;
     state.counted_heap_bytes = heap;
@@ -172,7 +176,7 @@ static tlm_status take(uint8_t trigger, uint64_t limit_ns, PyObject *error)
                               .tracked_bytes = tracked_bytes(),
                               .room_bytes = each};
     tlmi_search_request request = {.limit_ns = limit_ns,
-                                   .may_stop = trigger != ASKED && trigger != AT_END,
+                                   .may_stop = !is_unlimited(trigger),
                                    .counts_types = counts_types(trigger, elapsed_ns),
                                    .elsewhere = state.elsewhere,
                                    .error = error,

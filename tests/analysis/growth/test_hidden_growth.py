@@ -133,7 +133,7 @@ def test_a_full_cache_that_evicts_what_is_used_least_is_healthy(entries) -> None
 @pytest.mark.parametrize("full_at", [0.4, 0.67, 0.8])
 @pytest.mark.parametrize("leaks", [False, True])
 def test_a_full_cache_that_evicts_at_random_is_healthy(full_at, leaks) -> None:
-    """Its oldest entries are evicted ever more rarely; what leaks beside it never is."""
+    """It evicts old entries less and less often; what leaks beside it stays."""
     births, chance = 2_400, np.random.default_rng(3)
     entries, program, held = int(full_at * births), Program(), []
     for step in range(births):

@@ -138,6 +138,21 @@ def test_the_cure_is_that_of_the_holder(name: str, device: int) -> None:
     assert fix_of(found).startswith(words)
 
 
+def test_what_only_a_graph_keeps_has_no_say_in_the_cure() -> None:
+    program, numbers = Program(), []
+    for _ in range(STEPS):
+        numbers.append(program.alloc(LINE, 8_000, Device.TORCH))
+        program.temporary(OTHERS)
+        program.wait(1_000_000)
+    error = [Step(StepKind.EXCEPTION, "ValueError"), Step(StepKind.LOCAL, "check", "batch")]
+    saved = [Step(StepKind.OTHER, "torch.Tensor")]
+    program.snapshot(
+        ([VARIABLE, listed(180), *error], numbers[:180], 1.0), (saved, numbers[180:], 1.0)
+    )
+
+    assert fix_of(cause(program)).startswith("keep what the exception says")
+
+
 @pytest.mark.parametrize(
     ("first", "words"), [(220, "are kept, 55% of them by list"), (400, "are kept by list")]
 )

@@ -333,6 +333,12 @@ def test_a_model_of_few_modules_does_not_grow() -> None:
     assert of_losses(few).kind == "cache-only-grows"
 
 
+def test_buffers_that_one_module_gets_are_no_more_modules() -> None:
+    found = of_losses([local("net"), attribute(LINEAR, "_buffers"), keyed(300)])
+
+    assert found.kind == "cache-only-grows"
+
+
 @pytest.mark.parametrize(
     ("steps", "outcome"), [(ADAPTERS, "cannot-judge"), ([local("x"), listed(300)], "leak")]
 )
@@ -420,6 +426,13 @@ def test_states_of_parameters_that_modules_have_or_the_optimizer_alone(
 ) -> None:
     """A gradient that only the optimizer reaches is that of a parameter which was met before."""
     assert of_losses(OPTIMIZER, also=parameters_in(*chain)).kind == kind
+
+
+def test_states_that_grow_for_a_few_parameters_are_no_more_modules() -> None:
+    model = [local("net"), attribute(LINEAR, "_parameters"), keyed(4)]
+    found = of_losses(OPTIMIZER, also=lambda losses: [(model, [n - 2 for n in losses[:4]], 1.0)])
+
+    assert found.kind == "cache-only-grows"
 
 
 def test_shared_memory() -> None:

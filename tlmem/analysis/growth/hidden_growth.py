@@ -130,7 +130,7 @@ def keeps_its_number(born: Rows, died: Rows, kept: float) -> bool:
     """Whether a line has had as many live objects for so long that those kept would have shown.
 
     A full cache that evicts its least used entries, or any of them, may keep some for good, each in
-    place of another.
+    place of another. So it may while fewer and fewer are alive in the last fifth of the births.
 
     Args:
         born, died: of the line's objects, in order of birth.
@@ -142,6 +142,7 @@ def keeps_its_number(born: Rows, died: Rows, kept: float) -> bool:
         held = alive_at(born[late:], born, died)
         if more >= RULES.fewest_survivors and np.ptp(held) <= SWAY:
             return True
+    # These are of the last share.
     return more >= RULES.fewest_survivors and falls(held, more)
 
 

@@ -57,7 +57,7 @@ SPEAKS_FROM = 0.5
 FOUND = 0.2
 """Survivors are held by no Python object if a snapshot found fewer than this share of them."""
 MOST_STATES = 8
-"""More tensors of an optimizer for each parameter are no states of more parameters."""
+"""Tensors of an optimizer for each parameter: where there are more, the states grow."""
 DEEP = 0.5
 """Share of the deepest graph's depth from which on a graph may be the one that reaches back."""
 MOST_GRAPHS = 2
@@ -621,7 +621,8 @@ def modules_grow(line: Survivors, graphs: Graphs) -> Finding | None:
         )
     chains = are_held_by(line, graphs, of_optimizer)
     lonely, count = parameters_of_optimizer(line, chains)
-    if not chains or is_left(lonely, count) or total(chains) > MOST_STATES * count > 0:
+    states_grow = count > 0 and total(chains) > MOST_STATES * count
+    if not chains or is_left(lonely, count) or states_grow:
         return None
     return line.finding(
         "modules-grow",
