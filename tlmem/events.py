@@ -128,7 +128,7 @@ class Misuse(IntEnum):
 
 
 class Metric(IntEnum):
-    """What a sample measured: bytes, page faults, tracked objects or modules (counts)."""
+    """What a sample measured: bytes, page faults, tracked objects, modules (counts), or ns."""
 
     ANON = 1
     FILE = 2
@@ -159,6 +159,7 @@ class Metric(IntEnum):
     MALLOC_MAPPED = 27
     RECORDER_RESIDENT = 28
     SHARED_SIZE = 29
+    DELAYED = 30
 
 
 KIND_NAMES: dict[int, str] = {int(kind): kind.name.lower() for kind in Kind}

@@ -145,6 +145,7 @@ typedef enum {
     TLM_METRIC_MALLOC_MAPPED = 27,      /* of MALLOC_USED: blocks that the C allocator mapped singly */
     TLM_METRIC_RECORDER_RESIDENT = 28,  /* of RECORDER: what is resident */
     TLM_METRIC_SHARED_SIZE = 29,        /* address space of the mappings of SHARED, resident or not */
+    TLM_METRIC_DELAYED = 30, /* ns so far in which the main thread was ready to run and waited for a processor */
 } tlm_metric;
 
 /* A label: a name as a number, valid as long as the process lives; 0 is none. */

@@ -263,6 +263,7 @@ void tlmi_sample_full(bool force)
         if (resident_known)
             tlmi_sample_add(&taken, TLM_METRIC_FILE, last_resident.file_bytes);
         tlmi_system_limits(&taken);
+        tlmi_system_delays(&taken);
         add_snapshot(&taken, force);
         if (with_smaps) {
             add_faults(&taken);

@@ -35,6 +35,7 @@ void tlmi_system_close(void);
 
 bool tlmi_system_resident(tlmi_resident *out); /* false, and nothing is written, when it is not known */
 void tlmi_system_limits(tlmi_sample *taken);
+void tlmi_system_delays(tlmi_sample *taken);
 void tlmi_system_allocator(tlmi_sample *taken);
 void tlmi_system_smaps(tlmi_sample *taken);
 /* other_guards: see mappings.h. false: nothing is known, and nothing was added. */

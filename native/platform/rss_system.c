@@ -32,11 +32,13 @@ typedef struct {
     size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 } allocator_statistics;
 
-enum asked { STATM, STATUS, MAPPINGS, SMAPS, ASKED };
+enum asked { STATM, STATUS, MAPPINGS, DELAYS, SMAPS, ASKED };
 static const char *const paths[ASKED] = {"/proc/self/statm", "/proc/self/status", "/proc/self/smaps",
-                                         "/proc/self/smaps_rollup"};
-static tlmi_own_file shared[ASKED] = {{.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}}; /* in the program's table */
-static tlmi_own_file apart[ASKED] = {{.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}};  /* in a table of our own */
+                                         "/proc/self/schedstat", "/proc/self/smaps_rollup"};
+static tlmi_own_file shared[ASKED] = {
+    {.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}}; /* in the program's table */
+static tlmi_own_file apart[ASKED] = {
+    {.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}}; /* in a table of our own */
 static allocator_statistics (*ask_allocator)(void);
 static uint64_t page_bytes;
 static uint64_t log_inode;
@@ -135,6 +137,16 @@ void tlmi_system_limits(tlmi_sample *taken)
         tlmi_sample_add(taken, TLM_METRIC_SWAP, bytes);
 }
 
+/* The second number is of the main thread, whichever asks: /proc/self is the process. Linux counts it unless built without. */
+void tlmi_system_delays(tlmi_sample *taken)
+{
+    char text[128], *rest;
+    if (!read_text(DELAYS, text, sizeof text))
+        return;
+    strtoull(text, &rest, 10);
+    tlmi_sample_add(taken, TLM_METRIC_DELAYED, strtoull(rest, NULL, 10));
+}
+
 void tlmi_system_allocator(tlmi_sample *taken)
 {
     if (ask_allocator == NULL)
@@ -223,6 +235,11 @@ void tlmi_system_limits(tlmi_sample *taken)
     tlmi_sample_add(taken, TLM_METRIC_SWAP, info.compressed);
 }
 
+void tlmi_system_delays(tlmi_sample *taken)
+{
+    (void)taken;
+}
+
 void tlmi_system_allocator(tlmi_sample *taken)
 {
     malloc_statistics_t now = {0};
@@ -262,6 +279,11 @@ bool tlmi_system_resident(tlmi_resident *out)
 }
 
 void tlmi_system_limits(tlmi_sample *taken)
+{
+    (void)taken;
+}
+
+void tlmi_system_delays(tlmi_sample *taken)
 {
     (void)taken;
 }

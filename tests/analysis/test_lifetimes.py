@@ -139,6 +139,22 @@ def test_threads_that_go_on_after_the_main_code_count() -> None:
     assert analyse(program.recording()).verdict.outcome == "leak"
 
 
+def test_what_the_main_thread_makes_after_its_code_belongs_to_the_end() -> None:
+    """What ``atexit`` calls may write and free all that leaked, and make as many objects."""
+    program = Program()
+    for _ in range(1_500):
+        program.alloc(10)
+        program.wait(1_000_000)
+    program.end_ns, program.end_thread = program.now_ns, 1
+    for row in range(1_500):
+        program.temporary(20)
+        program.free(row)
+
+    verdict = analyse(program.recording()).verdict
+    assert verdict.outcome == "leak"
+    assert "1,500 of 1,500" in verdict.sentence
+
+
 def test_the_same_events_give_the_same_findings_with_and_without_an_end() -> None:
     program = Program()
     steps_that_keep(program)

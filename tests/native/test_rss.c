@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = TLM_METRIC_SHARED_SIZE + 1 };
+enum { BLOCK_BYTES = 32 << 20, EVENTS = 4096, METRICS = TLM_METRIC_DELAYED + 1 };
 #define MILLISECOND 1000000u
 
 static tlmi_event events[EVENTS];
@@ -142,6 +142,7 @@ static void check_metrics(void)
     CHECK(before.count[TLM_METRIC_PYTHON_LARGE] == 0); /* not known: not said */
     CHECK(before.count[TLM_METRIC_HIGH_WATER] == 1 && before.last[TLM_METRIC_HIGH_WATER] > 0);
     CHECK(before.count[TLM_METRIC_MINOR_FAULTS] == 1 && before.last[TLM_METRIC_MINOR_FAULTS] > 0);
+    CHECK(before.count[TLM_METRIC_DELAYED] == (access("/proc/self/schedstat", R_OK) == 0));
 
     char *block = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(block != MAP_FAILED);

@@ -32,6 +32,22 @@ HOLDERS = {
         "x = torch.ones(2000, requires_grad=True)\n(x * 2).sum().backward()",
         "module __main__: x -> Tensor.grad -> tensor",
     ),
+    "hook of a tensor": (
+        "def add(to, mask):\n"
+        "    to.register_hook(lambda grad: grad * mask)\n"
+        "w = torch.ones(1, requires_grad=True)\n"
+        "add(w, torch.ones(2000))",
+        "module __main__: w -> Tensor._backward_hooks -> OrderedDict of 1[0] -> "
+        "closure of <lambda>(): mask -> tensor",
+    ),
+    "hook of a parameter after its gradient": (
+        "def add(to, mask):\n"
+        "    to.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(mask))\n"
+        "w = nn.Parameter(torch.ones(1))\n"
+        "add(w, torch.ones(2000))",
+        "module __main__: w -> Parameter._post_accumulate_grad_hooks -> OrderedDict of 1[0] -> "
+        "closure of <lambda>(): mask -> tensor",
+    ),
     "graph": (
         "x = torch.ones(1, requires_grad=True)\ny = x * torch.ones(2000)",
         "module __main__: y -> tensor of MulBackward0",

@@ -240,6 +240,30 @@ def test_page_faults_and_smaps_on_request_only(tmp_path: Path) -> None:
     assert asked.minor_faults.dropna().is_monotonic_increasing
 
 
+@pytest.mark.skipif(
+    not Path("/proc/self/schedstat").exists(), reason="this system does not count delays"
+)
+def test_how_long_the_main_thread_waited_for_a_processor(tmp_path: Path) -> None:
+    """One processor for a program and for a process that never rests: each waits for the other."""
+    program = """
+import os, subprocess, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+end = time.process_time() + 0.5
+while time.process_time() < end:
+    pass
+other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+end = time.process_time() + 0.5
+while time.process_time() < end:
+    pass
+other.kill()
+other.wait()
+"""
+    delayed = record(tmp_path, program).samples.delayed.dropna()
+
+    assert delayed.is_monotonic_increasing
+    assert 0.2e9 <= delayed.iloc[-1] - delayed.iloc[0]
+
+
 def test_a_forked_child_samples_itself(tmp_path: Path) -> None:
     program = """
 import os

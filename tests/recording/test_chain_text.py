@@ -54,6 +54,39 @@ TABLE: list[tuple[list[Step], str]] = [
     (
         [
             MODEL,
+            Step(INSTANCE, "torch.nn.modules.linear.Linear", "_parameters"),
+            Step(DICT, "dict", "['weight']", 2),
+            Step(INSTANCE, "torch.nn.parameter.Parameter", "_backward_hooks"),
+            Step(DICT, "collections.OrderedDict", "[]", 251),
+            Step(CLOSURE, "__main__.mask.<locals>.<lambda>", "keep"),
+        ],
+        "the backward hooks of parameter 'weight' of 'model' (Linear, module __main__) "
+        "(251 items) through closure variable 'keep' of <lambda>()",
+    ),
+    (
+        [
+            MODEL,
+            Step(INSTANCE, "torch.Tensor", "_post_accumulate_grad_hooks"),
+            Step(DICT, "collections.OrderedDict", "[]", 1),
+            Step(CLOSURE, "__main__.watch.<locals>.hook", "seen"),
+            listed(300),
+        ],
+        "list 'seen' (closure variable of hook(), a post accumulate grad hook of 'model' (Tensor, "
+        "module __main__), 300 items)",
+    ),
+    (
+        [
+            MODEL,
+            Step(INSTANCE, "torch.nn.modules.linear.Linear", "_forward_hooks"),
+            Step(DICT, "collections.OrderedDict", "[]", 1),
+            Step(CLOSURE, "__main__.watch.<locals>.hook", "seen"),
+        ],
+        "the forward hooks of 'model' (Linear, module __main__) (1 item) through closure variable "
+        "'seen' of hook()",
+    ),
+    (
+        [
+            MODEL,
             Step(INSTANCE, "__main__.Model", "cache"),
             Step(DICT, "dict", "[]", 1200),
         ],

@@ -88,7 +88,8 @@ class Program:
 
     Lines are numbers in ``program.py``. All that takes time takes ``slowdown`` times as long, so
     that a program of some hundred steps runs for seconds. ``native``, ``python``, ``python_large``
-    and ``kept`` are bytes outside arrays that each sample reports.
+    and ``kept`` are bytes outside arrays that each sample reports, ``delayed`` the ns that it had
+    waited for a processor.
     """
 
     slowdown: int = 10
@@ -101,6 +102,7 @@ class Program:
     python_large: float = 0.0
     kept: float = 0.0
     end_ns: int | None = None
+    end_thread: int = 2  # objects are made by thread 1
     born: list[int] = field(default_factory=list)
     died: list[int] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
@@ -123,6 +125,7 @@ class Program:
     quarantined: float = 0.0
     recorder: float = 1e6
     driver_keeps: float = 0.0
+    delayed: float = 0.0
     modules: float = 0.0
     device_live: int = 0
     seen: list[Holding] = field(default_factory=list)
@@ -297,6 +300,7 @@ class Program:
             "anon": 20e6 + self.live_bytes + self.native + self.python + self.kept + self.recorder,
             "file": 30e6,
             "driver": self.device_live + self.pool_bytes + self.driver_keeps,
+            "delayed": self.delayed,
         }
         row["malloc_used"] += self.python_large
         row["anon"] += self.python_large
@@ -370,6 +374,7 @@ class Program:
             seconds=self.now_ns / 1e9,
             begin_ns=0,
             end_ns=self.end_ns,
+            end_thread=self.end_thread,
             lost_events=0,
             missing_events=0,
             event_count=2 * len(self.born),

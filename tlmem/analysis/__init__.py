@@ -2,9 +2,9 @@
 
 In: the tables of a recording. Out: an ``Analysis``: findings, the verdict, the attribution.
 Each folder or module imports only those to its left: ``model``, ``rules``, ``cells``, ``places``,
-``heap_samples``, ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders`` < ``leaks``,
-``memory``, ``ledger``, ``unseen`` < ``sentences`` < ``judge`` < ``growth_findings``, ``compare``
-< ``analyse``.
+``heap_samples``, ``own_time``, ``lifetimes`` (births, deaths, clocks) < ``growth`` < ``holders``
+< ``leaks``, ``memory``, ``ledger``, ``unseen`` < ``sentences`` < ``judge`` < ``growth_findings``,
+``compare`` < ``analyse``.
 May import: events, units, analysis.growth, analysis.holders, analysis.leaks,
 analysis.memory, analysis.ledger.
 Third-party: numpy. Inside functions: scipy.

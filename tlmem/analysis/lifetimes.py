@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlmem.analysis.heap_samples import MEMORIES, blocks_of
+from tlmem.analysis.own_time import Delays, RunClock, clock_of_run, without_pauses
 from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
 from tlmem.events import FIRST_RUNTIME_DEVICE, TORCH_DEVICES, Device
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 NEVER = np.iinfo(np.int64).max
 """``died_ns`` of an object that was alive when the recording ended."""
 PART_MOMENTS = 100_000
-FEWEST_SAMPLES = 12
-"""With fewer samples the run is measured by the clock on the wall: a pause would be most of it."""
 NODE_BYTES = 250
 """A node of an autograd graph has at least so many, in memory of native code."""
 
@@ -43,27 +42,15 @@ class LineSums:
 
 
 @dataclass(frozen=True)
-class RunClock:
-    """The program's own time, without pauses of the machine: ``clock`` at moments ``ticks``, ns."""
-
-    ticks: Ints
-    clock: Floats
-
-    def at(self, time_ns: float) -> float:
-        """The program's own time at a moment, in ns."""
-        return float(np.interp(time_ns, self.ticks, self.clock))
-
-
-@dataclass(frozen=True)
 class Lifetimes:
     """Objects made by the program itself, in order of birth, without those made by imports.
 
     ``ordinal`` counts every allocation of the recording, ``size`` is in bytes, ``weight`` is how
     many objects a row stands for (more than 1 only where a size limit thinned the list of live
     objects). ``sums`` are there when a size limit folded old events. ``clocks`` has one row per
-    clock (time without pauses, allocations, bytes) and one column per object. ``run`` is the
-    program's own time between events, too. ``begin_ns`` to ``cut_ns`` is the program's run,
-    ``unwinding_ns`` the earliest moment at which its frames may unwind because it ends,
+    clock (own time, allocations, bytes) and one column per object. ``run`` is the program's own
+    time between events, too, ``delays`` what is left out of it. ``begin_ns`` to ``cut_ns`` is the
+    program's run, ``unwinding_ns`` the earliest moment at which its frames may unwind as it ends,
     ``judged_ns`` the last one at which what it holds is still held. ``folded`` says that of the
     oldest objects only those that stayed alive are known. ``runtime`` says which objects are a
     runtime's (tlmem's own tensors, views and structs, or those of one that sends probes) and not
@@ -82,6 +69,7 @@ class Lifetimes:
     weight: Ints
     sums: LineSums | None
     clocks: Floats
+    delays: Delays
     run: RunClock
     begin_ns: int
     cut_ns: int
@@ -170,7 +158,7 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
     died_site = table["died_site"].to_numpy()
     size = table["size_bytes"].to_numpy(np.int64)
     folded = table["folded"].to_numpy(bool)
-    begin_ns, cut_ns = program_span(recording, born, died)
+    begin_ns, cut_ns = program_span(recording, born, died, table["born_thread"].to_numpy(np.int64))
 
     if len(site) and int(site.max()) >= len(places.group_of_site):
         site = np.where(site < len(places.group_of_site), site, 0)
@@ -183,8 +171,9 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
         site, died_site, ordinal, device = site[own], died_site[own], ordinal[own], device[own]
     died = np.where(died < 0, NEVER, died)
     stride = int((recording.fold or {}).get("live_stride", 1) or 1)
-    samples = recording.samples["time_ns"].to_numpy(np.int64)
-    run = clock_of_run(samples, begin_ns, cut_ns)
+    delays = Delays.of(recording.samples)
+    moments = recording.samples["time_ns"].to_numpy(np.int64)
+    run = clock_of_run(moments, begin_ns, cut_ns, delays)
     unwinding_ns = begin_of_unwinding(born, died, run, cut_ns)
     return Lifetimes(
         born=born,
@@ -198,7 +187,10 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
         sums=exact_sums(recording, places, places.group_of_site, places.count)
         if recording.fold is not None
         else None,
-        clocks=clocks(born, ordinal if recording.fold else np.arange(len(born)), size),
+        clocks=clocks(
+            delays.left_out_of(born), ordinal if recording.fold else np.arange(len(born)), size
+        ),
+        delays=delays,
         run=run,
         begin_ns=begin_ns,
         cut_ns=cut_ns,
@@ -313,7 +305,7 @@ def exact_sums(
     return LineSums(by_group("alloc_count"), by_group("live_count"), by_group("live_bytes"))
 
 
-def program_span(recording: Recording, born: Ints, died: Ints) -> tuple[int, int]:
+def program_span(recording: Recording, born: Ints, died: Ints, thread: Ints) -> tuple[int, int]:
     """Begin and end of the program's own run in ns.
 
     The end is where the script's code ended, or the last event: of a file without that mark, and
@@ -324,15 +316,18 @@ def program_span(recording: Recording, born: Ints, died: Ints) -> tuple[int, int
     end = recording.end_ns
     if end is None or end < begin:
         return begin, max(begin, last)
-    after = np.count_nonzero(born > end)
+    late = born > end
+    # What the main thread makes when its code has ended belongs to the end, as what atexit calls.
+    after = np.count_nonzero(late & (thread != recording.end_thread)) if late.any() else 0
     if after > max(50, 0.1 * len(born)):
         return begin, max(begin, last)
     return begin, end
 
 
-def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
+def clocks(born: NDArray[Any], ordinal: Ints, size: Ints) -> Floats:
     """Three ways to say how far a program had come when each object was made, one row each.
 
+    The first one is its own time: ``born`` is without what it waited for a processor.
     Views and structs have no bytes of their own; each counts as one, so that their clock goes on.
     """
     if len(born) == 0:
@@ -342,38 +337,6 @@ def clocks(born: Ints, ordinal: Ints, size: Ints) -> Floats:
     found[1] = ordinal
     np.cumsum(np.maximum(size, 1), dtype=float, out=found[2])
     return found
-
-
-def without_pauses(times: NDArray) -> Floats:
-    """How much of its own time a program had taken at each of its times, which are ascending.
-
-    A gap between two that is longer than nearly all of them is a pause, of the program or of the
-    machine, and counts no more than ``RULES.longest_pause``.
-    """
-    if len(times) == 0:
-        return np.zeros(0)
-    gaps = np.zeros(len(times))
-    np.subtract(times[1:], times[:-1], out=gaps[1:])
-    position = int(RULES.usual * (len(gaps) - 1))
-    usual = np.partition(gaps, position)[: position + 1]
-    longest = max(float(usual[position]), RULES.longest_pause * float(usual.sum()))
-    del usual
-    return np.cumsum(np.minimum(gaps, longest, out=gaps), out=gaps)
-
-
-def clock_of_run(samples: Ints, begin_ns: int, cut_ns: int) -> RunClock:
-    """How much of its own time a program had taken at each of its samples.
-
-    Args:
-        samples: when the process was sampled. A gap between samples that is longer than usual is a
-            pause of the machine and no part of the run.
-        begin_ns, cut_ns: the program's run.
-    """
-    ticks = np.concatenate(
-        ([begin_ns], samples[(samples > begin_ns) & (samples < cut_ns)], [cut_ns])
-    )
-    clock = without_pauses(ticks) if len(ticks) > FEWEST_SAMPLES else ticks - float(begin_ns)
-    return RunClock(ticks, clock)
 
 
 def begin_of_unwinding(born: Ints, died: Ints, run: RunClock, cut_ns: int) -> int:

@@ -28,6 +28,7 @@ from tlmem.analysis.growth.process_growth import (
 from tlmem.analysis.growth.robust import floor_curve
 from tlmem.analysis.lifetimes import Lifetimes, tracked_over_time
 from tlmem.analysis.model import Attribution, Finding, Peak
+from tlmem.analysis.own_time import Delays
 from tlmem.analysis.places import Places, place
 from tlmem.analysis.rules import RULES
 from tlmem.units import format_bytes, format_count, format_seconds
@@ -110,7 +111,7 @@ def dominated(facts: list[Unseen]) -> str:
 def steady_samples(samples: pd.DataFrame, begin_ns: int, end_ns: int) -> int:
     """How many samples of resident memory lie behind the warm-up of a span."""
     window = Window(samples, begin_ns, end_ns)
-    steady_ns = steady_begin(window.time_ns, begin_ns, end_ns)
+    steady_ns = steady_begin(window.time_ns, begin_ns, end_ns, Delays.of(samples))
     return int(np.count_nonzero(window.taken("anon") & (window.time_ns >= steady_ns)))
 
 

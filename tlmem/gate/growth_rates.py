@@ -150,7 +150,7 @@ def _steady_begin(judged: Judged) -> float:
     sampled = Window(judged.samples, begin, end).time_ns
     if len(sampled) == 0:  # of a recording that was imported: nothing tells of a pause
         return float(begin + RULES.warm_up * (end - begin))
-    return process_growth.steady_begin(sampled, begin, end)
+    return process_growth.steady_begin(sampled, begin, end, judged.lives.delays)
 
 
 def curve_of(judged: Judged, metric: str, kind: str, imports: bool = True) -> Level:

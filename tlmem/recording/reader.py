@@ -376,7 +376,7 @@ class Recording:
         )
 
     @small
-    def _marks(self) -> tuple[pd.DataFrame, int | None, int | None]:
+    def _marks(self) -> tuple[pd.DataFrame, int | None, int | None, int]:
         return memory.marks_table(
             self._contents.timeline, self._contents.checkpoint, self._names, self._to_ns
         )
@@ -395,6 +395,11 @@ class Recording:
     def end_ns(self) -> int | None:
         """When the program's own code had ended; None when it was killed before."""
         return self._marks[2]
+
+    @property
+    def end_thread(self) -> int:
+        """The thread on which that was, the main one; 0 when it is not known."""
+        return self._marks[3]
 
     @small
     def threads(self) -> pd.DataFrame:

@@ -727,11 +727,32 @@ static void add_class(tlmi_text *text, const char *name)
         text->used -= sizeof end - 1;
 }
 
-/* The step from a tensor to its gradient, or from one that consists of others to one of these. */
+/* Which hooks of a tensor a dict is, as Python calls them; NULL: none. They are the fields behind C++'s tensor
+ * (THPVariable, since torch 2.1), which the collector's traversal passes without a name. */
+static const char *hooks_of_tensor(PyObject *tensor, PyObject *dict)
+{
+    static const char *const names[] = {"_backward_hooks", "_post_accumulate_grad_hooks"};
+    size_t first = sizeof(PyObject) + sizeof(void *), most = (size_t)Py_TYPE(tensor)->tp_basicsize;
+    for (size_t k = 0; k < sizeof names / sizeof *names && first + (k + 1) * sizeof dict <= most; k++)
+        if (((PyObject *const *)((const char *)tensor + first))[k] == dict)
+            return names[k];
+    return NULL;
+}
+
+/* The step from a tensor to its hooks or its gradient, or from one that consists of others to one of these. */
 static uint32_t name_torch(tlmi_namer *n, uint32_t i)
 {
-    if (!(n->way[i + 1].object & TLMI_NATIVE))
-        return name_object(n, i);
+    if (!(n->way[i + 1].object & TLMI_NATIVE)) {
+        const char *hooks =
+            kind_at(n, i + 1) == TLMI_DICT ? hooks_of_tensor(object_at(n, i), object_at(n, i + 1)) : NULL;
+        if (hooks == NULL)
+            return name_object(n, i);
+        begin_step(n);
+        add_type(&n->type, Py_TYPE(object_at(n, i)));
+        add_text(&n->edge, hooks);
+        end_step(n, TLMI_STEP_INSTANCE, 0);
+        return i + 1;
+    }
     begin_step(n);
     if (n->way[i + 1].edge == TLMI_EDGE_PART) {
         add_class(&n->type, tlmi_torch_class_of(n->way[i].object));

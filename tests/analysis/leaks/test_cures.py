@@ -226,3 +226,23 @@ def test_reports_show_the_cure_that_fits(format: str) -> None:
 
     assert "give the deque a maxlen, or take out what is no longer needed (popleft())" in shown
     assert FIXES["cache-only-grows"] not in shown
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_a_history_that_is_joined_anew_has_a_cause_and_a_cure(is_seen: bool) -> None:
+    program = Program()
+    whole = program.alloc(10, 10_000)
+    for step in range(2, 400):
+        part, larger = program.alloc(20, 10_000), program.alloc(10, step * 10_000)
+        program.free(whole)
+        program.free(part)
+        whole = larger
+        program.wait(2_000_000)
+    if is_seen:
+        program.snapshot(([VARIABLE], [whole], 1.0))
+    found = cause(program)
+
+    assert found.kind == "cache-only-grows"
+    kept = " is kept by variable 'kept', module __main__: the" if is_seen else " is the"
+    assert f"1 array allocated at program.py:10{kept} last of 399, each the one" in found.evidence
+    assert "join only the part that is still used" in fix_of(found)

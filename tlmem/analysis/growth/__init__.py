@@ -2,6 +2,6 @@
 
 In: tables and lifetimes of a recording. Out: growing lines and curves with rate and interval.
 May import: units, analysis.model, analysis.rules, analysis.places, analysis.heap_samples,
-analysis.lifetimes.
+analysis.own_time, analysis.lifetimes.
 Third-party: numpy, pandas, scipy.
 """

@@ -115,7 +115,7 @@ def sampled_lives(
         ordinal=rows,
         weight=np.ones(len(rows), np.int64),
         sums=None,
-        clocks=clocks(born, np.arange(len(rows)), size),
+        clocks=clocks(lives.delays.left_out_of(born), np.arange(len(rows)), size),
         runtime=np.zeros(len(rows), bool),
         torch=np.zeros(len(rows), bool),
     )

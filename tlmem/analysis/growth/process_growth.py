@@ -27,8 +27,8 @@ from tlmem.analysis.growth.curves import (
 from tlmem.analysis.growth.growing_sites import LATE, even
 from tlmem.analysis.growth.rates import doubt_about, rate_of
 from tlmem.analysis.growth.robust import floor_curve, floor_rise, low_in_bins, spread, theil_sen
-from tlmem.analysis.lifetimes import without_pauses
 from tlmem.analysis.model import Asked, Rate
+from tlmem.analysis.own_time import Delays, without_pauses
 from tlmem.analysis.rules import RULES, Checks, Rule
 
 JUDGED = ("tapes", "native", "python", "small", "large", "outside", "shared", "device")
@@ -128,7 +128,8 @@ def judge_samples(
         asked: takes the conditions that each curve was asked.
     """
     window = Window(samples, begin_ns, end_ns)
-    steady_ns = steady_begin(window.time_ns, begin_ns, end_ns)
+    delays = Delays.of(samples)
+    steady_ns = steady_begin(window.time_ns, begin_ns, end_ns, delays)
     rises: list[Rise] = []
     judged, resolution, of_python, of_mapped = False, None, None, None
     for name in JUDGED:
@@ -154,7 +155,7 @@ def judge_samples(
         clocks = progress(times) if progress is not None else []
         # While modules are imported, Python's heap and libraries grow evenly and no array is made.
         if not clocks or name == "native":
-            clocks = [times / 1e9, *clocks]
+            clocks = [delays.left_out_of(times) / 1e9, *clocks]
         tries: list[Checks] = []
         rise = first_rise(kind, times / 1e9, clocks, own[rows], curve.least, tries)
         if asked is not None and tries:
@@ -193,13 +194,13 @@ def is_touching(window: Window, rise: Rise) -> bool:
     return bool(size.max() - size[0] < RULES.majority * rise.bytes)
 
 
-def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int) -> float:
-    """When the warm-up is over, by the clock without pauses of the samples between two moments.
+def steady_begin(times: NDArray[np.int64], begin_ns: int, end_ns: int, delays: Delays) -> float:
+    """When the warm-up is over, by the program's own time at the samples between two moments.
 
     A machine that stops a program in its warm-up makes that no longer.
     """
     ticks = np.concatenate(([begin_ns], times, [end_ns]))
-    clock = without_pauses(ticks)
+    clock = without_pauses(delays.left_out_of(ticks))
     return float(np.interp(RULES.warm_up * clock[-1], clock, ticks))
 
 

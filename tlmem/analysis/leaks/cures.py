@@ -136,7 +136,18 @@ def uses_a_part(line: Survivors) -> bool:
     return bool(line.chains and what_views_use(line.chains))
 
 
+def is_joined_anew(line: Survivors) -> bool:
+    """Whether what comes is joined to one array, again and again."""
+    return line.growth.manner == "joined"
+
+
 CURES = (
+    Cure(
+        ("cache-only-grows",),
+        is_joined_anew,
+        "join only the part that is still used (its last n rows), or write what comes into an "
+        "array of fixed size",
+    ),
     Cure(
         ("cache-only-grows", "kept-graph"),
         mostly(keeps_frames),

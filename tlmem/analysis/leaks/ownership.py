@@ -124,6 +124,8 @@ def view_pins_base(line: Survivors) -> Finding | None:
 
 def cache_only_grows(line: Survivors) -> Finding | None:
     """What is kept once is kept for ever: a list, a dict, a cache, or objects in a cycle."""
+    if line.growth.manner == "joined":
+        return joined_anew(line)
     arrays = not line.lives.runtime[line.rows].any()
     python = (HolderKind.HANDLE, HolderKind.EXPORT, HolderKind.REGISTRY)
     views = line.held_only_by(*python, HolderKind.VIEW) and views_reach(line)
@@ -154,6 +156,16 @@ def cache_only_grows(line: Survivors) -> Finding | None:
     return line.finding(
         "cache-only-grows",
         f"{kept}, and none that was kept for a while was released: {what}.",
+    )
+
+
+def joined_anew(line: Survivors) -> Finding:
+    """One array with all that ever came, made anew each time that more comes."""
+    kept = f" is kept by {line.holders[0].name}" if line.holders else ""
+    return line.finding(
+        "cache-only-grows",
+        f"{line.noun}{kept}{':' if kept else ' is'} the last of {format_count(line.growth.made)}, "
+        "each the one before joined with what came. Nothing is ever left out of it: it only grows.",
     )
 
 

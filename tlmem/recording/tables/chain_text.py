@@ -13,6 +13,7 @@ from tlmem.recording.format.chains import ChainStep, StepKind
 from tlmem.recording.tables.torch_text import (
     hook_at,
     hook_words,
+    hooks_words,
     is_child,
     module_words,
     torch_words,
@@ -187,6 +188,8 @@ def _noun(step: ChainStep) -> str:
 def _container(steps: Sequence[ChainStep], at: int) -> str:
     """A container with its name, where that is, and how much is in it."""
     step = steps[at]
+    if hooks := hooks_words(steps, at, _class_name_and_place):
+        return f"{hooks} ({format_count(step.items)} item{'' if step.items == 1 else 's'})"
     name, details = _name_and_place(steps, at)
     if step.kind == StepKind.LRU_CACHE:
         name, one, many = "", "entry", "entries"

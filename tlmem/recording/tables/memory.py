@@ -335,8 +335,11 @@ def _sum_by(rows: np.ndarray, values: np.ndarray | None, count: int) -> np.ndarr
 
 def marks_table(
     timeline: Timeline, checkpoint: Checkpoint, names: Names, to_ns: ToNs
-) -> tuple[pd.DataFrame, int | None, int | None]:
-    """The program's marks, and when its code began and ended (None where not recorded)."""
+) -> tuple[pd.DataFrame, int | None, int | None, int]:
+    """The program's marks, when its code began and ended, and on which thread it ended.
+
+    What was not recorded is None, or the thread 0.
+    """
     at = np.flatnonzero(timeline.kind == Kind.MARK)
     old = checkpoint.marks[checkpoint.marks["kind"] == Kind.MARK]
     ticks = np.concatenate([old["ticks"], timeline.ticks[at]])
@@ -358,7 +361,8 @@ def marks_table(
             "site": np.concatenate([old["site"], timeline.site[at]])[shown],
         },
     )
-    return table, edges.get(BEGIN_LABEL), edges.get(END_LABEL)
+    threads = dict(zip(labels, thread.tolist(), strict=True))
+    return table, edges.get(BEGIN_LABEL), edges.get(END_LABEL), threads.get(END_LABEL, 0)
 
 
 def threads_table(

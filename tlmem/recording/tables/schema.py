@@ -38,7 +38,11 @@ class Table:
 TEXT = "text"
 """The dtype of texts: pandas has ``object`` for it up to version 2 and ``str`` from version 3."""
 
-_NO_UNIT_METRICS = ("minor_faults", "major_faults", "tracked_count", "modules")
+_UNITS_OF_METRICS = {
+    **dict.fromkeys(("minor_faults", "major_faults", "tracked_count", "modules"), ""),
+    "delayed": "ns",
+}
+"""All others are bytes."""
 _METRIC_MEANING = {
     "anon": "anonymous resident memory of the process, the recorder's included",
     "file": "file-backed and shared resident memory",
@@ -69,6 +73,7 @@ _METRIC_MEANING = {
     "malloc_mapped": "of malloc_used: blocks that the C allocator mapped singly",
     "recorder_resident": "of recorder: what is resident",
     "shared_size": "address space of the mappings of shared, resident or not",
+    "delayed": "how long the main thread had been ready to run and waited for a processor",
 }
 
 SCHEMA: dict[str, Table] = {
@@ -143,7 +148,7 @@ SCHEMA: dict[str, Table] = {
                 Column(
                     name,
                     "float64",
-                    "" if name in _NO_UNIT_METRICS else "bytes",
+                    _UNITS_OF_METRICS.get(name, "bytes"),
                     _METRIC_MEANING[name],
                 )
                 for name in METRIC_NAMES.values()

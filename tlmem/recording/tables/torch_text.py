@@ -208,9 +208,21 @@ def hook_words(steps: Steps, at: int, named: Named) -> str:
     """``a forward hook of '0' of 'net' (Sequential, ...)``; ``at``: see ``hook_at``."""
     kind = kind_of_hook(steps[at])
     article = "an" if kind[:1] in "aeiou" else "a"
+    return f"{article} {kind} of {_hooked_words(steps, at, named)}"
+
+
+def hooks_words(steps: Steps, at: int, named: Named) -> str:
+    """``the forward hooks of '0' of 'net' (...)``: of a dict of hooks; empty of anything else."""
+    kind = kind_of_hook(steps[at - 1]) if at and steps[at].kind == StepKind.DICT else ""
+    return f"the {kind}s of {_hooked_words(steps, at - 1, named)}" if kind else ""
+
+
+def _hooked_words(steps: Steps, at: int, named: Named) -> str:
+    """What has hooks: the module, tensor or optimizer at a position, or all modules."""
     if steps[at].kind == StepKind.MODULE:
-        return f"{article} {kind} of all modules"
-    return f"{article} {kind} of {module_words(steps, at, named)}"
+        return "all modules"
+    of_parameter = torch_words(steps[:at], named) if at else ""
+    return of_parameter or module_words(steps, at, named)
 
 
 def _is_dict_of(steps: Steps, at: int, attributes: Sequence[str]) -> bool:
