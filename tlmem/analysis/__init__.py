@@ -64,6 +64,7 @@ from tlmem.analysis.leaks.garbage import (
 from tlmem.analysis.leaks.growing_models import extended_findings
 from tlmem.analysis.leaks.left_on import modes_left_on
 from tlmem.analysis.leaks.loader_workers import worker_findings
+from tlmem.analysis.leaks.more_at_a_time import more_at_a_time
 from tlmem.analysis.leaks.one_call import SingleCalls, within_one_call, without_one_call
 from tlmem.analysis.leaks.one_pass import within_one_pass
 from tlmem.analysis.ledger.misuse import misuse_findings
@@ -140,6 +141,7 @@ def _analyse(recording: Recording) -> Analysis:
         *evidence.cached,
         *evidence.gathered,
         *evidence.one_pass,
+        *evidence.more_at_a_time,
         *(each.finding(lives, places) for each in evidence.last_stages),
         *evidence.one_call,
         *evidence.extended,
@@ -197,7 +199,7 @@ def evidence_of(recording: Recording) -> Evidence:
     passing = within_one_pass(recording, lives, growths)
     growths = without(growths, (growth for each in passing for growth in each.growths))
     lines = sort_lines(recording, places, lives, growths)
-    waiting = [*lines.garbage, *lines.unclear, *lines.filling, *lines.extended]
+    waiting = [*lines.garbage, *lines.unclear, *lines.filling, *lines.extended, *lines.renewed]
     left = without(growths, (line.growth for line in waiting))
     single = SingleCalls(recording, places)
     by_calls = within_one_call(single, lives, left, lines.leaks)
@@ -240,6 +242,7 @@ def evidence_of(recording: Recording) -> Evidence:
         one_pass=[each.finding(lives, places) for each in passing],
         last_stages=last,
         one_call=[*(finding for _, finding in by_calls), *in_calls],
+        more_at_a_time=[more_at_a_time(line) for line in lines.renewed],
         extended=extended_findings(recording, lines.extended),
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=late,

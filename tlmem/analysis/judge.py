@@ -58,7 +58,8 @@ class Evidence:
     lines whose objects were joined into one and freed, ``one_pass`` of those of a snapshot that
     grow within one pass of the model, ``last_stages`` of those that grow within the program's last
     stage, ``one_call`` of lines and memory that grow within one call of a library, ``extended`` of
-    models that are extended now and then, ``early`` are those that grew in a run too short to tell.
+    models that are extended now and then, ``more_at_a_time`` of lines of which more and more
+    objects are alive, all of them young, ``early`` are those that grew in a run too short to tell.
     ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files that did. ``past``
     is of lines that grew and grow no more, ``unseen`` what the recording did not see. ``lines`` and
     ``memory`` are the conditions that lines and kinds of memory were asked. ``sampled`` is of lines
@@ -86,6 +87,7 @@ class Evidence:
     last_stages: list[LastStage] = field(default_factory=list)
     one_call: list[Finding] = field(default_factory=list)
     extended: list[Finding] = field(default_factory=list)
+    more_at_a_time: list[Finding] = field(default_factory=list)
     garbage_arrays: int = 0
     early: list[GrowingSite] = field(default_factory=list)
     unsettled: Unsettled | None = None
@@ -124,6 +126,7 @@ class Evidence:
         waiting = (*self.garbage, *self.unclear)
         arrays = max(self.garbage_arrays, sum(found.count for found in waiting))
         others = (*self.filling, *self.gathered, *self.extended, *self.one_call)
+        others = (*others, *self.more_at_a_time)
         waiting = (*waiting, *others)
         arrays += sum(found.count for found in others)
         growths = (*self.growths, *self.early, *(each.growth for each in self.last_stages))
@@ -265,6 +268,12 @@ def a_call_is_not_over(evidence: Evidence) -> Verdict | None:
     )
 
 
+def more_may_be_meant(evidence: Evidence) -> Verdict | None:
+    """What holds them grows in number, as callbacks that pile up or as what is simulated."""
+    more = evidence.more_at_a_time
+    return cannot(sentences.more_at_a_time(more[0]), only_growth=True) if more else None
+
+
 def too_few_samples(evidence: Evidence) -> Verdict | None:
     """Arrays are known, the rest of the process is not. A snapshot is about its allocator alone."""
     if is_imported(evidence.recording):
@@ -358,6 +367,7 @@ QUESTIONS: tuple[tuple[str, Answer], ...] = (
     ("May what grows belong to one pass of the model?", a_pass_is_not_over),
     ("May the growth end with the program's last stage?", a_stage_is_not_over),
     ("May what grows be the result of one call?", a_call_is_not_over),
+    ("Are there more and more objects of a line, all young?", more_may_be_meant),
     ("Are there too few samples of resident memory?", too_few_samples),
     ("Does memory still rise at the end?", something_still_rises),
     ("Was most of the program not seen?", most_is_unseen),

@@ -31,6 +31,7 @@ MANNERS = {
     "kept": "",
     "larger": ", each in place of a smaller one",
     "joined": "; each replaced a smaller one, to which new data were joined",
+    "renewed": "; more and more are alive at a time, each soon in another one's place",
     "backlog": ": fewer are freed each time than were allocated",
     "beside": "; all others are freed at a younger age",
     "together": "; other lines do the same",
@@ -350,6 +351,11 @@ def one_pass(found: Finding) -> str:
 def last_stage(found: Finding) -> str:
     """Of growth within the last stage, where too few stages before it gave back what they kept."""
     return f"{found.evidence} Record a longer run."
+
+
+def more_at_a_time(found: Finding) -> str:
+    """Of objects of which there are more and more, each of them new."""
+    return f"{found.evidence} If their number should not grow, this is a leak."
 
 
 def one_call(found: Finding) -> str:

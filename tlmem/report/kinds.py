@@ -12,6 +12,7 @@ NAMES = {
     "one-pass": "within one pass of a model",
     "last-stage": "within the last stage",
     "one-call": "within one call of a library",
+    "more-at-a-time": "more at a time, all young",
     "growing-model": "model that is extended",
     "live-at-end": "alive when judged",
     "grew-and-kept": "grew earlier, still there",

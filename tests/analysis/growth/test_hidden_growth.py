@@ -267,3 +267,63 @@ def test_in_a_short_run_each_join_counts_as_an_object_that_is_kept(
 
     assert verdict.outcome == outcome
     assert "1 array " in verdict.sentence or "1 of " in verdict.sentence
+
+
+def test_more_and_more_holders_each_with_a_new_object_are_no_pass() -> None:
+    """Subscribers that are added and never removed, each with a copy of the last frame."""
+    program = Program(slowdown=1)
+    held: list[int] = []
+    for _ in range(300):
+        held = renew(program, held)
+        held.append(program.alloc(10, 8_000))
+        work(program, 10)
+    found = analyse(program.recording())
+
+    assert found.verdict.outcome == "cannot-judge"
+    (finding,) = [each for each in found.findings if each.kind == "more-at-a-time"]
+    assert (finding.site.line, finding.count) == (10, 300)
+    assert "300 arrays (2.40 MB) allocated at program.py:10 are alive" in found.verdict.sentence
+    assert blamed(program) == []
+
+
+def renew(program: Program, held: list[int]) -> list[int]:
+    """Each object in another one's place."""
+    new = []
+    for number in held:
+        new.append(program.alloc(10, 8_000))
+        program.free(number)
+    return new
+
+
+def test_as_many_holders_as_before_each_with_a_new_object_are_healthy() -> None:
+    program = Program(slowdown=1)
+    held: list[int] = []
+    for step in range(300):
+        held = renew(program, held)
+        if step < 60:
+            held.append(program.alloc(10, 8_000))
+        work(program, 10)
+
+    assert verdict(program) == "stable"
+
+
+def test_steps_that_make_more_and_more_and_free_it_all_are_healthy() -> None:
+    """A curriculum: sequences become longer, and with them what a step keeps until its end."""
+    program = Program(slowdown=1)
+    for step in range(300):
+        for number in [program.alloc(10, 8_000) for _ in range(step)]:
+            program.free(number)
+        work(program, 10)
+
+    assert verdict(program) == "stable"
+
+
+def test_sessions_that_live_for_a_good_part_of_the_run_are_healthy() -> None:
+    program, alive = Program(slowdown=1), deque()
+    for step in range(800):
+        alive.append(program.alloc(10, 8_000))
+        if step >= 300:
+            program.free(alive.popleft())
+        work(program, 10)
+
+    assert verdict(program) == "stable"

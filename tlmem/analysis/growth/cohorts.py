@@ -35,7 +35,7 @@ def with_cohorts(
         growth = None
         if finding.kind == "growing-site" and finding.site and finding.object is not None:
             growth = growing.get((finding.site, finding.object))
-        if growth is not None and growth.manner != "larger":
+        if growth is not None and growth.manner not in ("larger", "renewed"):
             rows = rows_of_growth(lives, growth)
             end_ns = max(growth.judged_ns, lives.unwinding_ns)
             cohorts = cohorts_of(lives, rows, end_ns, known_from_ns, noun=lives.noun(growth.group))

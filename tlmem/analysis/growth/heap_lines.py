@@ -146,8 +146,21 @@ def with_sampled(
         known = any(rise.kind in MEMORIES for rise in rises)
         unsettled = late is not None and late.kind == growth.memory
         if not known and (unsettled or not growth.early) and is_sure(growth, samples, lives):
-            rises.append(growth.rise)
+            rise = growth.rise
+            if unsettled and late is not None and late.bytes > growth.about.high:
+                rise = of_all_lines(rise, recording, places, lives.judged_ns)
+            rises.append(rise)
     return replace(resident, rises=tuple(sorted(rises, key=order)))
+
+
+def of_all_lines(rise: Rise, recording: Recording, places: Places, judged_ns: int) -> Rise:
+    """The rise with what all lines allocated since it began and still have.
+
+    Memory that comes ever more slowly is no even growth of its line, but still rises beside one.
+    """
+    blocks = blocks_of(recording, places, rise.kind, judged_ns, rise.since_ns)
+    about = blocks.about(np.arange(len(blocks)))
+    return replace(rise, bytes=round(about.bytes), rate=rate_over(about, rise.seconds))
 
 
 def order(rise: Rise) -> tuple[bool, int]:

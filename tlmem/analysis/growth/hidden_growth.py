@@ -1,10 +1,11 @@
 """Growth that the live count of a line does not show.
 
-A line whose count does not rise evenly may still hold more and more, in five ways:
+A line whose survivors do not tell it may still hold more and more, in six ways:
 
 * *larger*: a constant number of objects, each replaced by a larger one;
 * *joined*: one object to which what comes is joined, see ``growing_arrays``;
 * *backlog*: what is freed in bulk is less than what arrived: the troughs between rise;
+* *renewed*: more and more are alive, although each is soon in another one's place;
 * *beside*: a few of many are kept, beside a larger population that comes and goes (a ring buffer);
 * *together*: large objects of several lines, none with enough of its own.
 
@@ -40,6 +41,9 @@ FILLED = (1 / 3, 1 / 2, 2 / 3, 4 / 5)
 """Shares of a line's births by one of which a cache is full, if it is one."""
 FALL = 0.2
 """Where the number falls by more than this share of what seems kept, that is not what stays."""
+GENERATIONS, EARLY = 20, 0.1
+"""So many times an object's age must fit into the life of a line whose objects are renewed; at this
+share of that life there are still few."""
 SWAY = 2
 """So many objects more or less are in a full cache, as it evicts before or after it adds."""
 
@@ -77,6 +81,7 @@ def hidden_growth(
             beside_others(lives, group, rows)
             or rising_backlog(lives, group, rows)
             or larger_values(lives, group, rows)
+            or renewed(lives, group, rows)
         )
         found += [growth] if growth is not None else []
     known |= {growth.group for growth in found}
@@ -233,6 +238,34 @@ def larger_values(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | Non
     if not rises_on_clocks(lives, line, share):
         return None
     return site_of(lives, group, line, rows, "larger")
+
+
+def renewed(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:
+    """The growth of a line of which more and more are alive, each soon in another one's place.
+
+    What holds them becomes more, and each lets go of one when it gets the next: hooks that pile up,
+    say, and keep the last output. Of sessions that end after a while the number is even once the
+    first have ended, so the line's life must be that of many of its objects.
+    """
+    born, died, time = lives.born[line], lives.died[line], lives.clocks[0]
+    stays = died > max(int(born[-1]), lives.unwinding_ns)
+    rows, gone = line[stays], line[~stays]
+    if min(len(rows), len(gone)) < RULES.few_survivors:
+        return None
+    if not are_enough(len(rows), held_by_most(lives.size[rows], lives.weight[rows])):
+        return None
+    age = float(np.median(np.interp(lives.died[gone], lives.born, time) - time[gone]))
+    first, last = time[line[0]], time[line[-1]]
+    older = np.count_nonzero(last - time[rows] > age)
+    if older >= RULES.majority * len(rows) or last - first < GENERATIONS * age:
+        return None
+    floor = floor_curve(np.append(alive_at(born, born, died)[1:] - 1, len(rows)))
+    early = np.searchsorted(time[line], first + EARLY * (last - first))
+    if floor[early] * RULES.least_factor > len(rows) or not lasts(lives, line):
+        return None
+    if not rises_on_clocks(lives, line, (floor - floor[0]) / (len(rows) - floor[0])):
+        return None
+    return site_of(lives, group, line, rows, "renewed")
 
 
 def site_of_joined(lives: Lifetimes, found: Enlargement) -> GrowingSite:

@@ -167,7 +167,9 @@ def survivors_of_line(
 ) -> Survivors:
     """One of them."""
     rows = surviving_rows(lives, growth)
-    chains = snapshots.chains_of(lives.ordinal[rows])
+    # Of what is soon in another one's place a snapshot saw those before.
+    line = np.flatnonzero(lives.group == growth.group) if growth.manner == "renewed" else rows
+    chains = snapshots.chains_of(lives.ordinal[line])
     judged_ns = when_judged(lives, growth, rows)
     rows = rows[lives.died[rows] > judged_ns]
     objects = lives.ordinal[rows]

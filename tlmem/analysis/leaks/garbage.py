@@ -24,6 +24,7 @@ from tlmem.analysis.holders.survivors import MOST_LINES, Survivors, survivors_of
 from tlmem.analysis.leaks.bounded_caches import fills_a_bound
 from tlmem.analysis.leaks.filling_caches import fills_up
 from tlmem.analysis.leaks.growing_models import Training, is_extended
+from tlmem.analysis.leaks.more_at_a_time import may_be_meant
 from tlmem.analysis.leaks.ownership import lets_go
 from tlmem.analysis.leaks.python_objects import only_cycles, seen
 from tlmem.analysis.lifetimes import Lifetimes
@@ -64,7 +65,7 @@ class Sorted:
 
     ``unclear`` are those whose survivors are garbage now, but may have been held by functions that
     have returned since, ``filling`` those that may only fill a cache, ``extended`` those of a model
-    that is extended now and then.
+    that is extended now and then, ``renewed`` those with more and more objects that are all young.
     """
 
     leaks: list[Survivors]
@@ -72,6 +73,7 @@ class Sorted:
     unclear: list[Survivors]
     filling: list[Survivors] = field(default_factory=list)
     extended: list[Survivors] = field(default_factory=list)
+    renewed: list[Survivors] = field(default_factory=list)
 
 
 def sort_lines(
@@ -100,6 +102,8 @@ def sort_lines(
             found.extended.append(line)
         elif is_early(line.growth, lives):
             found.filling.append(line)
+        elif may_be_meant(line):
+            found.renewed.append(line)
         else:
             found.leaks.append(line)
     del found.leaks[MOST_LINES:]
