@@ -150,3 +150,27 @@ def test_program_killed_while_its_oldest_events_are_folded_has_lost_nothing(
 
     assert missing_of_folded(tmp_path / "run", counted) == []
     assert (tmp_path / "run" / "a.tlm").stat().st_size <= 8_400_000
+
+
+def test_a_program_of_many_threads_that_leaves_without_its_end_is_read(tmp_path: Path) -> None:
+    """Each thread has a slot of its own in the file, which has room for far more events."""
+    code = """
+import os, threading
+import numpy as np
+never, kept = threading.Event(), []
+def wait():
+    kept.append(np.zeros(1000))
+    never.wait()
+for _ in range(300):
+    threading.Thread(target=wait, daemon=True).start()
+while len(kept) < 300:
+    pass
+os._exit(3)
+"""
+    words = [sys.executable, "-m", "tlmem", "record", "-q", "-o", "many.tlm", "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, env=environment_of(None), timeout=LONGEST_S)
+    recording = tlmem.read(tmp_path / "many.tlm")
+
+    assert done.returncode == 3
+    assert (recording.objects["size_bytes"] == 8000).sum() == 300
+    assert not recording.missing_events

@@ -54,6 +54,22 @@ TABLE: list[tuple[list[Step], str]] = [
     (
         [
             MODEL,
+            Step(INSTANCE, "pandas.DataFrame", "_mgr"),
+            Step(INSTANCE, "pandas.core.internals.managers.BlockManager"),
+            Step(TUPLE, "tuple", "[]", 666),
+            Step(INSTANCE, "pandas.core.internals.blocks.NumpyBlock"),
+            BASE,
+        ],
+        "DataFrame 'model' (module __main__, 666 blocks of columns)",
+    ),
+    (
+        [local("batches"), Step(OTHER, "itertools.cycle"), listed(777), listed(2)],
+        "list (of an itertools.cycle, local variable 'batches' of main() at train.py:12, 777 items)"
+        " through a list",
+    ),
+    (
+        [
+            MODEL,
             Step(INSTANCE, "torch.nn.modules.linear.Linear", "_parameters"),
             Step(DICT, "dict", "['weight']", 2),
             Step(INSTANCE, "torch.nn.parameter.Parameter", "_backward_hooks"),

@@ -104,6 +104,29 @@ HOLDERS: dict[str, tuple[list[Step], str]] = {
         [Step(StepKind.LOCAL, "work\n/home/user/program.py\n13", "item")],
         "let the calls return",
     ),
+    "a cycle over what makes new items": (
+        [VARIABLE, Step(StepKind.OTHER, "itertools.cycle"), listed(300), listed(2)],
+        "do not give itertools.cycle what makes new items",
+    ),
+    "what one of two iterators has not read": (
+        [
+            VARIABLE,
+            Step(StepKind.OTHER, "itertools._tee"),
+            Step(StepKind.OTHER, "itertools._tee_dataobject"),
+        ],
+        "read all iterators of itertools.tee equally far",
+    ),
+    "columns of a frame": (
+        [
+            VARIABLE,
+            Step(StepKind.INSTANCE, "pandas.DataFrame", "_mgr"),
+            Step(StepKind.INSTANCE, "pandas.core.internals.managers.BlockManager"),
+            Step(StepKind.TUPLE, "tuple", "[]", 300),
+            Step(StepKind.INSTANCE, "pandas.core.internals.blocks.NumpyBlock"),
+            Step(StepKind.VIEW, "numpy.ndarray", "base"),
+        ],
+        "drop columns or rows that are no longer needed",
+    ),
     "a cache of a function": (
         [VARIABLE, Step(StepKind.LRU_CACHE, "__main__.bias", "[]", 300)],
         "give the cache a maxsize",

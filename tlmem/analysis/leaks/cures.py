@@ -104,6 +104,11 @@ def passes(kind: str, type_: str = "") -> Callable[[Survivors], bool]:
     )
 
 
+def through(type_: str) -> Callable[[Survivors], bool]:
+    """Whether most survivors are held through an object of this type, of whatever kind."""
+    return mostly(lambda chain: any(step.type == type_ for step in chain.steps))
+
+
 def keeps_frames(chain: Chain) -> bool:
     """Whether an exception holds them by local variables of the functions that it passed."""
     kinds = [step.kind for step in chain.steps]
@@ -185,6 +190,23 @@ CURES = (
         ("cache-only-grows",),
         mostly(of_open_calls),
         "let the calls return: each thread or level of a recursion keeps its own variables",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        through("itertools.cycle"),
+        "do not give itertools.cycle what makes new items each time: it keeps all of them; loop "
+        "over that anew (while True: yield from loader)",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        through("itertools._tee_dataobject"),
+        "read all iterators of itertools.tee equally far: what one has not read is kept for it",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        passes("instance", "pandas.core.internals.managers.BlockManager"),
+        "drop columns or rows that are no longer needed, or collect values in a container of "
+        "limited size and make a frame of it when one is needed",
     ),
     Cure(
         ("cache-only-grows",),

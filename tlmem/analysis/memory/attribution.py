@@ -140,8 +140,10 @@ class Moments:
         now = int(np.searchsorted(self.time_ns, judged_ns, side="right")) - 1
         if len(later) and now >= 0:
             same = SAME_SHARE * self.resident[now]
-            changes = [abs(of[later[0]] - of[now]) for of in (self.resident, self.bytes("tracked"))]
-            if max(changes) <= same:
+            tracked = self.bytes("tracked")
+            changes = [abs(of[later[0]] - of[now]) for of in (self.resident, tracked)]
+            # Little of a large process may be most of what the program had.
+            if max(changes) <= same and tracked[later[0]] >= RULES.majority * tracked[now]:
                 return int(later[0])
         return self.last(judged_ns)
 

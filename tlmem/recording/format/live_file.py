@@ -282,7 +282,7 @@ def _read(
         if ends:
             checkpoint, first, _ = fold(checkpoint, first, ends, load, events, detail.most_listed)
         folded = folded or bool(ends) or kept is not None
-        _check_room(source, events, first, last, detail)
+        _check_room(loader, events, first, last, detail)
         before = loader.problems.copy(), loader.bytes_left
         timeline = load(first, last, whole and not folded)
         affordable = detail.affordable(timeline, len(checkpoint.live))
@@ -393,7 +393,7 @@ class Detail:
         return int(np.searchsorted(taken, rest))
 
 
-def _check_room(source: Source, events: np.ndarray, first: int, last: int, detail: Detail) -> None:
+def _check_room(loader: Loader, events: np.ndarray, first: int, last: int, detail: Detail) -> None:
     """That no more events are kept one by one than there is memory for.
 
     Raises:
@@ -401,7 +401,11 @@ def _check_room(source: Source, events: np.ndarray, first: int, last: int, detai
         TablesTooLarge: there are more than fit into the memory that is available.
     """
     there = (events["ticks_end"] >= np.uint64(first)) & (events["ticks_begin"] <= np.uint64(last))
-    count = int(events["count"][there].clip(max=EVENTS_PER_SLOT).sum(dtype=np.int64))
+    source, count = loader.source, _claimed(events[there])
+    if count > detail.events:  # a slot that is open counts as full, and each thread has one
+        is_open = there & (events["type"] == RAW_SLOT) & (events["closed"] == 0)
+        count = _claimed(events[there & ~is_open])
+        count += sum(_committed(loader.slot(int(at))) for at in events["offset"][is_open])
     if count > detail.events + limits.EVENTS_BEYOND_DETAIL:
         raise _too_many(source, count, detail.events)
     needed = count * limits.BYTES_OF_TABLES
@@ -415,6 +419,11 @@ def _check_room(source: Source, events: np.ndarray, first: int, last: int, detai
             "and stop=), one part after another (recording.parts()), or Arrow batches "
             "(recording.to_arrow())"
         )
+
+
+def _claimed(events: np.ndarray) -> int:
+    """How many events pieces have by what they say, an open slot as many as there is room for."""
+    return int(events["count"].clip(max=EVENTS_PER_SLOT).sum(dtype=np.int64))
 
 
 def _too_many(source: Source, count: int, most: int) -> TooManyEvents:
@@ -658,10 +667,16 @@ def _seq(slot: bytes) -> int:
 
 def _last_ticks(slot: bytes) -> int:
     """Time of the last committed event; 0 when there is none."""
+    count = _committed(slot)
+    if not count:
+        return 0
+    return int(np.frombuffer(slot, EVENT_DTYPE, count, SLOT_HEADER_BYTES)["ticks"][-1])
+
+
+def _committed(slot: bytes) -> int:
+    """How many events a slot has: those before the first empty one."""
     room = min((len(slot) - SLOT_HEADER_BYTES) // EVENT_DTYPE.itemsize, EVENTS_PER_SLOT)
     if room <= 0:
         return 0
-    events = np.frombuffer(slot, EVENT_DTYPE, room, SLOT_HEADER_BYTES)
-    empty = events["kind"] == 0
-    count = int(empty.argmax()) if empty.any() else room
-    return int(events["ticks"][count - 1]) if count else 0
+    empty = np.frombuffer(slot, EVENT_DTYPE, room, SLOT_HEADER_BYTES)["kind"] == 0
+    return int(empty.argmax()) if empty.any() else room

@@ -261,8 +261,12 @@ class Loader:
         )
         return block.count
 
+    def slot(self, offset: int) -> bytes:
+        """The slot at an offset, as it was copied while it was being written, if it was."""
+        return self.copies.get(offset) or self.source.read(offset, SLOT_BYTES)
+
     def _decode_slot(self, columns: _Columns, offset: int, closed: int, count: int) -> int:
-        data = self.copies.get(offset) or self.source.read(offset, SLOT_BYTES)
+        data = self.slot(offset)
         room = (len(data) - SLOT_HEADER_BYTES) // EVENT_DTYPE.itemsize
         if room < 0:
             raise BadBlock("the file ends inside its header")

@@ -48,6 +48,8 @@ DEFAULTS = ("__defaults__", "__kwdefaults__")
 ANY_ITEM = ("", "[]")
 WITH_GRAPH = ", with the autograd graph ("
 """Stands before the node of the graph that a tensor keeps."""
+SEVERAL_BLOCKS = 10
+"""A frame of pandas has a block for each type; with so many, one for each column that was added."""
 MOST_PASSED = 3
 """Things on the way from the container to the array that are named."""
 _CHANGING = re.compile(
@@ -79,6 +81,8 @@ def words(steps: Sequence[ChainStep], is_tensor: bool = False) -> str:
         key = steps[main].edge
         what = "key" if steps[main].kind == StepKind.DICT else "item"
         first = [] if key in ANY_ITEM or steps[main].items <= 1 else [f"{what} {key[1:-1]}"]
+        if _are_columns(steps, main):
+            return _container(steps, main)
         return _container(steps, main) + _passed(steps[main + 1 :], first)
     last = _last_name(steps)
     if last is not None and (steps[last].edge or steps[0].kind != StepKind.OTHER):
@@ -190,6 +194,10 @@ def _container(steps: Sequence[ChainStep], at: int) -> str:
     step = steps[at]
     if hooks := hooks_words(steps, at, _class_name_and_place):
         return f"{hooks} ({format_count(step.items)} item{'' if step.items == 1 else 's'})"
+    if _are_columns(steps, at):
+        name, details = _name_and_place(steps, at - 2)
+        frame = f"{class_name(steps[at - 2].type)} {name}".rstrip()
+        return f"{frame} ({', '.join([*details, f'{format_count(step.items)} blocks of columns'])})"
     name, details = _name_and_place(steps, at)
     if step.kind == StepKind.LRU_CACHE:
         name, one, many = "", "entry", "entries"
@@ -233,6 +241,14 @@ def _name_and_place(steps: Sequence[ChainStep], at: int) -> tuple[str, list[str]
     if before.kind == StepKind.THREAD and at >= 2:
         return quoted, [_place(before), _reference(steps, at - 1)]
     return quoted, [_place(before)]
+
+
+def _are_columns(steps: Sequence[ChainStep], at: int) -> bool:
+    """Whether a container is what a frame or series of pandas keeps its columns in."""
+    if at < 2 or steps[at].kind != StepKind.TUPLE or steps[at].items < SEVERAL_BLOCKS:
+        return False
+    manager, frame = steps[at - 1], steps[at - 2]
+    return manager.type.endswith(".BlockManager") and frame.type.startswith("pandas.")
 
 
 def _holds_defaults(step: ChainStep) -> bool:
@@ -339,6 +355,8 @@ def _other(step: ChainStep) -> str:
         return f"a cycle of {class_name(step.type)}"
     if step.kind == StepKind.OTHER and step.type.rpartition(".")[2] == "Context":
         return "a context variable"
+    if step.type.startswith("itertools."):
+        return _a(step.type)  # a cycle alone would be one of references
     return _a(class_name(step.type)) if step.type else "an object of native code"
 
 
