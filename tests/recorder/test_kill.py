@@ -17,6 +17,7 @@ import pytest
 from support.programs import LONGEST_S, environment_of
 
 import tlmem
+from tlmem.recording.reader import read_for_command
 
 KILLS = 100
 THREADS = 2
@@ -169,7 +170,7 @@ os._exit(3)
 """
     words = [sys.executable, "-m", "tlmem", "record", "-q", "-o", "many.tlm", "-c", code]
     done = subprocess.run(words, cwd=tmp_path, env=environment_of(None), timeout=LONGEST_S)
-    recording = tlmem.read(tmp_path / "many.tlm")
+    recording = read_for_command(tmp_path / "many.tlm")
 
     assert done.returncode == 3
     assert (recording.objects["size_bytes"] == 8000).sum() == 300
