@@ -270,7 +270,7 @@ class Rules:
         off=1e15,
     )
     native_per_size = Rule(
-        20_000,
+        100_000,
         "bytes",
         "libraries below PyTorch keep as much for each size of a tensor that is new to them",
         off=0,

@@ -453,3 +453,22 @@ def test_arrays_of_the_same_sizes_again_and_again_are_no_warning(sizes: list[int
     enlarge(program, sizes)
 
     assert [f.kind for f in analyse(program.recording()).findings] == ["live-at-end"]
+
+
+def test_states_that_are_replaced_grow_from_the_first_user_on() -> None:
+    """Each of a growing number of users comes again and again, and has a new state then."""
+    program, states = Program(slowdown=1), []
+    for step in range(400):
+        states.append(program.alloc(10, 8_000))
+        for user in range(step % 7, len(states), 97):
+            new = program.alloc(10, 8_000)
+            program.free(states[user])
+            states[user] = new
+        program.temporary(20)
+        program.wait(10_000_000)
+    found = analyse(program.recording()).findings
+    (growth,) = [each for each in found if each.kind == "growing-site"]
+    seconds = program.now_ns / 1e9
+
+    assert growth.slope_bytes_per_s == pytest.approx(400 * 8_000 / seconds, rel=0.05)
+    assert " since " not in growth.evidence

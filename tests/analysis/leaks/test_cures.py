@@ -104,6 +104,24 @@ HOLDERS: dict[str, tuple[list[Step], str]] = {
         [Step(StepKind.LOCAL, "work\n/home/user/program.py\n13", "item")],
         "let the calls return",
     ),
+    "figures that are open": (
+        [
+            Step(StepKind.CLASS, "matplotlib._pylab_helpers.Gcf", "figs"),
+            Step(StepKind.DICT, "collections.OrderedDict", "[]", 300),
+            Step(StepKind.INSTANCE, "matplotlib.backend_bases.FigureManagerBase", "canvas"),
+        ],
+        "close figures that have been shown or saved",
+    ),
+    "calls that an event loop will make": (
+        [
+            VARIABLE,
+            Step(StepKind.INSTANCE, "asyncio.unix_events._UnixSelectorEventLoop", "_scheduled"),
+            listed(300),
+            Step(StepKind.INSTANCE, "asyncio.events.TimerHandle", "_args"),
+            Step(StepKind.TUPLE, "tuple", "[0]", 1),
+        ],
+        "cancel() what call_later() returned",
+    ),
     "a cycle over what makes new items": (
         [VARIABLE, Step(StepKind.OTHER, "itertools.cycle"), listed(300), listed(2)],
         "do not give itertools.cycle what makes new items",

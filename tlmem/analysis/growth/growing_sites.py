@@ -47,6 +47,8 @@ from tlmem.analysis.rules import RULES, Checks
 FIRST_FEW = 0.02
 LATE_BEGIN = 0.15
 """A line grows from its first survivors on, but for a few, when they come this late in its life."""
+EARLY_PART, GREW_BEFORE = 0.25, 0.2
+"""It grew before if from this part of the time before on it gained this share of all that came."""
 FEWEST_MOMENTS, MOST_MOMENTS = 12, 60
 """Moments at which a line's bytes are looked at to say how fast they rise."""
 GENERATIONS = 10
@@ -314,7 +316,7 @@ def judge_line(
     alive_rows = without_passing(lives, rows, alive)
     alive_rows = alive_rows[first_of_growth(lives, rows, alive_rows) :]
     grown = rows[np.searchsorted(rows, alive_rows[0]) :] if len(alive_rows) else rows
-    if not is_late(lives, rows, grown):
+    if not is_late(lives, rows, grown) or grew_before(lives, rows, grown):
         grown = rows
     sites, counts = np.unique(lives.site[alive_rows], return_counts=True)
     made, survivors = len(line), int(lives.weight[alive_rows].sum())
@@ -362,6 +364,19 @@ def is_late(lives: Lifetimes, rows: NDArray[np.int64], grown: NDArray[np.int64])
     time = lives.clocks[0]
     begin = time[rows[0]]
     return bool(time[grown[0]] - begin > LATE_BEGIN * (time[rows[-1]] - begin))
+
+
+def grew_before(lives: Lifetimes, rows: NDArray[np.int64], grown: NDArray[np.int64]) -> bool:
+    """Whether a line grew as well before the first of those survived that are alive now.
+
+    Each of a growing number of users may have a state that is soon in another one's place.
+    """
+    times, held = held_at_moments(lives, rows, MOST_MOMENTS)
+    floor = floor_curve(held)
+    first_ns = float(lives.born[grown[0]])
+    begin = times[0] + EARLY_PART * (first_ns - times[0])
+    early, then = np.interp([begin, first_ns], times, floor)
+    return bool(then - early >= GREW_BEFORE * (floor[-1] - floor[0]))
 
 
 def rate_of_line(lives: Lifetimes, rows: NDArray[np.int64], survivors: int, held: int) -> Rate:

@@ -131,6 +131,11 @@ def waits_in_a_queue(chain: Chain) -> bool:
     )
 
 
+def waits_for_its_time(chain: Chain) -> bool:
+    """Whether an event loop of asyncio holds them by what it will call later."""
+    return any(step.edge == "_scheduled" for step in chain.steps)
+
+
 def of_open_calls(chain: Chain) -> bool:
     """Whether calls of one function, each with a variable of its own, hold several of them."""
     return [step.kind for step in chain.steps] == ["local"] and chain.arrays > 1
@@ -190,6 +195,17 @@ CURES = (
         ("cache-only-grows",),
         mostly(of_open_calls),
         "let the calls return: each thread or level of a recursion keeps its own variables",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        through("matplotlib._pylab_helpers.Gcf"),
+        "close figures that have been shown or saved (plt.close(fig)): pyplot keeps all others",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        mostly(waits_for_its_time),
+        "cancel() what call_later() returned when it is no longer needed: until its time has come "
+        "the event loop keeps it",
     ),
     Cure(
         ("cache-only-grows",),
