@@ -1,6 +1,7 @@
 """Growing lines on simulated programs: what grows is named, what only looks like it is not."""
 
 import random
+from collections import deque
 
 import numpy as np
 import pytest
@@ -457,13 +458,12 @@ def test_arrays_of_the_same_sizes_again_and_again_are_no_warning(sizes: list[int
 
 def test_states_that_are_replaced_grow_from_the_first_user_on() -> None:
     """Each of a growing number of users comes again and again, and has a new state then."""
-    program, states = Program(slowdown=1), []
-    for step in range(400):
+    program, states = Program(slowdown=1), deque()
+    for _ in range(400):
         states.append(program.alloc(10, 8_000))
-        for user in range(step % 7, len(states), 97):
-            new = program.alloc(10, 8_000)
-            program.free(states[user])
-            states[user] = new
+        for _ in range(2):
+            states.append(program.alloc(10, 8_000))
+            program.free(states.popleft())
         program.temporary(20)
         program.wait(10_000_000)
     found = analyse(program.recording()).findings
