@@ -269,12 +269,20 @@ def test_in_a_short_run_each_join_counts_as_an_object_that_is_kept(
     assert "1 array " in verdict.sentence or "1 of " in verdict.sentence
 
 
-def test_more_and_more_holders_each_with_a_new_object_are_no_pass() -> None:
-    """Subscribers that are added and never removed, each with a copy of the last frame."""
+@pytest.mark.parametrize("at_once", [False, True])
+def test_more_and_more_holders_each_with_a_new_object_are_no_pass(at_once: bool) -> None:
+    """Subscribers that are added and never removed, each with a copy of the last frame.
+
+    Args:
+        at_once: whether all former copies are freed when all new ones are there.
+    """
     program = Program(slowdown=1)
     held: list[int] = []
     for _ in range(300):
-        held = renew(program, held)
+        former = held
+        held = [program.alloc(10, 8_000) for _ in held] if at_once else renew(program, held)
+        for number in former if at_once else []:
+            program.free(number)
         held.append(program.alloc(10, 8_000))
         work(program, 10)
     found = analyse(program.recording())

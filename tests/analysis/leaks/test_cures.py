@@ -104,6 +104,15 @@ HOLDERS: dict[str, tuple[list[Step], str]] = {
         [Step(StepKind.LOCAL, "work\n/home/user/program.py\n13", "item")],
         "let the calls return",
     ),
+    "a chain of like objects": (
+        [
+            VARIABLE,
+            Step(StepKind.INSTANCE, "__main__.State", "prev"),
+            Step(StepKind.INSTANCE, "__main__.State", "prev"),
+            Step(StepKind.INSTANCE, "__main__.State", "obs"),
+        ],
+        "cut the chain where its older part is no longer needed",
+    ),
     "figures that are open": (
         [
             Step(StepKind.CLASS, "matplotlib._pylab_helpers.Gcf", "figs"),

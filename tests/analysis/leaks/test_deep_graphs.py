@@ -94,7 +94,7 @@ def test_native_memory_that_rises_with_new_sizes_is_not_judged(native: int, outc
 
 
 def test_native_memory_that_rises_by_more_than_sizes_explain_grows() -> None:
-    assert summed(deepens=False, native=40_000, sizes=STEPS).verdict.outcome == "native"
+    assert summed(deepens=False, native=200_000, sizes=STEPS).verdict.outcome == "native"
 
 
 def test_attributes_are_named_as_what_they_are() -> None:

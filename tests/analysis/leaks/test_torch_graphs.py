@@ -259,7 +259,14 @@ def test_a_backward_pass_that_retains_its_graph(option: str) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["loss.backward()", "loss.backward(retain_graph=False)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loss.backward()",
+        "loss.backward(retain_graph=False)",
+        "grads = torch.autograd.grad(loss, parameters, create_graph=True)",
+    ],
+)
 def test_a_backward_pass_that_does_not_retain_its_graph(text: str) -> None:
     found = classes(with_passes(1), retaining(text)[1])
 

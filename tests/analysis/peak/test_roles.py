@@ -380,3 +380,38 @@ def test_blocks_that_are_no_match_for_the_gradients_stay_inputs(tmp_path: Path) 
     momentum(loop, replaced=False, sizes=(*WEIGHTS, 40_960))
 
     assert roles_by_line(loop, tmp_path) == {5: {"inputs"}}
+
+
+def test_what_a_server_keeps_from_call_to_call_is_no_input(tmp_path: Path) -> None:
+    """Its own code makes a cache for each session, which calls of other sessions pass by."""
+    loop = Loop()
+    loop.alloc(training.init(), 8_192)
+    brief(loop, training.forward())
+    sessions = []
+    for call in range(60):
+        batch = loop.alloc(training.at(57), 2_048)
+        brief(loop, training.forward())
+        if call % 3 == 0 and call < 45:
+            sessions.append(loop.alloc(training.at(58), SIZE))
+        brief(loop, training.at(61))
+        loop.free(batch, training.at(57))
+        if call == 50:
+            loop.free(sessions[0], training.at(59))
+
+    assert role_of(loop, tmp_path) == "kept by Python"
+    assert role_of(loop, tmp_path, size=2_048) == "inputs"
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(4, "inputs"), (40, "kept by Python")])
+def test_a_loaded_batch_that_is_kept_from_step_to_step_is_no_input(
+    steps: int, expected: str, tmp_path: Path
+) -> None:
+    loop = Loop()
+    step(loop)
+    batch = loop.alloc(training.data(), SIZE)
+    for _ in range(steps):
+        step(loop)
+    loop.free(batch, training.at(59))
+    step(loop)
+
+    assert role_of(loop, tmp_path) == expected

@@ -42,8 +42,8 @@ FILLED = (1 / 3, 1 / 2, 2 / 3, 4 / 5)
 FALL = 0.2
 """Where the number falls by more than this share of what seems kept, that is not what stays."""
 GENERATIONS, EARLY = 20, 0.1
-"""So many times an object's age must fit into the life of a line whose objects are renewed; at this
-share of that life there are still few."""
+"""In one of so many parts of its life most objects of a line are renewed; at this share of it there
+are still few."""
 SWAY = 2
 """So many objects more or less are in a full cache, as it evicts before or after it adds."""
 
@@ -245,22 +245,20 @@ def renewed(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:
 
     What holds them becomes more, and each lets go of one when it gets the next: hooks that pile up,
     say, and keep the last output. Of sessions that end after a while the number is even once the
-    first have ended, so the line's life must be that of many of its objects.
+    first have ended, so most of those alive shortly before the end must be gone then.
     """
-    born, died, time = lives.born[line], lives.died[line], lives.clocks[0]
-    stays = died > max(int(born[-1]), lives.unwinding_ns)
-    rows, gone = line[stays], line[~stays]
-    if min(len(rows), len(gone)) < RULES.few_survivors:
-        return None
+    born, died, time = lives.born[line], lives.died[line], lives.clocks[0, line]
+    # At the last birth the former ones may be alive beside them, as in a list that is made anew.
+    stays = died > max(int(lives.born[-1]), lives.unwinding_ns)
+    rows, whole = line[stays], time[-1] - time[0]
     if not are_enough(len(rows), held_by_most(lives.size[rows], lives.weight[rows])):
         return None
-    age = float(np.median(np.interp(lives.died[gone], lives.born, time) - time[gone]))
-    first, last = time[line[0]], time[line[-1]]
-    older = np.count_nonzero(last - time[rows] > age)
-    if older >= RULES.majority * len(rows) or last - first < GENERATIONS * age:
+    shortly = born[np.searchsorted(time, time[-1] - whole / GENERATIONS)]
+    then = (born <= shortly) & (died > shortly)
+    if np.count_nonzero(then & stays) >= RULES.majority * np.count_nonzero(then):
         return None
     floor = floor_curve(np.append(alive_at(born, born, died)[1:] - 1, len(rows)))
-    early = np.searchsorted(time[line], first + EARLY * (last - first))
+    early = np.searchsorted(time, time[0] + EARLY * whole)
     if floor[early] * RULES.least_factor > len(rows) or not lasts(lives, line):
         return None
     if not rises_on_clocks(lives, line, (floor - floor[0]) / (len(rows) - floor[0])):

@@ -141,6 +141,14 @@ def of_open_calls(chain: Chain) -> bool:
     return [step.kind for step in chain.steps] == ["local"] and chain.arrays > 1
 
 
+def is_linked(chain: Chain) -> bool:
+    """Whether they are held through a chain of like objects, or of functions within functions."""
+    return any(
+        step.kind in ("instance", "closure") and (step.type, step.edge) == (after.type, after.edge)
+        for step, after in pairwise(chain.steps)
+    )
+
+
 def uses_a_part(line: Survivors) -> bool:
     """Whether what is kept shows a small part of the memory that it keeps."""
     return bool(line.chains and what_views_use(line.chains))
@@ -239,6 +247,12 @@ CURES = (
         ("cache-only-grows",),
         passes("deque"),
         "give the deque a maxlen, or take out what is no longer needed (popleft())",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        mostly(is_linked),
+        "cut the chain where its older part is no longer needed (node.parent = None), or let its "
+        "objects refer to each other by weakref.ref",
     ),
     Cure(("cache-only-grows",), uses_a_part, FIXES["view-pins-base"]),
     Cure(

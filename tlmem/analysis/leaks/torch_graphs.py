@@ -68,6 +68,7 @@ NODES = "Backward"
 """How the names of classes end of which the contexts of the program's own functions are."""
 OPTIONS = ("create_graph", "retain_graph")
 _RETAINS = re.compile(rf"\b({'|'.join(OPTIONS)})\s*=\s*True\b")
+_GIVES_GRADIENTS = re.compile(r"\bgrad\(.*\bcreate_graph\s*=\s*True\b")
 _HOOKS = re.compile(
     r"_(global_)?((full_)?(forward|backward)(_pre)?|post_accumulate_grad|"
     r"optimizer_step_(pre|post)|(load_)?state_dict(_pre|_post)?)_hooks"
@@ -364,7 +365,10 @@ def looked(line: Survivors, graphs: Graphs) -> str:
 
 
 def retained_passes(recording: Recording, phases: SitePhases) -> Retained | None:
-    """Backward passes whose call says ``retain_graph=True`` or ``create_graph=True``."""
+    """Backward passes whose call says ``retain_graph=True`` or ``create_graph=True``.
+
+    Gradients that ``torch.autograd.grad()`` gives are the program's, and so are their graphs.
+    """
     sites = recording.sites
     numbers = sites.index.to_numpy(np.int64)
     size = int(numbers.max(initial=0)) + 1
@@ -385,7 +389,8 @@ def retained_passes(recording: Recording, phases: SitePhases) -> Retained | None
     for row in order.tolist():
         line = lines[row]
         if line not in known:
-            found = _RETAINS.search(recording.source_line(*line)) if line[0] else None
+            text = recording.source_line(*line) if line[0] else ""
+            found = None if _GIVES_GRADIENTS.search(text) else _RETAINS.search(text)
             known[line] = found[1] if found else ""
         if known[line]:
             option[row], caller[row] = known[line], numbers[row]

@@ -11,7 +11,7 @@ from snapshots, which come in as ``names`` and have the last word.
 | backward | gradients | temporary; later: activations | gradients | gradients | gradients |
 | forward within backward | temporary | recomputed | kept by Python | kept | kept |
 | optimizer | optimizer state | optimizer state | state | temporary | optimizer state |
-| data loader | inputs | inputs | inputs | inputs | inputs |
+| data loader | inputs | inputs | inputs or kept | inputs | inputs |
 | program's own code | inputs | activations | inputs or kept | temporary | inputs or kept |
 | for cuBLAS | workspaces | workspaces | workspaces | workspaces | workspaces |
 
@@ -50,6 +50,10 @@ FEWEST_REPLACED = 3
 """Steps, at least, in which a line replaced a block for each of them."""
 LONGEST_INPUT_STEPS = 2
 """An input that the program makes while it trains is gone after so many more steps."""
+LONGEST_INPUT_RUNS = 10
+"""One that it makes for a model that it does not train, after so many more runs of its modules."""
+LONGEST_LOADED_STEPS = 10
+"""A batch of a data loader, after so many more steps: some are loaded ahead."""
 
 
 class Role(IntEnum):
@@ -184,7 +188,8 @@ def _copied(lives: _Lives) -> Roles:
 
 def _data(lives: _Lives) -> Roles:
     brief = lives.ended_in(Phase.DATA) & (lives.runs == 0)
-    return lives.chosen(Role.INPUTS, (brief, Role.TEMPORARIES))
+    long = lives.steps > LONGEST_LOADED_STEPS
+    return lives.chosen(Role.INPUTS, (brief, Role.TEMPORARIES), (long, Role.KEPT))
 
 
 def _forward(lives: _Lives) -> Roles:
@@ -252,6 +257,8 @@ def _buckets(lives: _Lives) -> Roles:
 def _users(lives: _Lives) -> Roles:
     feeds = lives.next == Phase.FORWARD
     long = (lives.steps > LONGEST_INPUT_STEPS) | lives.never
+    if not len(lives.passes.steps):
+        long |= lives.runs > LONGEST_INPUT_RUNS
     if len(lives.passes.first) == 0:
         return lives.chosen(Role.KEPT)
     return lives.chosen(
@@ -344,6 +351,8 @@ def _seen_before(role: Roles, blocks: Blocks, passes: Passes) -> None:
         return
     open_end = blocks.torch & (blocks.died == NEVER) & (blocks.born >= 0)
     late = passes.steps[-2] if len(passes.steps) > 1 else passes.first[0]
+    if not len(passes.steps):
+        late = passes.first[-LONGEST_INPUT_RUNS:][0]
     chosen = open_end & (blocks.born_phase == Phase.USER) & (blocks.born > late)
     if not blocks.sealed:
         begin = passes.steps[-1] if len(passes.steps) else passes.first[0]
