@@ -225,8 +225,8 @@ TABLE: list[tuple[list[Step], str]] = [
             *[Step(INSTANCE, "__main__.Node", "next")] * 6,
             Step(INSTANCE, "__main__.Node", "data"),
         ],
-        "attribute 'data' of Node (attribute 'next' of Node (local variable 'head' of main() at "
-        "train.py:12))",
+        "attribute 'data' of Node (attribute 'next' of each Node (local variable 'head' of main() "
+        "at train.py:12))",
     ),
     (
         [

@@ -188,7 +188,7 @@ def family() -> Summary:
 def test_a_family_is_judged_by_its_worst_member() -> None:
     report = text.render(family())
 
-    assert report.startswith("Process 8 of 2: Leak at program.py:10: ")
+    assert report.startswith("Process 8, one of 2 processes: Leak at program.py:10: ")
     assert "Process 7, program.py" in report
     assert "2 processes together" in report
 

@@ -99,9 +99,7 @@ class Summary:
         verdict = self.worst.analysis.verdict
         if not self.is_family:
             return verdict
-        among = f"{self.worst.name} of {len(self.processes)}"
-        if self.worst.identity.name.endswith(")"):
-            among = f"{self.worst.name}, one of {len(self.processes)} processes"
+        among = f"{self.worst.name}, one of {len(self.processes)} processes"
         sentence = f"{among}: {verdict.sentence}"
         return replace(verdict, sentence=sentence)
 

@@ -291,6 +291,20 @@ def test_what_a_hook_keeps() -> None:
     ) in found.evidence
 
 
+def test_what_the_graphs_keep_of_frames_that_an_exception_keeps() -> None:
+    raised = [
+        local("errors"),
+        listed(300),
+        Step(StepKind.EXCEPTION, "FloatingPointError", "__traceback__"),
+        Step(StepKind.LOCAL, "forward\n/home/user/program.py\n40", "h"),
+        graph("MulBackward0"),
+    ]
+    found = classes(program(raised))
+
+    assert "through the autograd graphs (MulBackward0) that list" in found[ACTIVATIONS].evidence
+    assert "drop its frames" in fix_of(found[ACTIVATIONS])
+
+
 def test_what_the_graphs_keep_that_a_hook_keeps() -> None:
     found = classes(program([*PROBE, graph("ReluBackward0")]))
 

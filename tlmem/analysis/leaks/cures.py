@@ -159,6 +159,10 @@ def is_joined_anew(line: Survivors) -> bool:
     return line.growth.manner == "joined"
 
 
+OF_FRAMES = (
+    "keep what the exception says (str(error)), or drop its frames: error.__traceback__ = None"
+)
+
 CURES = (
     Cure(
         ("cache-only-grows",),
@@ -169,7 +173,7 @@ CURES = (
     Cure(
         ("cache-only-grows", "kept-graph"),
         mostly(keeps_frames),
-        "keep what the exception says (str(error)), or drop its frames: error.__traceback__ = None",
+        OF_FRAMES,
     ),
     Cure(
         ("cache-only-grows", "modules-grow"),

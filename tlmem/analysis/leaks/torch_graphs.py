@@ -34,6 +34,7 @@ from tlmem.analysis.holders.snapshots import (
 )
 from tlmem.analysis.holders.survivors import Survivors, is_torch
 from tlmem.analysis.leaks.autograd_cycles import OF_CREATED_GRAPHS, Cycle, autograd_cycles
+from tlmem.analysis.leaks.cures import OF_FRAMES
 from tlmem.analysis.leaks.deep_graphs import DeepGraph, deep_graph
 from tlmem.analysis.leaks.growing_models import (
     BUFFERS,
@@ -611,8 +612,10 @@ def kept_graph(line: Survivors, graphs: Graphs) -> Finding | None:
         )
     if not graphs.growing or not is_unheld(line, graphs) or not may_be_saved(line, graphs):
         return None
-    found = line.finding("kept-graph", through(line, graphs, graphs.growing[0]))
-    return replace(found, holders=(*found.holders, graphs.growing[0].holder(graphs.seen_ns)))
+    keeper = graphs.growing[0]
+    found = line.finding("kept-graph", through(line, graphs, keeper))
+    fix = OF_FRAMES if "traceback" in keeper.name else found.fix
+    return replace(found, fix=fix, holders=(*found.holders, keeper.holder(graphs.seen_ns)))
 
 
 def modules_grow(line: Survivors, graphs: Graphs) -> Finding | None:

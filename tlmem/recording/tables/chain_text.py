@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tlmem.recording.format.chains import ChainStep, StepKind
 from tlmem.recording.tables.torch_text import (
@@ -44,6 +45,8 @@ NAMING = (
 PLAIN = ("list", "dict", "tuple", "set", "frozenset", "collections.deque", "numpy.ndarray")
 """Classes of containers that are called by a word of their own."""
 ARROW = " -> "
+EACH = "each "
+"""Before the class of objects that are links of a chain, each of which refers to the next."""
 DEFAULTS = ("__defaults__", "__kwdefaults__")
 ANY_ITEM = ("", "[]")
 WITH_GRAPH = ", with the autograd graph ("
@@ -104,8 +107,10 @@ def container_words(steps: Sequence[ChainStep]) -> str:
 def _told(steps: Sequence[ChainStep]) -> list[ChainStep]:
     """The steps without repetitions, such as those of a linked list, and inner parts of CPython."""
     found: list[ChainStep] = []
-    for step in steps:
-        repeated = bool(found) and step == found[-1] and step.kind in LINKS
+    for before, step in zip((None, *steps), steps, strict=False):
+        repeated = step == before and step.kind in LINKS
+        if repeated and step.kind == StepKind.INSTANCE and not found[-1].type.startswith(EACH):
+            found[-1] = replace(step, type=EACH + step.type)
         if not repeated and not (step.kind == StepKind.OTHER and step.type.startswith("hamt")):
             found.append(step)
     return found or list(steps)
@@ -319,6 +324,8 @@ def _owner(step: ChainStep) -> str:
     """Whose attribute: the class of an instance, or a function."""
     if step.type.startswith("function "):
         return function_name(step.type.removeprefix("function "))
+    if step.type.startswith(EACH):
+        return EACH + class_name(step.type.removeprefix(EACH))
     return class_name(step.type) if step.type else "an object"
 
 
