@@ -50,7 +50,7 @@ def test_a_stable_program_answers_every_question_with_no_and_says_what_failed() 
     summary = summary_of(keeps=False)
     shown = "\n".join(rows_of(summary))
 
-    assert answers(summary) == ["no"] * 14
+    assert answers(summary) == ["no"] * 15
     assert "native memory: does not grow\n        native_bytes " in shown
     assert "at least 500 kB     no\n          native_bytes: native memory of a healthy" in shown
 
@@ -59,8 +59,8 @@ def test_a_short_run_ends_at_the_question_about_its_length() -> None:
     summary = summary_of(keeps=False, steps=20)
 
     assert summary.verdict.outcome == "cannot-judge"
-    assert answers(summary) == ["no"] * 10 + ["yes"]
-    assert "11. Are there too few samples of resident memory?" in rows_of(summary)[-1]
+    assert answers(summary) == ["no"] * 11 + ["yes"]
+    assert "12. Are there too few samples of resident memory?" in rows_of(summary)[-1]
 
 
 def test_the_report_has_it_behind_the_verdict_only_on_request() -> None:

@@ -253,12 +253,13 @@ def renewed(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:
     rows, whole = line[stays], time[-1] - time[0]
     if not are_enough(len(rows), held_by_most(lives.size[rows], lives.weight[rows])):
         return None
-    shortly = born[np.searchsorted(time, time[-1] - whole / GENERATIONS)]
+    parts = time[-1] - whole / GENERATIONS, time[0] + EARLY * whole
+    before, early = np.searchsorted(time, parts).clip(max=len(line) - 1).tolist()
+    shortly = born[before]
     then = (born <= shortly) & (died > shortly)
     if np.count_nonzero(then & stays) >= RULES.majority * np.count_nonzero(then):
         return None
     floor = floor_curve(np.append(alive_at(born, born, died)[1:] - 1, len(rows)))
-    early = np.searchsorted(time, time[0] + EARLY * whole)
     if floor[early] * RULES.least_factor > len(rows) or not lasts(lives, line):
         return None
     if not rises_on_clocks(lives, line, (floor - floor[0]) / (len(rows) - floor[0])):
