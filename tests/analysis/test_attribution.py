@@ -111,6 +111,17 @@ def test_native_blocks_in_arenas_that_were_never_touched_are_not_resident() -> N
     assert closes(parts)
 
 
+def test_larger_blocks_of_python_that_were_never_touched_are_not_resident() -> None:
+    """A decompressor asks for room for all that may come, and what came was broken."""
+    before = attribute(table(picture(1)), SECOND)
+    changed = table(picture(1, python_large=906, malloc_used=1_000, allocator_resident=40))
+    parts = attribute(changed, SECOND)
+
+    assert parts.residual_bytes == 0
+    assert parts.python_bytes < before.python_bytes + 40 * MB
+    assert closes(parts)
+
+
 def test_what_the_kernel_and_the_allocator_contradict_each_other_in_is_the_residual() -> None:
     parts = attribute(table(picture(1, allocator_resident=64)), SECOND)
 

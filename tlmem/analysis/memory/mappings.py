@@ -46,8 +46,8 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
     origin: what libraries and the program mapped themselves (``mmap``, an allocator of their own).
     ``allocator_kept`` is free and resident in the C allocator's arenas. ``native_untouched`` is of
     blocks that it handed out to native code, ``idle_untouched`` of what devices hold unused,
-    ``python_untouched`` of Python's newest arena: what is not resident. ``mappings_ns`` is its
-    time. Where a mapping snapshot has no ``anon`` of its own, it is ``listed``.
+    ``python_untouched`` of Python's newest arena and of its larger blocks: what is not resident.
+    ``mappings_ns`` is its time. Where a mapping snapshot has no ``anon`` of its own, it is ``listed``.
 
     ``samples`` may have the columns of ``devices.with_devices``; without mapping
     snapshots they are returned as they are.
@@ -77,7 +77,7 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
     kept = np.clip(taken("allocator_resident") - in_use, 0.0, taken("malloc_free"))
     idle = np.clip(-others, 0.0, np.minimum(taken("device_unused"), on_devices(taken)))
     blocks_untouched = np.clip(-others - idle, 0.0, native)
-    in_arenas = untouched_in_arenas(taken, in_use)
+    in_arenas, of_python = untouched_in_arenas(taken, in_use)
     newest = np.minimum(taken("python_arena"), ARENA_BYTES)
     return samples.assign(
         anon=samples["anon"].fillna(pd.Series(column(listed), samples.index)),
@@ -86,7 +86,9 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
         allocator_kept=column(kept),
         idle_untouched=column(idle),
         native_untouched=column(blocks_untouched + in_arenas),
-        python_untouched=column(np.clip(-others - idle - blocks_untouched, 0.0, newest)),
+        python_untouched=column(
+            np.clip(-others - idle - blocks_untouched, 0.0, newest) + of_python
+        ),
         mappings_ns=column(samples["time_ns"].to_numpy(np.float64)[chosen]),
     )
 
@@ -113,10 +115,12 @@ def untouched_of_mapped(taken: Taken) -> Floats:
     return np.minimum(taken("untouched") - in_heap, taken("malloc_mapped"))
 
 
-def untouched_in_arenas(taken: Taken, in_use: Floats) -> Floats:
-    """How much of what the C allocator's arenas handed out to native code is not resident.
+def untouched_in_arenas(taken: Taken, in_use: Floats) -> tuple[Floats, Floats]:
+    """How much of what the C allocator's arenas handed out is not resident: to native code, Python.
 
-    A parser that takes 4 kB for each tree and writes to the first page has a quarter of it.
+    A parser that takes 4 kB for each tree and writes to the first page has a quarter of it. What
+    is more than native code has is of Python's larger blocks, such as a ``bytes`` of 160 kB of
+    which a decompressor wrote the begin.
 
     Args:
         in_use: what the arenas handed out, but for what is known to be untouched.
@@ -125,7 +129,9 @@ def untouched_in_arenas(taken: Taken, in_use: Floats) -> Floats:
     arrays = taken("tracked") - taken("device_objects") + taken("device_host")
     others = np.maximum(arrays - taken("untouched"), 0.0) + taken("python_large")
     native = np.maximum(in_use - np.maximum(others - taken("malloc_mapped"), 0.0), 0.0)
-    return np.where(resident > 0, np.clip(in_use - resident, 0.0, native), 0.0)
+    missing = np.where(resident > 0, np.maximum(in_use - resident, 0.0), 0.0)
+    of_native = np.minimum(missing, native)
+    return of_native, np.clip(missing - of_native, 0.0, taken("python_large"))
 
 
 def mapped_file_findings(
