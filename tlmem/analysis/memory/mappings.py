@@ -47,7 +47,8 @@ def with_mappings(samples: pd.DataFrame) -> pd.DataFrame:
     ``allocator_kept`` is free and resident in the C allocator's arenas. ``native_untouched`` is of
     blocks that it handed out to native code, ``idle_untouched`` of what devices hold unused,
     ``python_untouched`` of Python's newest arena and of its larger blocks: what is not resident.
-    ``mappings_ns`` is its time. Where a mapping snapshot has no ``anon`` of its own, it is ``listed``.
+    ``mappings_ns`` is its time. Where a mapping snapshot has no ``anon`` of its own, it is
+    ``listed``.
 
     ``samples`` may have the columns of ``devices.with_devices``; without mapping
     snapshots they are returned as they are.
