@@ -309,6 +309,17 @@ class Program:
         row["of_devices"] = (float(self.device_live), handed_out, handed_out)
         self.samples.append(row)
 
+    def join(self, line: int, part_line: int, times: int, size: int = 10_000) -> int:
+        """Joins a new part to one array again and again; returns the number of the last array."""
+        whole = self.alloc(line, size)
+        for step in range(2, times + 1):
+            part, larger = self.alloc(part_line, size), self.alloc(line, step * size)
+            self.free(whole)
+            self.free(part)
+            whole = larger
+            self.wait(2_000_000)
+        return whole
+
     def temporary(self, line: int, size: int = 8_000) -> None:
         self.free(self.alloc(line, size))
 

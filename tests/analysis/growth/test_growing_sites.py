@@ -417,13 +417,7 @@ def test_an_array_replaced_by_ever_larger_ones_is_a_warning_and_no_leak() -> Non
 
 def test_an_array_to_which_each_step_joins_what_it_made_is_a_leak() -> None:
     program = Program()
-    whole = program.alloc(10, 10_000)
-    for step in range(2, 400):
-        part, larger = program.alloc(20, 10_000), program.alloc(10, step * 10_000)
-        program.free(whole)
-        program.free(part)
-        whole = larger
-        program.wait(2_000_000)
+    program.join(10, 20, times=399)
     analysis = analyse(program.recording())
 
     assert analysis.verdict.outcome == "leak"

@@ -281,13 +281,7 @@ def test_reports_show_the_cure_that_fits(format: str) -> None:
 @pytest.mark.parametrize("is_seen", [False, True])
 def test_a_history_that_is_joined_anew_has_a_cause_and_a_cure(is_seen: bool) -> None:
     program = Program()
-    whole = program.alloc(10, 10_000)
-    for step in range(2, 400):
-        part, larger = program.alloc(20, 10_000), program.alloc(10, step * 10_000)
-        program.free(whole)
-        program.free(part)
-        whole = larger
-        program.wait(2_000_000)
+    whole = program.join(10, 20, times=399)
     if is_seen:
         program.snapshot(([VARIABLE], [whole], 1.0))
     found = cause(program)

@@ -156,7 +156,7 @@ def with_sampled(
 def of_all_lines(rise: Rise, recording: Recording, places: Places, judged_ns: int) -> Rise:
     """The rise with what all lines allocated since it began and still have.
 
-    Memory that comes ever more slowly is no even growth of its line, but still rises beside one.
+    A line that slows down does not grow evenly, but its memory still rises beside one that does.
     """
     blocks = blocks_of(recording, places, rise.kind, judged_ns, rise.since_ns)
     about = blocks.about(np.arange(len(blocks)))

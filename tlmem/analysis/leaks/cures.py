@@ -98,15 +98,12 @@ def mostly(fits: Callable[[Chain], bool]) -> Callable[[Survivors], bool]:
 
 
 def passes(kind: str, type_: str = "") -> Callable[[Survivors], bool]:
-    """Whether most survivors are held through an object of this kind, and of this type if given."""
+    """Whether most survivors are held through an object of this kind and type, where given."""
     return mostly(
-        lambda chain: any(step.kind == kind and type_ in ("", step.type) for step in chain.steps)
+        lambda chain: any(
+            kind in ("", step.kind) and type_ in ("", step.type) for step in chain.steps
+        )
     )
-
-
-def through(type_: str) -> Callable[[Survivors], bool]:
-    """Whether most survivors are held through an object of this type, of whatever kind."""
-    return mostly(lambda chain: any(step.type == type_ for step in chain.steps))
 
 
 def keeps_frames(chain: Chain) -> bool:
@@ -210,7 +207,7 @@ CURES = (
     ),
     Cure(
         ("cache-only-grows",),
-        through("matplotlib._pylab_helpers.Gcf"),
+        passes("", "matplotlib._pylab_helpers.Gcf"),
         "close figures that have been shown or saved (plt.close(fig)): pyplot keeps all others",
     ),
     Cure(
@@ -221,13 +218,13 @@ CURES = (
     ),
     Cure(
         ("cache-only-grows",),
-        through("itertools.cycle"),
+        passes("", "itertools.cycle"),
         "do not give itertools.cycle what makes new items each time: it keeps all of them; loop "
         "over that anew (while True: yield from loader)",
     ),
     Cure(
         ("cache-only-grows",),
-        through("itertools._tee_dataobject"),
+        passes("", "itertools._tee_dataobject"),
         "read all iterators of itertools.tee equally far: what one has not read is kept for it",
     ),
     Cure(
