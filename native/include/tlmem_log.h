@@ -166,7 +166,8 @@ typedef struct {
     int overwrite;         /* 1: replace a file that exists; links, pipes and devices are never replaced */
     uint64_t limit_bytes;  /* keep the file below this by folding the oldest events; 0: no limit; at least 8 MiB */
     uint32_t stack_depth;  /* innermost frames kept of a stack; 0: no stacks; at most 1024 */
-    uint32_t sample_ms;    /* time between samples of resident memory; 0: none but at start and end */
+    uint32_t sample_ms;    /* between samples of resident memory; later a 200th of the run's age, up to five times this;
+                            * 0: none but at start and end */
     uint32_t sample_smaps; /* 1: smaps_rollup and page faults with each slow sample */
     uint32_t parent_pid;   /* recorded process this one comes from, or 0 */
     uint32_t mode;         /* who may read and write the file, 0600 to 0777, whatever the umask; 0: 0600 */

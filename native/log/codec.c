@@ -44,10 +44,42 @@ void tlmi_codec_close(void)
     scratch = NULL;
 }
 
+/* Turns rows of a square of bytes into columns. */
+static inline void transpose(uint64_t square[8])
+{
+    static const uint64_t masks[] = {UINT64_C(0x00000000FFFFFFFF), UINT64_C(0x0000FFFF0000FFFF),
+                                     UINT64_C(0x00FF00FF00FF00FF)};
+    for (uint32_t step = 0, half = 4; half > 0; step++, half /= 2)
+        for (uint32_t i = 0; i < 8; i++)
+            if ((i & half) == 0) {
+                uint64_t differs = (square[i] >> (8 * half) ^ square[i + half]) & masks[step];
+                square[i] ^= differs << (8 * half);
+                square[i + half] ^= differs;
+            }
+}
+
+/* Splits eights of entries, eight of their bytes at a time; returns how many entries that were. */
+static uint32_t split_squares(const uint8_t *entries, uint32_t entry_bytes, uint32_t count, uint8_t *planes)
+{
+    if (entry_bytes % 8 != 0)
+        return 0;
+    for (uint32_t byte = 0; byte < entry_bytes; byte += 8)
+        for (uint32_t first = 0; first + 8 <= count; first += 8) {
+            uint64_t square[8];
+            for (uint32_t i = 0; i < 8; i++)
+                memcpy(&square[i], entries + (size_t)(first + i) * entry_bytes + byte, 8);
+            transpose(square);
+            for (uint32_t i = 0; i < 8; i++)
+                memcpy(planes + (size_t)(byte + i) * count + first, &square[i], 8);
+        }
+    return count / 8 * 8;
+}
+
 void tlmi_planes_split(const uint8_t *entries, uint32_t entry_bytes, uint32_t count, uint8_t *planes)
 {
+    uint32_t done = split_squares(entries, entry_bytes, count, planes);
     for (uint32_t byte = 0; byte < entry_bytes; byte++)
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = done; i < count; i++)
             planes[(size_t)byte * count + i] = entries[(size_t)i * entry_bytes + byte];
 }
 

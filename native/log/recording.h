@@ -168,6 +168,7 @@ void tlmi_service_stop(void);
 /* Opens what is read again and again; the log may be NULL. */
 void tlmi_sampler_open(bool smaps, const tlmi_own_file *log);
 void tlmi_sampler_close(void);
+uint64_t tlmi_sample_interval(uint64_t now, uint64_t least_ns); /* to the next samples; longer in a long run */
 void tlmi_sample_fast(void); /* anonymous and recorder bytes, as sample events of the calling thread */
 /* Allocator, Python heap, high water, untouched; backs off to stay under 1 % of the time. */
 void tlmi_sample_full(bool force);

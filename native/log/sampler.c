@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * sampler.c: samples what the process as a whole occupies: resident memory, the C allocator, Python's heap.
  *
- * A fast sample costs one read of a file that is kept open. A full sample reads every source; early in a run it is taken often,
+ * A fast sample costs one read of a file that is kept open, and the wake-up before it several times that: in a long run they are
+ * farther apart, since what grows for minutes is seen as well with fewer. A full sample reads every source; early in a run it is taken often,
  * later each hundredth of the run's length, at most once a second, and each of its expensive probes (the C allocator walks its
  * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, from
  * twenty seconds on less and less down to a tenth, or all of them together a percent while resident memory grows by an
@@ -19,6 +20,8 @@
 #include "platform/rss.h"
 
 #define NANOSECONDS 1000000000u
+#define FAST_SHARE 200          /* fast samples are so many to a run's length, */
+#define MOST_APART 5            /* and apart at most so many times as at its begin */
 #define FIRST_FULL_NS 10000000u /* full samples are at least so far apart in the first second */
 #define REST_SHARE 300          /* an expensive probe rests for 300 times what it took */
 #define LONG_REST_SHARE 1000 /* the same when the run is long: a slope over an hour does not need a point each second */
@@ -237,6 +240,12 @@ void tlmi_sampler_close(void)
     pthread_mutex_lock(&sampler_lock);
     tlmi_system_close();
     pthread_mutex_unlock(&sampler_lock);
+}
+
+uint64_t tlmi_sample_interval(uint64_t now, uint64_t least_ns)
+{
+    uint64_t apart = (now - opened_ns) / FAST_SHARE, most_ns = MOST_APART * least_ns;
+    return apart < least_ns ? least_ns : apart > most_ns ? most_ns : apart;
 }
 
 void tlmi_sample_fast(void)

@@ -12,7 +12,8 @@
 #include "log/recording.h"
 
 enum { STACK_BYTES = 256 * 1024 };
-#define LINES_NS UINT64_C(100000000)
+#define MILLISECOND UINT64_C(1000000)
+#define LINES_NS (100 * MILLISECOND)
 
 static pthread_t thread;
 static uint64_t thread_id; /* written by it, read when it has been joined */
@@ -25,6 +26,7 @@ static void wait_until(uint64_t deadline_ns)
     tlmi_system_wait_until(&r->wake, &r->lock, deadline_ns);
 }
 
+/* One moment for all that is done on time: to wake up costs more than most of it. */
 static void sample(void)
 {
     tlmi_file_guard();
@@ -37,11 +39,16 @@ static void sample(void)
     tlmi_interpreter_now()->tick();
 }
 
+static uint64_t next_sample(uint64_t now)
+{
+    uint32_t least_ms = tlmi_recording.sample_ms;
+    return least_ms ? now + tlmi_sample_interval(now, (uint64_t)least_ms * MILLISECOND) : UINT64_MAX;
+}
+
 static void *serve(void *unused)
 {
     tlmi_recording_state *r = &tlmi_recording;
-    uint64_t interval = (uint64_t)r->sample_ms * 1000000u;
-    uint64_t due = interval ? tlmi_clock_ns() + interval : UINT64_MAX, lines_due = tlmi_clock_ns() + LINES_NS;
+    uint64_t due = next_sample(tlmi_clock_ns()), lines_due = tlmi_clock_ns() + LINES_NS;
     (void)unused;
     thread_id = tlmi_system_thread_id();
     pthread_mutex_lock(&r->lock);
@@ -49,19 +56,20 @@ static void *serve(void *unused)
         tlmi_file_open_here();
     while (!quit) {
         uint64_t now = tlmi_clock_ns();
-        bool on_time = now < due, wants_lines = now >= lines_due;
+        bool on_time = now < due, wants_lines = now >= lines_due || (!on_time && next_sample(now) > lines_due);
         if (!on_time || wants_lines || (r->compacting && r->pending_count)) {
             pthread_mutex_unlock(&r->lock);
             tlmi_faults_let_in(true);
             if (!on_time) {
                 sample();
-                due = tlmi_clock_ns() + interval;
-            } else if (wants_lines) {
+                due = next_sample(tlmi_clock_ns());
+            }
+            if (wants_lines) {
                 tlmi_source_step(false);
                 lines_due = tlmi_clock_ns() + LINES_NS;
-            } else if (!tlmi_compact_step()) {
-                sched_yield(); /* no room: the thread that needs it will say so */
             }
+            if (on_time && !wants_lines && !tlmi_compact_step())
+                sched_yield(); /* no room: the thread that needs it will say so */
             tlmi_faults_let_in(false);
             pthread_mutex_lock(&r->lock);
             continue;

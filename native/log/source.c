@@ -181,10 +181,23 @@ static void end_line(line_search *search)
     search->file->open_lines--;
 }
 
+/* How many of these bytes are before the next that may end a line. */
+static size_t skip_unwanted(const uint8_t *from, size_t count)
+{
+    const uint8_t *end = memchr(from, '\n', count);
+    size_t before = end ? (size_t)(end - from) : count;
+    end = memchr(from, '\r', before);
+    return end ? (size_t)(end - from) : before;
+}
+
 /* Looks through the next bytes of the text. A line begins with its first character that is not blank. */
 static void search_bytes(line_search *search, const uint8_t *from, size_t count)
 {
     for (size_t i = 0; i < count && search->file->open_lines > 0 && state.room_bytes > 0; i++) {
+        if (search->code == 0 && !search->after_return)
+            i += skip_unwanted(from + i, count - i);
+        if (i == count)
+            return;
         uint8_t c = from[i];
         bool is_end = c == '\r' || (c == '\n' && !search->after_return);
         bool is_second = c == '\n' && search->after_return;

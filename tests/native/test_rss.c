@@ -221,6 +221,20 @@ static void check_how_often(void)
     tlmi_sampler_close();
 }
 
+/* A 200th of the run's age, between the time that was asked for and five times that. */
+static void check_interval(void)
+{
+    tlmi_sampler_open(false, NULL);
+    const struct {
+        uint64_t age_ms, apart_ms;
+    } cases[] = {{0, 10}, {2000, 10}, {4000, 20}, {10000, 50}, {3600000, 50}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t apart = tlmi_sample_interval(now_ns + cases[i].age_ms * MILLISECOND, (uint64_t)10 * MILLISECOND);
+        CHECK(apart == cases[i].apart_ms * MILLISECOND);
+    }
+    tlmi_sampler_close();
+}
+
 /* What is subtracted from each other is of one moment, or nearly so on a machine that is always busy. */
 static void check_moment(void)
 {
@@ -297,6 +311,7 @@ int main(void)
     tlmi_gauges_of_layers.tape_bytes = read_tapes;
     check_metrics();
     check_how_often();
+    check_interval();
     check_moment();
     check_pace();
     check_order();

@@ -233,8 +233,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         metavar="MS",
         type=count("--rss-interval"),
         default=RSS_INTERVAL_MS,
-        help="time between samples of resident memory (default: %(default)s; 0: start and end "
-        "only)",
+        help="time between samples of resident memory; later a 200th of the run's age, up to five "
+        "times as long (default: %(default)s; 0: start and end only)",
     )
     add(
         "--smaps",

@@ -24,7 +24,8 @@ class Recorder:
         stack_depth: innermost frames kept of a stack, 0 to 1024.
         max_file: keep the file below this by folding its oldest events into exact sums: bytes, or a
             text such as ``"200MB"``; None means no limit.
-        rss_interval: milliseconds between samples of resident memory; 0 means start and end only.
+        rss_interval: milliseconds between samples of resident memory; later a 200th of the run's
+            age, up to five times as long; 0 means start and end only.
         mode: who may read and write the file, as ``os.chmod`` has it, whatever the umask.
         follow: ``"fork"`` records forked children and those of multiprocessing, ``"all"`` every
             Python that this process starts meanwhile, ``"none"`` no other process.

@@ -94,7 +94,8 @@ class Options:
         overwrite: replace a file that exists.
         stack_depth: innermost frames kept of a stack, 0 to 1024.
         limit_bytes: the file stays below this by folding its oldest events; 0 means no limit.
-        rss_interval_ms: time between samples of resident memory; 0 means start and end only.
+        rss_interval_ms: time between samples of resident memory; later a 200th of the run's age, up
+            to five times as long; 0 means start and end only.
         smaps: take the expensive samples too (proportional and private memory, page faults).
         sources: names from ``tlmem.recorder.sources.NAMES``.
         quiet: nothing is written to stderr.
