@@ -194,8 +194,9 @@ PROGRAMS: dict[str, str | Program] = {
         import atexit
         def stop():
             profile.disable()
-            import pstats
-            print(sorted(k[2] for k in pstats.Stats(profile).stats if "tlmem" in k[0]))
+            import importlib.util, pstats
+            package = importlib.util.find_spec("tlmem").submodule_search_locations[0]
+            print(sorted(k[2] for k in pstats.Stats(profile).stats if k[0].startswith(package)))
         atexit.register(stop)
         """,
     "an interactive console is run": Program(

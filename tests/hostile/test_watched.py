@@ -454,7 +454,9 @@ print(deeper(0)[0])
         current, peak = tracemalloc.get_traced_memory()
         top = tracemalloc.take_snapshot().statistics("filename")
         print(any("program.py" in str(s) for s in top), current > 100_000)
-        print([s for s in top if "tlmem" in str(s)])
+        import importlib.util
+        package = importlib.util.find_spec("tlmem").submodule_search_locations[0]
+        print([s for s in top if s.traceback[0].filename.startswith(package)])
         tracemalloc.stop()
         """,
     "refcounts are watched": """

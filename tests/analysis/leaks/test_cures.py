@@ -158,6 +158,10 @@ HOLDERS: dict[str, tuple[list[Step], str]] = {
         [VARIABLE, Step(StepKind.LRU_CACHE, "__main__.bias", "[]", 300)],
         "give the cache a maxsize",
     ),
+    "a cache of a method": (
+        [VARIABLE, Step(StepKind.LRU_CACHE, "__main__.Model.encode", "[]", 300)],
+        "give the cache a maxsize, or clear it (cache_clear()); of a method",
+    ),
     "a queue": (
         [
             VARIABLE,

@@ -15,6 +15,7 @@ from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.python_objects import total, what_views_use
 from tlmem.analysis.model import Finding
 from tlmem.analysis.rules import RULES
+from tlmem.recording.tables.chain_text import function_name
 
 FIXES = {
     "over-retained": "release what you acquire in the same function, in a finally block",
@@ -104,6 +105,11 @@ def passes(kind: str, type_: str = "") -> Callable[[Survivors], bool]:
             kind in ("", step.kind) and type_ in ("", step.type) for step in chain.steps
         )
     )
+
+
+def is_cached_for_a_class(chain: Chain) -> bool:
+    """Whether the ``lru_cache`` of a function in a class holds them."""
+    return any(step.kind == "lru_cache" and "." in function_name(step.type) for step in chain.steps)
 
 
 def keeps_frames(chain: Chain) -> bool:
@@ -232,6 +238,12 @@ CURES = (
         passes("instance", "pandas.core.internals.managers.BlockManager"),
         "drop columns or rows that are no longer needed, or collect values in a container of "
         "limited size and make a frame of it when one is needed",
+    ),
+    Cure(
+        ("cache-only-grows",),
+        mostly(is_cached_for_a_class),
+        "give the cache a maxsize, or clear it (cache_clear()); of a method it also keeps each "
+        "object it was called on (self); functools.cached_property keeps results in the object",
     ),
     Cure(
         ("cache-only-grows",),
