@@ -170,23 +170,20 @@ static void clear_dictionary(dictionary *values)
 
 static void add_codes(tlmi_block_header *block, int column, const dictionary *values, uint32_t count)
 {
-    if (values->largest > 255) {
-        for (uint32_t i = 0; i < count; i++) {
-            scratch->bytes[i] = (uint8_t)values->codes[i];
-            scratch->bytes[count + i] = (uint8_t)(values->codes[i] >> 8);
-        }
-        tlmi_block_column(block, column, scratch->bytes, 2 * count, TLMI_DEFLATE_MATCHES);
-        return;
-    }
+    const uint16_t *restrict codes = values->codes;
+    uint8_t *restrict low = scratch->bytes, *restrict high = low + count;
+    bool wide = values->largest > 255;
     for (uint32_t i = 0; i < count; i++)
-        scratch->bytes[i] = (uint8_t)values->codes[i];
-    tlmi_block_column(block, column, scratch->bytes, count, TLMI_DEFLATE_MATCHES);
+        low[i] = (uint8_t)codes[i];
+    for (uint32_t i = 0; wide && i < count; i++)
+        high[i] = (uint8_t)(codes[i] >> 8);
+    tlmi_block_column(block, column, low, wide ? 2 * count : count, TLMI_DEFLATE_MATCHES);
 }
 
 static uint32_t add_times(tlmi_block_header *block, const tlmi_event *events, uint32_t count, uint32_t shift)
 {
     uint32_t escapes = 0, changes = 0;
-    uint8_t high = 0;
+    uint8_t *restrict lows = scratch->time_low, *restrict highs = scratch->time_high, high = 0;
     uint64_t before = events[0].ticks >> shift;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t now = events[i].ticks >> shift;
@@ -196,10 +193,10 @@ static uint32_t add_times(tlmi_block_header *block, const tlmi_event *events, ui
             scratch->time_escapes[escapes++] = step;
             step = TIME_ESCAPE;
         }
-        scratch->time_low[i] = (uint8_t)step;
-        scratch->time_high[i] = (uint8_t)(step >> 8);
-        changes += scratch->time_high[i] != high;
-        high = scratch->time_high[i];
+        lows[i] = (uint8_t)step;
+        highs[i] = (uint8_t)(step >> 8);
+        changes += highs[i] != high;
+        high = highs[i];
     }
     tlmi_block_column(block, 0, scratch->time_low, count, TLMI_DEFLATE_LITERALS);
     tlmi_block_column(block, 1, scratch->time_high, count,

@@ -19,7 +19,12 @@ tlmi_recording_state tlmi_recording = {
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
-enum { TRIES = 64, MOST_PENDING = 16, MOST_READY = sizeof tlmi_recording.ready / sizeof *tlmi_recording.ready };
+enum {
+    TRIES = 64,
+    MOST_PENDING = 16,
+    WAITING_SHARE = 4,
+    MOST_READY = sizeof tlmi_recording.ready / sizeof *tlmi_recording.ready
+};
 
 /* A part of the slots there can be, but not more than `most`: what waits or is held ready must not fill a small file. */
 static uint32_t share_of_slots(uint32_t most)
@@ -73,7 +78,9 @@ static bool retire(tlmi_thread_cold *cold)
     header->ticks_begin = events[0].ticks;
     header->ticks_end = events[count - 1].ticks;
     atomic_store_explicit(&header->closed, 1, memory_order_release);
-    if (push_pending(slot)) /* else it stays as it is until the file is sealed */
+    /* A few wait for the service thread's next sample: to wake it takes about as long as a block. What cannot be queued stays
+     * as it is until the file is sealed. */
+    if (push_pending(slot) && tlmi_recording.pending_count > share_of_slots(MOST_PENDING) / WAITING_SHARE)
         pthread_cond_signal(&tlmi_recording.wake);
     return true;
 }
