@@ -168,16 +168,19 @@ static void clear_dictionary(dictionary *values)
     values->known = values->largest = 0;
 }
 
+static void split_codes(const uint16_t *restrict codes, uint32_t count, uint8_t *restrict low, uint8_t *restrict high)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        low[i] = (uint8_t)codes[i];
+        high[i] = (uint8_t)(codes[i] >> 8);
+    }
+}
+
 static void add_codes(tlmi_block_header *block, int column, const dictionary *values, uint32_t count)
 {
-    const uint16_t *restrict codes = values->codes;
-    uint8_t *restrict low = scratch->bytes, *restrict high = low + count;
-    bool wide = values->largest > 255;
-    for (uint32_t i = 0; i < count; i++)
-        low[i] = (uint8_t)codes[i];
-    for (uint32_t i = 0; wide && i < count; i++)
-        high[i] = (uint8_t)(codes[i] >> 8);
-    tlmi_block_column(block, column, low, wide ? 2 * count : count, TLMI_DEFLATE_MATCHES);
+    split_codes(values->codes, count, scratch->bytes, scratch->bytes + count);
+    uint32_t bytes = values->largest > 255 ? 2 * count : count;
+    tlmi_block_column(block, column, scratch->bytes, bytes, TLMI_DEFLATE_MATCHES);
 }
 
 static uint32_t add_times(tlmi_block_header *block, const tlmi_event *events, uint32_t count, uint32_t shift)
@@ -198,9 +201,8 @@ static uint32_t add_times(tlmi_block_header *block, const tlmi_event *events, ui
         changes += highs[i] != high;
         high = highs[i];
     }
-    tlmi_block_column(block, 0, scratch->time_low, count, TLMI_DEFLATE_LITERALS);
-    tlmi_block_column(block, 1, scratch->time_high, count,
-                      changes > count / 4 ? TLMI_DEFLATE_LITERALS : TLMI_DEFLATE_RUNS);
+    tlmi_block_column(block, 0, lows, count, TLMI_DEFLATE_LITERALS);
+    tlmi_block_column(block, 1, highs, count, changes > count / 4 ? TLMI_DEFLATE_LITERALS : TLMI_DEFLATE_RUNS);
     tlmi_block_column(block, 2, (const uint8_t *)scratch->time_escapes, 8 * escapes, TLMI_DEFLATE_MATCHES);
     return escapes;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * sampler.c: samples what the process as a whole occupies: resident memory, the C allocator, Python's heap.
  *
- * A fast sample costs one read of a file that is kept open, and the wake-up before it several times that: in a long run they are
- * farther apart, since what grows for minutes is seen as well with fewer. A full sample reads every source; early in a run it is taken often,
- * later each hundredth of the run's length, at most once a second, and each of its expensive probes (the C allocator walks its
- * free chunks, the kernel its page tables) waits until it has used at most a third of a percent of the time that passed, from
- * twenty seconds on less and less down to a tenth, or all of them together a percent while resident memory grows by an
- * eighth and more. An allocator whose free chunks are many gets two thirds of a percent until there are twelve points.
+ * A fast sample costs one read of a file that is kept open, and the wake-up before it several times that: in a long
+ * run they are farther apart, since what grows for minutes is seen as well with fewer. A full sample reads every
+ * source; early in a run it is taken often, later each hundredth of the run's length, at most once a second, and each
+ * of its expensive probes (the C allocator walks its free chunks, the kernel its page tables) waits until it has used
+ * at most a third of a percent of the time that passed, from twenty seconds on less and less down to a tenth, or all
+ * of them together a percent while resident memory grows by an eighth and more. An allocator whose free chunks are
+ * many gets two thirds of a percent until there are twelve points.
  * Runs in the service thread and in whoever calls tlm_sample_now(). One sample is taken and recorded before the next one begins:
  * a number that was read before another one must not come after it in the recording, least of all at its end. That is one
  * lock, which is never taken by a holder of a lock of the recording. The other one is about what is kept from sample to sample; it is
@@ -20,8 +21,8 @@
 #include "platform/rss.h"
 
 #define NANOSECONDS 1000000000u
-#define FAST_SHARE 200          /* fast samples are so many to a run's length, */
-#define MOST_APART 5            /* and apart at most so many times as at its begin */
+#define FAST_SHARE 200          /* fast samples are one of so many parts of the run's age apart, */
+#define MOST_APART 5            /* but at most so many times what was asked for */
 #define FIRST_FULL_NS 10000000u /* full samples are at least so far apart in the first second */
 #define REST_SHARE 300          /* an expensive probe rests for 300 times what it took */
 #define LONG_REST_SHARE 1000 /* the same when the run is long: a slope over an hour does not need a point each second */

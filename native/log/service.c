@@ -26,7 +26,6 @@ static void wait_until(uint64_t deadline_ns)
     tlmi_system_wait_until(&r->wake, &r->lock, deadline_ns);
 }
 
-/* One moment for all that is done on time: to wake up costs more than most of it. */
 static void sample(void)
 {
     tlmi_file_guard();
@@ -56,6 +55,7 @@ static void *serve(void *unused)
         tlmi_file_open_here();
     while (!quit) {
         uint64_t now = tlmi_clock_ns();
+        /* Lines that would be due before the next sample are read with this one: to wake up costs more than to look. */
         bool on_time = now < due, wants_lines = now >= lines_due || (!on_time && next_sample(now) > lines_due);
         if (!on_time || wants_lines || (r->compacting && r->pending_count)) {
             pthread_mutex_unlock(&r->lock);

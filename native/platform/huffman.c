@@ -341,11 +341,12 @@ static inline void write_match(writer *to, const tlmi_match *match, const code *
     }
 }
 
-/* Adds rows of sixteen bytes, by columns, so that no byte waits for the one before: `above` has each byte once for each row
+enum { COLUMNS = 16 };
+
+/* Adds rows of bytes, by columns, so that no byte waits for the one before: `above` has each byte once for each row
  * below its own. */
 static void add_rows(const uint8_t *from, uint32_t rows, uint64_t *low, uint64_t *high)
 {
-    enum { COLUMNS = 16 };
     uint32_t sums[COLUMNS] = {0}, above[COLUMNS] = {0};
     for (uint32_t row = 0; row < rows; row++, from += COLUMNS)
         for (uint32_t i = 0; i < COLUMNS; i++) {
@@ -361,12 +362,12 @@ static void add_rows(const uint8_t *from, uint32_t rows, uint64_t *low, uint64_t
 
 static uint32_t adler_of(const uint8_t *from, uint32_t bytes)
 {
-    enum { PRIME = 65521, MOST_AT_ONCE = 4096 }; /* bytes; 16 columns of so many rows fit into 32 bits */
+    enum { PRIME = 65521, MOST_AT_ONCE = 4096 }; /* so that the sums of a column fit into 32 bits */
     uint64_t low = 1, high = 0;
     while (bytes) {
-        uint32_t part = bytes < MOST_AT_ONCE ? bytes : MOST_AT_ONCE, whole = part / 16 * 16;
-        add_rows(from, whole / 16, &low, &high);
-        for (uint32_t i = whole; i < part; i++) {
+        uint32_t part = bytes < MOST_AT_ONCE ? bytes : MOST_AT_ONCE, rows = part / COLUMNS;
+        add_rows(from, rows, &low, &high);
+        for (uint32_t i = rows * COLUMNS; i < part; i++) {
             low += from[i];
             high += low;
         }
