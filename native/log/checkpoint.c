@@ -15,6 +15,7 @@ enum {
     SECTION_SAMPLES,
     SECTION_MARKS,
     SECTION_LIVE,
+    SECTION_HEAP,
     SECTIONS,
     RAW_BYTES = 196608, /* of entries in one block: fits a slot even when it does not compress */
     MOST_SLOTS = 8192,
@@ -27,6 +28,12 @@ typedef struct {
     uint32_t entry_bytes;
     uint64_t count;
 } section;
+typedef struct { /* section 6 */
+    uint64_t ticks, address, bytes;
+    uint32_t site;
+    uint16_t thread;
+    uint8_t place, kind;
+} heap_entry;
 
 static uint32_t slots_in_force[MOST_SLOTS], slots_being_written[MOST_SLOTS];
 static uint32_t in_force_count, being_written_count;
@@ -157,10 +164,35 @@ static bool is_listed(uint64_t object, uint64_t stride)
 static uint64_t collect_live(const tlmi_fold_state *state, uint64_t stride, tlmi_live *to)
 {
     uint64_t count = 0;
-    for (uint64_t i = 0; i < state->live_room; i++)
-        if (state->live[i].address && is_listed(state->live[i].object, stride))
-            to[count++] = state->live[i];
+    for (uint64_t i = 0; i < state->live_room; i++) {
+        const tlmi_live *live = &state->live[i];
+        if (live->address && live->device != TLM_DEVICE_HEAP && is_listed(live->object, stride))
+            to[count++] = *live;
+    }
     return count;
+}
+
+/* Sampled blocks in the order of their births. `first` and `second` have room for all of them. */
+static void collect_heap(const tlmi_fold_state *state, tlmi_live *first, tlmi_live *second, heap_entry *to)
+{
+    uint64_t count = 0, latest = 0;
+    for (uint64_t i = 0; i < state->live_room; i++) {
+        if (state->live[i].address && state->live[i].device == TLM_DEVICE_HEAP) {
+            first[count] = state->live[i];
+            first[count].object = first[count].ticks;
+            latest = latest < first[count].ticks ? first[count].ticks : latest;
+            count++;
+        }
+    }
+    const tlmi_live *from = sort_by_object(first, second, count, latest);
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = (heap_entry){.ticks = from[i].ticks,
+                             .address = from[i].address,
+                             .bytes = from[i].bytes,
+                             .site = from[i].site,
+                             .thread = from[i].thread,
+                             .place = (uint8_t)(from[i].place & 15) | (uint8_t)(state->heap_halving << 4),
+                             .kind = TLM_KIND_ALLOC};
 }
 
 static uint64_t collect_sites(const tlmi_fold_state *state, tlmi_site_sums *to)
@@ -186,19 +218,23 @@ static uint64_t collect_threads(const tlmi_fold_state *state, uint64_t (*to)[2])
 
 static bool write_with_stride(tlmi_fold_state *state, uint64_t stride)
 {
-    uint64_t listed_room = state->totals.current_count + 1;
-    size_t live_bytes = listed_room * sizeof(tlmi_live), sites_bytes = state->sites_room * sizeof(tlmi_site_sums),
+    uint64_t objects = state->totals.current_count, blocks = state->heap_count;
+    size_t live_bytes = ((objects > blocks ? objects : blocks) + 1) * sizeof(tlmi_live),
+           heap_bytes = (blocks + 1) * sizeof(heap_entry), sites_bytes = state->sites_room * sizeof(tlmi_site_sums),
            threads_bytes = state->threads_room * 2 * sizeof(uint64_t);
     tlmi_live *first = tlmi_own_alloc(live_bytes), *second = tlmi_own_alloc(live_bytes);
+    heap_entry *heap = tlmi_own_alloc(heap_bytes);
     tlmi_site_sums *sites = tlmi_own_alloc(sites_bytes);
     uint64_t (*threads)[2] = tlmi_own_alloc(threads_bytes);
-    bool good = first && second && sites && threads;
+    bool good = first && second && heap && sites && threads;
     if (good) {
+        collect_heap(state, first, second, heap);
         uint64_t listed = collect_live(state, stride, first);
         tlmi_live *live = sort_by_object(first, second, listed, state->totals.next_object);
         pack_live(live, listed);
         state->totals.live_stride = stride;
         state->totals.live_listed = listed;
+        state->totals.heap_from_ticks = state->totals.horizon_ticks;
         uint64_t checkpoint = tlmi_file.header->fold_number + 1;
         const section sections[SECTIONS] = {
             {(const uint8_t *)&state->totals, 8, sizeof state->totals / 8},
@@ -207,11 +243,13 @@ static bool write_with_stride(tlmi_fold_state *state, uint64_t stride)
             {(const uint8_t *)state->samples, sizeof *state->samples, state->samples_count},
             {(const uint8_t *)state->marks, sizeof *state->marks, state->marks_count},
             {(const uint8_t *)live, LIVE_BYTES, listed},
+            {(const uint8_t *)heap, sizeof *heap, blocks},
         };
         good = write_sections(sections, checkpoint);
     }
     tlmi_own_free(first, live_bytes);
     tlmi_own_free(second, live_bytes);
+    tlmi_own_free(heap, heap_bytes);
     tlmi_own_free(sites, sites_bytes);
     tlmi_own_free(threads, threads_bytes);
     return good;
@@ -223,8 +261,11 @@ bool tlmi_checkpoint_write(tlmi_fold_state *state)
     uint64_t budget = slots * TLMI_SLOT_BYTES / 4, stride = 1;
     while (state->totals.current_count / stride * bytes_each > budget)
         stride *= 2;
+    while (state->heap_count * sizeof(heap_entry) > budget && tlmi_fold_state_halve_heap(state))
+        ;
     while (!write_with_stride(state, stride)) {
-        if (stride > state->totals.next_object)
+        bool fewer = tlmi_fold_state_halve_heap(state);
+        if (!fewer && stride > state->totals.next_object)
             return false; /* not even the sums have room */
         stride *= 2;
     }

@@ -13,7 +13,8 @@ typedef struct {
     uint64_t bytes, ticks, object;
     uint32_t site;
     uint16_t thread;
-    uint8_t device, unused;
+    uint8_t device;
+    uint8_t place; /* of a sampled block: the count of its event */
 } tlmi_live;
 typedef struct { /* docs/format.md, section 1 */
     uint64_t alloc_count, alloc_bytes, freed_count, freed_bytes, free_calls, first_ticks;
@@ -22,7 +23,7 @@ typedef struct { /* docs/format.md, section 1 */
 typedef struct { /* section 0, in this order */
     uint64_t events, horizon_ticks, alloc_count, alloc_bytes, free_count, free_bytes, unknown_frees, current_bytes,
         current_count, peak_bytes, peak_bytes_ticks, peak_count, next_object, live_stride, live_listed, release_count,
-        acquire_count, misuse_count, device_bytes;
+        acquire_count, misuse_count, device_bytes, heap_from_ticks;
 } tlmi_fold_totals;
 typedef struct { /* section 3 */
     uint64_t ticks, metric, value;
@@ -34,8 +35,10 @@ typedef struct {
 } tlmi_fold_thread;
 typedef struct {
     tlmi_fold_totals totals;
-    tlmi_live *live; /* open addressing by address or handle */
+    tlmi_live *live; /* open addressing by address or handle; sampled blocks of the heap are among them */
     uint64_t live_room;
+    uint64_t heap_count;   /* of these: in no sum */
+    uint32_t heap_halving; /* so many times half of them were left out */
     tlmi_site_sums *sites; /* by site number; unused ones have all counts 0 */
     uint32_t sites_room;
     tlmi_fold_thread *threads; /* by thread number */
@@ -50,6 +53,8 @@ void tlmi_fold_state_close(tlmi_fold_state *state);
 tlmi_fold_thread *tlmi_fold_state_thread(tlmi_fold_state *state, uint32_t thread); /* NULL: no memory */
 /* Applies the next event in time order. false: no memory; the state is as before. */
 bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks);
+/* Leaves out about half of the sampled blocks, by a hash; each of the others stands for twice as many. false: too often. */
+bool tlmi_fold_state_halve_heap(tlmi_fold_state *state);
 
 /* ---- checkpoint.c: writes a fold state into the file. Under work ---- */
 /* false: no room; what was written is given back and the former checkpoint stays in force. */

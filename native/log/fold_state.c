@@ -15,6 +15,8 @@ enum {
     MOST_SAMPLES = 65536,
     MOST_MARKS = 16384,
     MOST_MISUSES = 1000, /* kept with the marks; further ones are only counted */
+    MOST_HEAP = 65536,   /* sampled blocks: enough for estimates within half a percent */
+    MOST_HALVINGS = 15,  /* as an entry of the checkpoint can say */
 };
 
 static uint64_t place_of(const tlmi_fold_state *state, uint64_t address)
@@ -118,11 +120,17 @@ static void raise_peak(tlmi_fold_totals *totals, uint64_t ticks)
         totals->peak_count = totals->current_count;
 }
 
+/* Room in the table for one more, so that three fifths are taken at most. */
+static bool has_room(tlmi_fold_state *state)
+{
+    return (state->totals.current_count + state->heap_count + 1) * 5 <= state->live_room * 3 || grow_live(state);
+}
+
 static bool apply_alloc(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks)
 {
     tlmi_fold_totals *totals = &state->totals;
     tlmi_site_sums *sums = site_sums(state, event->site);
-    if (!sums || ((totals->current_count + 1) * 5 > state->live_room * 3 && !grow_live(state)))
+    if (!sums || !has_room(state))
         return false;
     tlmi_live *entry = find_live(state, event->object, event->device);
     if (entry->address) /* its free was not seen: it cannot be alive */
@@ -189,6 +197,57 @@ static bool apply_restore(tlmi_fold_state *state, tlmi_fold_thread *owner)
     return true;
 }
 
+/* Whether a sampled block is among those that are left after so many halvings. */
+static bool is_left(uint64_t address, uint64_t ticks, uint32_t halvings)
+{
+    return ((address ^ ticks) * UINT64_C(0x9E3779B97F4A7C15) >> 40 & ((1U << halvings) - 1)) == 0;
+}
+
+bool tlmi_fold_state_halve_heap(tlmi_fold_state *state)
+{
+    if (state->heap_halving == MOST_HALVINGS)
+        return false;
+    state->heap_halving++;
+    for (uint64_t i = 0; i < state->live_room;) {
+        tlmi_live *entry = &state->live[i];
+        if (entry->address && entry->device == TLM_DEVICE_HEAP &&
+            !is_left(entry->address, entry->ticks, state->heap_halving)) {
+            remove_live(state, entry); /* another one may have come to this place */
+            state->heap_count--;
+        } else {
+            i++;
+        }
+    }
+    return true;
+}
+
+/* A sampled block is in no sum: all that is known of it is that it is alive. */
+static bool apply_heap(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks)
+{
+    tlmi_live *entry = find_live(state, event->object, TLM_DEVICE_HEAP);
+    if (entry->address) {
+        remove_live(state, entry);
+        state->heap_count--;
+    }
+    if (event->kind == TLM_KIND_FREE)
+        return true;
+    if (state->heap_count == MOST_HEAP && !tlmi_fold_state_halve_heap(state))
+        return true;
+    if (!is_left(event->object, ticks, state->heap_halving))
+        return true;
+    if (!has_room(state))
+        return false;
+    *find_live(state, event->object, TLM_DEVICE_HEAP) = (tlmi_live){.address = event->object,
+                                                                    .bytes = event->arg,
+                                                                    .ticks = ticks,
+                                                                    .site = event->site,
+                                                                    .thread = (uint16_t)thread,
+                                                                    .device = TLM_DEVICE_HEAP,
+                                                                    .place = (uint8_t)event->count};
+    state->heap_count++;
+    return true;
+}
+
 static void add_sample(tlmi_fold_state *state, uint64_t ticks, uint64_t metric, uint64_t value)
 {
     if (state->samples_count == MOST_SAMPLES) {
@@ -240,8 +299,8 @@ bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_e
     case TLM_KIND_ALLOC:
     case TLM_KIND_REALLOC:
     case TLM_KIND_FREE:
-        if (event->device != TLM_DEVICE_HEAP) /* samples are in no sum */
-            good = apply_object(state, thread, event, ticks);
+        good = event->device == TLM_DEVICE_HEAP ? apply_heap(state, thread, event, ticks)
+                                                : apply_object(state, thread, event, ticks);
         break;
     case TLM_KIND_ACQUIRE:
         totals->acquire_count++;

@@ -222,6 +222,7 @@ def fold(recording, horizon_ns: int):
     recording.site_totals = pd.DataFrame(
         {
             "alloc_count": grouped.size(),
+            "first_ns": grouped["born_ns"].min(),
             "live_count": live.groupby(objects["born_site"]).sum(),
             "live_bytes": objects["size_bytes"].where(live, 0).groupby(objects["born_site"]).sum(),
         }

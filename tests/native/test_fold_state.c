@@ -166,6 +166,61 @@ static void check_ownership(void)
     CHECK(state.totals.current_count == before.current_count && state.totals.unknown_frees == before.unknown_frees);
 }
 
+static void apply_heap(uint8_t kind, uint64_t address, uint64_t bytes, uint16_t count)
+{
+    static uint64_t ticks = 1000;
+    tlmi_event event = {.object = address, .arg = bytes, .site = 3, .count = count, .device = TLM_DEVICE_HEAP};
+    event.kind = kind;
+    ticks += 977;
+    CHECK(tlmi_fold_state_apply(&state, 2, &event, ticks));
+}
+
+static uint64_t heap_bytes(uint64_t *found)
+{
+    uint64_t bytes = 0;
+    *found = 0;
+    for (uint64_t i = 0; i < state.live_room; i++) {
+        const tlmi_live *live = &state.live[i];
+        if (live->address && live->device == TLM_DEVICE_HEAP) {
+            CHECK(live->place == 2 && live->site == 3 && live->thread == 2);
+            bytes += live->bytes;
+            ++*found;
+        }
+    }
+    return bytes;
+}
+
+/* Sampled blocks are in no sum. Of more than there is room for one in two is left out; the sum of the others stays unbiased. */
+static void check_heap(void)
+{
+    const tlmi_fold_totals before = state.totals;
+    uint64_t found, calls = state.sites[3].free_calls, blocks = 150000;
+    for (uint64_t i = 0; i < 1000; i++)
+        apply_heap(TLM_KIND_ALLOC, 4096 + 16 * i, 100, 2); /* at addresses of arrays, too */
+    CHECK(heap_bytes(&found) == 100000 && found == 1000 && state.heap_count == 1000);
+    apply_heap(TLM_KIND_ALLOC, 4096, 300, 2); /* its free was not seen */
+    CHECK(heap_bytes(&found) == 100200 && found == 1000);
+    for (uint64_t i = 0; i < 1000; i++)
+        apply_heap(TLM_KIND_FREE, 4096 + 16 * i, 0, 0);
+    apply_heap(TLM_KIND_FREE, 4096, 0, 0);
+    CHECK(heap_bytes(&found) == 0 && state.heap_count == 0 && state.heap_halving == 0);
+    for (uint64_t i = 0; i < blocks; i++)
+        apply_heap(TLM_KIND_ALLOC, UINT64_C(0x7f0000000000) + 48 * i, 1000, 2);
+    double estimate = (double)(heap_bytes(&found) << state.heap_halving);
+    CHECK(found == state.heap_count && found <= 65536 && state.heap_halving == 2);
+    CHECK(estimate > 0.97 * 1000 * (double)blocks && estimate < 1.03 * 1000 * (double)blocks);
+    CHECK(tlmi_fold_state_halve_heap(&state) && state.heap_count < found);
+    for (uint64_t i = 0; i < blocks; i++)
+        apply_heap(TLM_KIND_FREE, UINT64_C(0x7f0000000000) + 48 * i, 0, 0);
+    CHECK(heap_bytes(&found) == 0 && state.heap_count == 0);
+    while (state.heap_halving < 15)
+        CHECK(tlmi_fold_state_halve_heap(&state));
+    CHECK(!tlmi_fold_state_halve_heap(&state));
+    CHECK(state.totals.current_count == before.current_count && state.totals.current_bytes == before.current_bytes);
+    CHECK(state.totals.unknown_frees == before.unknown_frees && state.totals.next_object == before.next_object);
+    CHECK(state.totals.alloc_count == before.alloc_count && state.sites[3].free_calls == calls);
+}
+
 int main(void)
 {
     uint64_t random = 42;
@@ -174,6 +229,8 @@ int main(void)
         step(&random);
         check_sums();
     }
+    check_tables();
+    check_heap();
     check_tables();
     uint64_t consumed = 0;
     for (uint32_t thread = 0; thread <= THREADS; thread++)

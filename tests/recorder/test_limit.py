@@ -1,5 +1,7 @@
 """A recording with a size limit: single old events are gone, every sum and the live set are right.
 
+So are estimates of sampled heap, and what is said of growth, also where the reader folds.
+
 The program keeps its own account and writes it down just before it ends or kills itself.
 """
 
@@ -8,9 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from tlmem.analysis import analyse
+from tlmem.analysis.model import HeapLine
 from tlmem.recording import reader
+from tlmem.recording.format import checkpoint
 
 LIMIT_BYTES = 8_400_000
 PROGRAM = """
@@ -104,3 +110,95 @@ def test_limited_recording_lists_the_live_set(tmp_path):
     assert int(alive["size_bytes"].sum()) == recording.totals.current_bytes
     assert alive["address"].is_unique
     assert len(alive) >= truth["kept"][0] + truth["leaked"][0]
+
+
+KEEPING = """
+import random
+import numpy as np
+
+chance, texts, arrays = random.Random(1), [], {}
+for step in range(2_500_000):
+    arrays[chance.randrange(500)] = np.empty(chance.randrange(1, 3000), np.uint8)
+    if step % 25 == 0:
+        texts.append("x" * 1000 + str(step))
+"""
+KEPT_BYTES, KEPT_LINE = 100_000 * 1056.0, 9
+
+
+@pytest.fixture(scope="module")
+def keeping(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same program, which keeps strings, recorded whole and with a size limit."""
+    folder = tmp_path_factory.mktemp("keeping")
+    (folder / "program.py").write_text(KEEPING)
+    paths = {"whole": folder / "whole.tlm", "limited": folder / "limited.tlm"}
+    limits = {"whole": [], "limited": ["--max-file", str(LIMIT_BYTES)]}
+    for name, path in paths.items():
+        command = [sys.executable, "-m", "tlmem", "record", "-q", "--heap", "--heap-seed", "5"]
+        command += [*limits[name], "-o", str(path), str(folder / "program.py")]
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+    return paths
+
+
+def kept_by_the_line(recording: reader.Recording) -> HeapLine:
+    """What the line that keeps strings has of Python's heap when judged."""
+    lines = [line for held in analyse(recording).heap for line in held.lines]
+    (line,) = (one for one in lines if one.site.line == KEPT_LINE and "program" in one.site.file)
+    return line
+
+
+@pytest.mark.parametrize("how", ["limited", "folded by the reader"])
+def test_sampled_blocks_that_are_alive_outlive_a_fold(keeping: dict[str, Path], how: str) -> None:
+    whole = reader.read(keeping["whole"])
+    folded = reader.read(keeping["limited"])
+    if how != "limited":
+        folded = reader.read(keeping["whole"], detail_events=100_000)
+
+    assert whole.fold is None and folded.fold is not None and folded.folded_events > 1_000_000
+    assert folded.event_count == folded.threads["events"].sum()
+    about = kept_by_the_line(folded).about
+    assert about.low <= KEPT_BYTES <= about.high
+    if how == "limited":
+        assert folded.heap_from_ns > 0
+    else:  # few enough that all of them are kept
+        assert folded.heap_from_ns == 0
+        pd.testing.assert_frame_equal(folded.heap, whole.heap)
+
+
+@pytest.mark.parametrize("how", ["limited", "folded by the reader"])
+def test_growth_is_judged_from_the_begin_of_the_run_whatever_was_folded(
+    keeping: dict[str, Path], how: str
+) -> None:
+    folded = reader.read(keeping["limited"])
+    if how != "limited":
+        folded = reader.read(keeping["whole"], detail_events=100_000)
+    verdict = analyse(folded).verdict
+
+    assert verdict.outcome == "python"
+    assert f"program.py:{KEPT_LINE}" in verdict.sentence
+    assert verdict.grown_bytes > 0.5 * KEPT_BYTES  # after a warm-up of 35% of the run
+
+
+def test_of_many_sampled_blocks_a_reader_keeps_some_and_they_stand_for_all(
+    keeping: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "MOST_HEAP", 100)
+    folded = reader.read(keeping["whole"], detail_events=100_000)
+    about = kept_by_the_line(folded).about
+
+    assert folded.heap_from_ns > 0
+    assert about.low <= KEPT_BYTES <= about.high
+    assert about.high - about.low < 1.5 * KEPT_BYTES
+
+
+def test_samples_are_the_same_where_a_recording_is_read_in_parts(keeping: dict[str, Path]) -> None:
+    """A part has the blocks that were alive at any time of it; the last one has all survivors."""
+    limited = reader.read(keeping["limited"])
+    *_, last = limited.parts(500_000)
+
+    columns = ["address", "size_bytes", "weight", "born_ns", "born_site"]
+    alive = [each.heap[each.heap["died_ns"] < 0][columns] for each in (limited, last)]
+    pd.testing.assert_frame_equal(*(each.reset_index(drop=True) for each in alive))
+    assert sum(part.event_count for part in limited.parts(500_000)) == (
+        limited.event_count - limited.folded_events
+    )

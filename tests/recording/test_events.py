@@ -233,6 +233,7 @@ def test_sections_of_a_checkpoint_have_the_layout_of_the_c_structs() -> None:
     ):
         assert dtype.names == tuple(field for field, _, _ in c_struct(name))
         assert columns(dtype) == placed(c_struct(name))
+    assert columns(checkpoint.HEAP_DTYPE) == placed(c_struct("heap_entry"))
 
 
 def test_limits_of_a_fold_are_the_same_in_c_or_differ_as_documented() -> None:
@@ -242,6 +243,8 @@ def test_limits_of_a_fold_are_the_same_in_c_or_differ_as_documented() -> None:
     assert (recorder["MOST_SAMPLES"], recorder["MOST_MARKS"]) == (65_536, 16_384)
     assert checkpoint.MOST_SAMPLES > recorder["MOST_SAMPLES"]
     assert checkpoint.MOST_MARKS > recorder["MOST_MARKS"]
+    assert recorder["MOST_HALVINGS"] == checkpoint._MOST_HALVINGS
+    assert checkpoint.MOST_HEAP > recorder["MOST_HEAP"]
 
 
 def test_meta_records_have_the_types_of_c() -> None:

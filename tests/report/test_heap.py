@@ -88,7 +88,6 @@ def test_what_is_left_out_is_counted() -> None:
     sites = [program.site_of(line) for line in range(1, 131)]
     program.wait(10**9)
     recording = program.recording()
-    recording.folded_events = 0
     rows = [
         {"size_bytes": 1_000 * number, "weight": 2.0, "born_site": site}
         for number, site in enumerate(sites, 1)

@@ -146,7 +146,8 @@ class Program:
         born = [life for life in self.lives if life.site == site and life.born_step < steps]
         dead = [life.size for life in born if not life.alive_after(steps)]
         calls = sum(s.kind == FREE and s.site == site for s in self.steps[:steps])
-        sums = (len(born), sum(life.size for life in born), len(dead), sum(dead), calls, 0)
+        first = self.steps[born[0].born_step].ticks if born else 0
+        sums = (len(born), sum(life.size for life in born), len(dead), sum(dead), calls, first)
         return struct.pack("<6QII", *sums, site, 1)
 
     def _listed(self, number: int) -> bytes:

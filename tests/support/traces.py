@@ -416,6 +416,7 @@ class Program:
             ),
             holding_objects=self.holding_objects(),
             heap_sampled=False,
+            heap_from_ns=0,
             heap=pd.DataFrame(
                 self.heap, columns=[column.name for column in SCHEMA["heap"].columns]
             ),

@@ -55,8 +55,8 @@ class Lifetimes:
     oldest objects only those that stayed alive are known. ``runtime`` says which objects are a
     runtime's (tlmem's own tensors, views and structs, or those of one that sends probes) and not
     arrays, ``torch`` which are PyTorch's; ``foreign_noun`` is what those that are neither are
-    called. ``with_graph`` says of which tensors a snapshot saw that they keep an autograd graph;
-    None: of none.
+    called. ``first_ns`` is when the first object was made, if events were folded. ``with_graph``
+    says of which tensors a snapshot saw that they keep an autograd graph; None: of none.
     """
 
     born: Ints
@@ -79,6 +79,7 @@ class Lifetimes:
     torch: NDArray[np.bool_]
     folded: bool = False
     foreign_noun: str = "array"
+    first_ns: int | None = None
     with_graph: NDArray[np.bool_] | None = None
 
     def kept_bytes(self, rows: Ints) -> Ints:
@@ -99,25 +100,34 @@ class Lifetimes:
     @property
     def work_seconds(self) -> float:
         """Length of the run from the first object on: imports may take longer than the work."""
+        return max(0, self.cut_ns - self.first_made_ns) / 1e9
+
+    @property
+    def first_made_ns(self) -> int:
+        """When the program made its first object; without any, when it began."""
         first = int(self.born[0]) if len(self) else self.begin_ns
-        return max(0, self.cut_ns - first) / 1e9
+        return first if self.first_ns is None else min(first, self.first_ns)
 
     @property
     def work_begin_ns(self) -> int:
         """When the program's own work began: at its first array, but not late in the run."""
-        first = int(self.born[0]) if len(self) else self.begin_ns
         latest = self.begin_ns + RULES.span * (self.cut_ns - self.begin_ns)
-        return max(self.begin_ns, min(first, int(latest)))
+        return max(self.begin_ns, min(self.first_made_ns, int(latest)))
 
     def progress(self, time_ns: Ints) -> list[Floats]:
         """How far the program had come at each time: without its pauses, and by allocations.
 
-        Empty when there are too few allocations to tell, or none in the last part of the run.
+        Empty when there are too few allocations to tell, or none in the last part of the run. Of
+        folded objects few are known: a gap between two is no pause, and others are counted evenly.
         """
         late_ns = self.work_begin_ns + RULES.reach * (self.judged_ns - self.work_begin_ns)
         if len(self) < RULES.few_survivors or self.born[-1] < late_ns:
             return []
-        return [np.interp(time_ns, self.born, clock) for clock in self.clocks[:2]]
+        if not self.folded:
+            return [np.interp(time_ns, self.born, clock) for clock in self.clocks[:2]]
+        known = np.append(self.first_made_ns, self.born)
+        own, allocations = self.delays.left_out_of(known), np.append(0.0, self.clocks[1])
+        return [np.interp(time_ns, known, clock) for clock in (own, allocations)]
 
     def noun(self, group: int) -> str:
         """What the objects of a line are called: arrays, tensors of PyTorch, or both: objects.
@@ -203,7 +213,19 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
         torch=np.isin(device, TORCH_DEVICES),
         folded=recording.fold is not None,
         foreign_noun="block" if is_imported(recording) else "array",
+        first_ns=first_birth(recording, places),
     )
+
+
+def first_birth(recording: Recording, places: Places) -> int | None:
+    """When a line of the program made its first object, in ns; None where none was folded."""
+    if recording.fold is None:
+        return None
+    totals = recording.site_totals
+    sites, first = totals.index.to_numpy(np.int64), totals["first_ns"].to_numpy(np.int64)
+    own = (sites < len(places.importing)) & (first >= 0)
+    own[own] = ~places.importing[sites[own]]
+    return int(first[own].min()) if own.any() else None
 
 
 def is_imported(recording: Recording) -> bool:

@@ -14,7 +14,7 @@ from tlmem.analysis.model import StackFrame
 from tlmem.errors import TlmemError
 from tlmem.export import speedscope
 from tlmem.recording.reader import Recording
-from tlmem.report.heap import heap_tree
+from tlmem.report.heap import heap_folded, heap_tree
 from tlmem.report.site_sums import StackTree
 
 PROFILES = tuple(
@@ -30,7 +30,6 @@ PROFILES = tuple(
 """Name and unit of a profile for each row of ``heap_tree``."""
 ALIVE_BYTES = {memory: 4 * number for number, memory in enumerate(MEMORIES)}
 """The row of each memory that collapsed stacks have."""
-FOLDED = "samples from before the size limit folded events are missing."
 
 
 class NoHeapSamples(TlmemError):
@@ -66,8 +65,8 @@ def frame_name(frame: StackFrame) -> str:
 
 
 def with_folded(recording: Recording, left_out: str) -> str:
-    """What is left out, and that folded samples are."""
-    return " ".join(part for part in (left_out, FOLDED if recording.folded_events else "") if part)
+    """What is left out, and what is not known of folded samples."""
+    return " ".join(part for part in (left_out, heap_folded(recording)) if part)
 
 
 def sampled_tree(recording: Recording) -> StackTree:

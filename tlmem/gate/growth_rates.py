@@ -120,14 +120,18 @@ def sampled_growth(judged: Judged, memory: str, pattern: str, per: str) -> Growt
         per: as for ``growth``.
 
     Raises:
-        NotMeasured: the heap was not sampled, its samples were folded, or there are no such marks.
+        NotMeasured: the heap was not sampled, freed blocks are not known, or there are no such
+            marks.
     """
     recording, places = judged.recording, judged.places
     if not recording.heap_sampled:
         raise NotMeasured("the heap was not sampled; record with --heap")
-    if judged.lives.folded:
-        raise NotMeasured("a size limit folded samples of the heap; record without one")
     begin, end = round(_steady_begin(judged)), judged.lives.judged_ns
+    if recording.heap_from_ns > begin:
+        raise NotMeasured(
+            "samples of the heap were folded, so that freed blocks are not known; record without "
+            "a size limit, or with --heap and a larger SIZE"
+        )
     blocks = blocks_of(recording, places, memory, end, begin)
     lines = [n for n, frame in enumerate(places.frames) if matches_frame(pattern, frame)]
     mine = np.flatnonzero(np.isin(blocks.line, lines))

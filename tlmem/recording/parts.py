@@ -70,12 +70,8 @@ class Part(Recording):
     @property
     def event_count(self) -> int:
         """Events of the part."""
-        carried = self._contents.carried
-        return (
-            len(self._contents.timeline)
-            + len(self._contents.heap)
-            - (carried.heap if carried else 0)
-        )
+        contents = self._contents
+        return len(contents.timeline) + len(contents.heap) - contents.older_heap
 
     @property
     def has_ledger(self) -> bool:

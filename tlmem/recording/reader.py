@@ -280,7 +280,9 @@ class Recording:
     @small
     def event_count(self) -> int:
         """Events read, and those that were folded."""
-        return len(self._contents.timeline) + len(self._contents.heap) + self.folded_events
+        contents = self._contents
+        of_heap = len(contents.heap) - contents.older_heap
+        return len(contents.timeline) + of_heap + self.folded_events
 
     @small
     def seconds(self) -> float:
@@ -359,6 +361,12 @@ class Recording:
         return memory.heap_rate(self._names.notes)
 
     @small
+    def heap_from_ns(self) -> int:
+        """Of samples of the heap before only blocks that were alive then are known; 0: all are."""
+        ticks = self._contents.checkpoint.totals.heap_from_ticks
+        return int(self._to_ns(np.array([ticks], np.uint64))[0]) if ticks else 0
+
+    @small
     def samples(self) -> pd.DataFrame:
         """Resident memory and its parts over time."""
         return self._over_time[0]
@@ -371,8 +379,9 @@ class Recording:
     @small
     def site_totals(self) -> pd.DataFrame:
         """Exact sums for each call site, folded events included."""
+        contents = self._contents
         return memory.site_totals_table(
-            self._contents.timeline, self._pairing, self._contents.checkpoint, self._site_table
+            contents.timeline, self._pairing, contents.checkpoint, self._site_table, self._to_ns
         )
 
     @small
@@ -405,7 +414,7 @@ class Recording:
     def threads(self) -> pd.DataFrame:
         """Threads that recorded something."""
         contents = self._contents
-        of_heap = contents.heap.thread[contents.carried.heap if contents.carried else 0 :]
+        of_heap = contents.heap.thread[contents.older_heap :]
         threads = (contents.timeline.thread, of_heap)
         return memory.threads_table(threads, contents.checkpoint, self._names, self._to_ns)
 

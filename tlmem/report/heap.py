@@ -16,7 +16,7 @@ from tlmem.analysis.lifetimes import lifetimes
 from tlmem.analysis.model import Attribution, Estimate, HeldHeap, Rate, StackFrame, interval
 from tlmem.analysis.places import Places, in_full
 from tlmem.report.site_sums import StackTree, tree_of
-from tlmem.units import format_bytes, format_count
+from tlmem.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from tlmem.recording.reader import Recording
@@ -28,7 +28,6 @@ HEAP_NOTE = (
     "Estimates (\N{ALMOST EQUAL TO}) from the blocks that record --heap sampled. "
     "Arrays and tensors are not among them."
 )
-HEAP_FOLDED = "Samples from before the size limit folded events are missing."
 HEAP_MEASURES = tuple(
     f"\N{ALMOST EQUAL TO} {measure} of {name}"
     for name in MEMORIES.values()
@@ -66,6 +65,14 @@ def held_rows(
         left_out = lines_left_out(held, MOST_HEAP)
         if left_out:
             yield f"{indent}  and {left_out}"
+
+
+def heap_folded(recording: Recording) -> str:
+    """What of the samples is not known because events were folded; empty where all are."""
+    if not recording.heap_from_ns:
+        return ""
+    since = format_seconds(recording.heap_from_ns / 1e9)
+    return f"Of samples from before {since} only those of blocks that were alive then are known."
 
 
 def resident_of(parts: Attribution) -> dict[str, int]:

@@ -36,7 +36,7 @@ from tlmem.report.allocator import allocator_lines
 from tlmem.report.cohorts import cohort_lines
 from tlmem.report.ending import ending_sentence
 from tlmem.report.explain import explain_block
-from tlmem.report.heap import HEAP_FOLDED, HEAP_NOTE, held_rows, named, resident_of
+from tlmem.report.heap import HEAP_NOTE, heap_folded, held_rows, named, resident_of
 from tlmem.report.peak import section as peak_section
 from tlmem.report.summary import Process, Summary
 from tlmem.units import format_bytes, format_count, format_rate, format_seconds
@@ -336,8 +336,8 @@ def heap_block(process: Process) -> str:
     rows = [f"Sampled heap {when_judged(process.analysis.judged_ns)}", wrap(HEAP_NOTE, "  ")]
     resident = resident_of(process.analysis.attribution)
     rows += held_rows(process.analysis.heap, "  ", resident)
-    if process.recording.folded_events:
-        rows.append(wrap(HEAP_FOLDED, "  "))
+    if folded := heap_folded(process.recording):
+        rows.append(wrap(folded, "  "))
     return "\n".join(rows)
 
 

@@ -79,9 +79,9 @@ def sampled_growths(
 ) -> tuple[SampledGrowth, ...]:
     """Lines of native memory and of Python's heap that grow by their samples.
 
-    They are asked what lines of arrays are asked. None where samples were folded.
+    They are asked what lines of arrays are asked. None where of some only survivors are known.
     """
-    if not len(recording.heap) or lives.folded:
+    if not len(recording.heap) or recording.heap_from_ns > 0:
         return ()
     found = []
     for memory in MEMORIES:
@@ -118,6 +118,8 @@ def sampled_lives(
         clocks=clocks(lives.delays.left_out_of(born), np.arange(len(rows)), size),
         runtime=np.zeros(len(rows), bool),
         torch=np.zeros(len(rows), bool),
+        folded=False,
+        first_ns=None,
     )
 
 

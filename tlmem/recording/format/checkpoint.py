@@ -14,12 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
-from tlmem.events import EVENT_DTYPE, RESIZE_FREE, Kind, Metric
+from tlmem.events import EVENT_DTYPE, RESIZE_FREE, Device, Kind, Metric
 from tlmem.recording.format import limits
-from tlmem.recording.format.blocks import BadBlock, BlockHeader, entries, parse_header
+from tlmem.recording.format.blocks import (
+    EVENT_COLUMNS,
+    BadBlock,
+    BlockHeader,
+    entries,
+    parse_header,
+)
 from tlmem.recording.format.pairing import (
     ENDS,
     Known,
@@ -30,9 +37,16 @@ from tlmem.recording.format.pairing import (
     pair,
 )
 from tlmem.recording.format.segments import Source
-from tlmem.recording.format.timeline import LAST_THREAD, Timeline, event_counts, without_heap
+from tlmem.recording.format.timeline import (
+    LAST_THREAD,
+    Timeline,
+    event_counts,
+    in_turn,
+    rows_of,
+    without_heap,
+)
 
-TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE = range(6)
+TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE, HEAP = range(7)
 SITE_DTYPE = np.dtype(
     [
         ("alloc_count", "<u8"),
@@ -59,6 +73,17 @@ LIVE_DTYPE = np.dtype(
         ("unused", "u1"),
     ]
 )
+HEAP_DTYPE = np.dtype(
+    [
+        ("ticks", "<u8"),
+        ("object", "<u8"),
+        ("arg", "<u8"),
+        ("site", "<u4"),
+        ("thread", "<u2"),
+        ("count", "u1"),
+        ("kind", "u1"),
+    ]
+)
 SECTION_DTYPES = {
     TOTALS: np.dtype("<u8"),
     SITES: SITE_DTYPE,
@@ -66,6 +91,7 @@ SECTION_DTYPES = {
     SAMPLES: SAMPLE_DTYPE,
     MARKS: EVENT_DTYPE,
     LIVE: LIVE_DTYPE,
+    HEAP: HEAP_DTYPE,
 }
 
 CHUNK_EVENTS = 250_000
@@ -83,6 +109,11 @@ MOST_MARKS = 100_000
 The recorder's limits (65,536 and 16,384 in ``native/log/fold_state.c``) are lower on purpose: its
 arrays of 2 MB stand in the memory of the program that is measured, these in that of the reader.
 """
+MOST_HEAP = 400_000
+"""Events of sampled blocks that a fold while reading keeps, before it drops what is not alive."""
+HALVING = 1 << 4
+"""The count of an event of the heap has so often what it was halved by: each stands for more."""
+_MOST_HALVINGS = 15
 _LARGEST_STRIDE = 1 << 24
 MOST_MISUSES = 1000
 """The first misuses are kept with the marks, as by the recorder; further ones are only counted."""
@@ -116,11 +147,16 @@ class FoldTotals:
     acquire_count: int = 0
     misuse_count: int = 0
     device_bytes: int = 0
+    heap_from_ticks: int = 0
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The sections of one checkpoint. Without one: zeros and empty arrays, number 0."""
+    """The sections of one checkpoint. Without one: zeros and empty arrays, number 0.
+
+    ``heap`` has the folded events of sampled blocks of the heap: all since ``heap_from_ticks``, and
+    of those before the allocations of blocks that were alive then.
+    """
 
     number: int
     totals: FoldTotals
@@ -129,6 +165,7 @@ class Checkpoint:
     samples: np.ndarray
     marks: np.ndarray
     live: np.ndarray
+    heap: np.ndarray
 
     @staticmethod
     def none() -> Checkpoint:
@@ -146,6 +183,17 @@ class Checkpoint:
             live["bytes"],
             self.totals.next_object,
         )
+
+    def heap_events(self) -> Timeline:
+        """The folded events of sampled blocks."""
+        rows = self.heap
+        given = {name: rows[name] for name in HEAP_DTYPE.names or ()}
+        given["device"] = np.full(len(rows), Device.HEAP)
+        columns: dict[str, Any] = {
+            name: given[name].astype(dtype) for name, dtype in EVENT_COLUMNS.items()
+        }
+        no_resize = np.zeros(len(rows), np.uint8)
+        return Timeline(**columns, thread=given["thread"].astype(np.int32), role=no_resize)
 
 
 def read_checkpoint(
@@ -231,6 +279,14 @@ def _check_sections(sections: dict[int, np.ndarray], largest_site: int) -> None:
         raise BadBlock("it names a line that no name can be there for")
     if len(np.unique(sites["site"])) < len(sites):
         raise BadBlock("it has two sums for one line")
+    heap = sections[HEAP]
+    if len(heap) and (
+        int(heap["arg"].max()) > limits.LARGEST_SIZE
+        or int(heap["site"].max()) > largest_site
+        or not (heap["kind"] == Kind.ALLOC).all()
+        or (heap["ticks"][1:] < heap["ticks"][:-1]).any()
+    ):
+        raise BadBlock("its sampled blocks cannot be")
     threads = sections[THREADS]
     if len(threads) > limits.MOST_FOLDED_THREADS or int(threads["consumed"].max(initial=0)) > (
         by_name.get("events", 0)
@@ -256,14 +312,18 @@ def _section(header: BlockHeader, data: bytes) -> np.ndarray:
 def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
     totals = [int(value) for value in sections[TOTALS][: len(fields(FoldTotals))].view(np.int64)]
     consumed = {int(row["thread"]): int(row["consumed"]) for row in sections[THREADS]}
+    sums = FoldTotals(*totals)
+    if number and not sums.heap_from_ticks:  # an older version wrote it
+        sums = replace(sums, heap_from_ticks=sums.horizon_ticks)
     return Checkpoint(
         number,
-        FoldTotals(*totals),
+        sums,
         sections[SITES],
         consumed,
         sections[SAMPLES],
         sections[MARKS],
         sections[LIVE],
+        sections[HEAP],
     )
 
 
@@ -403,9 +463,41 @@ def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoi
     timeline, heap = without_heap(timeline)
     pairing = pair(timeline, before.known())
     after = continued(before, timeline, heap, pairing, horizon)
-    return replace(
-        after, samples=_thinned_samples(after.samples), marks=_thinned(after.marks, MOST_MARKS)
+    return _with_heap(
+        replace(
+            after, samples=_thinned_samples(after.samples), marks=_thinned(after.marks, MOST_MARKS)
+        ),
+        heap,
     )
+
+
+def _with_heap(checkpoint: Checkpoint, heap: Timeline) -> Checkpoint:
+    """The checkpoint with the events of sampled blocks that were folded last; few, if many."""
+    if not len(heap):
+        return checkpoint
+    totals, events = checkpoint.totals, in_turn(checkpoint.heap_events(), heap)
+    if len(events) > MOST_HEAP:
+        pairing = pair(events, Known.nothing())
+        events = _with_fewer_blocks(rows_of(events, pairing.begins[pairing.ended_by < 0]))
+        totals = replace(totals, heap_from_ticks=totals.horizon_ticks)
+    rows = np.empty(len(events), HEAP_DTYPE)
+    for name in HEAP_DTYPE.names or ():
+        rows[name] = getattr(events, name)
+    return replace(checkpoint, totals=totals, heap=rows)
+
+
+def _with_fewer_blocks(alive: Timeline) -> Timeline:
+    """At most half of ``MOST_HEAP`` of some sampled blocks; each that is left stands for more."""
+    while len(alive) > MOST_HEAP // 2:
+        halved = (alive.count // HALVING).astype(np.uint64)
+        hashed = (alive.object ^ alive.ticks) * np.uint64(0x9E3779B97F4A7C15)
+        left = (hashed >> (np.uint64(40) + halved) & np.uint64(1)) == 0
+        left |= halved >= _MOST_HALVINGS
+        if left.all():
+            break
+        alive = rows_of(alive, left)
+        alive.count += (HALVING * (halved[left] < _MOST_HALVINGS)).astype(alive.count.dtype)
+    return alive
 
 
 def continued(
@@ -429,6 +521,7 @@ def continued(
         samples=_samples(before.samples, timeline, pairing, live),
         marks=np.concatenate([before.marks, _marks(before, timeline)]),
         live=_live(before, timeline, pairing),
+        heap=before.heap,
     )
 
 
@@ -500,6 +593,7 @@ def _sites(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarr
     rows = np.zeros(count, SITE_DTYPE)
     rows[old_sites] = before.sites
     rows["site"] = np.arange(count)
+    known_before = rows["alloc_count"] > 0
     # Of new objects few live on, and of older ones few died: these are gone through.
     old_size, size = pairing.size[:known], pairing.size[known:]
     new = {"count": sums(born), "bytes": sums(born, size)}
@@ -511,7 +605,7 @@ def _sites(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarr
         rows[f"alloc_{what}"] += new[what].astype(np.uint64)
         rows[f"freed_{what}"] += np.maximum(died[what], 0).astype(np.uint64)
     rows["free_calls"] += sums(freeing).astype(np.uint64)
-    unseen = (rows["first_ticks"] == 0) & (new["count"] > 0)
+    unseen = ~known_before & (new["count"] > 0)
     if unseen.any():
         first = np.flatnonzero(unseen[born])
         first_seen, at = np.unique(born[first], return_index=True)

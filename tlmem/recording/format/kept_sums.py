@@ -29,6 +29,7 @@ import numpy as np
 from tlmem.events import EVENT_DTYPE
 from tlmem.recording.format import limits
 from tlmem.recording.format.checkpoint import (
+    HEAP_DTYPE,
     LIVE_DTYPE,
     SAMPLE_DTYPE,
     SITE_DTYPE,
@@ -43,11 +44,17 @@ MOST_ANSWERS, LONGEST_ANSWER = 64, 1_000_000
 """Answers that are kept with the sums, the latest ones, and bytes of one."""
 LEAST_EVENTS = 1_000_000
 """Of fewer, reading them again is faster than a look at the file."""
-MAGIC = b"tlmsums2"
+MAGIC = b"tlmsums3"
 _LENGTH = struct.Struct("<Q")
 _MAC_BYTES = 32
 _SECRET_BYTES = 32
-_ARRAYS = {"sites": SITE_DTYPE, "samples": SAMPLE_DTYPE, "marks": EVENT_DTYPE, "live": LIVE_DTYPE}
+_ARRAYS = {
+    "sites": SITE_DTYPE,
+    "samples": SAMPLE_DTYPE,
+    "marks": EVENT_DTYPE,
+    "live": LIVE_DTYPE,
+    "heap": HEAP_DTYPE,
+}
 
 Identity = Callable[[int], bytes]
 """A digest of everything that folding up to a time (ticks) depends on."""

@@ -101,21 +101,23 @@ class Carried:
     Attributes:
         first: objects from this number on have events in the recording.
         folded: events that the file has only in sums.
-        heap: so many of the first events of ``heap`` are of earlier parts.
         number: objects that replaced another one by a resize, ascending.
         resized_from: these other ones.
     """
 
     first: int
     folded: int
-    heap: int
     number: np.ndarray
     resized_from: np.ndarray
 
 
 @dataclass
 class Contents:
-    """What was read, and what was not intact; ``heap`` has the events of sampled blocks."""
+    """What was read, and what was not intact.
+
+    ``heap`` has the events of sampled blocks; the first ``older_heap`` of them are of an earlier
+    part, or were folded.
+    """
 
     header: FileHeader
     timeline: Timeline
@@ -128,6 +130,7 @@ class Contents:
     """First and last tick of what was read, both included."""
     carried: Carried | None = None
     """Of one part of a recording: see ``read_parts``."""
+    older_heap: int = 0
     to_keep: tuple[Kept, bytes] | None = None
     """Sums that the next reading need not make again."""
 
@@ -302,9 +305,11 @@ def _read(
     names = read_names(source, directory, problems)
     problems += timeline.problems
     exact, heap = without_heap(timeline)
-    missing = loader.missing_events
+    missing, older = loader.missing_events, checkpoint.heap_events()
     return Contents(
-        *(header, exact, heap, names, checkpoint, problems, missing, span), to_keep=to_keep
+        *(header, exact, in_turn(older, heap), names, checkpoint, problems, missing, span),
+        older_heap=len(older),
+        to_keep=to_keep,
     )
 
 
@@ -472,8 +477,8 @@ def read_parts(
         )
     names = read_names(source, directory, problems)
     goes_on, folded = last_moments(events), checkpoint.totals
-    carried = Carried(folded.next_object, folded.events, 0, *np.empty((2, 0), np.int64))
-    heap_alive: Timeline | None = None
+    carried = Carried(folded.next_object, folded.events, *np.empty((2, 0), np.int64))
+    heap_alive = checkpoint.heap_events()
     ends = [
         end for end in horizons(events, part_events, shift_bits, part_events) if first <= end < last
     ]
@@ -490,10 +495,11 @@ def read_parts(
                 continue
             timeline, end = _before_a_sample(timeline, end, goes_on, header.ns_per_tick)
         exact, heap = without_heap(timeline)
-        with_alive = heap if heap_alive is None else in_turn(heap_alive, heap)
+        with_alive = in_turn(heap_alive, heap)
         found = list(dict.fromkeys([*problems, *loader.problems]))
         part = Contents(
-            *(header, exact, with_alive, names, checkpoint, found, missing, (first, end), carried)
+            *(header, exact, with_alive, names, checkpoint, found, missing, (first, end), carried),
+            older_heap=len(heap_alive),
         )
         yield part, end >= last
         if end >= last:
@@ -504,7 +510,6 @@ def read_parts(
         carried = _carried(carried, pairing, checkpoint.live["number"].astype(np.int64))
         of_heap = pair(with_alive, Known.nothing())
         heap_alive = rows_of(with_alive, of_heap.begins[of_heap.ended_by < 0])
-        carried = replace(carried, heap=len(heap_alive))
         first = end + 1
 
 

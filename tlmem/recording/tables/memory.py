@@ -22,7 +22,7 @@ from tlmem.events import (
     Kind,
     Metric,
 )
-from tlmem.recording.format.checkpoint import Checkpoint
+from tlmem.recording.format.checkpoint import HALVING, Checkpoint
 from tlmem.recording.format.live_file import Carried
 from tlmem.recording.format.pairing import Known, LiveMemory, Pairing, numbers_of, pair
 from tlmem.recording.format.symbols import Names
@@ -147,6 +147,7 @@ def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.Data
 
     A block of n bytes is a sample with the chance 1 - exp(-n / rate), so it stands for the
     reciprocal of that: sums of ``weight``, and of ``weight`` times ``size_bytes``, are unbiased.
+    Where half of the blocks alive were left out as events were folded, it stands for twice as many.
     """
     pairing = pair(heap, Known.nothing())
     dead = pairing.ended_by >= 0
@@ -155,6 +156,7 @@ def heap_table(heap: Timeline, notes: Mapping[str, str], to_ns: ToNs) -> pd.Data
     count = heap.count[pairing.begins]
     rate = heap_rate(notes)
     weight = np.ones(len(dead)) if rate == 1 else -1 / np.expm1(-np.maximum(pairing.size, 1) / rate)
+    weight = weight * np.exp2(count // HALVING)
     return frame(
         "heap",
         {
@@ -287,7 +289,7 @@ def sites_table(names: Names, table: SiteTable) -> pd.DataFrame:
 
 
 def site_totals_table(
-    timeline: Timeline, pairing: Pairing, checkpoint: Checkpoint, sites: SiteTable
+    timeline: Timeline, pairing: Pairing, checkpoint: Checkpoint, sites: SiteTable, to_ns: ToNs
 ) -> pd.DataFrame:
     """Exact sums for each call site that allocated or freed something."""
     count = len(sites.site)
@@ -301,6 +303,7 @@ def site_totals_table(
     folded_rows = sites.rows_of(checkpoint.sites["site"].astype(np.int64))
     for name, values in sums.items():
         np.add.at(values, folded_rows, checkpoint.sites[name].astype(np.int64))
+    first = _first_births(timeline, pairing, checkpoint, sites)
     listed = len(checkpoint.live)
     born = np.concatenate([checkpoint.live["site"], timeline.site[pairing.begins]])
     for start in range(0, len(born), _PIECE):
@@ -324,8 +327,24 @@ def site_totals_table(
             **{name: values[used] for name, values in sums.items()},
             "live_count": (sums["alloc_count"] - sums["freed_count"])[used],
             "live_bytes": (sums["alloc_bytes"] - sums["freed_bytes"])[used],
+            "first_ns": np.where(sums["alloc_count"] > 0, to_ns(first), -1)[used],
         },
     )
+
+
+def _first_births(
+    timeline: Timeline, pairing: Pairing, checkpoint: Checkpoint, sites: SiteTable
+) -> np.ndarray:
+    """When the first object of each site was allocated, in ticks; 0 where none was."""
+    first = np.zeros(len(sites.site), np.uint64)
+    begins = pairing.begins
+    for end in range(len(begins), 0, -_PIECE):  # from behind, so that the earliest stays
+        events = begins[max(end - _PIECE, 0) : end][::-1]
+        rows = sites.rows_of(timeline.site[events].astype(np.int64))
+        first[rows] = timeline.ticks[events]
+    folded = checkpoint.sites[checkpoint.sites["alloc_count"] > 0]
+    first[sites.rows_of(folded["site"].astype(np.int64))] = folded["first_ticks"]
+    return first
 
 
 def _sum_by(rows: np.ndarray, values: np.ndarray | None, count: int) -> np.ndarray:

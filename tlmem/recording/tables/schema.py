@@ -118,7 +118,7 @@ SCHEMA: dict[str, Table] = {
     ),
     "heap": Table(
         "one sampled block of native code or of Python's heap (record --heap); a resize begins "
-        "another; under a size limit only those that are not folded",
+        "another; of those that a size limit folded only what was alive",
         "",
         (
             Column("address", "uint64", "", "where it lay"),
@@ -182,6 +182,7 @@ SCHEMA: dict[str, Table] = {
             Column("live_count", "int64", "", "of those, still alive"),
             Column("live_bytes", "int64", "bytes", "their size"),
             Column("free_calls", "int64", "", "frees made here, of any object"),
+            Column("first_ns", "int64", "ns", "when the first object was allocated; -1: none was"),
         ),
     ),
     "marks": Table(

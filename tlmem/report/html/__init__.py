@@ -20,7 +20,7 @@ from tlmem.analysis.places import Places
 from tlmem.recording.memory_curves import memory_curves
 from tlmem.recording.reader import Recording
 from tlmem.report import text
-from tlmem.report.heap import HEAP_FOLDED, HEAP_MEASURES, HEAP_NOTE, heap_tree
+from tlmem.report.heap import HEAP_MEASURES, HEAP_NOTE, heap_folded, heap_tree
 from tlmem.report.html import sections
 from tlmem.report.html.figures import draw_figures
 from tlmem.report.html.flame import flame_graph, flame_of
@@ -190,7 +190,7 @@ def heap_parts(process: Process) -> list[Markup]:
     if not process.analysis.heap:
         return []
     notes = [f"{text.when_judged(process.analysis.judged_ns).capitalize()}. {HEAP_NOTE}"]
-    notes += [HEAP_FOLDED] if process.recording.folded_events else []
+    notes += [folded] if (folded := heap_folded(process.recording)) else []
     return [
         element("h2", "Sampled heap"),
         *(element("p", note, class_="quiet") for note in notes),
