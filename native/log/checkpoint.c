@@ -16,6 +16,7 @@ enum {
     SECTION_MARKS,
     SECTION_LIVE,
     SECTION_HEAP,
+    SECTION_PASSED,
     SECTIONS,
     RAW_BYTES = 196608, /* of entries in one block: fits a slot even when it does not compress */
     MOST_SLOTS = 8192,
@@ -244,6 +245,7 @@ static bool write_with_stride(tlmi_fold_state *state, uint64_t stride)
             {(const uint8_t *)state->marks, sizeof *state->marks, state->marks_count},
             {(const uint8_t *)live, LIVE_BYTES, listed},
             {(const uint8_t *)heap, sizeof *heap, blocks},
+            {(const uint8_t *)state->passed, sizeof *state->passed, state->passed_count},
         };
         good = write_sections(sections, checkpoint);
     }
@@ -263,8 +265,11 @@ bool tlmi_checkpoint_write(tlmi_fold_state *state)
         stride *= 2;
     while (state->heap_count * sizeof(heap_entry) > budget && tlmi_fold_state_halve_heap(state))
         ;
+    while (state->passed_count * sizeof(tlmi_passed) > budget)
+        tlmi_fold_state_halve_passed(state);
     while (!write_with_stride(state, stride)) {
         bool fewer = tlmi_fold_state_halve_heap(state);
+        tlmi_fold_state_halve_passed(state);
         if (!fewer && stride > state->totals.next_object)
             return false; /* not even the sums have room */
         stride *= 2;

@@ -16,6 +16,11 @@ typedef struct {
     uint8_t device;
     uint8_t place; /* of a sampled block: the count of its event */
 } tlmi_live;
+typedef struct { /* section 7: an object that was freed after a long life */
+    uint64_t number, ticks, died_ticks, bytes;
+    uint32_t site, died_site;
+    uint8_t device, halvings, unused[6];
+} tlmi_passed;
 typedef struct { /* docs/format.md, section 1 */
     uint64_t alloc_count, alloc_bytes, freed_count, freed_bytes, free_calls, first_ticks;
     uint32_t site, device;
@@ -47,6 +52,8 @@ typedef struct {
     uint32_t samples_count;
     tlmi_event *marks;
     uint32_t marks_count;
+    tlmi_passed *passed; /* in the order of their deaths */
+    uint32_t passed_room, passed_count;
 } tlmi_fold_state;
 bool tlmi_fold_state_open(tlmi_fold_state *state); /* false: no memory; nothing is kept */
 void tlmi_fold_state_close(tlmi_fold_state *state);
@@ -55,6 +62,8 @@ tlmi_fold_thread *tlmi_fold_state_thread(tlmi_fold_state *state, uint32_t thread
 bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks);
 /* Leaves out about half of the sampled blocks, by a hash; each of the others stands for twice as many. false: too often. */
 bool tlmi_fold_state_halve_heap(tlmi_fold_state *state);
+/* The same with the objects that passed. */
+void tlmi_fold_state_halve_passed(tlmi_fold_state *state);
 
 /* ---- checkpoint.c: writes a fold state into the file. Under work ---- */
 /* false: no room; what was written is given back and the former checkpoint stays in force. */

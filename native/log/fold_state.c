@@ -17,6 +17,10 @@ enum {
     MOST_MISUSES = 1000, /* kept with the marks; further ones are only counted */
     MOST_HEAP = 65536,   /* sampled blocks: enough for estimates within half a percent */
     MOST_HALVINGS = 15,  /* as an entry of the checkpoint can say */
+    LONG_LIFE = 10000,   /* allocations that an object outlives: what judges a line needs to know that it was freed */
+    FIRST_PASSED = 1024,
+    MOST_PASSED = 65536,
+    MOST_PASSED_HALVINGS = 24, /* as of objects that are alive */
 };
 
 static uint64_t place_of(const tlmi_fold_state *state, uint64_t address)
@@ -126,6 +130,46 @@ static bool has_room(tlmi_fold_state *state)
     return (state->totals.current_count + state->heap_count + 1) * 5 <= state->live_room * 3 || grow_live(state);
 }
 
+static bool is_of_stride(uint64_t object, uint32_t halvings)
+{
+    return (object * UINT64_C(0x9E3779B97F4A7C15) >> 32 & ((UINT64_C(1) << halvings) - 1)) == 0;
+}
+
+void tlmi_fold_state_halve_passed(tlmi_fold_state *state)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < state->passed_count; i++) {
+        tlmi_passed one = state->passed[i];
+        if (one.halvings < MOST_PASSED_HALVINGS && is_of_stride(one.number, ++one.halvings))
+            state->passed[left++] = one;
+    }
+    state->passed_count = left;
+}
+
+/* Keeps an object that is freed if its life was long. false: no memory. */
+static bool add_passed(tlmi_fold_state *state, const tlmi_live *object, uint64_t ticks, uint32_t site)
+{
+    if (state->totals.next_object - object->object < LONG_LIFE)
+        return true;
+    while (state->passed_count == MOST_PASSED)
+        tlmi_fold_state_halve_passed(state);
+    void *table =
+        state->passed_count < state->passed_room
+            ? state->passed
+            : grown(state->passed, sizeof *state->passed, &state->passed_room, (uint64_t)state->passed_count + 1);
+    if (!table)
+        return false;
+    state->passed = table;
+    state->passed[state->passed_count++] = (tlmi_passed){.number = object->object,
+                                                         .ticks = object->ticks,
+                                                         .died_ticks = ticks,
+                                                         .bytes = object->bytes,
+                                                         .site = object->site,
+                                                         .died_site = site,
+                                                         .device = object->device};
+    return true;
+}
+
 static bool apply_alloc(tlmi_fold_state *state, uint32_t thread, const tlmi_event *event, uint64_t ticks)
 {
     tlmi_fold_totals *totals = &state->totals;
@@ -156,7 +200,7 @@ static bool apply_alloc(tlmi_fold_state *state, uint32_t thread, const tlmi_even
     return true;
 }
 
-static bool apply_free(tlmi_fold_state *state, tlmi_fold_thread *owner, const tlmi_event *event)
+static bool apply_free(tlmi_fold_state *state, tlmi_fold_thread *owner, const tlmi_event *event, uint64_t ticks)
 {
     tlmi_site_sums *sums = site_sums(state, event->site);
     if (!sums)
@@ -171,6 +215,8 @@ static bool apply_free(tlmi_fold_state *state, tlmi_fold_thread *owner, const tl
         state->totals.unknown_frees++;
         return true;
     }
+    if (!resize && !add_passed(state, entry, ticks, event->site)) /* of a resize it is not known yet whether it fails */
+        return false;
     owner->restore = *entry;
     lower(state, entry);
     remove_live(state, entry);
@@ -286,7 +332,7 @@ static bool apply_object(tlmi_fold_state *state, uint32_t thread, const tlmi_eve
     if (event->device == TLM_DEVICE_NONE)
         return true;
     if (event->kind == TLM_KIND_FREE)
-        return apply_free(state, owner, event);
+        return apply_free(state, owner, event, ticks);
     return event->kind == TLM_KIND_REALLOC && event->arg == UINT64_MAX ? apply_restore(state, owner)
                                                                        : apply_alloc(state, thread, event, ticks);
 }
@@ -336,13 +382,15 @@ bool tlmi_fold_state_apply(tlmi_fold_state *state, uint32_t thread, const tlmi_e
 
 bool tlmi_fold_state_open(tlmi_fold_state *state)
 {
-    *state = (tlmi_fold_state){.live_room = FIRST_LIVE, .sites_room = FIRST_SITES, .threads_room = FIRST_THREADS};
+    *state = (tlmi_fold_state){
+        .live_room = FIRST_LIVE, .sites_room = FIRST_SITES, .threads_room = FIRST_THREADS, .passed_room = FIRST_PASSED};
     state->live = tlmi_own_alloc(FIRST_LIVE * sizeof *state->live);
     state->sites = tlmi_own_alloc(FIRST_SITES * sizeof *state->sites);
     state->threads = tlmi_own_alloc(FIRST_THREADS * sizeof *state->threads);
     state->samples = tlmi_own_alloc(MOST_SAMPLES * sizeof *state->samples);
     state->marks = tlmi_own_alloc(MOST_MARKS * sizeof *state->marks);
-    bool good = state->live && state->sites && state->threads && state->samples && state->marks;
+    state->passed = tlmi_own_alloc(FIRST_PASSED * sizeof *state->passed);
+    bool good = state->live && state->sites && state->threads && state->samples && state->marks && state->passed;
     if (!good)
         tlmi_fold_state_close(state);
     return good;
@@ -355,5 +403,6 @@ void tlmi_fold_state_close(tlmi_fold_state *state)
     tlmi_own_free(state->threads, state->threads_room * sizeof *state->threads);
     tlmi_own_free(state->samples, MOST_SAMPLES * sizeof *state->samples);
     tlmi_own_free(state->marks, MOST_MARKS * sizeof *state->marks);
+    tlmi_own_free(state->passed, state->passed_room * sizeof *state->passed);
     *state = (tlmi_fold_state){0};
 }

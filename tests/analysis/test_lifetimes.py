@@ -231,7 +231,7 @@ def fold(recording, horizon_ns: int):
     gone = old & ~live & (objects["died_ns"] <= horizon_ns)
     recording.objects = objects[~gone].assign(folded=old[~gone])
     recording.fold = {"live_stride": 1}
-    recording.horizon_ns = horizon_ns
+    recording.horizon_ns = recording.lost_ns = horizon_ns
     return recording
 
 

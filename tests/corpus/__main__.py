@@ -2,7 +2,9 @@
 
 They stand in ``programs``, with their truth in ``expected.json``, and decide whether a change of
 the rules is an improvement. ``--keep`` keeps the recordings, and ``--judge-only`` judges kept ones
-again: a change of the rules is compared on the same recordings.
+again: a change of the rules is compared on the same recordings. ``--detail 0.1`` folds all but a
+tenth of the events, as happens to those of a program that runs for hours: the answers should be the
+same.
 """
 
 from __future__ import annotations
@@ -10,15 +12,20 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from tlmem.analysis import Analysis
+from tlmem.recording.format import kept_sums, limits
+from tlmem.recording.reader import read
 from tlmem.report.summary import summarise
 
 CORPUS = Path(__file__).resolve().parent
@@ -97,10 +104,29 @@ def of_program(program: Program, file: str) -> bool:
     return file.startswith("<") or Path(file).name == program.path.name
 
 
-def judged(chosen: dict[str, Program], folder: Path, again: bool) -> Iterator[tuple[str, str, str]]:
+@contextmanager
+def kept_in_detail(file: Path, share: float) -> Iterator[None]:
+    """Commands keep this share of a recording's events one by one and fold the others; 1: all."""
+    if share == 1:
+        yield
+        return
+    events = max(1, int(share * read(file).event_count))
+    with (
+        patch.object(limits, "DETAIL_OF_COMMANDS", events),
+        patch.dict(os.environ, {kept_sums.SWITCH: "off"}),
+    ):
+        yield
+
+
+def judged(
+    chosen: dict[str, Program], folder: Path, again: bool, detail: float = 1.0
+) -> Iterator[tuple[str, str, str]]:
     """Name, answer (right, wrong, failed or left out) and sentence of each program.
 
     Of a program that starts processes, the one with the most serious verdict counts.
+
+    Args:
+        detail: the share of a recording's events that is kept one by one.
     """
     for name, program in chosen.items():
         file = folder / f"{name}.tlm"
@@ -110,7 +136,8 @@ def judged(chosen: dict[str, Program], folder: Path, again: bool) -> Iterator[tu
         if not (file.exists() if again else record(program, file)):
             yield name, "failed", "there is no recording of it"
             continue
-        analysis = summarise([str(file)]).worst.analysis
+        with kept_in_detail(file, detail):
+            analysis = summarise([str(file)]).worst.analysis
         answer = "right" if is_right(program, analysis) else "wrong"
         kinds = [found.kind for found in analysis.findings if found.severity != "info"]
         warned = f" ({', '.join(kinds)})" if kinds else ""
@@ -131,6 +158,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--judge-only", action="store_true", help="judge the recordings in FOLDER, record nothing"
     )
+    parser.add_argument(
+        "--detail", type=float, default=1.0, metavar="SHARE", help="fold all events but this share"
+    )
     options = parser.parse_args(words)
     every = programs()
     unknown = [name for name in options.names if name not in every]
@@ -143,7 +173,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="tlmem-corpus-") as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        for name, answer, sentence in judged(chosen, folder, options.judge_only):
+        for name, answer, sentence in judged(chosen, folder, options.judge_only, options.detail):
             counts[every[name].truth, answer] += 1
             if answer != "right":
                 print(f"{answer}: {name}, {every[name].truth}: {sentence}", flush=True)

@@ -21,6 +21,7 @@ def test_a_leak_has_lines_to_blame_and_nothing_else_has() -> None:
 def test_a_program_is_recorded_and_judged(capsys, tmp_path) -> None:
     assert main(["calib_scalars", "--keep", str(tmp_path)]) == 0
     assert main(["calib_scalars", "--keep", str(tmp_path), "--judge-only"]) == 0
+    assert main(["calib_scalars", "--keep", str(tmp_path), "--judge-only", "--detail", "0.1"]) == 0
 
     assert "clean: 1 of 1 right" in capsys.readouterr().out
 

@@ -412,6 +412,26 @@ def checkpoint_with_impossible_sums() -> bytes:
 
 
 @forgery
+def checkpoint_with_impossible_blocks() -> bytes:
+    """Sums that can be, and sampled blocks of which the second is freed."""
+    totals = struct.pack("<20Q", 3, *[0] * 12, 1, *[0] * 6)
+    heap = b"".join(struct.pack("<QQQIHBB", 5, 64, 100, 0, 1, 255, kind) for kind in (1, 2))
+    threads = struct.pack("<QQ", 3, 1)
+    blocks = writer.fold_blocks(7, {0: totals, 2: threads, 6: heap})
+    return file([*blocks, *blocks_of(rows(100))], names=base_names(), header=fold_header())
+
+
+@forgery
+def checkpoint_of_blocks_that_stand_for_too_many() -> bytes:
+    """Sampled blocks at one address, each as large as can be, that stand for as many as can be."""
+    totals = struct.pack("<20Q", 4096, *[0] * 12, 1, *[0] * 6)
+    one = struct.pack("<QQQIHBB", 2**64 - 1, 64, 1 << 52, 0, 65535, 255, 1)
+    threads = struct.pack("<QQ", 4096, 1)
+    blocks = writer.fold_blocks(7, {0: totals, 2: threads, 6: one * 4096})
+    return file([*blocks, *blocks_of(rows(100))], names=base_names(), header=fold_header())
+
+
+@forgery
 def sixty_million_events() -> bytes:
     events = rows(8184, SCOPE_ENTER, object=5, device=0, step=0)
     (block,) = list(blocks_of(events))

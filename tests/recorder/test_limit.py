@@ -10,11 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from tlmem.analysis import analyse
+from tlmem.analysis.lifetimes import alive_at, lifetimes
 from tlmem.analysis.model import HeapLine
+from tlmem.analysis.places import Places
 from tlmem.recording import reader
 from tlmem.recording.format import checkpoint
 
@@ -157,7 +160,7 @@ def test_sampled_blocks_that_are_alive_outlive_a_fold(keeping: dict[str, Path], 
     assert whole.fold is None and folded.fold is not None and folded.folded_events > 1_000_000
     assert folded.event_count == folded.threads["events"].sum()
     about = kept_by_the_line(folded).about
-    assert about.low <= KEPT_BYTES <= about.high
+    assert abs(about.bytes - KEPT_BYTES) < 0.3 * KEPT_BYTES  # 400 samples: six standard errors
     if how == "limited":
         assert folded.heap_from_ns > 0
     else:  # few enough that all of them are kept
@@ -187,8 +190,8 @@ def test_of_many_sampled_blocks_a_reader_keeps_some_and_they_stand_for_all(
     about = kept_by_the_line(folded).about
 
     assert folded.heap_from_ns > 0
-    assert about.low <= KEPT_BYTES <= about.high
-    assert about.high - about.low < 1.5 * KEPT_BYTES
+    assert abs(about.bytes - KEPT_BYTES) < 0.8 * KEPT_BYTES  # 50 samples or more
+    assert about.low < KEPT_BYTES and about.high > about.low
 
 
 def test_samples_are_the_same_where_a_recording_is_read_in_parts(keeping: dict[str, Path]) -> None:
@@ -202,3 +205,51 @@ def test_samples_are_the_same_where_a_recording_is_read_in_parts(keeping: dict[s
     assert sum(part.event_count for part in limited.parts(500_000)) == (
         limited.event_count - limited.folded_events
     )
+
+
+STAGES = """
+import random
+import numpy as np
+
+chance = random.Random(3)
+
+def passing(step):
+    np.empty(chance.randrange(1, 3000), np.uint8), np.empty(chance.randrange(1, 3000), np.uint8)
+    return step % 200 == 0
+
+def load():
+    return sum(len(p) for p in [np.full(800, 1.0) for step in range(300_000) if passing(step)])
+
+def clean():
+    return sum(len(p) for p in [np.arange(700) for step in range(300_000) if passing(step)])
+
+def fit():
+    return sum(len(p) for p in [np.ones(900) for step in range(300_000) if passing(step)])
+
+print(load()); print(clean()); print(fit())
+"""
+
+
+@pytest.mark.parametrize("how", ["limited", "folded by the reader"])
+def test_the_judge_knows_what_earlier_stages_kept_and_freed(tmp_path: Path, how: str) -> None:
+    """What was freed after a long life is known, however old, so that the last stage is no leak."""
+    (tmp_path / "program.py").write_text(STAGES)
+    path = tmp_path / "r.tlm"
+    limit = ["--max-file", str(LIMIT_BYTES)] if how == "limited" else []
+    command = [sys.executable, "-m", "tlmem", "record", "-q", *limit, "-o", str(path)]
+    result = subprocess.run(
+        [*command, str(tmp_path / "program.py")], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    folded = reader.read(path, detail_events=None if how == "limited" else 200_000)
+
+    assert folded.folded_events > 1_000_000
+    places = Places.of(folded)
+    lives = lifetimes(folded, places)
+    for text in ("np.full", "np.arange"):
+        line = 1 + next(n for n, code in enumerate(STAGES.splitlines()) if text in code)
+        groups = [n for n, f in enumerate(places.frames) if f.line == line and "program" in f.file]
+        (mine,) = np.nonzero(np.isin(lives.group, groups) & (lives.size > 1000))
+        most = alive_at(lives.born[mine], lives.born[mine], lives.died[mine]).max()
+        assert 1450 <= len(mine) <= 1520 and most >= 1440  # what it returns is made there, too
+        assert (lives.died[mine] < lives.judged_ns).all()

@@ -41,6 +41,7 @@ def read_both(program: Program, form: str, fold_at: int, detail: int) -> tuple[R
             patch.multiple(pairing, _FEW_KNOWN=0, _PIECE=3),
             patch.object(timeline, "_SHORT_RUN", 0),
             patch.object(memory, "_PIECE", 3),
+            patch.object(checkpoint, "LONG_LIFE", 0.0),
         ):
             folded = read(path, detail_events=detail)
             assert folded.problems == []
@@ -75,6 +76,11 @@ def test_folded_reading_agrees_with_reading_everything(
     pd.testing.assert_frame_equal(alive[0][columns], alive[1][columns])
     died = folded.objects[folded.objects["died_ns"] >= 0]
     pd.testing.assert_frame_equal(died[columns], whole.objects.loc[died.index, columns])
+    told = ["device", "size_bytes", "born_ns", "died_ns", "born_site", "died_site"]
+    every = pd.concat([folded.passed[told], folded.objects[told]]).sort_index()
+    expected = whole.objects.loc[every.index if with_checkpoint else whole.objects.index, told]
+    pd.testing.assert_frame_equal(every, expected, check_dtype=False, check_index_type=False)
+    assert (folded.passed["weight"] == 1).all()
 
 
 def test_nothing_is_folded_when_all_fits() -> None:

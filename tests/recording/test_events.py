@@ -234,6 +234,7 @@ def test_sections_of_a_checkpoint_have_the_layout_of_the_c_structs() -> None:
         assert dtype.names == tuple(field for field, _, _ in c_struct(name))
         assert columns(dtype) == placed(c_struct(name))
     assert columns(checkpoint.HEAP_DTYPE) == placed(c_struct("heap_entry"))
+    assert columns(checkpoint.PASSED_DTYPE) == placed(c_struct("tlmi_passed"))
 
 
 def test_limits_of_a_fold_are_the_same_in_c_or_differ_as_documented() -> None:

@@ -417,6 +417,8 @@ class Program:
             holding_objects=self.holding_objects(),
             heap_sampled=False,
             heap_from_ns=0,
+            lost_ns=0,
+            passed=pd.DataFrame(),
             heap=pd.DataFrame(
                 self.heap, columns=[column.name for column in SCHEMA["heap"].columns]
             ),

@@ -207,7 +207,7 @@ def holding_totals(snapshot: int, ticks: int, **about: int) -> bytes:
 
 # ---- checkpoints ----
 
-SECTION_ENTRY_BYTES = {0: 8, 1: 56, 2: 16, 3: 24, 4: 32, 5: 40, 6: 32}
+SECTION_ENTRY_BYTES = {0: 8, 1: 56, 2: 16, 3: 24, 4: 32, 5: 40, 6: 32, 7: 48}
 
 
 def fold_blocks(

@@ -51,8 +51,9 @@ class Lifetimes:
     clock (own time, allocations, bytes) and one column per object. ``run`` is the program's own
     time between events, too, ``delays`` what is left out of it. ``begin_ns`` to ``cut_ns`` is the
     program's run, ``unwinding_ns`` the earliest moment at which its frames may unwind as it ends,
-    ``judged_ns`` the last one at which what it holds is still held. ``folded`` says that of the
-    oldest objects only those that stayed alive are known. ``runtime`` says which objects are a
+    ``judged_ns`` the last one at which what it holds is still held. ``folded`` says that the oldest
+    objects are known only if they lived for long, ``lost_ns`` until when none are known that were
+    freed; 0: all are. ``runtime`` says which objects are a
     runtime's (tlmem's own tensors, views and structs, or those of one that sends probes) and not
     arrays, ``torch`` which are PyTorch's; ``foreign_noun`` is what those that are neither are
     called. ``first_ns`` is when the first object was made, if events were folded. ``with_graph``
@@ -78,6 +79,7 @@ class Lifetimes:
     runtime: NDArray[np.bool_]
     torch: NDArray[np.bool_]
     folded: bool = False
+    lost_ns: int = 0
     foreign_noun: str = "array"
     first_ns: int | None = None
     with_graph: NDArray[np.bool_] | None = None
@@ -129,6 +131,13 @@ class Lifetimes:
         own, allocations = self.delays.left_out_of(known), np.append(0.0, self.clocks[1])
         return [np.interp(time_ns, known, clock) for clock in (own, allocations)]
 
+    @property
+    def clocks_begin(self) -> Floats:
+        """What each clock said when the program made its first object."""
+        if not self.folded:
+            return self.clocks[:, 0]
+        return np.array([self.run.at(self.first_made_ns), 0.0, 0.0])
+
     def noun(self, group: int) -> str:
         """What the objects of a line are called: arrays, tensors of PyTorch, or both: objects.
 
@@ -164,23 +173,22 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
     table = recording.objects
     born = table["born_ns"].to_numpy(np.int64)
     died = table["died_ns"].to_numpy(np.int64)
-    site = table["born_site"].to_numpy()
-    died_site = table["died_site"].to_numpy()
-    size = table["size_bytes"].to_numpy(np.int64)
-    folded = table["folded"].to_numpy(bool)
     begin_ns, cut_ns = program_span(recording, born, died, table["born_thread"].to_numpy(np.int64))
+    told = columns_of(recording)
+    born, died, size = told["born_ns"], told["died_ns"], told["size_bytes"]
+    site, died_site, weight = told["born_site"], told["died_site"], told.get("weight")
 
     if len(site) and int(site.max()) >= len(places.group_of_site):
         site = np.where(site < len(places.group_of_site), site, 0)
     own = (born <= cut_ns) & ~places.importing[site]
     if is_imported(recording) and not older:
         own &= born >= begin_ns
-    ordinal, device = table.index.to_numpy(np.int64), table["device"].to_numpy(np.uint8)
+    ordinal, device = told["object"], told["device"]
     if not own.all():
-        born, died, size, folded = born[own], died[own], size[own], folded[own]
+        born, died, size = born[own], died[own], size[own]
         site, died_site, ordinal, device = site[own], died_site[own], ordinal[own], device[own]
+        weight = weight[own] if weight is not None else None
     died = np.where(died < 0, NEVER, died)
-    stride = int((recording.fold or {}).get("live_stride", 1) or 1)
     delays = Delays.of(recording.samples)
     moments = recording.samples["time_ns"].to_numpy(np.int64)
     run = clock_of_run(moments, begin_ns, cut_ns, delays)
@@ -193,13 +201,13 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
         died_site=died_site,
         group=places.group_of_site[site],
         ordinal=ordinal,
-        weight=np.where(folded, stride, 1) if stride > 1 else np.broadcast_to(1, len(born)),
+        weight=np.broadcast_to(1, len(born)) if weight is None else weight,
         sums=exact_sums(recording, places, places.group_of_site, places.count)
         if recording.fold is not None
         else None,
-        clocks=clocks(
-            delays.left_out_of(born), ordinal if recording.fold else np.arange(len(born)), size
-        ),
+        clocks=clocks(delays.left_out_of(born), np.arange(len(born)), size)
+        if recording.fold is None
+        else clocks_of_folded(recording, run, born, ordinal, size),
         delays=delays,
         run=run,
         begin_ns=begin_ns,
@@ -212,9 +220,50 @@ def lifetimes(recording: Recording, places: Places, older: bool = False) -> Life
         runtime=(device >= FIRST_RUNTIME_DEVICE) | (device == Device.PROBE),
         torch=np.isin(device, TORCH_DEVICES),
         folded=recording.fold is not None,
+        lost_ns=recording.lost_ns,
         foreign_noun="block" if is_imported(recording) else "array",
         first_ns=first_birth(recording, places),
     )
+
+
+def columns_of(recording: Recording) -> dict[str, NDArray[Any]]:
+    """What is known of each object, in order of birth, also of those folded after a long life.
+
+    There is a ``weight`` where events were folded.
+    """
+    table, fold = recording.objects, recording.fold
+    names = ("device", "size_bytes", "born_ns", "died_ns", "born_site", "died_site")
+    found = {name: table[name].to_numpy() for name in names}
+    found["object"] = table.index.to_numpy(np.int64)
+    if fold is None:
+        return found
+    found["weight"] = np.where(table["folded"].to_numpy(bool), fold.get("live_stride") or 1, 1)
+    passed = recording.passed
+    if not len(passed):
+        return found
+    before = {name: passed[name].to_numpy() for name in (*names, "weight")}
+    before["object"] = passed.index.to_numpy(np.int64)
+    order = np.argsort(np.concatenate([before["object"], found["object"]]), kind="stable")
+    return {name: np.concatenate([before[name], found[name]])[order] for name in found}
+
+
+def clocks_of_folded(
+    recording: Recording, run: RunClock, born: Ints, ordinal: Ints, size: Ints
+) -> Floats:
+    """The same clocks where not all objects are known one by one.
+
+    A gap between two that are is no pause. Of the bytes before, only the sum is known: they count
+    as if they had come evenly with the objects.
+    """
+    totals = recording.fold or {}
+    older, count = float(totals.get("alloc_bytes", 0)), max(1, int(totals.get("next_object", 0)))
+    found = np.empty((3, len(born)))
+    found[0] = np.interp(born, run.ticks, run.clock)
+    found[1] = ordinal
+    new = ordinal >= count
+    found[2] = older * (ordinal / count)
+    found[2, new] = older + np.cumsum(np.maximum(size[new], 1), dtype=float)
+    return found
 
 
 def first_birth(recording: Recording, places: Places) -> int | None:

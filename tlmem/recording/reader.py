@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 _OF_EVENTS = (
     *("_names", "sites", "heap", "holders", "scopes", "misuses", "passes", "holdings", "contents"),
-    *("object_types", "_device_changes", "_fold_totals"),
+    *("object_types", "_device_changes", "_fold_totals", "passed"),
 )
 """What an analysis asks for that is made of events, besides small attributes."""
 _OF_OBJECTS = ("object_devices", "holding_objects")
@@ -334,6 +334,20 @@ class Recording:
     def objects(self) -> pd.DataFrame:
         """Every allocation and when it was freed."""
         return _objects_of(self._contents)
+
+    @cached_property
+    def passed(self) -> pd.DataFrame:
+        """Objects that were folded, and freed before that after a long life.
+
+        They are in no other table; what the judge says of a line needs to know that they were.
+        """
+        return memory.passed_table(self._contents.checkpoint, self._to_ns)
+
+    @small
+    def lost_ns(self) -> int:
+        """What was freed until this time is lost, as an older version folded it; 0: nothing is."""
+        ticks = self._contents.checkpoint.lost_ticks
+        return int(self._to_ns(np.array([ticks], np.uint64))[0]) if ticks else 0
 
     @small
     def object_devices(self) -> frozenset[int]:

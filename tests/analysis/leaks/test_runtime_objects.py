@@ -251,7 +251,7 @@ def test_misuses_that_a_size_limit_folded_are_counted() -> None:
     recording.fold = {"misuse_count": 1500, "live_stride": 1}
     recording.misuses["thread"] = 0
     recording.site_totals = pd.DataFrame(
-        {"alloc_count": [1], "live_count": [0], "live_bytes": [0]}, index=[2]
+        {"alloc_count": [1], "live_count": [0], "live_bytes": [0], "first_ns": [0]}, index=[2]
     )
     (folded,) = [f for f in analyse(recording).findings if f.kind == "misuse"]
 

@@ -33,12 +33,12 @@ class Gathered:
 
 
 def gathered_results(lives: Lifetimes, growths: list[GrowingSite]) -> list[Gathered]:
-    """Those of the growing lines that were joined; none of a recording that was folded.
+    """Those of the growing lines that were joined; none where what was freed is lost.
 
     What a size limit summed up has no births and deaths of its own. What goes with the survivors of
     such a line is part of the same results, as the index of a table that is joined without it.
     """
-    if lives.folded:
+    if lives.lost_ns:
         return []
     found = [
         Gathered(growth, row)

@@ -166,7 +166,7 @@ def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Gro
     looked for in time and, as a busy machine bends time, in what the line made.
     """
     born, died = lives.born[line], lives.died[line]
-    if len(line) > LARGEST_PATH or lives.folded or not may_grow_lately(born, died):
+    if len(line) > LARGEST_PATH or lives.lost_ns or not may_grow_lately(born, died):
         return None
     in_time = np.linspace(born[0], born[-1], MOMENTS)
     in_births = born[np.linspace(0, len(born) - 1, MOMENTS).astype(np.int64)].astype(np.float64)
@@ -482,14 +482,14 @@ def reaches_the_end(
 ) -> bool:
     """Whether a line's life covers a good part of the program's activity and lasts to its end."""
     checks = Checks() if checks is None else checks
-    begin = lives.clocks[:, 0]
+    begin = lives.clocks_begin
     whole = np.maximum(lives.clocks[:, -1] - begin, 1e-9)
     reach = np.sort(np.clip((lives.clocks[:, rows[-1]] - begin) / whole, 0, 1))
     span = np.sort(np.clip((lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]]) / whole, 0, 1))
     # What survived until here may take long to be freed when the program ends.
     unwinding_ns = np.quantile(lives.died[rows][lives.died[rows] > judged_ns], RULES.unwinding)
     end_ns = min(lives.cut_ns, max(int(unwinding_ns), judged_ns, lives.unwinding_ns))
-    first, end = lives.run.at(lives.born[0]), lives.run.at(end_ns)
+    first, end = lives.run.at(lives.first_made_ns), lives.run.at(end_ns)
     wall = (lives.run.at(judged_ns) - first) / max(1.0, end - first)
     return (
         checks.at_least(RULES.wall_reach, wall)

@@ -119,6 +119,7 @@ def sampled_lives(
         runtime=np.zeros(len(rows), bool),
         torch=np.zeros(len(rows), bool),
         folded=False,
+        lost_ns=0,
         first_ns=None,
     )
 

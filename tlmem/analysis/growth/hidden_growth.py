@@ -64,7 +64,7 @@ def hidden_growth(
             lines are not judged together.
         enlargements: lines whose arrays are replaced by ever larger ones.
     """
-    if len(lives) == 0 or lives.folded or lives.sums is not None:
+    if len(lives) == 0 or lives.lost_ns:
         return []
     known = {growth.group for growth in growths}
     end_ns = max(int(lives.born[-1]), lives.unwinding_ns)

@@ -61,10 +61,9 @@ def growth_per_scope(
 
 
 def threads_of(recording: Recording, lives: Lifetimes) -> Ints:
-    """The number of the thread that made each object."""
-    table = recording.objects
-    rows = np.searchsorted(table.index.to_numpy(np.int64), lives.ordinal)
-    return table["born_thread"].to_numpy(np.int64)[rows]
+    """The number of the thread that made each object; 0 of those that were folded and freed."""
+    threads = recording.objects["born_thread"].reindex(lives.ordinal, fill_value=0)
+    return threads.to_numpy(np.int64)
 
 
 def of_label(label: str, scopes: pd.DataFrame, threads: Ints, lives: Lifetimes) -> ScopeGrowth:

@@ -3,9 +3,10 @@
 A program that reads, transforms and then computes keeps in each stage what the next one needs, or
 what a function makes until it returns. The last stage rises like a leak up to the program's end. A
 *stage* is a line that had stopped when the growing one began: it kept at least half as many objects
-and half as many bytes, over at least half as long a time. If two stages freed what they kept, the
-last one is expected to. A leak does not stop: once it has lasted twice as long as each stage before
-it, they explain nothing. Call paths of one line have a rule of their own, ``was_given_back``.
+and half as many bytes, over at least half as long a time, of the program's own. If two stages freed
+what they kept, the last one is expected to. A leak does not stop: once it has lasted twice as long
+as each stage before it, they explain nothing. Call paths of one line have a rule of their own,
+``was_given_back``.
 
 Covers: tracked objects, by line and by call path. Does not cover: a program's first stage; what a
 library's call makes, see ``leaks.one_call``.
@@ -73,8 +74,8 @@ def last_stages(lives: Lifetimes, growths: list[GrowingSite]) -> list[LastStage]
 
 
 def stages_before(lives: Lifetimes, growth: GrowingSite) -> LastStage | None:
-    """The stages before this growth; None of a recording that was folded."""
-    if lives.folded or growth.survivors < RULES.few_survivors:
+    """The stages before this growth; None where what was freed is lost."""
+    if lives.lost_ns or growth.survivors < RULES.few_survivors:
         return None
     earlier, until = np.searchsorted(lives.born, [growth.first_ns, growth.judged_ns + 1]).tolist()
     lasted = growth.judged_ns - growth.first_ns
@@ -92,13 +93,15 @@ def stages_before(lives: Lifetimes, growth: GrowingSite) -> LastStage | None:
         & (held >= RULES.majority * growth.bytes)
         & (later <= (1 - RULES.nearly_all) * count)
     )
+    time = lives.clocks[0]
+    took = time[until - 1] - time[earlier]
     periods: dict[int, tuple[int, int]] = {}
     for candidate in candidates.tolist():
-        births = born[rows[group[rows] == candidate]]
+        births = rows[group[rows] == candidate]
         few = int(FEW * len(births))
         first, last = int(births[few]), int(births[-1 - few])
-        if last - first >= RULES.majority * lasted:
-            periods[candidate] = first, last
+        if time[last] - time[first] >= RULES.majority * took:
+            periods[candidate] = int(born[first]), int(born[last])
     if not periods:
         return None
     stages = sorted(periods, key=lambda stage: -periods[stage][1])

@@ -152,10 +152,14 @@ def over_time(moments: list[DeepGraph]) -> DeepGraph | None:
 
 
 def with_object(graph: DeepGraph, recording: Recording) -> DeepGraph:
-    """With the tensor's memory in place of the group in which the last snapshot saw it."""
+    """With the tensor's memory in place of the group in which the last snapshot saw it.
+
+    That is not known where the tensor was freed before older events were folded.
+    """
     named, holdings = recording.holding_objects, recording.holdings
     last = holdings.loc[holdings["time_ns"] == graph.end_ns, "snapshot"].iloc[0]
     mine = named[(named["snapshot"] == last) & (named["group"] == graph.object)]
+    mine = mine[mine["object"].isin(recording.objects.index)]
     if not len(mine):
         return replace(graph, object=-1)
     number = int(mine["object"].iloc[0])

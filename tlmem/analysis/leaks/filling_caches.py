@@ -33,7 +33,7 @@ BY_CHANCE = 2.0
 
 def fills_up(line: Survivors) -> bool:
     """Whether the survivors of a line come ever more slowly, and may be those of a cache."""
-    if line.growth.manner != "kept" or line.lives.folded or not may_have_keys(line):
+    if line.growth.manner != "kept" or not may_have_keys(line):
         return False
     early, late = pace(line)
     return late <= RULES.majority * early
@@ -73,7 +73,8 @@ def births_of_others(line: Survivors, rows: NDArray[np.int64]) -> NDArray[np.int
     """How many objects others had made when each survivor was born.
 
     Other lines of the function that makes the survivors are excluded, because they slow down with
-    the cache. If that function makes most objects, only the survivors' own line is excluded.
+    the cache. If that function makes most objects, only the survivors' own line is excluded. Those
+    that were folded are others.
     """
     lives, frames = line.lives, line.places.frames
     own = np.array([(f.file, f.function) == (line.line.file, line.line.function) for f in frames])
@@ -81,6 +82,8 @@ def births_of_others(line: Survivors, rows: NDArray[np.int64]) -> NDArray[np.int
     mine = born[rows[0] : rows[-1] + 1]
     if np.count_nonzero(mine) > RULES.own_clock * len(mine):
         born = lives.group == line.growth.group
+    if lives.folded:
+        return (lives.ordinal - np.cumsum(born))[rows]
     return np.cumsum(~born)[rows]
 
 

@@ -40,6 +40,7 @@ GRADIENT = "grad"
 _GROUPS, _STATE = "param_groups", "state"
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 # ---- what a chain passes
@@ -122,31 +123,58 @@ class Training:
     """The training steps of a recording, from the stacks of its allocations.
 
     A step begins with the first allocation in a backward pass, or of an optimizer, that follows
-    others.
+    others. Of steps that were folded it is only known how many they were, if each made as many
+    objects as later ones.
     """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._found: tuple[Ints, Ints] | None = None
+        self._found: tuple[Ints, Floats] | None = None
 
-    def of(self, lives: Lifetimes) -> tuple[Ints, Ints]:
-        """When steps began (ns), rising, and what was allocated in each in the backward pass."""
+    def of(self, lives: Lifetimes) -> tuple[Ints, Floats]:
+        """When steps began (ns), rising, and what was allocated in each in the backward pass.
+
+        NaN of steps that were folded.
+        """
         if self._found is None:
             phase, backward = site_phases(self._recording.sites).of(lives.site)
-            told = phase != int(Phase.DATA)
+            known = int(np.searchsorted(lives.born, self._recording.horizon_ns, "right"))
+            told = (phase != int(Phase.DATA)) & (np.arange(len(lives)) >= known)
             born, backward = lives.born[told], backward[told]
             training = backward | (phase[told] == int(Phase.OPTIMIZER))
             begins = born[training & ~np.concatenate(([False], training[:-1]))]
             step = np.searchsorted(begins, born[backward], side="right") - 1
-            self._found = begins, np.bincount(step[step >= 0], minlength=len(begins))
+            work = np.bincount(step[step >= 0], minlength=len(begins)).astype(np.float64)
+            older = folded_steps(lives, known, len(begins))
+            self._found = (
+                np.concatenate([older, begins]),
+                np.concatenate([np.full(len(older), np.nan), work]),
+            )
         return self._found
+
+
+def folded_steps(lives: Lifetimes, known: int, steps: int) -> Ints:
+    """About when the steps began that were folded.
+
+    Args:
+        known: the first row of ``lives`` that was not folded.
+        steps: how many there were from then on.
+    """
+    if not known or not steps or known == len(lives):
+        return np.empty(0, np.int64)
+    ordinal = lives.ordinal.astype(np.float64)
+    of_a_step = max(1.0, (ordinal[-1] - ordinal[known]) / steps)
+    places = np.arange(ordinal[known] - of_a_step, ordinal[0], -of_a_step)[::-1]
+    found: Ints = np.interp(places, ordinal, lives.born).astype(np.int64)
+    return found
 
 
 @dataclass(frozen=True)
 class Extensions:
     """In how many training steps parts were added to a model, and how many steps there were.
 
-    ``works`` says that the backward pass did more after nearly all of them: the parts are used.
+    ``works`` says that the backward pass did more after nearly all of them: the parts are used. Of
+    few parts that were all added in folded steps it is believed.
     """
 
     count: int
@@ -168,9 +196,12 @@ def extensions_of(line: Survivors, training: Training) -> Extensions:
     rows = line.rows if line.growth.rows is None else line.growth.rows
     step = np.unique(np.searchsorted(begins, line.lives.born[rows], side="right"))
     spans = [work[begin:end] for begin, end in pairwise((0, *step.tolist(), len(work)))]
-    usual = [float(np.median(span)) for span in spans if len(span)]
+    seen = [span[~np.isnan(span)] for span in spans]
+    usual = [float(np.median(span)) for span in seen if len(span)]
     more = int(np.count_nonzero(np.diff(usual) > 0))
     works = more > 0 and more >= RULES.nearly_all * (len(usual) - 1)
+    if line.lives.folded and len(usual) < 2:
+        works = len(step) < RULES.few_survivors
     return Extensions(len(step), int(step[-1] - step[0]), works)
 
 
@@ -186,7 +217,7 @@ def is_extended(line: Survivors, training: Training) -> bool:
 
     Models in a list are such parts, too, where each makes a training step do more.
     """
-    if not is_torch(line) or line.lives.folded:
+    if not is_torch(line) or line.lives.lost_ns:
         return False
     seen = [chain for chain in line.chains if chain.root != NATIVE]
     of_model = [chain for chain in seen if is_of_a_model(chain)]

@@ -46,7 +46,7 @@ from tlmem.recording.format.timeline import (
     without_heap,
 )
 
-TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE, HEAP = range(7)
+TOTALS, SITES, THREADS, SAMPLES, MARKS, LIVE, HEAP, PASSED = range(8)
 SITE_DTYPE = np.dtype(
     [
         ("alloc_count", "<u8"),
@@ -84,6 +84,19 @@ HEAP_DTYPE = np.dtype(
         ("kind", "u1"),
     ]
 )
+PASSED_DTYPE = np.dtype(
+    [
+        ("number", "<u8"),
+        ("ticks", "<u8"),
+        ("died_ticks", "<u8"),
+        ("bytes", "<u8"),
+        ("site", "<u4"),
+        ("died_site", "<u4"),
+        ("device", "u1"),
+        ("halvings", "u1"),
+        ("unused", "V6"),
+    ]
+)
 SECTION_DTYPES = {
     TOTALS: np.dtype("<u8"),
     SITES: SITE_DTYPE,
@@ -92,6 +105,7 @@ SECTION_DTYPES = {
     MARKS: EVENT_DTYPE,
     LIVE: LIVE_DTYPE,
     HEAP: HEAP_DTYPE,
+    PASSED: PASSED_DTYPE,
 }
 
 CHUNK_EVENTS = 250_000
@@ -109,6 +123,10 @@ MOST_MARKS = 100_000
 The recorder's limits (65,536 and 16,384 in ``native/log/fold_state.c``) are lower on purpose: its
 arrays of 2 MB stand in the memory of the program that is measured, these in that of the reader.
 """
+LONG_LIFE = 0.04
+"""Of the events that are folded at a time: what lived for longer has passed, see ``passed``."""
+MOST_PASSED = 400_000
+"""So many a fold while reading keeps, before it keeps every second one."""
 MOST_HEAP = 400_000
 """Events of sampled blocks that a fold while reading keeps, before it drops what is not alive."""
 HALVING = 1 << 4
@@ -155,7 +173,9 @@ class Checkpoint:
     """The sections of one checkpoint. Without one: zeros and empty arrays, number 0.
 
     ``heap`` has the folded events of sampled blocks of the heap: all since ``heap_from_ticks``, and
-    of those before the allocations of blocks that were alive then.
+    of those before the allocations of blocks that were alive then. ``passed`` has the objects that
+    were freed before the horizon after a long life; none of them are known until ``lost_ticks``,
+    where a recorder of an older version folded.
     """
 
     number: int
@@ -166,6 +186,8 @@ class Checkpoint:
     marks: np.ndarray
     live: np.ndarray
     heap: np.ndarray
+    passed: np.ndarray
+    lost_ticks: int = 0
 
     @staticmethod
     def none() -> Checkpoint:
@@ -287,6 +309,14 @@ def _check_sections(sections: dict[int, np.ndarray], largest_site: int) -> None:
         or (heap["ticks"][1:] < heap["ticks"][:-1]).any()
     ):
         raise BadBlock("its sampled blocks cannot be")
+    passed = sections[PASSED]
+    if len(passed) and (
+        int(passed["number"].max()) >= next_number
+        or int(passed["bytes"].max()) > limits.LARGEST_SIZE
+        or max(int(passed["site"].max()), int(passed["died_site"].max())) > largest_site
+        or 1 << int(passed["halvings"].max()) > _LARGEST_STRIDE
+    ):
+        raise BadBlock("objects that it says passed cannot be")
     threads = sections[THREADS]
     if len(threads) > limits.MOST_FOLDED_THREADS or int(threads["consumed"].max(initial=0)) > (
         by_name.get("events", 0)
@@ -312,9 +342,9 @@ def _section(header: BlockHeader, data: bytes) -> np.ndarray:
 def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
     totals = [int(value) for value in sections[TOTALS][: len(fields(FoldTotals))].view(np.int64)]
     consumed = {int(row["thread"]): int(row["consumed"]) for row in sections[THREADS]}
-    sums = FoldTotals(*totals)
-    if number and not sums.heap_from_ticks:  # an older version wrote it
-        sums = replace(sums, heap_from_ticks=sums.horizon_ticks)
+    sums, lost_ticks = FoldTotals(*totals), 0
+    if number and len(totals) < len(fields(FoldTotals)):  # an older version wrote it
+        sums, lost_ticks = replace(sums, heap_from_ticks=sums.horizon_ticks), sums.horizon_ticks
     return Checkpoint(
         number,
         sums,
@@ -324,6 +354,8 @@ def _build(number: int, sections: dict[int, np.ndarray]) -> Checkpoint:
         sections[MARKS],
         sections[LIVE],
         sections[HEAP],
+        sections[PASSED],
+        lost_ticks,
     )
 
 
@@ -420,10 +452,10 @@ def with_fewer_live(checkpoint: Checkpoint, most: int) -> Checkpoint:
     return replace(checkpoint, totals=totals, live=live)
 
 
-def _is_listed(numbers: np.ndarray, stride: int) -> np.ndarray:
+def _is_listed(numbers: np.ndarray, stride: int | np.ndarray) -> np.ndarray:
     """``is_listed`` of native/log/checkpoint.c."""
     hashed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
-    listed: np.ndarray = (hashed & np.uint64(stride - 1)) == 0
+    listed: np.ndarray = (hashed & (np.asarray(stride, np.uint64) - np.uint64(1))) == 0
     return listed
 
 
@@ -463,12 +495,43 @@ def _continued(before: Checkpoint, timeline: Timeline, horizon: int) -> Checkpoi
     timeline, heap = without_heap(timeline)
     pairing = pair(timeline, before.known())
     after = continued(before, timeline, heap, pairing, horizon)
-    return _with_heap(
-        replace(
-            after, samples=_thinned_samples(after.samples), marks=_thinned(after.marks, MOST_MARKS)
-        ),
-        heap,
+    after = replace(
+        after,
+        samples=_thinned_samples(after.samples),
+        marks=_thinned(after.marks, MOST_MARKS),
+        passed=_passed(before, timeline, pairing),
     )
+    return _with_heap(after, heap)
+
+
+def _passed(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndarray:
+    """The objects that passed: those known before, and those of these events."""
+    known, ended = len(before.live), pairing.ended_by
+    old = np.flatnonzero(ended[:known] >= 0)
+    least = max(1, int(LONG_LIFE * len(timeline)))
+    new = np.flatnonzero(ended[known:] - pairing.begins >= least)
+    number = pairing.known.next_number + new
+    stride = max(before.totals.live_stride, 1)
+    if stride > 1:
+        is_listed = _is_listed(number, stride)
+        new, number = new[is_listed], number[is_listed]
+    rows = np.zeros(len(old) + len(new), PASSED_DTYPE)
+    for name in ("number", "ticks", "bytes", "site", "device"):
+        rows[name][: len(old)] = before.live[name][old]
+    fresh, at = rows[len(old) :], pairing.begins[new]
+    fresh["number"], fresh["bytes"] = number, pairing.size[known + new]
+    fresh["ticks"], fresh["site"] = timeline.ticks[at], timeline.site[at]
+    fresh["device"] = timeline.device[at]
+    end = np.concatenate([ended[old], ended[known + new]])
+    if len(rows):
+        rows["died_ticks"], rows["died_site"] = timeline.ticks[end], timeline.site[end]
+    rows["halvings"] = stride.bit_length() - 1
+    passed = np.concatenate([before.passed, rows])
+    while len(passed) > MOST_PASSED:
+        passed["halvings"] += 1
+        strides = np.uint64(1) << passed["halvings"].astype(np.uint64)
+        passed = passed[_is_listed(passed["number"], strides)]
+    return passed
 
 
 def _with_heap(checkpoint: Checkpoint, heap: Timeline) -> Checkpoint:
@@ -522,6 +585,8 @@ def continued(
         marks=np.concatenate([before.marks, _marks(before, timeline)]),
         live=_live(before, timeline, pairing),
         heap=before.heap,
+        passed=before.passed,
+        lost_ticks=before.lost_ticks,
     )
 
 

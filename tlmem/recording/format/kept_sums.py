@@ -31,6 +31,7 @@ from tlmem.recording.format import limits
 from tlmem.recording.format.checkpoint import (
     HEAP_DTYPE,
     LIVE_DTYPE,
+    PASSED_DTYPE,
     SAMPLE_DTYPE,
     SITE_DTYPE,
     Checkpoint,
@@ -54,6 +55,7 @@ _ARRAYS = {
     "marks": EVENT_DTYPE,
     "live": LIVE_DTYPE,
     "heap": HEAP_DTYPE,
+    "passed": PASSED_DTYPE,
 }
 
 Identity = Callable[[int], bytes]
@@ -165,6 +167,7 @@ def _packed(kept: Kept, digest: bytes, answers: dict[str, bytes], secret: bytes)
         "ends": kept.ends,
         "number": checkpoint.number,
         "totals": asdict(checkpoint.totals),
+        "lost_ticks": checkpoint.lost_ticks,
         "consumed": sorted(checkpoint.consumed.items()),
         "answers": {key: len(data) for key, data in answers.items()},
         "rows": {name: len(getattr(checkpoint, name)) for name in _ARRAYS},
@@ -203,6 +206,7 @@ def _parsed(data: bytes, secret: bytes) -> tuple[Kept, str, dict[str, bytes]]:
         number=about["number"],
         totals=FoldTotals(**about["totals"]),
         consumed=dict(about["consumed"]),
+        lost_ticks=about["lost_ticks"],
         **arrays,
     )
     kept = Kept(checkpoint, about["first_ticks"], about["ends"])

@@ -136,6 +136,26 @@ def objects_table(
     )
 
 
+def passed_table(checkpoint: Checkpoint, to_ns: ToNs) -> pd.DataFrame:
+    """Folded objects that were freed after a long life, in the order of their numbers.
+
+    The columns are those of ``objects``; ``weight`` is how many objects a row stands for.
+    """
+    rows = checkpoint.passed[np.argsort(checkpoint.passed["number"], kind="stable")]
+    return pd.DataFrame(
+        {
+            "device": rows["device"],
+            "size_bytes": rows["bytes"].astype(np.int64),
+            "born_ns": to_ns(rows["ticks"]),
+            "died_ns": to_ns(rows["died_ticks"]),
+            "born_site": rows["site"],
+            "died_site": rows["died_site"],
+            "weight": np.int64(1) << rows["halvings"].astype(np.int64),
+        },
+        index=pd.Index(rows["number"].astype(np.int64), name="object"),
+    )
+
+
 def heap_rate(notes: Mapping[str, str]) -> float:
     """One block of the heap was sampled for so many bytes in the mean; 1: every block was."""
     text = notes.get("heap.rate", "")
