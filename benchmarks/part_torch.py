@@ -13,6 +13,7 @@ LOOPS = {
     "add": "`a + b` of ten elements",
     "gpt": "a step of GPT (4 blocks of 128, 8 x 64 tokens, AdamW)",
     "resnet": "a step of a small ResNet (16 images of 32 x 32, SGD)",
+    "resnet_kept": "the same, freed memory kept",
 }
 PLAIN, AGAIN, RECORD, MEMRAY = "python", "python, once more", "tlmem record -q", "memray run"
 PROFILER, MEMTRACKER = "torch.profiler, memory and stacks", "MemTracker"
@@ -38,7 +39,8 @@ def measure(settings: Settings) -> Section:
         "rounds' ratios, the least and the most. In a round processes take turns of a tenth of a "
         "second, one thread each. *Once more* is a second process of plain PyTorch: what differs "
         "from 1 there is the machine. MemTracker, of `torch.distributed._tools`, gives the same "
-        "table of roles; it and the profiler are switched on for a turn, which is not counted.",
+        "table of roles; it and the profiler are switched on for a turn, which is not counted. "
+        "*Freed memory kept*: `mallopt` tells glibc not to give back what a step frees.",
         table(["", *LOOPS.values()], [[way, *row] for way, row in cells.items()]),
     ]
     return section

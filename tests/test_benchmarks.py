@@ -22,7 +22,7 @@ PARTS = {
     "planning": ["planning generated, tight", "planning generated, 5 ms"],
     "heap": ["heap, pure_python", "heap, small_objects", "heap, pandas_pipeline"],
     "holders": ["holders, own", "holders, asked"],
-    "torch": ["torch, tiny", "torch, resnet", "profiler, add", "memtracker, gpt"],
+    "torch": ["torch, tiny", "torch, resnet_kept", "profiler, add", "memtracker, gpt"],
 }
 
 

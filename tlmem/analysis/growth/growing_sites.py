@@ -306,7 +306,7 @@ def judge_line(
         survivors, held_by_most(lives.kept_bytes(rows[alive]), weight[alive]), checks
     ):
         return None
-    own = own_shares(lives, rows)
+    own = own_shares(lives, rows, None if lives.sums is None else int(lives.sums.made[group]))
     if not reaches_the_end(lives, rows, judged_ns, checks):
         return None
     if not outlive(lives, rows, alive, checks):
@@ -521,11 +521,18 @@ def outlive(
     return checks.at_least(RULES.ages, last / max(1.0, first))
 
 
-def own_shares(lives: Lifetimes, rows: NDArray[np.int64]) -> tuple[float, float, float]:
-    """How much of each clock a line drives itself; after a fold the bytes of others are unknown."""
+def own_shares(
+    lives: Lifetimes, rows: NDArray[np.int64], made: int | None = None
+) -> tuple[float, float, float]:
+    """How much of each clock a line drives itself; after a fold the bytes of others are unknown.
+
+    Args:
+        made: how many objects the line made, where ``rows`` are not all of them.
+    """
     whole = np.maximum(lives.clocks[:, rows[-1]] - lives.clocks[:, rows[0]], 1e-9)
     bytes_share = 1.0 if lives.folded else np.maximum(lives.size[rows], 1).sum() / whole[2]
-    return 0.0, float(len(rows) / whole[1]), float(bytes_share)
+    count = max(len(rows), made or 0)
+    return 0.0, float(count / whole[1]), float(bytes_share)
 
 
 def rises_evenly(
