@@ -155,19 +155,12 @@ static bool write_sections(const section *sections, uint64_t checkpoint)
     return good;
 }
 
-/* One in `stride` objects, a power of two, by a hash of the number: programs allocate in a rhythm, multiples of a number would
- * be all of one line or none. */
-static bool is_listed(uint64_t object, uint64_t stride)
-{
-    return (object * UINT64_C(0x9E3779B97F4A7C15) >> 32 & (stride - 1)) == 0;
-}
-
 static uint64_t collect_live(const tlmi_fold_state *state, uint64_t stride, tlmi_live *to)
 {
     uint64_t count = 0;
     for (uint64_t i = 0; i < state->live_room; i++) {
         const tlmi_live *live = &state->live[i];
-        if (live->address && live->device != TLM_DEVICE_HEAP && is_listed(live->object, stride))
+        if (live->address && live->device != TLM_DEVICE_HEAP && tlmi_fold_is_listed(live->object, stride))
             to[count++] = *live;
     }
     return count;

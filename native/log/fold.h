@@ -55,6 +55,12 @@ typedef struct {
     tlmi_passed *passed; /* in the order of their deaths */
     uint32_t passed_room, passed_count;
 } tlmi_fold_state;
+/* One in `stride` objects, a power of two, by a hash of the number: programs allocate in a rhythm, multiples of a number
+ * would be all of one line or none. */
+static inline bool tlmi_fold_is_listed(uint64_t object, uint64_t stride)
+{
+    return (object * UINT64_C(0x9E3779B97F4A7C15) >> 32 & (stride - 1)) == 0;
+}
 bool tlmi_fold_state_open(tlmi_fold_state *state); /* false: no memory; nothing is kept */
 void tlmi_fold_state_close(tlmi_fold_state *state);
 tlmi_fold_thread *tlmi_fold_state_thread(tlmi_fold_state *state, uint32_t thread); /* NULL: no memory */

@@ -130,17 +130,12 @@ static bool has_room(tlmi_fold_state *state)
     return (state->totals.current_count + state->heap_count + 1) * 5 <= state->live_room * 3 || grow_live(state);
 }
 
-static bool is_of_stride(uint64_t object, uint32_t halvings)
-{
-    return (object * UINT64_C(0x9E3779B97F4A7C15) >> 32 & ((UINT64_C(1) << halvings) - 1)) == 0;
-}
-
 void tlmi_fold_state_halve_passed(tlmi_fold_state *state)
 {
     uint32_t left = 0;
     for (uint32_t i = 0; i < state->passed_count; i++) {
         tlmi_passed one = state->passed[i];
-        if (one.halvings < MOST_PASSED_HALVINGS && is_of_stride(one.number, ++one.halvings))
+        if (one.halvings < MOST_PASSED_HALVINGS && tlmi_fold_is_listed(one.number, UINT64_C(1) << ++one.halvings))
             state->passed[left++] = one;
     }
     state->passed_count = left;

@@ -422,6 +422,16 @@ def checkpoint_with_impossible_blocks() -> bytes:
 
 
 @forgery
+def checkpoint_where_one_object_passed_a_million_times() -> bytes:
+    """Halving by a hash of the number leaves all of them or none."""
+    totals = struct.pack("<20Q", 3, *[0] * 11, 5, 1, *[0] * 6)
+    one = struct.pack("<QQQQIIBB6x", 0, 5, 6, 100, 0, 0, 1, 0)
+    threads = struct.pack("<QQ", 3, 1)
+    blocks = writer.fold_blocks(7, {0: totals, 2: threads, 7: one * 1_000_000})
+    return file([*blocks, *blocks_of(rows(100))], names=base_names(), header=fold_header())
+
+
+@forgery
 def checkpoint_of_blocks_that_stand_for_too_many() -> bytes:
     """Sampled blocks at one address, each as large as can be, that stand for as many as can be."""
     totals = struct.pack("<20Q", 4096, *[0] * 12, 1, *[0] * 6)

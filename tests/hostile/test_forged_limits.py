@@ -130,6 +130,7 @@ def test_sums_of_sizes_never_overflow(tmp_path: Path) -> None:
         ("checkpoint_with_impossible_sums", "its sum events is 18446744073709551615"),
         ("checkpoint_of_fifty_million_objects", "it inflates to more than"),
         ("checkpoint_with_impossible_blocks", "its sampled blocks cannot be"),
+        ("checkpoint_where_one_object_passed_a_million_times", "passed cannot be"),
         ("many_checkpoints", "blocks are there"),
     ],
 )

@@ -232,7 +232,7 @@ print(load()); print(clean()); print(fit())
 
 @pytest.mark.parametrize("how", ["limited", "folded by the reader"])
 def test_the_judge_knows_what_earlier_stages_kept_and_freed(tmp_path: Path, how: str) -> None:
-    """What was freed after a long life is known, however old, so that the last stage is no leak."""
+    """Long-lived objects stay known after they were freed and folded."""
     (tmp_path / "program.py").write_text(STAGES)
     path = tmp_path / "r.tlm"
     limit = ["--max-file", str(LIMIT_BYTES)] if how == "limited" else []

@@ -119,8 +119,9 @@ class Lifetimes:
     def progress(self, time_ns: Ints) -> list[Floats]:
         """How far the program had come at each time: without its pauses, and by allocations.
 
-        Empty when there are too few allocations to tell, or none in the last part of the run. Of
-        folded objects few are known: a gap between two is no pause, and others are counted evenly.
+        Empty when there are too few allocations to tell, or none in the last part of the run. Few
+        folded objects are known, so gaps between them do not count as pauses, and the allocations
+        in a gap are assumed to be evenly spaced.
         """
         late_ns = self.work_begin_ns + RULES.reach * (self.judged_ns - self.work_begin_ns)
         if len(self) < RULES.few_survivors or self.born[-1] < late_ns:
@@ -250,10 +251,10 @@ def columns_of(recording: Recording) -> dict[str, NDArray[Any]]:
 def clocks_of_folded(
     recording: Recording, run: RunClock, born: Ints, ordinal: Ints, size: Ints
 ) -> Floats:
-    """The same clocks where not all objects are known one by one.
+    """The same clocks when older events were folded.
 
-    A gap between two that are is no pause. Of the bytes before, only the sum is known: they count
-    as if they had come evenly with the objects.
+    Gaps between known objects do not count as pauses. Only the total size of the folded objects is
+    known; it is divided evenly among them.
     """
     totals = recording.fold or {}
     older, count = float(totals.get("alloc_bytes", 0)), max(1, int(totals.get("next_object", 0)))

@@ -120,8 +120,7 @@ def sampled_growth(judged: Judged, memory: str, pattern: str, per: str) -> Growt
         per: as for ``growth``.
 
     Raises:
-        NotMeasured: the heap was not sampled, freed blocks are not known, or there are no such
-            marks.
+        NotMeasured: the heap was not sampled, freed blocks were folded, or the marks are missing.
     """
     recording, places = judged.recording, judged.places
     if not recording.heap_sampled:

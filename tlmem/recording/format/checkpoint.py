@@ -129,6 +129,8 @@ MOST_PASSED = 400_000
 """So many a fold while reading keeps, before it keeps every second one."""
 MOST_HEAP = 400_000
 """Events of sampled blocks that a fold while reading keeps, before it drops what is not alive."""
+MOST_RECORDED = 65_536
+"""Sampled blocks, and objects that passed, that a recorder lists at most."""
 HALVING = 1 << 4
 """The count of an event of the heap has so often what it was halved by: each stands for more."""
 _MOST_HALVINGS = 15
@@ -303,7 +305,8 @@ def _check_sections(sections: dict[int, np.ndarray], largest_site: int) -> None:
         raise BadBlock("it has two sums for one line")
     heap = sections[HEAP]
     if len(heap) and (
-        int(heap["arg"].max()) > limits.LARGEST_SIZE
+        len(heap) > MOST_RECORDED
+        or int(heap["arg"].max()) > limits.LARGEST_SIZE
         or int(heap["site"].max()) > largest_site
         or not (heap["kind"] == Kind.ALLOC).all()
         or (heap["ticks"][1:] < heap["ticks"][:-1]).any()
@@ -311,7 +314,9 @@ def _check_sections(sections: dict[int, np.ndarray], largest_site: int) -> None:
         raise BadBlock("its sampled blocks cannot be")
     passed = sections[PASSED]
     if len(passed) and (
-        int(passed["number"].max()) >= next_number
+        len(passed) > MOST_RECORDED
+        or (passed["died_ticks"] < passed["ticks"]).any()
+        or int(passed["number"].max()) >= next_number
         or int(passed["bytes"].max()) > limits.LARGEST_SIZE
         or max(int(passed["site"].max()), int(passed["died_site"].max())) > largest_site
         or 1 << int(passed["halvings"].max()) > _LARGEST_STRIDE
@@ -453,7 +458,7 @@ def with_fewer_live(checkpoint: Checkpoint, most: int) -> Checkpoint:
 
 
 def _is_listed(numbers: np.ndarray, stride: int | np.ndarray) -> np.ndarray:
-    """``is_listed`` of native/log/checkpoint.c."""
+    """``tlmi_fold_is_listed`` of native/log/fold.h."""
     hashed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
     listed: np.ndarray = (hashed & (np.asarray(stride, np.uint64) - np.uint64(1))) == 0
     return listed
