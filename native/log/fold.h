@@ -54,6 +54,7 @@ typedef struct {
     uint32_t marks_count;
     tlmi_passed *passed; /* in the order of their deaths */
     uint32_t passed_room, passed_count;
+    uint32_t passed_halving; /* as heap_halving */
 } tlmi_fold_state;
 /* One in `stride` objects, a power of two, by a hash of the number: programs allocate in a rhythm, multiples of a number
  * would be all of one line or none. */

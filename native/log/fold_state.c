@@ -133,11 +133,14 @@ static bool has_room(tlmi_fold_state *state)
 void tlmi_fold_state_halve_passed(tlmi_fold_state *state)
 {
     uint32_t left = 0;
-    for (uint32_t i = 0; i < state->passed_count; i++) {
-        tlmi_passed one = state->passed[i];
-        if (one.halvings < MOST_PASSED_HALVINGS && tlmi_fold_is_listed(one.number, UINT64_C(1) << ++one.halvings))
-            state->passed[left++] = one;
+    if (state->passed_halving < MOST_PASSED_HALVINGS) {
+        uint64_t stride = UINT64_C(1) << ++state->passed_halving;
+        for (uint32_t i = 0; i < state->passed_count; i++)
+            if (tlmi_fold_is_listed(state->passed[i].number, stride))
+                state->passed[left++] = state->passed[i];
     }
+    for (uint32_t i = 0; i < left; i++)
+        state->passed[i].halvings = (uint8_t)state->passed_halving;
     state->passed_count = left;
 }
 
@@ -148,6 +151,8 @@ static bool add_passed(tlmi_fold_state *state, const tlmi_live *object, uint64_t
         return true;
     while (state->passed_count == MOST_PASSED)
         tlmi_fold_state_halve_passed(state);
+    if (!tlmi_fold_is_listed(object->object, UINT64_C(1) << state->passed_halving))
+        return true;
     void *table =
         state->passed_count < state->passed_room
             ? state->passed
@@ -161,7 +166,8 @@ static bool add_passed(tlmi_fold_state *state, const tlmi_live *object, uint64_t
                                                          .bytes = object->bytes,
                                                          .site = object->site,
                                                          .died_site = site,
-                                                         .device = object->device};
+                                                         .device = object->device,
+                                                         .halvings = (uint8_t)state->passed_halving};
     return true;
 }
 

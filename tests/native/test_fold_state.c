@@ -242,6 +242,7 @@ static void check_passed(void)
         if (passed->device != TLM_DEVICE_TORCH)
             continue;
         CHECK(passed->died_ticks - passed->ticks == room && passed->site == 5 && passed->died_site == 5);
+        CHECK(passed->halvings == state.passed_halving); /* old or new, each stands for as many */
         longest = passed->number > longest ? passed->number : longest;
         stood_for += UINT64_C(1) << passed->halvings;
     }

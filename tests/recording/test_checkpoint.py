@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.oracle import Program, write
@@ -117,8 +118,29 @@ def test_a_thread_that_was_killed_within_a_resize_does_not_stop_folding() -> Non
     assert not checkpoint.divides_a_resize(events_of([(2, 100, Kind.FREE, 0)]), 100, goes_on)
 
 
-def events_of(rows: list[tuple[int, int, int, int]]) -> Timeline:
-    """Of threads, ticks, kinds and arguments; all else is 0."""
-    thread, ticks, kind, arg = np.array(rows, "u8").T
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_left_stand_for_as_many_whether_old_or_new(seed: int) -> None:
+    """40 parts of 16 blocks each, of which 200 are kept at most: 50 to 200, so 14 % at most."""
+    chance = np.random.default_rng(seed)
+    with patch.object(checkpoint, "MOST_HEAP", 200):
+        alive = events_of([])
+        for part in range(40):
+            ticks = np.sort(part * 10**7 + chance.integers(0, 10**7, 16))
+            addresses = 2**46 + chance.integers(0, 2**20, 16).astype("u8") * 16
+            rows = [(1, when, Kind.ALLOC, 64) for when in ticks.tolist()]
+            alive = timeline.in_turn(alive, events_of(rows, addresses))
+            if len(alive) > checkpoint.MOST_HEAP:
+                alive = checkpoint._with_fewer_blocks(alive)
+    stands_for = np.exp2(alive.count // checkpoint.HALVING)
+
+    assert 50 <= len(alive) <= 200
+    assert abs(stands_for.sum() - 640) < 0.7 * 640
+    assert stands_for.max() <= 32
+
+
+def events_of(rows: list[tuple[int, int, int, int]], objects: np.ndarray | None = None) -> Timeline:
+    """Of threads, ticks, kinds and arguments, and of objects; all else is 0."""
+    thread, ticks, kind, arg = np.array(rows, "u8").reshape(-1, 4).T
     nothing = np.zeros(len(rows), "u8")
-    return Timeline(ticks, nothing, arg, nothing, nothing, kind, nothing, thread, nothing)
+    which = nothing if objects is None else objects
+    return Timeline(ticks, which, arg, nothing, nothing, kind, nothing, thread, nothing)

@@ -533,7 +533,7 @@ def _passed(before: Checkpoint, timeline: Timeline, pairing: Pairing) -> np.ndar
     rows["halvings"] = stride.bit_length() - 1
     passed = np.concatenate([before.passed, rows])
     while len(passed) > MOST_PASSED:
-        passed["halvings"] += 1
+        passed["halvings"] += passed["halvings"] == passed["halvings"].min()
         strides = np.uint64(1) << passed["halvings"].astype(np.uint64)
         passed = passed[_is_listed(passed["number"], strides)]
     return passed
@@ -555,16 +555,20 @@ def _with_heap(checkpoint: Checkpoint, heap: Timeline) -> Checkpoint:
 
 
 def _with_fewer_blocks(alive: Timeline) -> Timeline:
-    """At most half of ``MOST_HEAP`` of some sampled blocks; each that is left stands for more."""
+    """At most half of ``MOST_HEAP`` of some sampled blocks; each that is left stands for more.
+
+    Those that stand for the fewest are halved first. So old blocks and new ones stand for as many,
+    and an estimate's error is that of their number.
+    """
     while len(alive) > MOST_HEAP // 2:
-        halved = (alive.count // HALVING).astype(np.uint64)
-        hashed = (alive.object ^ alive.ticks) * np.uint64(0x9E3779B97F4A7C15)
-        left = (hashed >> (np.uint64(40) + halved) & np.uint64(1)) == 0
-        left |= halved >= _MOST_HALVINGS
-        if left.all():
+        halvings = alive.count // HALVING
+        least = int(halvings.min())
+        if least == _MOST_HALVINGS:
             break
+        hashed = (alive.object ^ alive.ticks) * np.uint64(0x9E3779B97F4A7C15)
+        left = (halvings > least) | (hashed >> np.uint64(40 + least) & np.uint64(1) == 0)
         alive = rows_of(alive, left)
-        alive.count += (HALVING * (halved[left] < _MOST_HALVINGS)).astype(alive.count.dtype)
+        alive.count += (HALVING * (halvings[left] == least)).astype(alive.count.dtype)
     return alive
 
 
