@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -59,14 +60,18 @@ Rounds = list[list[float] | None]
 class _Player:
     """A process that works when it is asked to."""
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, round_number: int) -> None:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST_"))}
         self.command = [str(word) for word in command]
         self.errors = open(folder / "errors.txt", "w+", encoding="utf-8")  # noqa: SIM115
         self.process = subprocess.Popen(
             self.command,
             cwd=folder,
-            env={**kept, **dict.fromkeys(THREADS, "1")},
+            env={
+                **kept,
+                **dict.fromkeys(THREADS, "1"),
+                "PYTHONHASHSEED": str(round_number),  # else dicts of one collide more
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -101,13 +106,13 @@ class _Player:
 
 @contextlib.contextmanager
 def _players(
-    program: str, words: Sequence[str], ways: dict[str, Way], folder: Path
+    program: str, words: Sequence[str], ways: dict[str, Way], folder: Path, round_number: int
 ) -> Iterator[dict[str, _Player]]:
     loop = [str(PROGRAMS / "in_turns.py"), str(PROGRAMS / f"{program}.py"), *words]
     players: dict[str, _Player] = {}
     try:
         for name, way in ways.items():
-            players[name] = _Player([*way.command, *loop, *way.words], folder)
+            players[name] = _Player([*way.command, *loop, *way.words], folder, round_number)
         yield players
     finally:
         for player in players.values():
@@ -125,9 +130,10 @@ def take_turns(
     way; None: it sat out.
 
     The first way decides how many units are a turn. Each round has processes of its own, since two
-    processes of the same program differ by a few percent for as long as they run. What a process
-    does while others work is not counted: a recorder's samples there would be those of a program
-    that waits most of the time.
+    processes of the same program differ by a few percent for as long as they run. Each turn has
+    another order: the caches that one leaves and the threads that it keeps busy slow the next one.
+    What a process does while others work is not counted: a recorder's samples there would be those
+    of a program that waits most of the time.
     """
     scale = min(1.0, settings.scale)
     turns = max(2, round(TURNS_A_ROUND * scale))
@@ -136,13 +142,14 @@ def take_turns(
         taking = {
             name: way for name, way in ways.items() if number < max(1, way.share * settings.rounds)
         }
-        with _players(program, words, taking, settings.folder) as players:
+        with _players(program, words, taking, settings.folder, number) as players:
             for loop, of_ways in found.items():
                 times: dict[str, list[float]] = {name: [] for name in taking}
                 count = _calibrate(next(iter(players.values())), loop, TURN_S * scale)
+                order = random.Random(number)
                 for _ in range(turns + SETTLING):
-                    for name, player in players.items():
-                        times[name].append(player.play(loop, count) / count)
+                    for name in order.sample(list(players), len(players)):
+                        times[name].append(players[name].play(loop, count) / count)
                 for name in ways:
                     of_ways[name].append(times[name][SETTLING:] if name in times else None)
     for loop, by_way in found.items():
