@@ -35,9 +35,10 @@ static inline uint64_t tlmi_cycle_counter(void)
     return ticks;
 }
 #endif
-extern bool tlmi_clock_is_counter;   /* the CPU counter is constant and may be used; set once by tlmi_clock_init */
-uint64_t tlmi_clock_ns(void);        /* CLOCK_MONOTONIC */
-uint64_t tlmi_clock_thread_ns(void); /* CPU time of the calling thread */
+extern bool tlmi_clock_is_counter;    /* the CPU counter is constant and may be used; set once by tlmi_clock_init */
+uint64_t tlmi_clock_ns(void);         /* CLOCK_MONOTONIC */
+uint64_t tlmi_clock_thread_ns(void);  /* CPU time of the calling thread */
+uint64_t tlmi_clock_process_ns(void); /* CPU time of all threads of the process together */
 void tlmi_clock_init(void);
 #define TLMI_ROUGH_NS UINT64_C(50000)
 uint64_t tlmi_clock_rough_ticks(void); /* about so many pass in that time */

@@ -246,7 +246,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         metavar="auto|off",
         default="auto",
         help="whether to find out which Python objects hold arrays: at the end, and while the "
-        "program runs, for at most 1%% of the time, 20 ms in the first two seconds (default: auto)",
+        "program runs, for at most 1%% of its CPU time, 20 ms in the first two seconds "
+        "(default: auto)",
     )
     add(
         "--follow",

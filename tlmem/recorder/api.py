@@ -134,9 +134,9 @@ def snapshot() -> None:
     """Records now which Python objects hold arrays; does nothing when nothing records.
 
     One is taken anyway at the end, and when tracked memory has doubled, the run is half as long
-    again, and at marks, as long as all of these together take less than 1 % of the time (20 ms in a
-    run of less than two seconds). This one is not rationed: it takes some milliseconds, half a
-    second at most, during which no other thread runs.
+    again, and at marks, as long as all of these together take less than 1 % of the program's CPU
+    time (20 ms in a run of less than two seconds). This one is not rationed: it takes some
+    milliseconds, half a second at most, during which no other thread runs.
     """
     recording = session.active
     if recording is not None:

@@ -2,12 +2,14 @@
  * holders_when.c: when the program's objects are searched for holders, and how long that may take.
  *
  * Asked for and at the end: always. At marks, when tracked memory has doubled and when the run is half as long again: only as
- * long as all of these together stay below 1 % of the time since the start, or below 20 ms in the first two seconds, at 5 % of
- * the time; the cost of one is that of the one before. The 20 ms are for short runs: what a function holds is gone at the end, and 1 % of half a
- * second is too little for whole searches, of which the last must have seen half of what survives: the more so where a busy
- * machine takes as much again for each. The service thread knows when one is due and leaves it to the main thread as a pending
- * call, which that makes between two instructions. A main thread that waits, for the threads that do the work, makes none: where it has
- * not used its processor for a while, a thread of ours that lives for this one search waits for the GIL instead of it.
+ * long as all of these together stay below 1 % of the CPU time that the process has used since the start, or of the time that
+ * passed if several threads used more. A program that waits for most of its time may be searched for 0.1 % of it, and one of
+ * less than two seconds for 20 ms, at 5 % of the time: what a function holds is gone at the end, and 1 % of half a second is
+ * too little for whole searches, of which the last must have seen half of what survives: the more so where a busy machine takes
+ * as much again for each. The cost of a search is that of the one before.
+ * The service thread knows when one is due and leaves it to the main thread as a pending call, which that makes between two
+ * instructions. A main thread that waits, for the threads that do the work, makes none: where it has not used its processor for
+ * a while, a thread of ours that lives for this one search waits for the GIL instead of it.
  * The import of a large library is not the program's work. While the main thread is in one, searches may take half of that share;
  * and when it is over, the run counts as begun anew, so that work much shorter than the import is searched, too.
  * What a snapshot takes is CPU time of its thread: waiting for a processor is not its doing, and no reason to stop.
@@ -28,7 +30,8 @@
 
 enum { ASKED = 1, AT_MARK = 2, MEMORY_DOUBLED = 3, TIME_PASSED = 4, AT_END = 5 };
 enum { LOOK_AT_IMPORT = 255 }; /* no search, and in no file */
-enum { SHARE = 100, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8, ELSEWHERE_ROOM = 16384, MOST_FRAMES = 1000 };
+enum { SHARE = 100, SHARE_OF_WAITING = 1000, EARLY_SHARE = 20, FREE_SNAPSHOTS = 8 };
+enum { ELSEWHERE_ROOM = 16384, MOST_FRAMES = 1000 };
 #define MS UINT64_C(1000000)
 #define LEAST_SHARE_NS (20 * MS)
 #define EARLY_NS (EARLY_SHARE * LEAST_SHARE_NS)
@@ -51,7 +54,7 @@ static struct {
     _Atomic bool on;
     _Atomic bool is_asked; /* the main thread has a pending call */
     _Atomic uint8_t why;
-    _Atomic uint64_t start_ns, spent_ns, estimate_ns;
+    _Atomic uint64_t start_ns, start_process_ns, spent_ns, estimate_ns;
     _Atomic uint64_t last_at_ns;    /* since the start, when the last one was taken; 0: none yet */
     _Atomic bool is_importing;      /* the main thread, when it was last looked at */
     _Atomic uint64_t looked_ns;     /* since the start, then */
@@ -87,7 +90,9 @@ static uint64_t tracked_bytes(void)
 /* Nanoseconds that may be spent now without being asked for. */
 static uint64_t budget_ns(uint64_t elapsed_ns)
 {
-    uint64_t share = elapsed_ns / SHARE, spent = get(&state.spent_ns);
+    uint64_t used_ns = tlmi_clock_process_ns() - get(&state.start_process_ns), spent = get(&state.spent_ns);
+    uint64_t share = (used_ns < elapsed_ns ? used_ns : elapsed_ns) / SHARE, waiting = elapsed_ns / SHARE_OF_WAITING;
+    share = share < waiting ? waiting : share;
     share = share < LEAST_SHARE_NS ? LEAST_SHARE_NS : share;
     share = atomic_load_explicit(&state.is_importing, memory_order_relaxed) ? share / 2 : share;
     return share > spent ? share - spent : 0;
@@ -430,6 +435,7 @@ tlm_status tlm_holders_start(const char *elsewhere, uint64_t limit_bytes)
     state.last_owners = 0;
     state.counted_at_ns = state.counted_heap_bytes = 0;
     set(&state.start_ns, tlmi_clock_ns());
+    set(&state.start_process_ns, tlmi_clock_process_ns());
     set(&state.spent_ns, 0);
     set(&state.estimate_ns, FIRST_ESTIMATE_NS);
     set(&state.last_at_ns, 0);
