@@ -70,7 +70,7 @@ class _Player:
             env={
                 **kept,
                 **dict.fromkeys(THREADS, "1"),
-                "PYTHONHASHSEED": str(round_number),  # else dicts of one collide more
+                "PYTHONHASHSEED": str(round_number),  # strings hash alike in all of a round
             },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -13,25 +13,26 @@ bool tlmi_clock_is_counter;
 static uint32_t shift_bits;
 static uint64_t rough_ticks = TLMI_ROUGH_NS; /* in that time; of CLOCK_MONOTONIC a tick is a nanosecond */
 
-uint64_t tlmi_clock_ns(void)
+static uint64_t read_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t tlmi_clock_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t tlmi_clock_thread_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t tlmi_clock_process_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static bool counter_is_constant(void)
