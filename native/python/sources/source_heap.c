@@ -106,7 +106,9 @@ bool tlmi_heap_choose(uint64_t *left, size_t bytes)
     }
     if ((int64_t)*left >= 0)
         return false;
-    int64_t next = (int64_t)*left % (int64_t)mean; /* the distances between the bytes of one block do not matter */
+    int64_t next = (int64_t)*left;
+    if (next <= -(int64_t)mean) /* the distances between the bytes of one block do not matter; a division takes its time */
+        next %= (int64_t)mean;
     while (next < 0)
         next += distance(mean);
     *left = (uint64_t)next;
@@ -156,7 +158,7 @@ void tlmi_heap_record(void *block, size_t bytes, tlmi_heap_owner owner)
         return;
     int error = errno;
     is_busy = true;
-    if (take_sample(block) != 0) /* its free was not seen */
+    if (tlmi_heap_may_have(block) && take_sample(block) != 0) /* its free was not seen */
         tlmi_event_append(TLM_KIND_FREE, TLM_DEVICE_HEAP, (uintptr_t)block, 0, 0, 0);
     is_busy = false;
     tlmi_heap_restore(block, bytes, owner);
@@ -294,8 +296,7 @@ static APART void *realloc_due(void *block, size_t bytes, bool due)
 /* Mostly a neighbour is the sample. */
 static APART void free_due(void *block)
 {
-    if (tlmi_map_find(&samples, (uintptr_t)block) != 0)
-        tlmi_heap_end(block);
+    tlmi_heap_end(block);
     original_free(block);
 }
 

@@ -67,7 +67,9 @@ static uint64_t put_raw_off(void)
 
 /* A type remembers the names that it was asked for, in a table where the address of a name decides its place. A name that is made
  * for one question has the address of the one before, and takes its place. A sampled one has an address of its own, and would
- * stay: so it stops being a sample when nothing but the table refers to it. Some of the table at a time. */
+ * stay: so it stops being a sample when nothing but the table refers to it. With each sample a part of the table is looked
+ * through: a small one, since that takes what the program has in the caches out of them, and a larger one where names like
+ * these have been found. */
 #ifdef PYINSIDE_KNOWN
 /* A question about an attribute of a class asks the class and its own type, so one name may be there more than once. */
 static bool is_only_remembered(const PyInterpreterState *interpreter, PyObject *name)
@@ -85,15 +87,21 @@ static bool is_only_remembered(const PyInterpreterState *interpreter, PyObject *
 static void end_remembered_names(void)
 {
 #ifdef PYINSIDE_KNOWN
-    enum { AT_ONCE = PYINSIDE_CACHED_NAMES / 8 };
-    static uint32_t next;
+    enum { FEW = PYINSIDE_CACHED_NAMES / 64, MANY = PYINSIDE_CACHED_NAMES / 8, LONG = 64 };
+    static uint32_t next, many_left; /* how often it is still to be many */
     PyThreadState *thread = pyinside_thread();
     if (thread == NULL || thread->interp != PyInterpreterState_Main())
         return;
-    for (uint32_t i = 0; i < AT_ONCE; i++, next = (next + 1) % PYINSIDE_CACHED_NAMES) {
+    uint32_t count = many_left > 0 ? MANY : FEW;
+    many_left -= many_left > 0;
+    for (uint32_t i = 0; i < count; i++, next = (next + 1) % PYINSIDE_CACHED_NAMES) {
         PyObject *name = pyinside_cached_name(thread->interp, next);
-        if (tlmi_unlikely(name != NULL && tlmi_heap_has(name)) && is_only_remembered(thread->interp, name))
+        if (name == NULL || !tlmi_heap_may_have(name))
+            continue;
+        if (tlmi_heap_has(name) && is_only_remembered(thread->interp, name)) {
             tlmi_heap_gone(name);
+            many_left = LONG;
+        }
     }
 #endif
 }
