@@ -107,8 +107,8 @@ bool tlmi_heap_choose(uint64_t *left, size_t bytes)
     if ((int64_t)*left >= 0)
         return false;
     int64_t next = (int64_t)*left;
-    if (next <= -(int64_t)mean) /* the distances between the bytes of one block do not matter; a division takes its time */
-        next %= (int64_t)mean;
+    if (next <= -(int64_t)mean)
+        next %= (int64_t)mean; /* the distances between the bytes of one block do not matter */
     while (next < 0)
         next += distance(mean);
     *left = (uint64_t)next;
