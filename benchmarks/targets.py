@@ -108,7 +108,8 @@ TARGETS = (
         1.10,
         "x",
         "1.10 to 1.13x in series of 10 to 16 rounds. A pair takes 7.4 ns, 27 cycles: a jump "
-        "through each of our two functions takes one cycle, whatever stands before it, and samples 2 %.",
+        "through each of our two functions takes one cycle, whatever stands before it, and "
+        "samples 2 %.",
     ),
     Target(
         "holders, own",
