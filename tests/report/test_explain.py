@@ -46,6 +46,27 @@ def test_a_leak_is_the_last_question_and_its_line_has_figures_and_thresholds() -
     assert all(row.endswith(" yes") for row in rows[at + 1 :])
 
 
+def test_a_line_that_grows_in_another_manner_says_in_which() -> None:
+    """It has no conditions: those of lines that keep more and more objects are not its own."""
+    program = Program()
+    joined = program.alloc(10, 4_000)
+    for step in range(2, 1_000):
+        new = program.alloc(11, 4_000)
+        before, joined = joined, program.alloc(10, 4_000 * step)
+        program.free(before)
+        program.free(new)
+        program.wait(2_000_000)
+    recording = program.recording()
+    summary = Summary((Process(recording, analyse(recording)),))
+    rows = rows_of(summary)
+
+    assert answers(summary) == ["no", "yes"]
+    assert rows[3] == (
+        "      program.py:10: grows; each replaced a smaller one, to which new data were joined"
+    )
+    assert not any("does not grow" in row for row in rows)
+
+
 def test_a_stable_program_answers_every_question_with_no_and_says_what_failed() -> None:
     summary = summary_of(keeps=False)
     shown = "\n".join(rows_of(summary))

@@ -247,7 +247,7 @@ def evidence_of(recording: Recording) -> Evidence:
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=late,
         past=past_findings(lives, places, growing),
-        lines=asked_lines(places, lives, asked),
+        lines=asked_lines(places, lives, asked, hidden),
         memory=tuple(memory),
         sampled=sampled,
         deep=deep,
@@ -261,10 +261,17 @@ def without(growths: Iterable[GrowingSite], others: Iterable[GrowingSite]) -> li
     return [growth for growth in growths if id(growth) not in known]
 
 
-def asked_lines(places: Places, lives: Lifetimes, asked: dict[int, Checks]) -> tuple[Asked, ...]:
+def asked_lines(
+    places: Places, lives: Lifetimes, asked: dict[int, Checks], hidden: list[GrowingSite]
+) -> tuple[Asked, ...]:
     """What the lines were asked that keep most bytes at the end, most first."""
     counts, held = alive_by_line(lives, places)
-    most = sorted(asked, key=lambda group: (-int(held[group]), -int(counts[group])))
+    manners = {growth.group: growth.manner for growth in hidden}
+    groups = asked.keys() | manners.keys()
+    most = sorted(groups, key=lambda group: (-int(held[group]), -int(counts[group]), group))
     return tuple(
-        Asked(place(places.frames[group]), tuple(asked[group])) for group in most[:MOST_ASKED]
+        Asked(place(places.frames[group]), (), manners[group])
+        if group in manners
+        else Asked(place(places.frames[group]), tuple(asked[group]))
+        for group in most[:MOST_ASKED]
     )

@@ -171,15 +171,19 @@ class Check:
 class Asked:
     """The conditions that one curve was asked; all of them held, or the last one did not.
 
-    There are none of a curve with too few points.
+    There are none of a curve with too few points, nor of a line that grows in a ``manner`` of its
+    own: one of those of ``sentences``.
     """
 
     subject: str
     checks: tuple[Check, ...]
+    manner: str = ""
 
     @property
     def held(self) -> bool:
-        """Whether the curve grows by these conditions."""
+        """Whether the curve grows, by these conditions or in its manner."""
+        if self.manner:
+            return True
         return bool(self.checks) and all(check.held for check in self.checks)
 
 

@@ -171,9 +171,12 @@ def past_warning(past: Sequence[Finding]) -> list[str]:
 def larger(places: Places, found: Enlargement, noun: str = "array") -> str:
     """Of a line whose arrays are replaced by ever larger ones."""
     where = allocated_at(places.frames[found.group])
+    each, together = f"Each {noun}", ""
+    if found.values > 1:
+        each, together = f"Each of {found.values} {noun}s", " together"
     return (
-        f"Each {noun} allocated {where} replaces a smaller one: from "
-        f"{format_bytes(found.first_bytes)} to {format_bytes(found.last_bytes)} in "
+        f"{each} allocated {where} replaces a smaller one: from "
+        f"{format_bytes(found.first_bytes)} to {format_bytes(found.last_bytes)}{together} in "
         f"{format_count(found.steps)} steps and {format_seconds(found.seconds)}."
     )
 

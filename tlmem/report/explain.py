@@ -12,6 +12,7 @@ from typing import Any
 
 from tlmem.analysis.model import Asked, Check, Question, Verdict
 from tlmem.analysis.rules import RULES, Rule
+from tlmem.analysis.sentences import MANNERS
 from tlmem.units import format_bytes, format_figure
 
 WIDTH = 100
@@ -31,6 +32,14 @@ def explain_block(verdict: Verdict) -> str:
 def curves(question: Question) -> Iterator[str]:
     """What each curve was asked; of those that do not grow only what they failed."""
     for asked in question.asked[:MOST_ASKED]:
+        if asked.manner:
+            yield from textwrap.wrap(
+                f"{asked.subject}: grows{MANNERS[asked.manner]}",
+                WIDTH,
+                initial_indent=" " * 6,
+                subsequent_indent=" " * 8,
+            )
+            continue
         if not asked.checks:
             yield f"      {asked.subject}: not judged, there are too few samples"
             continue
@@ -86,6 +95,7 @@ def asked_dict(asked: Asked) -> dict[str, Any]:
     return {
         "subject": asked.subject,
         "grows": asked.held,
+        "manner": asked.manner,
         "checks": [
             {
                 "rule": check.rule,

@@ -250,6 +250,32 @@ def test_a_small_cache_that_is_joined_with_what_comes_is_a_leak(
     assert [each for each in found.findings if each.kind == "growing-array"] == []
 
 
+@pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.parametrize("comes, outcome", [(3_200, "leak"), (3_000, "stable")])
+def test_a_frame_of_few_columns_that_is_joined_with_what_comes_is_a_leak(
+    columns: int, comes: int, outcome: str
+) -> None:
+    """All columns are joined before the former ones go, as ``pandas.concat`` does it."""
+    program = Program()
+    held: list[int] = []
+    for step in range(1, 441):
+        batch = [program.alloc(11, comes) for _ in range(columns)]
+        joined = [program.alloc(10, 3_200 * step) for _ in range(columns)]
+        for each in [*held, *batch]:
+            program.free(each)
+        held = joined
+        program.temporary(12, 4_000)
+        program.wait(8_000_000)
+    found = analyse(program.recording())
+
+    assert found.verdict.outcome == outcome
+    growing = [each.count for each in found.findings if each.kind == "growing-site"]
+    assert growing == ([columns] if outcome == "leak" else [])
+    if outcome == "stable":
+        assert f"Each of {columns} arrays allocated at" in found.verdict.sentence
+        assert f"to {columns * 440 * 3.2 / 1000:.2f} MB together" in found.verdict.sentence
+
+
 @pytest.mark.parametrize("joins, outcome", [(600, "leak"), (200, "cannot-judge")])
 def test_in_a_short_run_each_join_counts_as_an_object_that_is_kept(
     joins: int, outcome: str

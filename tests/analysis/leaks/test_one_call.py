@@ -124,7 +124,7 @@ def test_the_call_may_be_in_another_module(program: list[str], tmp_path: Path) -
     found = analysed_files(files, program, tmp_path)
 
     assert found.verdict.outcome == "cannot-judge", found.verdict.sentence
-    assert "within one call of a library at work.py:14, " in found.verdict.sentence
+    assert "within one call of a library at work.py:14" in found.verdict.sentence
 
 
 def test_a_module_that_is_run_once_is_no_loop(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Arrays that are replaced by ever larger ones: ``history = np.append(history, value)``.
 
-Only one of them is alive at a time, so the count of no line grows, but memory does. Each is alive
-until the next one is made, as what is in it is copied; a loop over problem sizes frees each before.
+Only one of them is alive at a time, or one of each column of a data frame, so the count of no line
+grows, but memory does. Each is alive until the next one is made, as what is in it is copied; a loop
+over problem sizes frees each before.
 It may be meant all the same; so this is a warning, unless what came was joined to what was there:
 each array is larger than the one before by just what was allocated in between. A loop over problem
 sizes has other lines that grow with the size.
@@ -25,9 +26,10 @@ from tlmem.analysis.rules import RULES
 
 @dataclass(frozen=True)
 class Enlargement:
-    """A line whose ``steps`` arrays replaced each other, from ``first_bytes`` to ``last_bytes``.
+    """A line whose arrays replaced each other in ``steps``, from ``first_bytes`` to ``last_bytes``.
 
-    ``rows`` are theirs in the ``Lifetimes``.
+    ``values`` of them are made in each step, and bytes are theirs together; ``rows`` are those of
+    all steps in the ``Lifetimes``.
     """
 
     group: int
@@ -38,6 +40,7 @@ class Enlargement:
     example: int
     seconds: float
     rows: NDArray[np.int64] = field(repr=False, compare=False)
+    values: int = 1
 
 
 MOST_JOINS = 2_000
@@ -63,32 +66,42 @@ def enlarging_lines(lives: Lifetimes) -> list[Enlargement]:
 
 
 def judge_line(lives: Lifetimes, group: int, rows: NDArray[np.int64]) -> Enlargement | None:
-    """Whether the arrays of one line replace each other and become larger evenly, to the end."""
+    """Whether the arrays of one line replace each other and become larger evenly, to the end.
+
+    Where a step makes ``fewest_values`` or more of them, ``hidden_growth`` knows the line.
+    """
     size = lives.size[rows]
     main = rows[size >= 0.5 * np.maximum.accumulate(size)]
-    size = lives.size[main].astype(np.float64)
-    if len(main) < RULES.few_survivors or size[-1] < RULES.least_factor * size[0]:
-        return None
-    rising = np.count_nonzero(np.diff(size) >= 0) / (len(size) - 1)
-    replaced = np.count_nonzero(lives.died[main[:-2]] <= lives.born[main[2:]]) / (len(main) - 2)
-    copied = np.count_nonzero(lives.died[main[:-1]] > lives.born[main[1:]]) / (len(main) - 1)
-    if min(rising, replaced, copied) < RULES.nearly_all:
-        return None
     if not reaches_the_end(lives, main, int(lives.born[main[-1]])):
         return None
+    for values in range(1, int(RULES.fewest_values)):
+        if all(replace_each_other(lives, main[at::values]) for at in range(values)):
+            return Enlargement(
+                group=group,
+                steps=len(main) // values,
+                first_bytes=int(lives.size[main[:values]].sum()),
+                last_bytes=int(lives.size[main[-values:]].sum()),
+                site=int(lives.site[main[-1]]),
+                example=int(lives.ordinal[main[-1]]),
+                seconds=float(lives.born[main[-1]] - lives.born[main[0]]) / 1e9,
+                rows=main,
+                values=values,
+            )
+    return None
+
+
+def replace_each_other(lives: Lifetimes, rows: NDArray[np.int64]) -> bool:
+    """Whether nearly each array is copied to the next one, and they become larger evenly."""
+    size = lives.size[rows].astype(np.float64)
+    if len(rows) < RULES.few_survivors or size[-1] < RULES.least_factor * size[0]:
+        return False
+    rising = np.count_nonzero(np.diff(size) >= 0) / (len(size) - 1)
+    replaced = np.count_nonzero(lives.died[rows[:-2]] <= lives.born[rows[2:]]) / (len(rows) - 2)
+    copied = np.count_nonzero(lives.died[rows[:-1]] > lives.born[rows[1:]]) / (len(rows) - 1)
+    if min(rising, replaced, copied) < RULES.nearly_all:
+        return False
     x = np.arange(len(size)) / (len(size) - 1)
-    if unevenness(x, (size - size[0]) / (size[-1] - size[0])) > RULES.unevenness:
-        return None
-    return Enlargement(
-        group=group,
-        steps=len(main),
-        first_bytes=int(size[0]),
-        last_bytes=int(size[-1]),
-        site=int(lives.site[main[-1]]),
-        example=int(lives.ordinal[main[-1]]),
-        seconds=float(lives.born[main[-1]] - lives.born[main[0]]) / 1e9,
-        rows=main,
-    )
+    return unevenness(x, (size - size[0]) / (size[-1] - size[0])) <= RULES.unevenness
 
 
 def joined_lines(lives: Lifetimes, found: list[Enlargement]) -> list[Enlargement]:
@@ -98,7 +111,7 @@ def joined_lines(lives: Lifetimes, found: list[Enlargement]) -> list[Enlargement
     """
     for least in (RULES.least_bytes_of_values, RULES.least_bytes_of_few):
         large = [each for each in found if each.last_bytes >= least]
-        if large and all(is_joined(lives, each.rows) for each in large):
+        if large and all(is_joined(lives, each.rows, each.values) for each in large):
             return large
     return []
 

@@ -3,7 +3,7 @@
 A line whose survivors do not tell it may still hold more and more, in six ways:
 
 * *larger*: a constant number of objects, each replaced by a larger one;
-* *joined*: one object to which what comes is joined, see ``growing_arrays``;
+* *joined*: one object, or a few, to which what comes is joined, see ``growing_arrays``;
 * *backlog*: what is freed in bulk is less than what arrived: the troughs between rise;
 * *renewed*: more and more are alive, although each is soon in another one's place;
 * *beside*: a few of many are kept, beside a larger population that comes and goes (a ring buffer);
@@ -268,8 +268,8 @@ def renewed(lives: Lifetimes, group: int, line: Rows) -> GrowingSite | None:
 
 
 def site_of_joined(lives: Lifetimes, found: Enlargement) -> GrowingSite:
-    """The growth of a line to whose last array all was joined that came."""
-    return site_of(lives, found.group, found.rows, found.rows[-1:], "joined")
+    """The growth of a line to whose last array, or arrays, all was joined that came."""
+    return site_of(lives, found.group, found.rows, found.rows[-found.values :], "joined")
 
 
 def growing_together(lives: Lifetimes) -> list[GrowingSite]:

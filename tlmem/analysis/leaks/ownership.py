@@ -160,12 +160,13 @@ def cache_only_grows(line: Survivors) -> Finding | None:
 
 
 def joined_anew(line: Survivors) -> Finding:
-    """One array with all that ever came, made anew each time that more comes."""
-    kept = f" is kept by {line.holders[0].name}" if line.holders else ""
+    """One array, or a few, with all that ever came, made anew each time that more comes."""
+    verb = "is" if line.growth.survivors == 1 else "are"
+    kept = f" {verb} kept by {line.holders[0].name}:" if line.holders else f" {verb}"
     return line.finding(
         "cache-only-grows",
-        f"{line.noun}{kept}{':' if kept else ' is'} the last of {format_count(line.growth.made)}, "
-        "each the one before joined with what came. Nothing is ever left out of it: it only grows.",
+        f"{line.noun}{kept} the last of {format_count(line.growth.made)}, each the one before "
+        "joined with what came. Nothing is ever left out of it: it only grows.",
     )
 
 
