@@ -107,9 +107,8 @@ TARGETS = (
         "the same, `malloc` and `free` in C, the loop alone",
         1.10,
         "x",
-        "1.10 to 1.13x in series of 10 to 16 rounds. A pair takes 7.4 ns, 27 cycles: a jump "
-        "through each of our two functions takes one cycle, whatever stands before it, and "
-        "samples 2 %.",
+        "1.10 to 1.13x in series of 10 to 16 rounds. A pair takes 7.4 ns, 27 cycles: each of our "
+        "two functions takes one cycle, and samples 2 %.",
     ),
     Target(
         "holders, own",
