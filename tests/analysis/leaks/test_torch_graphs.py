@@ -133,6 +133,29 @@ def test_tensors_that_only_native_code_holds_are_parts_of_a_graph() -> None:
     assert "list 'history'" in found.evidence
 
 
+@pytest.mark.parametrize("seen_after", [(), (3,), (STEPS // 2,), (3, STEPS // 2)])
+def test_contexts_in_a_list_are_told_whenever_there_were_snapshots(seen_after) -> None:
+    """A run may have been searched at its end alone, or before much was kept."""
+    made, kept = Program(), []
+    of_steps = [local("h"), graph("AddmmBackward0")]
+    native = [Step(StepKind.OTHER, "torch.Tensor")]
+    for step in range(STEPS):
+        kept.append(made.alloc(ACTIVATIONS, 16_000, TORCH))
+        made.temporary(90)
+        made.wait(1_000_000)
+        if step in seen_after:
+            made.snapshot((of_steps, kept[-1:], 1.0), whole=False)
+    contexts = [Step(StepKind.MODULE, "__main__", "seen"), listed(STEPS)]
+    made.snapshot((native, kept, 1.0), trigger=5)
+    made.look((contexts, STEPS, 0))
+    made.count(**{"__main__.GateBackward": STEPS})
+
+    found = classes(made)[ACTIVATIONS]
+
+    assert found.kind == "kept-graph"
+    assert "There are 400 contexts GateBackward, and about as many items in list" in found.evidence
+
+
 def one_graph(
     name: str = "state",
 ) -> Callable[[list[int]], list[tuple[list[Step], list[int], float]]]:

@@ -555,11 +555,15 @@ def graph_chain_grows(line: Survivors, graphs: Graphs) -> Finding | None:
 
 
 def outlives_graphs(line: Survivors, graphs: Graphs) -> bool:
-    """Whether the survivors were still there when the program reached those graphs no more."""
+    """Whether the survivors were still there when the program reached those graphs no more.
+
+    Where no snapshot saw a graph, as of a short run that was only searched at its end, any counts.
+    """
+    since_ns = graphs.seen_ns if graphs.growing or graphs.others else 0
     later = [
         chain
         for chain in line.chains
-        if chain.root == NATIVE and chain.whole and chain.time_ns > graphs.seen_ns
+        if chain.root == NATIVE and chain.whole and chain.time_ns > since_ns
     ]
     return total(later) >= RULES.majority * len(line.rows)
 
@@ -585,9 +589,10 @@ def nodes_kept(recording: Recording) -> Keeper | None:
 
 def kept_nodes(line: Survivors, graphs: Graphs) -> Finding | None:
     """What autograd nodes keep, contexts of the program's own functions, that are in a list."""
-    if graphs.growing or graphs.cycles or not is_unheld(line, graphs):
+    if graphs.growing or graphs.cycles or not outlives_graphs(line, graphs):
         return None
-    nodes = nodes_kept(line.recording) if outlives_graphs(line, graphs) else None
+    is_held = total(from_python(line)) >= FOUND * len(line.rows)
+    nodes = None if is_held else nodes_kept(line.recording)
     if nodes is None:
         return None
     return line.finding(
