@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tlmem.analysis.growth.cohorts import with_cohorts
 from tlmem.analysis.growth.gathered import gathered_finding, gathered_results
 from tlmem.analysis.growth.growing_arrays import enlarging_lines
-from tlmem.analysis.growth.growing_sites import GrowingSite, growing_lines, is_early
+from tlmem.analysis.growth.growing_sites import GrowingSite, begun_lately, growing_lines, is_early
 from tlmem.analysis.growth.heap_lines import (
     heap_lines,
     sampled_growths,
@@ -27,13 +27,13 @@ from tlmem.analysis.growth.heap_lines import (
     with_sampled,
 )
 from tlmem.analysis.growth.hidden_growth import hidden_growth
-from tlmem.analysis.growth.late_rise import still_rising
+from tlmem.analysis.growth.late_rise import still_rising, worth_a_doubt
 from tlmem.analysis.growth.new_sizes import without_new_sizes
 from tlmem.analysis.growth.past_growth import past_findings
 from tlmem.analysis.growth.per_mark import Marks, growth_per_mark
 from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
-from tlmem.analysis.growth.stages import last_stages
+from tlmem.analysis.growth.stages import LastStage, last_stages
 from tlmem.analysis.growth_findings import (
     larger_array_findings,
     line_findings,
@@ -73,6 +73,7 @@ from tlmem.analysis.memory.attribution import attribute_run
 from tlmem.analysis.memory.devices import with_devices
 from tlmem.analysis.memory.mappings import mapped_file_findings
 from tlmem.analysis.model import (
+    FULL,
     SEVERITIES,
     Analysis,
     Asked,
@@ -86,6 +87,8 @@ from tlmem.analysis.rules import RULES, Checks
 from tlmem.analysis.unseen import unseen
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tlmem.recording.reader import Recording
 
 MOST_ASKED = 10
@@ -192,13 +195,18 @@ def evidence_of(recording: Recording) -> Evidence:
     growths = sorted([*growths, *hidden], key=lambda growth: -growth.bytes)
     growths = without_results(growths, lives, places)
     growing = frozenset(growth.group for growth in growths)
+    begun = just_begun(recording, places, lives, samples, growing)
+    growing = growing.union(growth.group for growth in begun)
     last = last_stages(lives, growths)
     growths = without(growths, (each.growth for each in last))
+    last += [LastStage(growth, (), ()) for growth in begun]
     gathered = gathered_results(lives, growths)
     growths = without(growths, (result.growth for result in gathered))
     passing = within_one_pass(recording, lives, growths)
     growths = without(growths, (growth for each in passing for growth in each.growths))
     lines = sort_lines(recording, places, lives, growths)
+    full = [line.growth for line in lines.full]
+    growths = without(growths, full)
     waiting = [*lines.garbage, *lines.unclear, *lines.filling, *lines.extended, *lines.renewed]
     left = without(growths, (line.growth for line in waiting))
     single = SingleCalls(recording, places)
@@ -246,13 +254,27 @@ def evidence_of(recording: Recording) -> Evidence:
         extended=extended_findings(recording, lines.extended),
         garbage_arrays=arrays_in_cycles(recording) if waiting else 0,
         unsettled=late,
-        past=past_findings(lives, places, growing),
-        lines=asked_lines(places, lives, asked, hidden),
+        past=past_findings(lives, places, growing, full),
+        lines=asked_lines(places, lives, asked, hidden, full),
         memory=tuple(memory),
         sampled=sampled,
         deep=deep,
         sizes=sizes,
     )
+
+
+def just_begun(
+    recording: Recording,
+    places: Places,
+    lives: Lifetimes,
+    samples: pd.DataFrame,
+    growing: frozenset[int],
+) -> list[GrowingSite]:
+    """Lines beside those that grow which began to when too little of the run was left to judge."""
+    least = worth_a_doubt(lives, samples)
+    found = [each for each in begun_lately(lives, places, growing) if each.bytes >= least]
+    found = without_results(found, lives, places)
+    return [line.growth for line in sort_lines(recording, places, lives, found).leaks]
 
 
 def without(growths: Iterable[GrowingSite], others: Iterable[GrowingSite]) -> list[GrowingSite]:
@@ -262,11 +284,16 @@ def without(growths: Iterable[GrowingSite], others: Iterable[GrowingSite]) -> li
 
 
 def asked_lines(
-    places: Places, lives: Lifetimes, asked: dict[int, Checks], hidden: list[GrowingSite]
+    places: Places,
+    lives: Lifetimes,
+    asked: dict[int, Checks],
+    hidden: list[GrowingSite],
+    full: list[GrowingSite],
 ) -> tuple[Asked, ...]:
     """What the lines were asked that keep most bytes at the end, most first."""
     counts, held = alive_by_line(lives, places)
     manners = {growth.group: growth.manner for growth in hidden}
+    manners |= {growth.group: FULL for growth in full}
     groups = asked.keys() | manners.keys()
     most = sorted(groups, key=lambda group: (-int(held[group]), -int(counts[group]), group))
     return tuple(

@@ -167,12 +167,16 @@ class Check:
     held: bool
 
 
+FULL = "full"
+"""The manner of a line that grew for most of the run and was full before its end."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """The conditions that one curve was asked; all of them held, or the last one did not.
 
     There are none of a curve with too few points, nor of a line that grows in a ``manner`` of its
-    own: one of those of ``sentences``.
+    own, one of those of ``sentences``, or grew until it was ``FULL``.
     """
 
     subject: str
@@ -183,7 +187,7 @@ class Asked:
     def held(self) -> bool:
         """Whether the curve grows, by these conditions or in its manner."""
         if self.manner:
-            return True
+            return self.manner != FULL
         return bool(self.checks) and all(check.held for check in self.checks)
 
 

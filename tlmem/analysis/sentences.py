@@ -20,7 +20,7 @@ from tlmem.analysis.growth.per_mark import Marks, step_of_line
 from tlmem.analysis.growth.process_growth import ALLOCATOR, Retained, Rise
 from tlmem.analysis.leaks.deep_graphs import DeepGraph
 from tlmem.analysis.lifetimes import Lifetimes
-from tlmem.analysis.model import Finding
+from tlmem.analysis.model import FULL, Finding
 from tlmem.analysis.places import Places, allocated_at, place
 from tlmem.analysis.rules import RULES
 from tlmem.units import format_bytes, format_count, format_figure, format_rate, format_seconds
@@ -35,6 +35,7 @@ MANNERS = {
     "backlog": ": fewer are freed each time than were allocated",
     "beside": "; all others are freed at a younger age",
     "together": "; other lines do the same",
+    FULL: " no more: since the last one the same work went on",
 }
 """How growth hides, as part of a sentence."""
 RISES = {

@@ -109,3 +109,48 @@ def test_a_line_that_goes_on_was_no_stage() -> None:
             program.temporary(line)
 
     assert analyse(program.recording()).verdict.outcome == "leak"
+
+
+def begun_lately(share: float, freed_before: bool = True) -> Analysis:
+    """A line whose objects are freed at once, and kept in the last part of the run."""
+    program = Program()
+    steps = 3000
+    for step in range(steps):
+        number = program.alloc(3, 40_000)
+        program.temporary(5)
+        program.wait(1_000_000)
+        if freed_before and step < steps * (1 - share):
+            program.free(number)
+    return analyse(program.recording())
+
+
+@pytest.mark.parametrize("share", [0.15, 0.25])
+def test_growth_that_has_begun_leaves_a_doubt(share: float) -> None:
+    """The same line made what was freed before: it may be a leak, or the last stage's results."""
+    found = begun_lately(share)
+
+    assert found.verdict.outcome == "cannot-judge"
+    assert " allocated at program.py:3 were kept since " in found.verdict.sentence
+    assert "Before that they were freed: a leak that has just begun" in found.verdict.sentence
+    (last,) = (finding for finding in found.findings if finding.kind == "last-stage")
+    assert last.count == pytest.approx(3000 * share, rel=0.1)
+
+
+def test_growth_that_has_lasted_is_a_leak() -> None:
+    assert begun_lately(0.4).verdict.outcome == "leak"
+
+
+def test_what_was_kept_at_the_very_end_leaves_no_doubt() -> None:
+    assert begun_lately(0.05).verdict.outcome == "stable"
+
+
+def test_little_that_has_begun_to_be_kept_leaves_no_doubt() -> None:
+    program = Program()
+    for step in range(3000):
+        number = program.alloc(3, 800)
+        program.temporary(5)
+        program.wait(1_000_000)
+        if step < 2400:
+            program.free(number)
+
+    assert analyse(program.recording()).verdict.outcome == "stable"

@@ -1,12 +1,14 @@
-"""A cache of finitely many keys fills ever more slowly; before it is full it cannot be judged."""
+"""A cache of finitely many keys is no leak when it is full; before, it cannot always be judged."""
 
 import random
+from collections.abc import Iterable
 
 import pytest
 from support.traces import Program
 
 from tlmem.analysis import Analysis, analyse
 from tlmem.recording.format.chains import ChainStep, StepKind
+from tlmem.report.explain import explain_block
 from tlmem.units import format_bytes
 
 KEYS = 800
@@ -101,3 +103,80 @@ def test_views_of_a_small_part_are_to_be_copied_whether_it_is_a_leak_or_not(used
     assert (f"{part}: a copy of each part would free the rest." in found.verdict.sentence) == (
         used < 1
     )
+
+
+ALL_STEPS, LAST_KEY = 2_000, 1_700
+
+
+def kept_at(
+    steps: Iterable[int],
+    of: StepKind = StepKind.DICT,
+    beside: Iterable[int] = range(ALL_STEPS),
+    seen: bool = True,
+) -> Analysis:
+    """A program of ``ALL_STEPS`` steps that keeps an array in some of them.
+
+    Args:
+        steps: those.
+        of: the kind of container that a snapshot sees hold them.
+        beside: the steps in which other work makes something at another line.
+        seen: whether there is a snapshot.
+    """
+    program, kept, with_work = Program(), [], set(beside)
+    keeps = set(steps)
+    for step in range(ALL_STEPS):
+        if step in keeps:
+            program.temporary(10, 8_000)
+            kept.append(program.alloc(10, 8_000))
+        program.temporary(20 if step in with_work else 30, 1_000)
+        program.wait(1_000_000)
+    kind = {StepKind.DICT: "dict", StepKind.LIST: "list"}[of]
+    chain = [ChainStep(StepKind.MODULE, "__main__", "table"), ChainStep(of, kind, "[]", len(kept))]
+    if seen:
+        program.snapshot((chain, kept, 1.0))
+    return analyse(program.recording())
+
+
+FILLED = range(0, LAST_KEY, 3)
+
+
+def test_a_cache_that_was_filled_evenly_for_most_of_the_run_is_full() -> None:
+    found = kept_at(FILLED)
+
+    assert found.verdict.outcome == "stable"
+    (past,) = (each for each in found.findings if each.kind == "grew-and-kept")
+    assert (past.severity, past.count) == ("info", len(FILLED))
+    assert past.evidence.endswith("though the same work went on: a cache that is full.")
+    assert "grows no more: since the last one the same work went on" in explain_block(found.verdict)
+
+
+def test_a_list_has_no_keys_that_come_to_an_end() -> None:
+    assert kept_at(FILLED, of=StepKind.LIST).verdict.outcome == "leak"
+
+
+def test_what_holds_them_must_be_known() -> None:
+    assert kept_at(FILLED, seen=False).verdict.outcome == "leak"
+
+
+def test_an_evaluation_in_each_epoch_is_no_sign_of_a_full_cache() -> None:
+    """Nothing is added in the last fifth of each of four epochs, though work of training goes on
+    there; and the last evaluation is the end of the run."""
+    epoch = ALL_STEPS // 4
+
+    found = kept_at(step for step in range(ALL_STEPS) if step % epoch < 0.8 * epoch)
+    assert found.verdict.outcome == "leak"
+
+
+def test_work_that_begins_when_the_last_key_came_is_other_work() -> None:
+    found = kept_at(FILLED, beside=range(LAST_KEY, ALL_STEPS))
+
+    assert found.verdict.outcome == "leak"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_rare_leak_in_a_dict_is_not_taken_for_a_full_cache(seed: int) -> None:
+    """By chance no step is among the last ones; one of 40 keeps something."""
+    chance = random.Random(seed)
+    steps = [step for step in range(ALL_STEPS) if chance.random() < 1 / 40]
+
+    assert kept_at(steps).verdict.outcome == "leak"

@@ -85,11 +85,15 @@ def left_over(line: Floats, y: Floats) -> float:
 
 
 def last_regime(
-    x: Floats, y: Floats, least: float, given_back: float | None = None
+    x: Floats,
+    y: Floats,
+    least: float,
+    given_back: float | None = None,
+    share: float | None = None,
 ) -> float | None:
     """Where, in x, the last regime begins that growth may be judged on; None: nowhere.
 
-    It is at least ``LEAST_SHARE`` of the curve, no regime before it of any length rises faster, and
+    It is at least ``share`` of the curve, no regime before it of any length rises faster, and
     nothing comparable to its own rise was freed before.
 
     Args:
@@ -97,6 +101,7 @@ def last_regime(
         y: the curve.
         least: a rise in y that does not matter.
         given_back: share of the last regime's rise that may have risen and fallen before.
+        share: ``RULES.span`` where left out.
     """
     if len(x) < FEWEST_POINTS or x[-1] <= x[0]:
         return None
@@ -106,7 +111,7 @@ def last_regime(
     while len(starts) > 1 and is_one(x, y, starts[-2], starts[-1]):
         starts.pop()
     start = starts[-1]
-    if x[-1] - x[start] < RULES.span * (x[-1] - x[0]):
+    if x[-1] - x[start] < (RULES.span if share is None else share) * (x[-1] - x[0]):
         return None
     slope = theil_sen(x[start:], y[start:])
     rise = slope * float(x[-1] - x[start])

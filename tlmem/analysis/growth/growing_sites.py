@@ -28,7 +28,7 @@ Covers: tracked objects by blamed line and by call path. Does not cover: memory 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,6 +67,8 @@ PARTS = 200
 """Moments at which the live counts of a path and of its line are compared."""
 LARGEST_PATH = 1_000_000
 """Objects up to which a path is judged; it bounds the time that a large recording takes."""
+BRIEF = 0.1
+"""Share of the run from which on growth that has begun lately leaves a doubt."""
 MOMENTS = 200
 """Moments at which a line's live count is looked at, to find its last regime."""
 
@@ -158,12 +160,39 @@ def is_early(growth: GrowingSite, lives: Lifetimes) -> bool:
     return kept < RULES.many_survivors and lives.is_short
 
 
-def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> GrowingSite | None:
+def begun_lately(lives: Lifetimes, places: Places, growing: Collection[int]) -> list[GrowingSite]:
+    """Lines that were steady and grow since, but too briefly to be judged; most bytes first.
+
+    A last phase may keep, as its results, what the ones before made and dropped.
+
+    Args:
+        growing: lines that are left out.
+    """
+    order = np.argsort(lives.group, kind="stable")
+    sizes = np.bincount(lives.group, minlength=places.count)
+    ends = np.cumsum(sizes)
+    sizes[list(growing)] = 0
+    found = []
+    for group in np.flatnonzero(sizes >= RULES.late_survivors).tolist():
+        rows = order[ends[group] - sizes[group] : ends[group]]
+        growth = growing_lately(lives, group, rows, BRIEF)
+        lasted_ns = growth.judged_ns - growth.first_ns if growth is not None else 0
+        if growth is not None and lasted_ns >= RULES.shortest_run_s * BRIEF * 1e9:
+            found.append(growth)
+    return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
+
+
+def growing_lately(
+    lives: Lifetimes, group: int, line: NDArray[np.int64], share: float | None = None
+) -> GrowingSite | None:
     """The growth of a line in its last regime, when it was steady before; ``line`` as below.
 
     What it makes from then on is judged like a line of its own, without allowance for chance; the
     line must gain what these gain, and have given nothing comparable back before. Regimes are
     looked for in time and, as a busy machine bends time, in what the line made.
+
+    Args:
+        share: how much of the run the regime must take at least; ``RULES.span`` where left out.
     """
     born, died = lives.born[line], lives.died[line]
     if len(line) > LARGEST_PATH or lives.lost_ns or not may_grow_lately(born, died):
@@ -172,11 +201,12 @@ def growing_lately(lives: Lifetimes, group: int, line: NDArray[np.int64]) -> Gro
     in_births = born[np.linspace(0, len(born) - 1, MOMENTS).astype(np.int64)].astype(np.float64)
     for times, positions in ((in_time, in_time), (in_births, np.arange(MOMENTS, dtype=np.float64))):
         held = alive_at(times, born, died)
-        begin = last_regime(positions, held, RULES.late_survivors, RULES.backlog)
+        begin = last_regime(positions, held, RULES.late_survivors, RULES.backlog, share)
         if begin is None or begin <= positions[0]:
             continue
         start = int(np.searchsorted(positions, begin))
-        growth = judge_line(lives, group, line[born >= times[start]], chance=False)
+        late = line[born >= times[start]]
+        growth = judge_line(lives, group, late, chance=False, briefly=share is not None)
         if growth is None or growth.survivors < RULES.late_survivors:
             continue
         end = int(np.searchsorted(times, growth.judged_ns, "right")) - 1
@@ -286,12 +316,14 @@ def judge_line(
     line: NDArray[np.int64],
     chance: bool = True,
     checks: Checks | None = None,
+    briefly: bool = False,
 ) -> GrowingSite | None:
     """Whether one line grows; ``line`` are its objects in order of birth.
 
     Args:
         chance: whether some unevenness is put down to chance, the more the fewer survivors.
         checks: takes the conditions that it was asked.
+        briefly: whether it may do so in a small part of the run.
     """
     checks = Checks() if checks is None else checks
     born, died = lives.born[line], lives.died[line]
@@ -307,7 +339,7 @@ def judge_line(
     ):
         return None
     own = own_shares(lives, rows, None if lives.sums is None else int(lives.sums.made[group]))
-    if not reaches_the_end(lives, rows, judged_ns, checks):
+    if not reaches_the_end(lives, rows, judged_ns, checks, briefly):
         return None
     if not outlive(lives, rows, alive, checks):
         return None
@@ -479,6 +511,7 @@ def reaches_the_end(
     rows: NDArray[np.int64],
     judged_ns: int,
     checks: Checks | None = None,
+    briefly: bool = False,
 ) -> bool:
     """Whether a line's life covers a good part of the program's activity and lasts to its end."""
     checks = Checks() if checks is None else checks
@@ -493,7 +526,7 @@ def reaches_the_end(
     wall = (lives.run.at(judged_ns) - first) / max(1.0, end - first)
     return (
         checks.at_least(RULES.wall_reach, wall)
-        and checks.at_least(RULES.span, span[1])
+        and (briefly or checks.at_least(RULES.span, span[1]))
         and checks.at_least(RULES.reach, reach[1])
     )
 

@@ -55,14 +55,20 @@ def still_rising(lives: Lifetimes, samples: pd.DataFrame) -> Unsettled | None:
     seconds = (lives.judged_ns - lives.work_begin_ns) / 1e9
     if seconds < RULES.shortest_run_s:
         rises["tracked"] = tracked_rise(lives)
-        least = float(RULES.least_bytes_of_few)
-    else:
-        resident = float(np.max(window.bytes("anon") + window.bytes("file"), initial=0.0))
-        least = max(RULES.unsettled_bytes, RULES.backlog * resident)
+    least = worth_a_doubt(lives, samples)
     kind = max(rises, key=rises.__getitem__, default="")
     if not kind or rises[kind] < least:
         return None
     return Unsettled(kind, round(rises[kind]), RULES.span * seconds)
+
+
+def worth_a_doubt(lives: Lifetimes, samples: pd.DataFrame) -> float:
+    """Bytes that must rise at the end to leave a doubt: little in a short run, or much of all."""
+    if (lives.judged_ns - lives.work_begin_ns) / 1e9 < RULES.shortest_run_s:
+        return float(RULES.least_bytes_of_few)
+    window = Window(samples, lives.work_begin_ns, lives.judged_ns)
+    resident = float(np.max(window.bytes("anon") + window.bytes("file"), initial=0.0))
+    return max(float(RULES.unsettled_bytes), RULES.backlog * resident)
 
 
 def tracked_rise(lives: Lifetimes) -> float:

@@ -11,18 +11,19 @@ and other objects came and went meanwhile. Two healthy shapes look alike:
   of.
 
 Covers: tracked objects by blamed line. Does not cover: what grows to the end, see
-``growing_sites``. See also: docs/findings.md, for every threshold and its reason.
+``growing_sites``; caches that became full near it, see ``leaks.filling_caches``. See also:
+docs/findings.md, for every threshold and its reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlmem.analysis.growth.growing_sites import GENERATIONS
+from tlmem.analysis.growth.growing_sites import GENERATIONS, GrowingSite
 from tlmem.analysis.growth.robust import unevenness
 from tlmem.analysis.lifetimes import Lifetimes, alive_at
 from tlmem.analysis.model import Finding
@@ -70,16 +71,25 @@ class PastGrowth:
     severity: str
 
 
-def past_growths(lives: Lifetimes, places: Places, growing: Collection[int]) -> list[PastGrowth]:
-    """Lines that grew and grow no more, most bytes first; the lines in ``growing`` still do."""
+def past_growths(
+    lives: Lifetimes,
+    places: Places,
+    growing: Collection[int],
+    full: Sequence[GrowingSite] = (),
+) -> list[PastGrowth]:
+    """Lines that grew and grow no more, most bytes first; the lines in ``growing`` still do.
+
+    Args:
+        full: growth of which it is known already that it has ended, see ``leaks.filling_caches``.
+    """
     alive = np.flatnonzero((lives.born <= lives.judged_ns) & (lives.died > lives.judged_ns))
     weight = lives.weight[alive]
     held = lives.size[alive] * weight
     counts = np.bincount(lives.group[alive], weights=weight, minlength=places.count)
     sums = np.bincount(lives.group[alive], weights=held, minlength=places.count)
     candidates = (counts >= RULES.few_survivors) & (sums >= RULES.least_bytes_of_values)
-    candidates[list(growing)] = False
-    found = []
+    candidates[[*growing, *(growth.group for growth in full)]] = False
+    found = [as_past(lives, growth) for growth in full]
     for group in np.flatnonzero(candidates).tolist():
         rows = alive[lives.group[alive] == group]
         growth = judge_past(lives, places.count, group, rows, float(sums.sum()))
@@ -87,9 +97,31 @@ def past_growths(lives: Lifetimes, places: Places, growing: Collection[int]) -> 
     return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
 
 
-def past_findings(lives: Lifetimes, places: Places, growing: Collection[int]) -> list[Finding]:
+def as_past(lives: Lifetimes, growth: GrowingSite) -> PastGrowth:
+    """What became full, told as what grew in the past."""
+    last = growth.rows[-1] if growth.rows is not None else -1
+    return PastGrowth(
+        group=growth.group,
+        survivors=growth.survivors,
+        bytes=growth.bytes,
+        first_ns=growth.first_ns,
+        last_ns=int(lives.born[last]),
+        site=growth.site,
+        example=growth.example,
+        full=True,
+        severity="info",
+    )
+
+
+def past_findings(
+    lives: Lifetimes,
+    places: Places,
+    growing: Collection[int],
+    full: Sequence[GrowingSite] = (),
+) -> list[Finding]:
     """One finding for each of them."""
-    return [finding_of(lives, places, growth) for growth in past_growths(lives, places, growing)]
+    found = past_growths(lives, places, growing, full)
+    return [finding_of(lives, places, growth) for growth in found]
 
 
 def finding_of(lives: Lifetimes, places: Places, growth: PastGrowth) -> Finding:

@@ -39,7 +39,8 @@ Rows = NDArray[np.int64]
 class LastStage:
     """A line that grows to the end, and the lines that were stages before it, latest first.
 
-    ``given_back`` are those of them of which nearly nothing is left, one line for each stage.
+    ``given_back`` are those of them of which nearly nothing is left, one line for each stage. There
+    are none of a line that was steady, and grows since too short a time to be judged.
     """
 
     growth: GrowingSite
@@ -58,12 +59,17 @@ class LastStage:
         stages = self.given_back or self.stages
         before = " and ".join(place(places.frames[group]) for group in stages[:2])
         then = "gave it back" if self.given_back else "stopped"
+        history = (
+            f"Before that, {before} kept as much for as long, and {then}."
+            if stages
+            else "Before that they were freed: a leak that has just begun, or late results."
+        )
         return growth.info(
             "last-stage",
             places,
             f"{format_count(growth.survivors)} {lives.noun(growth.group)}s "
             f"({format_bytes(growth.bytes)}) allocated {allocated_at(places.frames[growth.group])} "
-            f"were kept since {since}. Before that, {before} kept as much for as long, and {then}.",
+            f"were kept since {since}. {history}",
         )
 
 

@@ -1,12 +1,15 @@
-"""Which growing lines may be a cache: keys that come to an end, or a run too short to tell.
+"""Which growing lines may be a cache: full, with keys that come to an end, or in too short a run.
 
 A cache of finitely many keys fills ever more slowly: the more of them it has, the fewer are new.
 Until most are there it grows like a leak that becomes slower, and which of the two it is cannot be
 told. A list, a deque or a set of objects has no keys.
 
+A cache that was filled evenly for most of the run looks like a leak that goes on. It is full if the
+work beside it goes on without another survivor, for several times as long as ever between two.
+
 Covers: growing lines whose survivors come half as fast or less in the second half of the line's
-life, on the clocks of time and of what others allocate; those of a short run, which may be emptied
-later.
+life, on the clocks of time and of what others allocate; those of which none comes any more; those
+of a short run, which may be emptied later.
 Does not cover: containers with a bound of their own; see ``bounded_caches``.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tlmem.analysis.growth.growing_sites import GENERATIONS
 from tlmem.analysis.holders.snapshots import Chain, holders_of
 from tlmem.analysis.holders.survivors import Survivors
 from tlmem.analysis.leaks.bounded_caches import bounded_finding, fills_a_bound
@@ -27,6 +31,13 @@ KEYED = ("dict", "lru_cache", "collections.OrderedDict", "collections.defaultdic
 """Words with which the names of containers begin that find things by a key."""
 MODULES = "_modules"
 """The attribute in which a module of PyTorch has others by their names."""
+SILENCE = 4
+"""Times that the longest time between two survivors must have passed since the last one, counted in
+objects that were made beside them."""
+MOST_BESIDE = 8
+"""Call stacks whose objects are counted for it, those with most of them since."""
+ON_THEIR_WAY = 2
+"""Objects that may be alive when the program is judged because they are being worked on."""
 BY_CHANCE = 2.0
 """Standard errors by which the halves must differ."""
 
@@ -37,6 +48,54 @@ def fills_up(line: Survivors) -> bool:
         return False
     early, late = pace(line)
     return late <= RULES.majority * early
+
+
+def is_full(line: Survivors) -> bool:
+    """Whether a container with keys got no more of a line's survivors, though the work went on.
+
+    Some calls made objects in each part of the growth; and since the last survivor they made
+    several times as many as ever between two. Where what was freed is folded, this is not known.
+    """
+    lives, growth, rows = line.lives, line.growth, line.growth.rows
+    if rows is None or growth.manner != "kept" or lives.folded or len(rows) < RULES.few_survivors:
+        return False
+    if not line.chains or not may_have_keys(line):
+        return False
+    first, last = int(rows[0]), int(rows[-1])
+    end = int(np.searchsorted(lives.born, lives.judged_ns, "right"))
+    if added_since(line, last + 1, end) > ON_THEIR_WAY:
+        return False
+    sites, times = np.unique(lives.site[last + 1 : end], return_counts=True)
+    most = sites[np.argsort(-times, kind="stable")][:MOST_BESIDE]
+    return any(
+        goes_on(rows, first + np.flatnonzero(lives.site[first:end] == site)) for site in most
+    )
+
+
+def added_since(line: Survivors, begin: int, end: int) -> int:
+    """How many of the objects that the line made among these are alive when it is judged."""
+    lives = line.lives
+    rows = begin + np.flatnonzero(lives.group[begin:end] == line.growth.group)
+    rows = rows[line.growth.is_of(lives, rows)]
+    return int(np.count_nonzero(lives.died[rows] > lives.judged_ns))
+
+
+def goes_on(rows: NDArray[np.int64], beside: NDArray[np.int64]) -> bool:
+    """Whether what was made beside survivors all the time goes on without them for long.
+
+    Args:
+        rows: positions of the survivors, rising.
+        beside: positions of what was made beside them, rising.
+    """
+    made = np.searchsorted(beside, rows)
+    parts = np.diff(made[np.linspace(0, len(rows) - 1, GENERATIONS + 1).astype(int)])
+    silence, longest = len(beside) - int(made[-1]), int(np.diff(made).max())
+    expected = silence * len(rows) / max(1, int(made[-1]))
+    return bool(
+        parts.min() >= RULES.fair_part * max(1.0, parts.mean())
+        and silence >= SILENCE * max(1, longest)
+        and expected >= RULES.few_survivors
+    )
 
 
 def may_have_keys(line: Survivors) -> bool:

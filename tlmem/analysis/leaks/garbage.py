@@ -22,7 +22,7 @@ from tlmem.analysis.growth.growing_sites import GrowingSite, is_early
 from tlmem.analysis.holders.snapshots import holders_of, last_look
 from tlmem.analysis.holders.survivors import MOST_LINES, Survivors, survivors_of_lines
 from tlmem.analysis.leaks.bounded_caches import fills_a_bound
-from tlmem.analysis.leaks.filling_caches import fills_up
+from tlmem.analysis.leaks.filling_caches import fills_up, is_full
 from tlmem.analysis.leaks.growing_models import Training, is_extended
 from tlmem.analysis.leaks.more_at_a_time import may_be_meant
 from tlmem.analysis.leaks.ownership import lets_go
@@ -65,7 +65,8 @@ class Sorted:
 
     ``unclear`` are those whose survivors are garbage now, but may have been held by functions that
     have returned since, ``filling`` those that may only fill a cache, ``extended`` those of a model
-    that is extended now and then, ``renewed`` those with more and more objects that are all young.
+    that is extended now and then, ``renewed`` those with more and more objects that are all young,
+    ``full`` those of caches that are full.
     """
 
     leaks: list[Survivors]
@@ -74,6 +75,7 @@ class Sorted:
     filling: list[Survivors] = field(default_factory=list)
     extended: list[Survivors] = field(default_factory=list)
     renewed: list[Survivors] = field(default_factory=list)
+    full: list[Survivors] = field(default_factory=list)
 
 
 def sort_lines(
@@ -92,7 +94,9 @@ def sort_lines(
     training = Training(recording)
     for line in lines:
         waits = waits_for_collector(line)
-        if fills_a_bound(line) or fills_up(line):
+        if is_full(line):
+            found.full.append(line)
+        elif fills_a_bound(line) or fills_up(line):
             found.filling.append(line)
         elif waits and (were_cyclic(line) or line.line.function == MODULE):
             found.garbage.append(line)
