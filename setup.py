@@ -10,6 +10,7 @@ import runpy
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -59,7 +60,8 @@ class BuildNative(build_ext):
         try:
             self.build_library(package)
             ext.library_dirs.append(str(package / "lib"))
-            super().build_extension(ext)
+            with self.several_at_once():
+                super().build_extension(ext)
         except Exception as error:
             if not ext.optional:
                 raise
@@ -70,6 +72,29 @@ class BuildNative(build_ext):
                 "recording will not; install a C compiler and Python's headers and try again.",
                 file=sys.stderr,
             )
+
+    @contextmanager
+    def several_at_once(self):
+        """The compiler compiles a source on each core, largest first; setuptools gives it all."""
+        compile_all = self.compiler.compile
+
+        def compile_each(sources, *others, **options):
+            by_size = sorted(sources, key=os.path.getsize, reverse=True)
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                made = dict(
+                    zip(
+                        by_size,
+                        pool.map(lambda each: compile_all([each], *others, **options), by_size),
+                        strict=True,
+                    )
+                )
+            return [each for source in sources for each in made[source]]
+
+        self.compiler.compile = compile_each
+        try:
+            yield
+        finally:
+            self.compiler.compile = compile_all
 
     def build_library(self, package):
         """Compiles what changed of the core, links it and the player, and puts headers beside."""

@@ -8,6 +8,7 @@ A scenario is a program in ``programs`` with these constants and comments:
 ``HELD_BY``                who holds most of what that line made (of Python holders without the
                            numbers that change from one moment to the next)
 ``CLASS``                  the class of the leak
+``BECAUSE``                a part of what the finding of that class says
 ``# double-free here``     or another kind of misuse: ends the line where it must be found, and no
                            other misuse may be found
 ``COUNT``, ``BYTES``       what the finding must count, exactly
@@ -77,7 +78,8 @@ class Scenario:
 
     ``line`` is 0 when no line is to be blamed; ``held_by`` is empty when it does not matter;
     ``misuse`` is a kind of finding and its line, None when the program does nothing wrong;
-    ``leak_class`` is the kind of finding that says why ``line`` leaks, empty when there is none.
+    ``leak_class`` is the kind of finding that says why ``line`` leaks, empty when there is none;
+    ``because`` is a part of what it says, empty when it does not matter.
     ``count`` and ``bytes`` are what the finding of the truth counts, None when it is not exact.
     ``record`` are further words for ``tlmem record``, ``words`` are the program's own; ``exit`` is
     how a process ends that runs it, negative for a signal; ``twin`` is the scenario without fault;
@@ -92,6 +94,7 @@ class Scenario:
     held_by: str = ""
     misuse: tuple[str, int] | None = None
     leak_class: str = ""
+    because: str = ""
     count: int | None = None
     bytes: int | None = None
     record: tuple[str, ...] = ()
@@ -119,7 +122,8 @@ class Scenario:
         held = f", held by {self.held_by}" if self.held_by else ""
         wrong = f", {self.misuse[0]} at {self.path.name}:{self.misuse[1]}" if self.misuse else ""
         kind = f", {self.leak_class}" if self.leak_class else ""
-        return self.outcome + at + held + kind + wrong
+        why = f': "{self.because}"' if self.because else ""
+        return self.outcome + at + held + kind + why + wrong
 
 
 @dataclass(frozen=True)
@@ -148,13 +152,24 @@ class Result:
         return holders[0].name if holders else ""
 
     @property
+    def classes(self) -> list[Finding]:
+        """Findings that say why the worst line leaks, or without one why anything does."""
+        kinds = {*FIXES, OF_TAPES}
+        found = [finding for finding in self.analysis.findings if finding.kind in kinds]
+        if not self.growing:
+            return found
+        return [finding for finding in found if finding.site == self.growing[0].site][:1]
+
+    @property
     def leak_class(self) -> str:
         """The class of the leak at the worst line; empty when it has none."""
-        kinds = {*FIXES, OF_TAPES}
-        classes = [found for found in self.analysis.findings if found.kind in kinds]
-        if not self.growing:
-            return ", ".join(found.kind for found in classes)
-        return next((found.kind for found in classes if found.site == self.growing[0].site), "")
+        return ", ".join(found.kind for found in self.classes)
+
+    @property
+    def because(self) -> str:
+        """What is true of why it leaks, if that is said; else what is said instead."""
+        said = " ".join(found.evidence for found in self.classes)
+        return self.scenario.because if self.scenario.because in said else said
 
     @property
     def misuses(self) -> list[tuple[str, Place]]:
@@ -182,7 +197,8 @@ class Result:
             + (f" at {', '.join(map(place_text, self.blamed))}" if self.blamed else "")
         ]
         parts += [f"held by {self.held_by}"] if self.held_by else []
-        parts += [self.leak_class] if self.leak_class else []
+        why = f': "{self.because}"' if self.because else ""
+        parts += [f"{self.leak_class}{why}"] if self.leak_class else []
         parts += [f"{kind} at {place_text(place)}" for kind, place in self.misuses]
         return ", ".join(parts)
 
@@ -209,6 +225,7 @@ class Result:
             and (bool(expected) or not self.blamed)
             and truth.held_by in ("", self.held_by, without_numbers(self.held_by))
             and truth.leak_class == self.leak_class
+            and truth.because == self.because
             and truth.count in (None, worst.count if worst else 0)
             and truth.bytes in (None, worst.bytes if worst else 0)
             and self.misuses
@@ -293,6 +310,7 @@ def read_scenario(path: Path) -> Scenario | None:
         line=lines[0] if lines else 0,
         held_by=known.get("HELD_BY", ""),
         leak_class=known.get("CLASS", ""),
+        because=known.get("BECAUSE", ""),
         misuse=(marked[1], 1 + text.count("\n", 0, marked.start())) if marked else None,
         count=known.get("COUNT"),
         bytes=known.get("BYTES"),

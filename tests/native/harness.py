@@ -43,6 +43,10 @@ SECONDS_PER_TEST = 900
 """The slowest, under valgrind, takes 40 s on a quiet machine."""
 
 
+TSAN_OPTIONS = "halt_on_error=1:second_deadlock_stack=1:atexit_sleep_ms=20"
+"""By default each process, also one of hundreds of children, waits a second before it ends."""
+
+
 @dataclass(frozen=True)
 class Mode:
     """One way to build and run a test."""
@@ -68,7 +72,7 @@ MODES = {
         Mode(
             "thread",
             ("-fsanitize=thread",),
-            environment={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
+            environment={"TSAN_OPTIONS": TSAN_OPTIONS},
         ),
         Mode(
             "valgrind",

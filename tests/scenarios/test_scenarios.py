@@ -232,6 +232,14 @@ def test_a_class_that_is_not_the_true_one_is_not_a_success(kept: catalog.Result,
     assert not with_truth(kept, leak_class=kind).right
 
 
+def test_why_it_leaks_must_be_said(kept: catalog.Result) -> None:
+    said = "2,000 objects allocated at written.py:8"
+
+    assert with_truth(kept, because=said).right
+    assert said in with_truth(kept, because=said).found
+    assert not with_truth(kept, because="the moon is full").right
+
+
 REPAIRED = '''"""It keeps tensors.
 
 More about it.

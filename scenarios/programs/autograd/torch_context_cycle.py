@@ -12,6 +12,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "hook-cycle"
+BECAUSE = "Autograd nodes hold dict 'results' of ScaledBackward"
 
 
 class Scaled(torch.autograd.Function):

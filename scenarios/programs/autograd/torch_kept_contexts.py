@@ -12,6 +12,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "kept-graph"
+BECAUSE = "900 contexts GateBackward, and about as many items in"
 
 
 class Gate(torch.autograd.Function):

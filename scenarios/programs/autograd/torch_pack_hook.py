@@ -14,6 +14,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "hook-cycle"
+BECAUSE = "nodes hold attribute 'tensor' of Packed (a Packed)"
 
 
 class Packed:

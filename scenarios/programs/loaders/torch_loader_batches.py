@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "shared-memory-kept"
+BECAUSE = "are in shared memory or mapped files"
 HELD_BY = (
     "list 'hardest' (local variable of main() at torch_loader_batches.py) through item 1 of a tuple"
 )

@@ -10,6 +10,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "retained-graph"
+BECAUSE = "it is run with create_graph=True at"
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "graph-chain-grows"
+BECAUSE = "that of local variable 'state' of main()"
 HELD_BY = (
     "local variable 'state' of main() at torch_hidden_state.py, with the autograd graph "
     "(AddBackward0)"

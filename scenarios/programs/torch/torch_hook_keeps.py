@@ -11,6 +11,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "hook-keeps"
+BECAUSE = "(a forward hook of 'features' (Sequential, local variable"
 HELD_BY = (
     "list 'outputs' of Probe (a forward hook of 'features' (Sequential, local variable of "
     "main() at torch_hook_keeps.py)), with the autograd graph "

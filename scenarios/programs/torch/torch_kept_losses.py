@@ -11,6 +11,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "kept-graph"
+BECAUSE = "list 'losses' (local variable of evaluate()"
 
 
 def evaluate(model: nn.Module, steps: int) -> list[float]:

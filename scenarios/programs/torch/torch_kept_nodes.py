@@ -11,6 +11,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "kept-graph"
+BECAUSE = "list 'history'"
 HELD_BY = (
     "list 'history' (local variable of main() at torch_kept_nodes.py), with the autograd "
     "graph (MseLossBackward0)"

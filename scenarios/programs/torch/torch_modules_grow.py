@@ -13,6 +13,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "modules-grow"
+BECAUSE = "parameters in 'adapters' of 'model' (Adapted, local"
 
 
 class Adapted(nn.Module):

@@ -11,6 +11,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "optimizer-outlives-params"
+BECAUSE = "of optimizer 'shared' (Adam, local"
 HELD_BY = (
     "states of optimizer 'shared' (Adam, local variable of main() at torch_optimizer_outlives.py)"
 )

@@ -12,6 +12,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "view-pins-base"
+BECAUSE = "deque 'states' of Replay"
 HELD_BY = "deque 'states' of Replay (local variable 'replay' of main() at torch_replay_views.py)"
 COUNT = 1200
 BYTES = 157_286_400
@@ -29,7 +30,8 @@ class Replay:
 def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    encoder = nn.Sequential(nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1))
+    layers = nn.Linear(128, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 1)
+    encoder = nn.Sequential(*layers)
     replay = Replay()
     best = 0.0
     for _ in repeat(1200, fixed=1500, seconds=SETTLED_S):

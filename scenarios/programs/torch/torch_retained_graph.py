@@ -11,6 +11,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "retained-graph"
+BECAUSE = "it is run with retain_graph=True at"
 
 
 class TwoHeads(nn.Module):

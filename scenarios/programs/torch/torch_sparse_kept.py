@@ -11,6 +11,7 @@ from torch import nn
 NEEDS = "torch"
 OUTCOME = "leak"
 CLASS = "cache-only-grows"
+BECAUSE = "list 'gradients' (local variable of main()"
 HELD_BY = (
     "list 'gradients' (local variable of main() at torch_sparse_kept.py) through a SparseTensor"
 )
