@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tlmem.analysis.growth.cohorts import with_cohorts
 from tlmem.analysis.growth.gathered import gathered_finding, gathered_results
-from tlmem.analysis.growth.growing_arrays import enlarging_lines
+from tlmem.analysis.growth.growing_arrays import enlarging_lines, filled_buffers
 from tlmem.analysis.growth.growing_sites import GrowingSite, begun_lately, growing_lines, is_early
 from tlmem.analysis.growth.heap_lines import (
     heap_lines,
@@ -35,6 +35,7 @@ from tlmem.analysis.growth.per_scope import scopes_of
 from tlmem.analysis.growth.process_growth import judge_samples
 from tlmem.analysis.growth.stages import LastStage, last_stages
 from tlmem.analysis.growth_findings import (
+    filled_buffer_findings,
     larger_array_findings,
     line_findings,
     memory_findings,
@@ -141,6 +142,7 @@ def _analyse(recording: Recording) -> Analysis:
         *evidence.unclear,
         *evidence.garbage,
         *evidence.filling,
+        *evidence.buffers,
         *evidence.cached,
         *evidence.gathered,
         *evidence.one_pass,
@@ -197,6 +199,8 @@ def evidence_of(recording: Recording) -> Evidence:
     growing = frozenset(growth.group for growth in growths)
     begun = just_begun(recording, places, lives, samples, growing)
     growing = growing.union(growth.group for growth in begun)
+    buffers = filled_buffers(lives, worth_a_doubt(lives, samples))
+    buffers = [each for each in buffers if each.group not in growing]
     last = last_stages(lives, growths)
     growths = without(growths, (each.growth for each in last))
     last += [LastStage(growth, (), ()) for growth in begun]
@@ -245,6 +249,7 @@ def evidence_of(recording: Recording) -> Evidence:
         garbage=[garbage_finding(line) for line in lines.garbage],
         unclear=[unclear_finding(line) for line in lines.unclear],
         filling=[filling_finding(line) for line in lines.filling],
+        buffers=filled_buffer_findings(lives, places, buffers),
         cached=[cached.finding()] if cached else [],
         gathered=[gathered_finding(lives, places, result) for result in gathered],
         one_pass=[each.finding(lives, places) for each in passing],

@@ -10,9 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tlmem.analysis import sentences
+from tlmem.analysis.growth.growing_arrays import Enlargement
 from tlmem.analysis.growth.process_growth import Resident
 from tlmem.analysis.judge import Evidence, with_profiler
+from tlmem.analysis.lifetimes import Lifetimes
 from tlmem.analysis.model import Finding
+from tlmem.analysis.places import Places
 from tlmem.analysis.rules import RULES
 
 if TYPE_CHECKING:
@@ -66,6 +69,25 @@ def larger_array_findings(evidence: Evidence) -> list[Finding]:
             slope_bytes_per_s=(found.last_bytes - found.first_bytes) / max(1e-3, found.seconds),
         )
         for found in evidence.enlargements
+    ]
+
+
+def filled_buffer_findings(
+    lives: Lifetimes, places: Places, found: list[Enlargement]
+) -> list[Finding]:
+    """One finding for each line whose array is a buffer that is filled to the end."""
+    return [
+        Finding(
+            kind="growing-array",
+            severity="warning",
+            count=1,
+            bytes=each.last_bytes,
+            evidence=sentences.filled(places, each, lives.noun(each.group)),
+            object=each.example,
+            site=places.frames[each.group],
+            stack=places.stack(each.site),
+        )
+        for each in found
     ]
 
 

@@ -54,12 +54,13 @@ class Evidence:
     ``growing`` are the groups of these and of lines that only seem to grow: ``garbage`` is of lines
     that would grow too, but only make what Python's collector will free, ``unclear`` of lines of
     which that is not known; ``garbage_arrays`` is how many arrays it would free in all. ``filling``
-    is of lines that may only fill a cache, ``cached`` of Python's heap that may, ``gathered`` of
-    lines whose objects were joined into one and freed, ``one_pass`` of those of a snapshot that
-    grow within one pass of the model, ``last_stages`` of those that grow within the program's last
-    stage, ``one_call`` of lines and memory that grow within one call of a library, ``extended`` of
-    models that are extended now and then, ``more_at_a_time`` of lines of which more and more
-    objects are alive, all of them young, ``early`` are those that grew in a run too short to tell.
+    is of lines that may only fill a cache, ``cached`` of Python's heap that may, ``buffers`` of
+    those whose array is replaced by a larger one when it is full, ``gathered`` of lines whose
+    objects were joined into one and freed, ``one_pass`` of those of a snapshot that grow within one
+    pass of the model, ``last_stages`` of those that grow within the program's last stage,
+    ``one_call`` of lines and memory that grow within one call of a library, ``extended`` of models
+    that are extended now and then, ``more_at_a_time`` of lines of which more and more objects are
+    alive, all of them young, ``early`` are those that grew in a run too short to tell.
     ``unsettled`` is what still rose at the end, ``mapped`` is of pages of files that did. ``past``
     is of lines that grew and grow no more, ``unseen`` what the recording did not see. ``lines`` and
     ``memory`` are the conditions that lines and kinds of memory were asked. ``sampled`` is of lines
@@ -81,6 +82,7 @@ class Evidence:
     garbage: list[Finding] = field(default_factory=list)
     unclear: list[Finding] = field(default_factory=list)
     filling: list[Finding] = field(default_factory=list)
+    buffers: list[Finding] = field(default_factory=list)
     cached: list[Finding] = field(default_factory=list)
     gathered: list[Finding] = field(default_factory=list)
     one_pass: list[Finding] = field(default_factory=list)
@@ -229,8 +231,8 @@ def garbage_or_held(evidence: Evidence) -> Verdict | None:
 
 
 def a_cache_fills(evidence: Evidence) -> Verdict | None:
-    """Until it is full, a cache grows like a leak."""
-    filling = [*evidence.filling, *evidence.cached]
+    """Until it is full, a cache grows like a leak, and so does a buffer that is used up."""
+    filling = [*evidence.filling, *evidence.cached, *evidence.buffers]
     return cannot(sentences.filling(filling[0]), only_growth=True) if filling else None
 
 

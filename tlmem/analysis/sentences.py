@@ -182,6 +182,17 @@ def larger(places: Places, found: Enlargement, noun: str = "array") -> str:
     )
 
 
+def filled(places: Places, found: Enlargement, noun: str = "array") -> str:
+    """Of a line whose array is a buffer that is replaced by a larger one when it is full."""
+    return (
+        f"Each {noun} allocated {allocated_at(places.frames[found.group])} replaces a smaller one "
+        f"that was full: from {format_bytes(found.first_bytes)} to "
+        f"{format_bytes(found.last_bytes)} in {format_count(found.steps)} steps and "
+        f"{format_seconds(found.seconds)}, at an even pace. If what fills it is never removed, "
+        "this is a leak."
+    )
+
+
 def rising(rise: Rise, begin_ns: int, nouns: str = "arrays") -> str:
     """Of memory outside arrays that grows."""
     what, meaning = RISES[rise.kind]

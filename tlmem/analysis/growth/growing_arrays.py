@@ -7,6 +7,10 @@ It may be meant all the same; so this is a warning, unless what came was joined 
 each array is larger than the one before by just what was allocated in between. A loop over problem
 sizes has other lines that grow with the size.
 
+A *buffer* that is replaced by one twice as large when it is full does so a few times only, each
+after twice as long: the work goes on, and fills it as fast as ever. Until the next one is overdue
+nobody knows whether it will come.
+
 Covers: tracked objects by blamed line. See also: ``growing_sites``, for lines that
 keep more and more objects; ``hidden_growth``, which makes a verdict of what was joined.
 """
@@ -47,6 +51,16 @@ MOST_JOINS = 2_000
 """Steps that are looked at, evenly spread."""
 
 
+FEWEST_FILLED = 3
+"""Times that a buffer must have been filled, each in between two others."""
+FACTORS = (1.2, 4.5)
+"""By which a buffer becomes larger, at least and at most."""
+EVEN_FACTOR = 0.2
+"""By how much these differ from each other, at most."""
+PACE = 1.6
+"""Times by which it may be filled faster or more slowly than the time before."""
+OVERDUE = 1.25
+"""Times as long as it should take to fill it, from which on it is filled no more."""
 FUSED = (1, 2, 3)
 """What comes is a part of an array so many times as large: keys and values, or queries, too."""
 
@@ -102,6 +116,67 @@ def replace_each_other(lives: Lifetimes, rows: NDArray[np.int64]) -> bool:
         return False
     x = np.arange(len(size)) / (len(size) - 1)
     return unevenness(x, (size - size[0]) / (size[-1] - size[0])) <= RULES.unevenness
+
+
+def filled_buffers(lives: Lifetimes, least: float) -> list[Enlargement]:
+    """Lines whose array is a buffer that is filled to the end, largest first.
+
+    Args:
+        least: bytes from which on one matters.
+    """
+    large = np.unique(lives.group[(lives.size >= least) & (lives.died > lives.judged_ns)])
+    found = []
+    for group in large.tolist():
+        rows = np.flatnonzero(lives.group == group)
+        rows = rows[is_largest_yet(lives.size[rows])][-(FEWEST_FILLED + 2) :]
+        if is_filled(lives, rows):
+            found.append(
+                Enlargement(
+                    group=group,
+                    steps=len(rows) - 1,
+                    first_bytes=int(lives.size[rows[0]]),
+                    last_bytes=int(lives.size[rows[-1]]),
+                    site=int(lives.site[rows[-1]]),
+                    example=int(lives.ordinal[rows[-1]]),
+                    seconds=float(lives.born[rows[-1]] - lives.born[rows[0]]) / 1e9,
+                    rows=rows,
+                )
+            )
+    return sorted(found, key=lambda each: -each.last_bytes)
+
+
+def is_largest_yet(size: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of a line's objects are larger than all before."""
+    before = np.concatenate(([0], np.maximum.accumulate(size)[:-1]))
+    return size > before
+
+
+def is_filled(lives: Lifetimes, rows: NDArray[np.int64]) -> bool:
+    """Whether the last arrays of a line, each the largest yet, are a buffer that is being filled.
+
+    Each is copied to the next, which is larger by the same factor, after the same factor of time
+    and of work: objects that were made. A loop over problem sizes makes as many for each size.
+    """
+    if len(rows) < FEWEST_FILLED + 2 or lives.died[rows[-1]] <= lives.judged_ns:
+        return False
+    born, died, size = lives.born[rows], lives.died[rows], lives.size[rows].astype(np.float64)
+    factors = size[1:] / size[:-1]
+    factor = float(np.median(factors))
+    if not FACTORS[0] <= factor <= FACTORS[1] or np.ptp(factors) > EVEN_FACTOR * factor:
+        return False
+    if not np.all((died[:-2] > born[1:-1]) & (died[:-2] <= born[2:])):
+        return False
+    latest = int(np.searchsorted(lives.born, lives.judged_ns, "right")) - 1
+    for clock in lives.clocks[:2]:  # time and allocations
+        between = np.diff(clock[rows])
+        if between.min() <= 0 or between[-1] < RULES.few_survivors:
+            return False
+        paces = between[1:] / between[:-1] / factor
+        if paces.min() < 1 / PACE or paces.max() > PACE:
+            return False
+        if clock[latest] - clock[rows[-1]] > OVERDUE * factor * between[-1]:
+            return False
+    return True
 
 
 def joined_lines(lives: Lifetimes, found: list[Enlargement]) -> list[Enlargement]:
