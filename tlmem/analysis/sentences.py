@@ -35,7 +35,7 @@ MANNERS = {
     "backlog": ": fewer are freed each time than were allocated",
     "beside": "; all others are freed at a younger age",
     "together": "; other lines do the same",
-    FULL: " no more: since the last one the same work went on",
+    FULL: " while the same work went on",
 }
 """How growth hides, as part of a sentence."""
 RISES = {

@@ -33,8 +33,9 @@ def curves(question: Question) -> Iterator[str]:
     """What each curve was asked; of those that do not grow only what they failed."""
     for asked in question.asked[:MOST_ASKED]:
         if asked.manner:
+            state = "grows" if asked.held else "stopped growing"
             yield from textwrap.wrap(
-                f"{asked.subject}: grows{MANNERS[asked.manner]}",
+                f"{asked.subject}: {state}{MANNERS[asked.manner]}",
                 WIDTH,
                 initial_indent=" " * 6,
                 subsequent_indent=" " * 8,

@@ -58,7 +58,7 @@ def test_a_buffer_that_is_filled_to_the_end_leaves_a_doubt(factor: float) -> Non
 
 
 def outcome_and_kinds(found: Analysis) -> tuple[str, bool]:
-    """The verdict, and whether a buffer is told."""
+    """The outcome, and whether a growing array is reported."""
     return found.verdict.outcome, any(each.kind == "growing-array" for each in found.findings)
 
 

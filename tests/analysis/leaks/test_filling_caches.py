@@ -1,4 +1,4 @@
-"""A cache of finitely many keys is no leak when it is full; before, it cannot always be judged."""
+"""A cache over a finite set of keys: ``stable`` once full, mostly ``cannot-judge`` before."""
 
 import random
 from collections.abc import Iterable
@@ -147,7 +147,8 @@ def test_a_cache_that_was_filled_evenly_for_most_of_the_run_is_full() -> None:
     (past,) = (each for each in found.findings if each.kind == "grew-and-kept")
     assert (past.severity, past.count) == ("info", len(FILLED))
     assert past.evidence.endswith("though the same work went on: a cache that is full.")
-    assert "grows no more: since the last one the same work went on" in explain_block(found.verdict)
+    explained = explain_block(found.verdict)
+    assert "program.py:10: stopped growing while the same work went on" in explained
 
 
 def test_a_list_has_no_keys_that_come_to_an_end() -> None:

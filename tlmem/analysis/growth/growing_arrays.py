@@ -8,8 +8,8 @@ each array is larger than the one before by just what was allocated in between. 
 sizes has other lines that grow with the size.
 
 A *buffer* that is replaced by one twice as large when it is full does so a few times only, each
-after twice as long: the work goes on, and fills it as fast as ever. Until the next one is overdue
-nobody knows whether it will come.
+after twice as long: the work goes on, and fills it as fast as ever. Until its next replacement is
+overdue, a buffer may still be filling.
 
 Covers: tracked objects by blamed line. See also: ``growing_sites``, for lines that
 keep more and more objects; ``hidden_growth``, which makes a verdict of what was joined.

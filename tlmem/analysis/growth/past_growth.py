@@ -71,16 +71,14 @@ class PastGrowth:
     severity: str
 
 
-def past_growths(
-    lives: Lifetimes,
-    places: Places,
-    growing: Collection[int],
-    full: Sequence[GrowingSite] = (),
-) -> list[PastGrowth]:
-    """Lines that grew and grow no more, most bytes first; the lines in ``growing`` still do.
+def past_findings(
+    lives: Lifetimes, places: Places, growing: Collection[int], full: Sequence[GrowingSite]
+) -> list[Finding]:
+    """One finding for each line that grew and grows no more, most bytes first.
 
     Args:
-        full: growth of which it is known already that it has ended, see ``leaks.filling_caches``.
+        growing: lines that are not asked.
+        full: growth of some of these that has ended nevertheless, see ``leaks.filling_caches``.
     """
     alive = np.flatnonzero((lives.born <= lives.judged_ns) & (lives.died > lives.judged_ns))
     weight = lives.weight[alive]
@@ -88,13 +86,14 @@ def past_growths(
     counts = np.bincount(lives.group[alive], weights=weight, minlength=places.count)
     sums = np.bincount(lives.group[alive], weights=held, minlength=places.count)
     candidates = (counts >= RULES.few_survivors) & (sums >= RULES.least_bytes_of_values)
-    candidates[[*growing, *(growth.group for growth in full)]] = False
+    candidates[list(growing)] = False
     found = [as_past(lives, growth) for growth in full]
     for group in np.flatnonzero(candidates).tolist():
         rows = alive[lives.group[alive] == group]
         growth = judge_past(lives, places.count, group, rows, float(sums.sum()))
         found += [growth] if growth is not None else []
-    return sorted(found, key=lambda growth: (-growth.bytes, growth.group))
+    found.sort(key=lambda growth: (-growth.bytes, growth.group))
+    return [finding_of(lives, places, growth) for growth in found]
 
 
 def as_past(lives: Lifetimes, growth: GrowingSite) -> PastGrowth:
@@ -111,17 +110,6 @@ def as_past(lives: Lifetimes, growth: GrowingSite) -> PastGrowth:
         full=True,
         severity="info",
     )
-
-
-def past_findings(
-    lives: Lifetimes,
-    places: Places,
-    growing: Collection[int],
-    full: Sequence[GrowingSite] = (),
-) -> list[Finding]:
-    """One finding for each of them."""
-    found = past_growths(lives, places, growing, full)
-    return [finding_of(lives, places, growth) for growth in found]
 
 
 def finding_of(lives: Lifetimes, places: Places, growth: PastGrowth) -> Finding:

@@ -6,7 +6,7 @@ what a function makes until it returns. The last stage rises like a leak up to t
 and half as many bytes, over at least half as long a time, of the program's own. If two stages freed
 what they kept, the last one is expected to. A leak does not stop: once it has lasted twice as long
 as each stage before it, they explain nothing. Call paths of one line have a rule of their own,
-``was_given_back``.
+``was_given_back``. A line that was steady and has just begun to grow may be in its last stage, too.
 
 Covers: tracked objects, by line and by call path. Does not cover: a program's first stage; what a
 library's call makes, see ``leaks.one_call``.
